@@ -1,0 +1,143 @@
+package rondo
+
+import (
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// A Conn is a connection. It belongs to its Loop: none of its methods may be
+// called from anywhere but that loop, that is from handlers, timers and posted
+// functions. Other goroutines hold a Ref.
+//
+// There is one for every connection, so what an idle one does not need is kept
+// elsewhere: output while there is any, deadlines once they are set, and what
+// belongs to the end once it has begun.
+type Conn struct {
+	loop    *Loop
+	handler Handler
+	limits  *limits
+	recv    backend.Op // Recv, in flight while flags has receiving
+	carry   []byte     // received, not consumed
+	out     *output    // nil: nothing to send
+	times   *deadlines // nil: none was ever set
+	end     *ending    // nil: it has not begun
+	peer    netip.AddrPort
+
+	flags  connFlags
+	want   int
+	posted atomic.Int64 // bytes in the inbox, by Ref.Write
+	gone   atomic.Bool  // no handler method but Closed will be called
+}
+
+// A connection is open, then closing (its output is flushed, its input
+// discarded), then closed (all operations are ending), then gone. Close leads
+// to the second, and from there; an error or Abort to the third; Closed is
+// called at the last.
+type connFlags uint16
+
+const (
+	receiving connFlags = 1 << iota // recv is in flight
+	paused                          // by Pause
+	above                           // output passed HighWater, and has not fallen to LowWater
+	listed                          // in Loop.again or Loop.offer
+	reoffer                         // carry is to be offered though nothing came
+	dirty                           // in Loop.dirty
+	eof                             // the peer's stream has ended
+	eofTold                         // and the handler knows
+	endWrite                        // CloseWrite or Close was called
+	shut                            // Shutdown was submitted
+	closing
+	closed
+	drainDue // the handler is to be told that output drained
+)
+
+func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
+	c := &Conn{loop: l, limits: &l.engine.limits, peer: peer}
+	c.recv = backend.Op{Kind: backend.Recv, File: file, Owner: (*receiver)(c)}
+	l.enter(c)
+	return c
+}
+
+// opened makes the handler and begins to read.
+func (c *Conn) opened(open Opener) {
+	if t := c.loop.engine.Trace; t != nil && t.Accepted != nil {
+		t.Accepted(c)
+	}
+	c.loop.current = c
+	c.handler = open(c)
+	if c.handler == nil {
+		c.handler = HandlerFunc(nil) // Closed does nothing, Data is not called
+		c.refuse()
+	}
+	c.read()
+	c.settle()
+}
+
+// settle ends what a handler began.
+func (c *Conn) settle() {
+	c.loop.current = nil
+	c.flush()
+	if c.flags&(endWrite|drainDue) != 0 {
+		c.advance()
+	}
+}
+
+// Loop is the loop that the connection belongs to.
+func (c *Conn) Loop() *Loop {
+	c.loop.check()
+	return c.loop
+}
+
+// Ref returns what other goroutines may hold of c.
+func (c *Conn) Ref() Ref { return Ref{c} }
+
+// LocalAddr is the connection's own address; nil once it is closed.
+func (c *Conn) LocalAddr() net.Addr {
+	c.loop.check()
+	return c.loop.backend.LocalAddr(c.recv.File)
+}
+
+// RemoteAddr is the peer's address.
+func (c *Conn) RemoteAddr() net.Addr {
+	c.loop.check()
+	if c.peer.IsValid() {
+		return net.TCPAddrFromAddrPort(c.peer)
+	}
+	if a := c.loop.backend.RemoteAddr(c.recv.File); a != nil {
+		return a
+	}
+	return &net.UnixAddr{Net: "unix"}
+}
+
+// Handler is what serves the connection.
+func (c *Conn) Handler() Handler {
+	c.loop.check()
+	return c.handler
+}
+
+// SetHandler changes what serves the connection, from the next call on: an
+// upgrade of the protocol. Input that the old handler left goes to the new one.
+func (c *Conn) SetHandler(h Handler) {
+	c.loop.check()
+	c.handler = h
+	c.offerSoon()
+}
+
+// SetMaxInput overrides Engine.MaxInput.
+func (c *Conn) SetMaxInput(bytes int) { c.ownLimits().maxIn = bytes }
+
+// SetMaxOutput overrides Engine.MaxOutput. What Ref.Write has under way is
+// bounded by the Engine's all the same.
+func (c *Conn) SetMaxOutput(bytes int) { c.ownLimits().maxOut = bytes }
+
+func (c *Conn) ownLimits() *limits {
+	c.loop.check()
+	if c.limits == &c.loop.engine.limits {
+		own := *c.limits
+		c.limits = &own
+	}
+	return c.limits
+}

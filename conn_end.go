@@ -1,0 +1,153 @@
+package rondo
+
+import (
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// ending is what a connection needs once its end has begun.
+type ending struct {
+	conn  *Conn
+	err   error      // for Closed
+	shut  backend.Op // Shutdown
+	close backend.Op // Close or Reset
+	late  timer.Timer
+}
+
+func (c *Conn) ending() *ending {
+	if c.end == nil {
+		c.end = &ending{conn: c}
+	}
+	return c.end
+}
+
+// CloseWrite ends the output, after what was written so far: the peer sees the
+// end of the stream, and can still send. When its stream has ended too the
+// connection closes.
+func (c *Conn) CloseWrite() {
+	c.loop.check()
+	if c.flags&(endWrite|closed) != 0 {
+		return
+	}
+	c.flags |= endWrite
+	c.wrote()
+}
+
+// Close flushes what was written, however slow the peer, and closes the
+// connection when the peer has closed too; it gives up when the Linger time has
+// passed. Data is not called any more, and what the peer still sends discarded:
+// to close with input unread would destroy output under way (RFC 9293, 3.10.4).
+func (c *Conn) Close() { c.CloseWith(nil) }
+
+// CloseWith is Close for a reason, which Closed will be given.
+func (c *Conn) CloseWith(err error) {
+	c.loop.check()
+	if c.flags&(closing|closed) != 0 {
+		return
+	}
+	c.flags |= closing | endWrite
+	c.flags &^= paused | above
+	e := c.ending()
+	e.err = err
+	e.late.Owner = e
+	c.loop.timers.Start(&e.late, c.loop.now.Add(c.loop.engine.linger()))
+	c.wrote()
+}
+
+// Abort closes the connection now, dropping its output: a TCP peer sees a reset.
+// Closed will be given err; nil stands for ErrClosed.
+func (c *Conn) Abort(err error) {
+	c.loop.check()
+	if err == nil {
+		err = ErrClosed
+	}
+	c.finish(backend.Reset, err)
+}
+
+// refuse closes a connection that got no handler.
+func (c *Conn) refuse() {
+	if c.out == nil && c.flags&endWrite == 0 {
+		c.finish(backend.Close, nil)
+	} else {
+		c.Close()
+	}
+}
+
+// advance goes on with what CloseWrite and Close began, when the output has
+// drained.
+func (c *Conn) advance() {
+	switch {
+	case c.flags&(endWrite|closed) != endWrite || c.out != nil:
+	case c.flags&(closing|eof) == closing|eof:
+		c.finish(backend.Close, nil)
+	default:
+		if c.flags&shut == 0 {
+			c.flags |= shut
+			e := c.ending()
+			e.shut = backend.Op{Kind: backend.Shutdown, File: c.recv.File, Owner: (*shutter)(e)}
+			c.loop.backend.Submit(&e.shut)
+		}
+		c.read()
+	}
+}
+
+// shutter is an ending as the owner of its Shutdown.
+type shutter ending
+
+func (s *shutter) Complete(comp *backend.Completion) {
+	c := s.conn
+	switch {
+	case c.flags&closed != 0:
+	case comp.Err != nil:
+		c.fail("shutdown", comp.Err)
+	case c.flags&(eofTold|closing) == eofTold:
+		c.Close()
+	}
+}
+
+// Fire ends the lingering.
+func (e *ending) Fire(*timer.Timer, backend.Time) {
+	if e.conn.out != nil {
+		e.conn.finish(backend.Reset, ErrLinger)
+	} else {
+		e.conn.finish(backend.Close, nil)
+	}
+}
+
+// finish closes the connection's file. err is the reason, unless there is one
+// already. What is in flight ends first, then Complete is called.
+func (c *Conn) finish(kind backend.Kind, err error) {
+	if c.flags&closed != 0 {
+		return
+	}
+	c.flags |= closing | closed | endWrite
+	e := c.ending()
+	if e.err == nil {
+		e.err = err
+	}
+	c.loop.timers.Stop(&e.late)
+	c.stopTimes()
+	if o := c.out; o != nil && o.sending == 0 {
+		o.shift(len(o.queue)) // it may lie in the loop's scratch
+		o.size = 0
+	}
+	e.close = backend.Op{Kind: kind, File: c.recv.File, Owner: e}
+	c.loop.backend.Submit(&e.close)
+}
+
+// Complete takes the completion of Close: nothing is in flight any more.
+func (e *ending) Complete(*backend.Completion) {
+	c := e.conn
+	c.drop()
+	if o := c.out; o != nil {
+		o.shift(len(o.queue))
+		o.size, o.sending = 0, 0
+		o.recycle()
+	}
+	c.loop.leave(c)
+	c.gone.Store(true)
+	c.loop.stats.now.Closed++
+	c.loop.current = c
+	c.handler.Closed(c, e.err)
+	c.loop.current = nil
+}

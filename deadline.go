@@ -1,0 +1,103 @@
+package rondo
+
+import (
+	"os"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// deadlines are a connection's, once one was set.
+type deadlines struct {
+	conn        *Conn
+	idle        time.Duration
+	last        backend.Time // when bytes last moved
+	idleTimer   timer.Timer
+	read, write deadline
+}
+
+type deadline struct {
+	at    backend.Time // 0: none
+	timer timer.Timer
+}
+
+func (d *deadline) passed(now backend.Time) bool { return d.at != 0 && d.at <= now }
+
+func (c *Conn) deadlines() *deadlines {
+	c.loop.check()
+	if c.times == nil {
+		d := &deadlines{conn: c, last: c.loop.now}
+		d.idleTimer.Owner, d.read.timer.Owner, d.write.timer.Owner = d, d, d
+		c.times = d
+	}
+	return c.times
+}
+
+// active notes that bytes moved. The idle timer looks at it when it fires, so
+// that activity costs no change of timers.
+func (c *Conn) active() {
+	if c.times != nil {
+		c.times.last = c.loop.now
+	}
+}
+
+// SetIdle closes the connection, as Close does, when no byte has been received
+// or sent for d, from now; Closed gets ErrIdle. 0: never.
+func (c *Conn) SetIdle(d time.Duration) {
+	t := c.deadlines()
+	t.idle, t.last = d, c.loop.now
+	if d <= 0 || c.flags&closing != 0 {
+		c.loop.timers.Stop(&t.idleTimer)
+		return
+	}
+	c.loop.timers.Start(&t.idleTimer, c.loop.now.Add(d))
+}
+
+// SetReadDeadline closes the connection, as Close does, at t, unless the
+// deadline was moved by then; Closed gets an os.ErrDeadlineExceeded. A handler
+// sets it when it begins to wait for something, and moves or clears it when
+// that has come. The zero Time clears it.
+func (c *Conn) SetReadDeadline(t time.Time) { c.setDeadline(&c.deadlines().read, t) }
+
+// SetWriteDeadline aborts the connection at t if output waits then, and fails
+// writes after t, both with os.ErrDeadlineExceeded. The zero Time clears it.
+func (c *Conn) SetWriteDeadline(t time.Time) { c.setDeadline(&c.deadlines().write, t) }
+
+func (c *Conn) setDeadline(d *deadline, t time.Time) {
+	if t.IsZero() || c.flags&closed != 0 {
+		d.at = 0
+		c.loop.timers.Stop(&d.timer)
+		return
+	}
+	d.at = max(1, backend.Time(t.Sub(c.loop.epoch)))
+	c.loop.timers.Start(&d.timer, d.at)
+}
+
+// Fire is called for each of the three.
+func (d *deadlines) Fire(t *timer.Timer, now backend.Time) {
+	c := d.conn
+	switch t {
+	case &d.idleTimer:
+		if due := d.last.Add(d.idle); due > now {
+			c.loop.timers.Start(t, due)
+		} else {
+			c.CloseWith(ErrIdle)
+		}
+	case &d.read.timer:
+		c.CloseWith(os.ErrDeadlineExceeded)
+	case &d.write.timer:
+		if c.out != nil {
+			c.Abort(os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+// stopTimes ends the deadlines of a connection that is closed.
+func (c *Conn) stopTimes() {
+	if d := c.times; d != nil {
+		c.loop.timers.Stop(&d.idleTimer)
+		c.loop.timers.Stop(&d.read.timer)
+		c.loop.timers.Stop(&d.write.timer)
+	}
+}

@@ -1,0 +1,277 @@
+package rondo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// Defaults of an Engine's fields.
+const (
+	DefaultMaxInput  = 1 << 20
+	DefaultMaxOutput = 16 << 20
+	DefaultHighWater = 256 << 10
+	DefaultLowWater  = 64 << 10
+	DefaultLinger    = 5 * time.Second
+)
+
+// An Engine is a group of loops and the connections they serve. The zero Engine
+// is ready for use; its fields are read when it is first used, and not to be
+// changed afterwards. Its methods may be called from any goroutine but a loop's:
+// they wait for the loops.
+type Engine struct {
+	// Loops is the number of loops, each a goroutine. 0: GOMAXPROCS.
+	Loops int
+	// Backend names what moves the bytes: "epoll", "poll" or "std" (package net,
+	// a goroutine per connection). "": the platform's best.
+	Backend string
+	// Balance chooses the loop of an accepted connection.
+	Balance Balance
+	// CPUs pins loop i's thread to CPUs[i modulo its length]. Linux only.
+	CPUs []int
+	// LockThreads gives each loop a thread of its own. It is seldom good:
+	// passing work between a loop and other goroutines costs far more then.
+	LockThreads bool
+	// Spin is how often a loop that has run out of work looks for more before it
+	// sleeps. It halves the latency of few connections where a core is free for
+	// each loop, and wastes it otherwise; a loop that spins in vain stops doing
+	// so for a while. 0: never.
+	Spin int
+
+	// MaxInput is how many received bytes of a connection may wait for its
+	// handler, and so the largest message; see ErrInputFull.
+	MaxInput int
+	// MaxOutput is how many written bytes of a connection may wait for its
+	// peer; see ErrOutputFull.
+	MaxOutput int
+	// HighWater is how many bytes of waiting output stop the reading of a
+	// connection, which goes on at LowWater: so a peer that sends requests and
+	// reads no replies is not served further.
+	HighWater, LowWater int
+	// Linger is how long a closing connection may take to deliver its output
+	// and to be closed by the peer. Negative: no time.
+	Linger time.Duration
+
+	// Repanic lets a panic in a handler end the program, as one in a goroutine
+	// does. Otherwise it ends its connection and is logged with its stack.
+	Repanic bool
+	// Logger is told of what no caller hears of. nil: slog.Default().
+	Logger *slog.Logger
+	// Trace's hooks are called on the loops. nil costs nothing.
+	Trace *Trace
+
+	mu        sync.Mutex
+	state     engineState
+	loops     []*Loop
+	listeners []*Listener
+	stopped   chan struct{} // closed when every loop has ended
+	limits    limits        // every Conn's, unless it has its own
+	accepting atomic.Uint32 // sockets listened on so far
+}
+
+type engineState uint8
+
+const (
+	engineNew engineState = iota
+	engineRunning
+	engineClosed
+)
+
+// limits bounds what a connection may have waiting, in bytes.
+type limits struct {
+	maxIn, maxOut, high, low int
+}
+
+// Socket holds options of sockets. The zero Socket is right for most uses.
+type Socket struct {
+	// KeepAlive is the idle time before TCP keep-alive probes, and the time
+	// between them. 0: 15 s. Negative: no probes.
+	KeepAlive time.Duration
+	// Delay leaves Nagle's algorithm on; by default TCP_NODELAY is set, since
+	// a loop gathers small writes itself.
+	Delay bool
+	// SendBuffer and RecvBuffer are the kernel's buffers, in bytes (SO_SNDBUF,
+	// SO_RCVBUF). 0: the system's choice, which adapts.
+	SendBuffer, RecvBuffer int
+	// ReusePort sets SO_REUSEPORT, so that other processes may listen on the
+	// same address. Balance ReusePort sets it by itself.
+	ReusePort bool
+	// UnixMode is the permissions of a unix socket's file. 0: as umask leaves it.
+	UnixMode fs.FileMode
+}
+
+// Start starts the loops, if they are not running. Listen does it by itself.
+func (e *Engine) Start() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch e.state {
+	case engineRunning:
+		return nil
+	case engineClosed:
+		return fmt.Errorf("rondo: start: engine: %w", ErrClosed)
+	}
+	return e.start()
+}
+
+func (e *Engine) start() error {
+	open, name, err := pick.Find(e.Backend)
+	if err != nil {
+		return fmt.Errorf("rondo: %w", err)
+	}
+	e.limits = limits{
+		maxIn:  orDefault(e.MaxInput, DefaultMaxInput),
+		maxOut: orDefault(e.MaxOutput, DefaultMaxOutput),
+		high:   orDefault(e.HighWater, DefaultHighWater),
+		low:    orDefault(e.LowWater, DefaultLowWater),
+	}
+	e.limits.high = min(e.limits.high, e.limits.maxOut)
+	e.limits.low = min(e.limits.low, e.limits.high)
+	var loops []*Loop
+	for i := range orDefault(e.Loops, runtime.GOMAXPROCS(0)) {
+		be, err := open()
+		if err != nil {
+			for _, l := range loops {
+				l.backend.Close()
+			}
+			return fmt.Errorf("rondo: backend %s of loop %d: %w", name, i, err)
+		}
+		loops = append(loops, newLoop(e, i, be))
+	}
+	e.Backend, e.loops, e.state = name, loops, engineRunning
+	e.stopped = make(chan struct{})
+	var running sync.WaitGroup
+	running.Add(len(loops))
+	for _, l := range loops {
+		go func() {
+			defer running.Done()
+			l.run()
+		}()
+	}
+	go func() {
+		running.Wait()
+		close(e.stopped)
+	}()
+	return nil
+}
+
+func orDefault[T int | time.Duration](v, d T) T {
+	if v == 0 {
+		return d
+	}
+	return v
+}
+
+func (e *Engine) linger() time.Duration { return max(0, orDefault(e.Linger, DefaultLinger)) }
+
+func (e *Engine) log() *slog.Logger {
+	if e.Logger != nil {
+		return e.Logger
+	}
+	return slog.Default()
+}
+
+// All ranges over the loops, of which there are none before Start.
+func (e *Engine) All() iter.Seq[*Loop] {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Values(e.loops)
+}
+
+// Wait waits until the engine is closed. Its error is nil.
+func (e *Engine) Wait() error {
+	e.mu.Lock()
+	stopped := e.stopped
+	e.mu.Unlock()
+	if stopped != nil {
+		<-stopped
+	}
+	return nil
+}
+
+// Shutdown stops accepting, closes every connection as Conn.Close does, waits
+// until that is done, and ends the loops. When ctx ends first it aborts what is
+// left, and returns ctx's error.
+func (e *Engine) Shutdown(ctx context.Context) error {
+	e.mu.Lock()
+	if e.state != engineRunning {
+		e.mu.Unlock()
+		return e.Close()
+	}
+	listeners, loops := e.listeners, e.loops
+	e.listeners = nil
+	e.mu.Unlock()
+	for _, ln := range listeners {
+		ln.Close()
+	}
+	for _, l := range loops {
+		l.Post(l.drain)
+	}
+	for _, l := range loops {
+		select {
+		case <-l.drained:
+		case <-e.stopped:
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), e.Close())
+		}
+	}
+	return e.Close()
+}
+
+// Close aborts every connection, closes the listeners and ends the loops.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.state == engineNew {
+		e.state = engineClosed
+		e.mu.Unlock()
+		return nil
+	}
+	e.state = engineClosed
+	e.listeners = nil
+	loops, stopped := e.loops, e.stopped
+	e.mu.Unlock()
+	for _, l := range loops {
+		l.Post(l.stop)
+	}
+	<-stopped
+	return nil
+}
+
+// Listen serves connections to address: open makes each one's Handler. network
+// is tcp, tcp4, tcp6 or unix; tcp without a host takes IPv4 and IPv6. A unix
+// address that begins with @ is abstract (Linux); the file of another is
+// replaced if no server has it open, and removed when the listener closes.
+// An Engine may listen on several addresses.
+func (e *Engine) Listen(network, address string, s Socket, open Opener) (*Listener, error) {
+	if err := e.Start(); err != nil {
+		return nil, err
+	}
+	ln := &Listener{engine: e, network: network, open: open}
+	if err := ln.listen(address, backend.Socket(s)); err != nil {
+		ln.Close()
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: text{network, address}, Err: err}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state == engineRunning {
+		e.listeners = append(e.listeners, ln)
+	}
+	return ln, nil
+}
+
+// text is an address as the caller wrote it.
+type text struct{ network, address string }
+
+func (t text) Network() string { return t.network }
+func (t text) String() string  { return t.address }

@@ -1,0 +1,8 @@
+module github.com/rondo-go/rondo
+
+go 1.23.0
+
+require (
+	github.com/alecthomas/kong v1.12.1
+	golang.org/x/sys v0.35.0
+)

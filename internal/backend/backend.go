@@ -1,0 +1,224 @@
+// Package backend is the seam between rondo's loops and whatever moves their
+// bytes: types only, no code that does I/O.
+//
+// The seam is completion-style. A loop submits operations and collects
+// completions; whether the kernel performs them (io_uring), readiness is turned
+// into them (epoll, kqueue, poll), goroutines do them (package net), or a
+// simulator invents them, is the backend's affair.
+//
+// # Ownership
+//
+// From its submission to its final completion the backend owns an Op and every
+// byte it refers to; before and after, the loop does. A backend never calls
+// out: the loop takes completions with Next and calls their Owner itself.
+//
+// # Order
+//
+//   - What is submitted in a turn (between two calls of Wait) completes in a
+//     later one. So nothing recurses and no connection can keep the loop to
+//     itself.
+//   - One Recv and one Send may be in flight on a file. They complete in any
+//     order to each other.
+//   - Close completes after every other Op on its File. After it the slot may
+//     be used again, under another generation.
+//
+// # Threads
+//
+// Only Wake may be called from any goroutine. Everything else belongs to the
+// goroutine that runs the loop. A backend may be made, and Listen called on
+// it, before that goroutine starts.
+package backend
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Time is a point on a backend's monotonic clock, in nanoseconds.
+type Time int64
+
+// Forever is a deadline that never comes.
+const Forever Time = math.MaxInt64
+
+// Add returns t+d, and Forever where that would overflow.
+func (t Time) Add(d time.Duration) Time {
+	if s := t + Time(d); d <= 0 || s >= t {
+		return s
+	}
+	return Forever
+}
+
+// A File names a socket of one backend: a slot in the low 32 bits, the slot's
+// generation in the high 32. It is never a descriptor, so that a stale File is
+// ErrClosed and not a stranger's socket. Zero is no File.
+type File uint64
+
+// MakeFile puts a File together.
+func MakeFile(slot, generation uint32) File {
+	return File(generation)<<32 | File(slot)
+}
+
+// Slot is the index of the file in its backend's table.
+func (f File) Slot() uint32 { return uint32(f) }
+
+// Generation tells the uses of one slot apart.
+func (f File) Generation() uint32 { return uint32(f >> 32) }
+
+// Kind says what an Op does.
+type Kind uint8
+
+const (
+	// Accept takes connections from a listening File. It is multishot: each
+	// completion with More set brings one connection; one without More ended
+	// it, and Err says why. Errors that concern one connection only
+	// (ECONNABORTED) are not reported.
+	Accept Kind = iota + 1
+	// Connect connects a File made by Socket. It is submitted as a ConnectOp.
+	Connect
+	// Recv receives into Buf, or into a lent buffer if Buf is nil.
+	// N is 0 with a nil Err at the end of the stream.
+	Recv
+	// Send sends. It is submitted as a SendOp.
+	Send
+	// Shutdown ends the sending direction, after what was sent.
+	Shutdown
+	// Close closes. What was sent before is still delivered, as far as the
+	// system does so for a closed socket.
+	Close
+	// Reset closes so that the peer sees an error, not an end of stream.
+	Reset
+)
+
+// Op is a submission: what is to be done, and who hears of its end. It is
+// embedded in what uses it, never allocated an operation.
+type Op struct {
+	Owner Completer // the loop calls it
+	File  File
+	Buf   []byte // Recv: filled from its start; nil: a buffer is lent
+	Link  *Op    // the backend's, while it owns the Op
+	Slot  uint32 // likewise, to find it again or to tell turns apart
+	Kind  Kind
+	State uint8 // likewise
+}
+
+// SendOp is an Op of kind Send: all of Bufs, in order. The completion has N,
+// the bytes sent; fewer than all come with an Err.
+// The backend may change Bufs, not the bytes, while it owns the Op.
+type SendOp struct {
+	Op
+	Bufs [][]byte
+	Sent int // the backend's, while it owns the Op
+}
+
+// ConnectOp is an Op of kind Connect.
+type ConnectOp struct {
+	Op
+	Addr net.Addr // *net.TCPAddr or *net.UnixAddr
+}
+
+// A Completer is told of completions. The loop calls it, on its own goroutine;
+// c and what it refers to are valid until Complete returns.
+type Completer interface {
+	Complete(c *Completion)
+}
+
+// Completion is what became of an Op.
+type Completion struct {
+	Op   *Op
+	N    int    // Recv, Send: bytes
+	Err  error  // *os.SyscallError, ErrClosed, ErrCanceled ...
+	Conn Handle // Accept
+	// Lent holds a Recv's bytes if its Buf was nil and N > 0:
+	// Lent[Headroom:Headroom+N]. What lies before is room that the loop may
+	// write to, so that bytes kept from earlier go in front without moving
+	// these. The buffer must come home by Return before the next call of Next.
+	Lent []byte
+	More bool // multishot: the Op is still in flight
+}
+
+// Headroom is how many bytes of a lent buffer lie before the data.
+const Headroom = 1024
+
+// LendSize is how many bytes of data a lent buffer takes, on backends that
+// share one among their connections. Smaller costs throughput at large
+// messages: 16 KiB 40%, 4 KiB 78%.
+const LendSize = 64 << 10
+
+// A Handle is a connection that no backend holds: as Accept makes it and Adopt
+// takes it. It may be adopted by any backend of the kind that made it, in the
+// same process (or the same simulated network), and must be adopted or closed.
+type Handle struct {
+	FD   int            // descriptor, non-blocking and close-on-exec; -1: none
+	Obj  any            // what backends without descriptors hold instead
+	Peer netip.AddrPort // zero if it is not TCP
+}
+
+// Backend performs operations. See the package comment for the laws.
+type Backend interface {
+	// Listen returns a listening File, for Accept, and the address it got.
+	Listen(network, address string, s *Socket) (File, net.Addr, error)
+	// Socket returns a stream File, for Connect. network is tcp4, tcp6 or
+	// unix; local may be nil.
+	Socket(network string, local net.Addr, s *Socket) (File, error)
+	// Adopt makes a File of a connection. On an error the Handle is closed.
+	Adopt(Handle) (File, error)
+	// Discard closes a Handle that nobody adopts.
+	Discard(Handle)
+	// LocalAddr and RemoteAddr are nil for a stale File, and RemoteAddr for
+	// one that has lost its peer.
+	LocalAddr(File) net.Addr
+	RemoteAddr(File) net.Addr
+
+	// Submit starts an Op of a kind that has no type of its own. It never
+	// fails: errors are completions, also for a stale File (ErrClosed).
+	Submit(*Op)
+	// Send starts a SendOp.
+	Send(*SendOp)
+	// Connect starts a ConnectOp.
+	Connect(*ConnectOp)
+	// TrySend sends at once what it can, from the caller's memory, which it
+	// does not keep. It reports 0, nil where it would block, where the
+	// backend has no such call, and while a Send is in flight.
+	TrySend(File, []byte) (int, error)
+	// Cancel asks an Op in flight to end now. It still completes: with
+	// ErrCanceled, or with what it had done. On an Op that is not in flight
+	// it does nothing.
+	Cancel(*Op)
+
+	// Wait starts a new turn. It returns when there may be completions, when
+	// Wake was called, or at until. With until not after Now it does not
+	// block. ready is false if surely nothing completed.
+	Wait(until Time) (ready bool, err error)
+	// Next fills in the turn's next completion; false: there are no more.
+	Next(*Completion) bool
+	// Return brings a lent buffer home.
+	Return(lent []byte)
+
+	// Wake makes the Wait that is under way, or else the next one, return
+	// soon. Any goroutine may call it, also after Close.
+	Wake()
+	Now() Time
+	// Close releases everything, without completing what is in flight.
+	Close() error
+}
+
+// Socket holds socket options. It mirrors rondo.Socket, which documents it.
+type Socket struct {
+	KeepAlive  time.Duration
+	Delay      bool
+	SendBuffer int
+	RecvBuffer int
+	ReusePort  bool
+	UnixMode   fs.FileMode
+}
+
+var (
+	// ErrClosed is the error of operations on a stale or closing File.
+	ErrClosed = net.ErrClosed
+	// ErrCanceled is the error of an Op that Cancel ended.
+	ErrCanceled = errors.New("operation canceled")
+)

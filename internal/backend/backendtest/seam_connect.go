@@ -1,0 +1,50 @@
+package backendtest
+
+import (
+	"net"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// seamConnectRefused: nobody listens.
+func seamConnectRefused(d *driver) {
+	l := d.loop()
+	ln := l.listen("tcp4", d.address("tcp4"), backend.Socket{})
+	l.ok(l.submit(ln.file, backend.Close, nil))
+	for range 3 {
+		a, connected := l.dial("tcp4", ln.addr, backend.Socket{})
+		l.wait(connected)
+		if !isErr(connected.err, refused) {
+			l.Fatalf("Connect to a closed port: %v, want ECONNREFUSED", connected.err)
+		}
+		l.ok(a.close())
+	}
+	a, connected := l.dial("unix", &net.UnixAddr{Name: d.address("unix"), Net: "unix"}, backend.Socket{})
+	l.wait(connected)
+	if connected.err == nil {
+		l.Fatal("Connect to a path that does not exist succeeded")
+	}
+	l.ok(a.close())
+}
+
+// seamConnectFrom: the local address is the one that Socket was given.
+func seamConnectFrom(d *driver) {
+	l := d.loop()
+	ln := l.listen("tcp4", d.address("tcp4"), backend.Socket{})
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
+	f, err := l.b.Socket("tcp4", from, &backend.Socket{})
+	if err != nil {
+		l.Fatal(err)
+	}
+	a := conn{l, f}
+	connected := l.connect(f, ln.addr)
+	h := ln.next()
+	l.ok(connected)
+	if !h.Peer.Addr().Is4() || h.Peer.Addr().String() != "127.0.0.1" {
+		l.Fatalf("connected from %v, want 127.0.0.1", h.Peer)
+	}
+	exchange(a, l.adopt(h))
+	if f, err := l.b.Socket("udp", nil, &backend.Socket{}); err == nil {
+		l.Fatalf("Socket made File %x of network udp, which has no streams", f)
+	}
+}

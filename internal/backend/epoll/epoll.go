@@ -1,0 +1,113 @@
+//go:build linux
+
+// Package epoll is the poller over Linux's epoll(7), level-triggered.
+package epoll
+
+import (
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/readiness"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// batch is how many events one epoll_wait brings at most. What is ready beyond
+// them comes with the next turn.
+const batch = 512
+
+type poller struct {
+	fd     int
+	waker  *sys.Waker
+	events [batch]unix.EpollEvent
+}
+
+// New makes a backend on epoll.
+func New() (backend.Backend, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	w, err := sys.NewWaker()
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	p := &poller{fd: fd, waker: w}
+	// Edge-triggered: every write to the eventfd is an event, none needs a read.
+	if err := p.control(unix.EPOLL_CTL_ADD, w.FD(), 0, unix.EPOLLIN|unix.EPOLLET); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return readiness.New(p), nil
+}
+
+func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) error {
+	op := unix.EPOLL_CTL_MOD
+	switch {
+	case now == 0:
+		op = unix.EPOLL_CTL_DEL
+	case old == 0:
+		op = unix.EPOLL_CTL_ADD
+	}
+	var mask uint32
+	if now&readiness.In != 0 {
+		mask |= unix.EPOLLIN
+	}
+	if now&readiness.Out != 0 {
+		mask |= unix.EPOLLOUT
+	}
+	return p.control(op, fd, f, mask)
+}
+
+func (p *poller) control(op, fd int, f backend.File, mask uint32) error {
+	ev := unix.EpollEvent{Events: mask, Fd: int32(f.Slot()), Pad: int32(f.Generation())}
+	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)
+	if e != 0 {
+		return os.NewSyscallError("epoll_ctl", e)
+	}
+	return nil
+}
+
+func (p *poller) Wait(timeout time.Duration) (int, error) {
+	// Only a wait that may block needs to tell the scheduler.
+	call := syscall.Syscall6
+	ms := -1
+	switch {
+	case timeout == 0:
+		call, ms = syscall.RawSyscall6, 0
+	case timeout > 0:
+		ms = int(min(timeout+time.Millisecond-1, time.Hour) / time.Millisecond)
+	}
+	n, _, e := call(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, uintptr(ms), 0, 0)
+	if e == unix.EINTR {
+		return 0, nil
+	}
+	if e != 0 {
+		return 0, os.NewSyscallError("epoll_pwait", e)
+	}
+	return int(n), nil
+}
+
+func (p *poller) Event(i int) (backend.File, readiness.Interest) {
+	ev := &p.events[i]
+	var ready readiness.Interest
+	if ev.Events&(unix.EPOLLIN|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		ready |= readiness.In
+	}
+	if ev.Events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		ready |= readiness.Out
+	}
+	return backend.MakeFile(uint32(ev.Fd), uint32(ev.Pad)), ready
+}
+
+func (p *poller) Wake() { p.waker.Wake() }
+
+func (p *poller) Close() error {
+	p.waker.Close()
+	return os.NewSyscallError("close", unix.Close(p.fd))
+}

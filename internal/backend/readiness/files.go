@@ -1,0 +1,110 @@
+package readiness
+
+import (
+	"iter"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// file is one socket. There is one for every connection, so it is small.
+type file struct {
+	in   *backend.Op     // Recv, Accept or Connect in flight
+	out  *backend.SendOp // Send in flight
+	shut *backend.Op     // Shutdown that waits for out
+
+	descriptor int32 // -1: the slot is free
+	generation uint32
+	slot       uint32
+	free       uint32 // next free slot, while this one is
+	watched    Interest
+	full       bool // the last send was cut short, and no event since
+	closing    bool
+}
+
+func (f *file) fd() int { return int(f.descriptor) }
+
+// wanted is what the Ops in flight need to be watched.
+func (f *file) wanted() (i Interest) {
+	if f.in != nil {
+		i = In
+		if f.in.Kind == backend.Connect {
+			i = Out
+		}
+	}
+	if f.out != nil {
+		i |= Out
+	}
+	return i
+}
+
+func (b *Backend) watch(f *file, now Interest) error {
+	old := f.watched
+	if now == old {
+		return nil
+	}
+	f.watched = now
+	err := b.poller.Watch(f.fd(), f.id(), old, now)
+	if err != nil {
+		f.watched = old
+	}
+	return err
+}
+
+// table holds the files by slot. It grows by chunks that stay where they are,
+// so that a growing table copies nothing and wastes at most one chunk.
+type table struct {
+	chunks []*[chunkSize]file
+	used   uint32 // slots ever used; slot 0 is not, so that File 0 is none
+	free   uint32 // head of the list of free ones; 0: none
+}
+
+const chunkSize = 256
+
+func (t *table) at(slot uint32) *file { return &t.chunks[slot/chunkSize][slot%chunkSize] }
+
+// get is nil for a File that is stale or never was.
+func (t *table) get(id backend.File) *file {
+	if id.Slot() > t.used || id.Slot() == 0 {
+		return nil
+	}
+	f := t.at(id.Slot())
+	if f.generation != id.Generation() || f.descriptor < 0 {
+		return nil
+	}
+	return f
+}
+
+func (t *table) add(fd int) backend.File {
+	slot := t.free
+	if slot != 0 {
+		t.free = t.at(slot).free
+	} else {
+		t.used++
+		slot = t.used
+		if int(slot/chunkSize) >= len(t.chunks) {
+			t.chunks = append(t.chunks, new([chunkSize]file))
+		}
+	}
+	f := t.at(slot)
+	*f = file{descriptor: int32(fd), generation: f.generation + 1, slot: slot}
+	return backend.MakeFile(slot, f.generation)
+}
+
+func (t *table) remove(id backend.File) {
+	f := t.at(id.Slot())
+	*f = file{descriptor: -1, generation: f.generation, slot: f.slot, free: t.free}
+	t.free = f.slot
+}
+
+func (f *file) id() backend.File { return backend.MakeFile(f.slot, f.generation) }
+
+// all ranges over the open files.
+func (t *table) all() iter.Seq[*file] {
+	return func(yield func(*file) bool) {
+		for slot := uint32(1); slot <= t.used; slot++ {
+			if f := t.at(slot); f.descriptor >= 0 && !yield(f) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package readiness
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
+	ln, err := sys.Listen(network, address, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	fd, err := sys.TakeListener(ln)
+	if err != nil {
+		return 0, nil, err
+	}
+	id := b.files.add(fd)
+	if network == "unix" {
+		b.paths[id] = address
+	}
+	return id, ln.Addr(), nil
+}
+
+func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (backend.File, error) {
+	fd, err := sys.Socket(network, local, s)
+	if err != nil {
+		return 0, err
+	}
+	return b.files.add(fd), nil
+}
+
+func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
+	return b.files.add(h.FD), nil
+}
+
+func (b *Backend) Discard(h backend.Handle) { sys.Close(h.FD) }
+
+func (b *Backend) Submit(op *backend.Op) {
+	f := b.files.get(op.File)
+	if f == nil || f.closing {
+		b.done(op, 0, backend.ErrClosed)
+		return
+	}
+	switch op.Kind {
+	case backend.Recv, backend.Accept:
+		b.wait(f, op, In)
+	case backend.Shutdown:
+		if f.out != nil {
+			f.shut = op
+			return
+		}
+		b.done(op, 0, nil)
+	case backend.Close, backend.Reset:
+		b.cancelAll(f)
+		f.closing = true
+		b.done(op, 0, nil)
+	default:
+		panic(fmt.Sprintf("readiness: an Op of kind %d was submitted", op.Kind))
+	}
+}
+
+// wait makes op the one that f's events of kind i are for.
+func (b *Backend) wait(f *file, op *backend.Op, i Interest) {
+	if f.in != nil {
+		panic(fmt.Sprintf("readiness: kind %d submitted while kind %d is in flight on the same file", op.Kind, f.in.Kind))
+	}
+	f.in = op
+	op.Slot = b.turn
+	if err := b.watch(f, f.watched|i); err != nil {
+		f.in = nil
+		b.done(op, 0, err)
+	}
+}
+
+func (b *Backend) Send(op *backend.SendOp) {
+	f := b.files.get(op.File)
+	if f == nil || f.closing {
+		b.done(&op.Op, 0, backend.ErrClosed)
+		return
+	}
+	if f.out != nil {
+		panic("readiness: a Send was submitted while another is in flight on the same file")
+	}
+	op.Sent, op.Slot = 0, b.turn
+	op.Bufs = consume(op.Bufs, 0)
+	if len(op.Bufs) == 0 {
+		b.done(&op.Op, 0, nil)
+		return
+	}
+	f.out = op
+	if !f.full {
+		b.next.try = append(b.next.try, op.File)
+		return
+	}
+	if err := b.watch(f, f.watched|Out); err != nil {
+		f.out = nil
+		b.done(&op.Op, 0, err)
+	}
+}
+
+func (b *Backend) TrySend(id backend.File, p []byte) (int, error) {
+	f := b.files.get(id)
+	if f == nil || f.closing {
+		return 0, backend.ErrClosed
+	}
+	if f.out != nil {
+		return 0, nil
+	}
+	n, err := sys.Send(f.fd(), p)
+	f.full = n < len(p)
+	return n, err
+}
+
+func (b *Backend) Connect(op *backend.ConnectOp) {
+	f := b.files.get(op.File)
+	if f == nil || f.closing {
+		b.done(&op.Op, 0, backend.ErrClosed)
+		return
+	}
+	done, err := sys.Connect(f.fd(), op.Addr)
+	if done || err != nil {
+		b.done(&op.Op, 0, err)
+		return
+	}
+	b.wait(f, &op.Op, Out)
+}
+
+func (b *Backend) Cancel(op *backend.Op) {
+	f := b.files.get(op.File)
+	switch {
+	case f == nil:
+	case f.in == op:
+		f.in = nil
+		b.done(op, 0, backend.ErrCanceled)
+	case f.out != nil && &f.out.Op == op:
+		b.cancelSend(f, backend.ErrCanceled)
+		b.shutdownAfterSend(f)
+	case f.shut == op:
+		f.shut = nil
+		b.done(op, 0, backend.ErrCanceled)
+	}
+}
+
+func (b *Backend) cancelSend(f *file, err error) {
+	op := f.out
+	f.out = nil
+	b.done(&op.Op, op.Sent, err)
+}
+
+// cancelAll ends what is in flight on a file that is to be closed.
+func (b *Backend) cancelAll(f *file) {
+	if f.in != nil {
+		b.done(f.in, 0, backend.ErrClosed)
+		f.in = nil
+	}
+	if f.out != nil {
+		b.cancelSend(f, backend.ErrClosed)
+	}
+	if f.shut != nil {
+		b.done(f.shut, 0, backend.ErrClosed)
+		f.shut = nil
+	}
+}
+
+// shutdownAfterSend lets a Shutdown that waited for the Send go ahead.
+func (b *Backend) shutdownAfterSend(f *file) {
+	if f.shut != nil {
+		b.done(f.shut, 0, nil)
+		f.shut = nil
+	}
+}
+
+// done completes op in the next turn.
+func (b *Backend) done(op *backend.Op, n int, err error) {
+	b.next.done = append(b.next.done, result{op, n, err})
+}
+
+// finish performs a Shutdown, Close or Reset whose turn has come.
+func (b *Backend) finish(c *backend.Completion) {
+	f := b.files.get(c.Op.File)
+	if f == nil || c.Err != nil {
+		return
+	}
+	switch c.Op.Kind {
+	case backend.Shutdown:
+		c.Err = sys.ShutdownWrite(f.fd())
+	case backend.Close, backend.Reset:
+		// A descriptor's registration ends with it on epoll and kqueue, but a
+		// poller that keeps its own list must be told.
+		b.watch(f, 0)
+		fd := f.fd()
+		b.files.remove(c.Op.File)
+		if c.Op.Kind == backend.Reset {
+			c.Err = sys.CloseReset(fd)
+		} else {
+			c.Err = sys.Close(fd)
+		}
+		if path, ok := b.paths[c.Op.File]; ok {
+			sys.Unlink(path)
+			delete(b.paths, c.Op.File)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package sim
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// A Backend is what one loop has of a Network.
+type Backend struct {
+	net  *Network
+	id   int
+	gate chan struct{} // the turn comes through it
+	used int           // written, unguarded, by what only the loop may call: the race detector reports others
+
+	// Guarded by net.mu.
+	state     state
+	goroutine uint64 // the loop's, once it has waited
+	until     backend.Time
+	woken     bool
+	rand      random
+	slots     []slot
+	free      []uint32
+	flights   []*flight // Ops in flight, by Op.Slot
+	unused    []uint32
+	ready     []*flight // to complete in the next turn
+	round     []*flight // to complete in this one
+	lender    lender
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// state is where the loop's goroutine is.
+//
+//	fresh --Wait--> parked --the driver--> running --Wait--> parked ...
+//
+// Close ends all but parked. Without a driver a Backend is parked only while
+// its Wait blocks.
+type state uint8
+
+const (
+	fresh   state = iota // before the first turn
+	parked               // in Wait
+	running              // has the turn
+	closed
+)
+
+// enter begins a method that is the loop's alone. The caller unlocks net.mu.
+func (b *Backend) enter(method string) {
+	b.used++
+	b.net.mu.Lock()
+	why := ""
+	switch b.state {
+	case parked:
+		why = "while the loop is in Wait"
+	case closed:
+		why = "after Close"
+	default:
+		return
+	}
+	b.net.mu.Unlock()
+	b.breach("%s was called %s: only Wake may be", method, why)
+}
+
+// breach reports a broken law.
+func (b *Backend) breach(format string, args ...any) {
+	panic(fmt.Sprintf("sim: loop %d: ", b.id) + fmt.Sprintf(format, args...))
+}
+
+// Wait implements backend.Backend.
+func (b *Backend) Wait(until backend.Time) (bool, error) {
+	if b.goroutine == 0 && !b.net.manual {
+		b.goroutine = goroutineID()
+	}
+	n := b.net
+	b.enter("Wait")
+	defer n.mu.Unlock()
+	if b.lender.out != nil {
+		b.breach("Wait was called before a lent buffer came home by Return")
+	}
+	if n.closed {
+		return false, errOver
+	}
+	b.until = until
+	if b.rand.chance(n.opt.Faults.Spurious) {
+		n.agenda.add(n.now.Add(n.delay(&b.rand)), (*nudge)(b))
+	}
+	if n.manual {
+		n.driveSelf(b)
+	} else {
+		n.park(b)
+	}
+	b.woken = false
+	b.round = append(b.round, b.ready...)
+	b.ready = b.ready[:0]
+	if b.rand.chance(n.opt.Faults.Reorder) {
+		for i := range b.round {
+			j := i + b.rand.intn(len(b.round)-i)
+			b.round[i], b.round[j] = b.round[j], b.round[i]
+		}
+	}
+	if n.closed {
+		return false, errOver
+	}
+	return len(b.round) > 0, nil
+}
+
+// nudge is a loop as the event that wakes it for nothing.
+type nudge Backend
+
+func (x *nudge) fire() { x.woken = true }
+
+// due tells whether the loop, which is in Wait, has a reason to return.
+func (b *Backend) due() bool {
+	return b.woken || len(b.ready) > 0 || len(b.round) > 0 || b.until <= b.net.now
+}
+
+// Next implements backend.Backend.
+func (b *Backend) Next(c *backend.Completion) bool {
+	b.enter("Next")
+	defer b.net.mu.Unlock()
+	if b.lender.out != nil {
+		b.breach("Next was called before a lent buffer came home by Return")
+	}
+	*c = backend.Completion{}
+	if len(b.round) == 0 {
+		return false
+	}
+	fl := b.round[0]
+	b.round = append(b.round[:0], b.round[1:]...)
+	b.complete(fl, c)
+	return true
+}
+
+// Return implements backend.Backend.
+func (b *Backend) Return(lent []byte) {
+	b.enter("Return")
+	defer b.net.mu.Unlock()
+	if err := b.lender.home(lent); err != "" {
+		b.breach("%s", err)
+	}
+}
+
+// Wake implements backend.Backend.
+func (b *Backend) Wake() {
+	b.net.mu.Lock()
+	defer b.net.mu.Unlock()
+	if b.state != closed && !b.woken {
+		b.woken = true
+		b.net.moved()
+	}
+}
+
+// Now implements backend.Backend.
+func (b *Backend) Now() backend.Time { return b.net.Now() }
+
+// Wall is the wall clock's time at t, which repeats as everything does.
+func (b *Backend) Wall(t backend.Time) time.Time { return Wall(t) }
+
+// Close implements backend.Backend. The loop's goroutine may call it, or
+// another once that has ended.
+func (b *Backend) Close() error {
+	n := b.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch b.state {
+	case closed:
+		return nil
+	case parked:
+		b.breach("Close was called while the loop is in Wait")
+	}
+	for i := range b.slots {
+		if f := b.slots[i].file; f != nil {
+			f.close(false)
+		}
+	}
+	for _, fl := range b.flights {
+		if fl != nil {
+			fl.gone = true
+		}
+	}
+	b.slots, b.flights, b.ready, b.round = nil, nil, nil, nil
+	b.state = closed
+	n.remove(b)
+	n.note("closed", uint64(b.id), 0)
+	n.moved()
+	if n.turn == b {
+		n.turn = nil
+		n.home <- struct{}{}
+	}
+	return nil
+}
+
+// Listen implements backend.Backend.
+func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
+	b.enter("Listen")
+	defer b.net.mu.Unlock()
+	p, err := parse(network, address)
+	if err != nil {
+		return 0, nil, err
+	}
+	l, err := b.net.listen(p, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	f := b.newFile()
+	f.listener, l.file = l, f
+	return f.id, l.place.addr(), nil
+}
+
+// Socket implements backend.Backend.
+func (b *Backend) Socket(network string, local net.Addr, _ *backend.Socket) (backend.File, error) {
+	b.enter("Socket")
+	defer b.net.mu.Unlock()
+	p := place{unix: network == "unix"}
+	switch network {
+	case "unix", "tcp4", "tcp6":
+	default:
+		return 0, net.UnknownNetworkError(network)
+	}
+	if local != nil {
+		var err error
+		if p, err = placeOf(local); err != nil {
+			return 0, err
+		}
+		if p.unix != (network == "unix") {
+			return 0, os.NewSyscallError("bind", syscall.EINVAL)
+		}
+	}
+	f := b.newFile()
+	f.hold(b.net.newEnd(p))
+	return f.id, nil
+}
+
+// Adopt implements backend.Backend.
+func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
+	b.enter("Adopt")
+	defer b.net.mu.Unlock()
+	e, err := b.take(h)
+	if err != nil {
+		return 0, err
+	}
+	f := b.newFile()
+	f.hold(e)
+	return f.id, nil
+}
+
+// Discard implements backend.Backend.
+func (b *Backend) Discard(h backend.Handle) {
+	b.enter("Discard")
+	defer b.net.mu.Unlock()
+	if e, err := b.take(h); err == nil {
+		e.close()
+	}
+}
+
+// take makes a Handle's connection the caller's.
+func (b *Backend) take(h backend.Handle) (*end, error) {
+	e, ok := h.Obj.(*end)
+	if !ok || e.net != b.net {
+		return nil, fmt.Errorf("sim: not a connection of this simulated network: %v", h.Obj)
+	}
+	if !e.handle {
+		b.breach("a Handle was adopted or discarded twice")
+	}
+	e.handle = false
+	b.net.accepted--
+	return e, nil
+}
+
+// LocalAddr implements backend.Backend.
+func (b *Backend) LocalAddr(id backend.File) net.Addr {
+	b.enter("LocalAddr")
+	defer b.net.mu.Unlock()
+	switch f := b.file(id); {
+	case f == nil:
+		return nil
+	case f.listener != nil:
+		return f.listener.place.addr()
+	default:
+		return f.end.local.addr()
+	}
+}
+
+// RemoteAddr implements backend.Backend.
+func (b *Backend) RemoteAddr(id backend.File) net.Addr {
+	b.enter("RemoteAddr")
+	defer b.net.mu.Unlock()
+	f := b.file(id)
+	if f == nil || f.end == nil || f.end.state != open || f.end.broken {
+		return nil
+	}
+	return f.end.remote.addr()
+}

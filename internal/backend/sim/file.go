@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+type slot struct {
+	generation uint32
+	file       *file
+}
+
+// A file is what a File names: a socket of one Backend, and the Ops on it.
+type file struct {
+	backend  *Backend
+	id       backend.File
+	end      *end      // a stream
+	listener *listener // or this
+	closing  bool      // Close or Reset was submitted: the File is stale
+	ops      []*flight // in flight
+}
+
+func (b *Backend) newFile() *file {
+	var i uint32
+	if last := len(b.free) - 1; last >= 0 {
+		i = b.free[last] // the latest one: stale Files are to meet strangers
+		b.free = b.free[:last]
+	} else {
+		i = uint32(len(b.slots))
+		b.slots = append(b.slots, slot{})
+	}
+	s := &b.slots[i]
+	s.generation++
+	s.file = &file{backend: b, id: backend.MakeFile(i, s.generation)}
+	return s.file
+}
+
+// file returns what id names; nil if it is stale.
+func (b *Backend) file(id backend.File) *file {
+	i := id.Slot()
+	if int(i) >= len(b.slots) || b.slots[i].generation != id.Generation() {
+		return nil
+	}
+	if f := b.slots[i].file; f != nil && !f.closing {
+		return f
+	}
+	return nil
+}
+
+func (f *file) hold(e *end) { f.end, e.file = e, f }
+
+// changed looks for Ops that can complete now.
+func (f *file) changed() {
+	for _, fl := range f.ops {
+		fl.try()
+	}
+}
+
+// inFlight returns the Op of this kind that is in flight.
+func (f *file) inFlight(k backend.Kind) *flight {
+	for _, fl := range f.ops {
+		if fl.op.Kind == k {
+			return fl
+		}
+	}
+	return nil
+}
+
+// close closes the socket. The file keeps its slot until release.
+func (f *file) close(reset bool) {
+	switch {
+	case f.closing:
+		return
+	case f.listener != nil:
+		f.listener.close()
+	case reset:
+		f.end.reset()
+	default:
+		f.end.close()
+	}
+	f.closing = true
+}
+
+func (f *file) forget(fl *flight) {
+	f.ops = slices.DeleteFunc(f.ops, func(o *flight) bool { return o == fl })
+	f.changed() // a Close may have waited for it
+}
+
+// release frees the slot for another file.
+func (f *file) release() {
+	i := f.id.Slot()
+	f.backend.slots[i].file = nil
+	f.backend.free = append(f.backend.free, i)
+}

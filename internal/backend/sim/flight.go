@@ -1,0 +1,412 @@
+package sim
+
+import (
+	"hash/maphash"
+	"os"
+	"syscall"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// A flight is an Op in flight.
+//
+//	waiting --can complete--> ready ----Next--> (gone)
+//	          \--Late fault--> held --> ready
+type flight struct {
+	backend *Backend
+	file    *file // nil: the Op's File is stale
+	op      *backend.Op
+	send    *backend.SendOp    // of kind Send
+	connect *backend.ConnectOp // of kind Connect
+	stage   stage
+	gone    bool
+	err     error // how it ends, if that is settled
+
+	sent       int // of kind Send: bytes taken
+	part, done int // and how far: Bufs[part][done:] comes next
+	sum        uint64
+}
+
+type stage uint8
+
+const (
+	waiting stage = iota
+	held
+	ready
+)
+
+// Submit implements backend.Backend.
+func (b *Backend) Submit(op *backend.Op) {
+	b.enter("Submit")
+	defer b.net.mu.Unlock()
+	switch op.Kind {
+	case backend.Accept, backend.Recv, backend.Shutdown, backend.Close, backend.Reset:
+		b.begin(&flight{op: op})
+	case backend.Send, backend.Connect:
+		b.breach("Submit was given an Op of kind %d, which has a method of its own", op.Kind)
+	default:
+		b.breach("Submit was given an Op of kind %d, which does not exist", op.Kind)
+	}
+}
+
+// Send implements backend.Backend.
+func (b *Backend) Send(op *backend.SendOp) {
+	b.enter("Send")
+	defer b.net.mu.Unlock()
+	if op.Kind != backend.Send {
+		b.breach("Send was given an Op of kind %d", op.Kind)
+	}
+	fl := &flight{op: &op.Op, send: op}
+	fl.sum = fl.digest()
+	b.begin(fl)
+}
+
+// Connect implements backend.Backend.
+func (b *Backend) Connect(op *backend.ConnectOp) {
+	b.enter("Connect")
+	defer b.net.mu.Unlock()
+	if op.Kind != backend.Connect {
+		b.breach("Connect was given an Op of kind %d", op.Kind)
+	}
+	b.begin(&flight{op: &op.Op, connect: op})
+}
+
+// begin takes possession of an Op.
+func (b *Backend) begin(fl *flight) {
+	op := fl.op
+	if b.flight(op) != nil {
+		b.breach("an Op of kind %d was submitted twice", op.Kind)
+	}
+	fl.backend, fl.file = b, b.file(op.File)
+	if f := fl.file; f != nil {
+		if f.inFlight(op.Kind) != nil {
+			b.breach("two Ops of kind %d are in flight on one File", op.Kind)
+		}
+		f.ops = append(f.ops, fl)
+		fl.err = fl.launch()
+	} else {
+		fl.err = backend.ErrClosed
+	}
+	if last := len(b.unused) - 1; last >= 0 {
+		op.Slot = b.unused[last]
+		b.unused = b.unused[:last]
+		b.flights[op.Slot] = fl
+	} else {
+		op.Slot = uint32(len(b.flights))
+		b.flights = append(b.flights, fl)
+	}
+	fl.try()
+}
+
+// flight returns op's; nil if it is not in flight.
+func (b *Backend) flight(op *backend.Op) *flight {
+	if int(op.Slot) < len(b.flights) {
+		if fl := b.flights[op.Slot]; fl != nil && fl.op == op {
+			return fl
+		}
+	}
+	return nil
+}
+
+// launch does what is to be done when the Op is submitted. An error ends it.
+func (fl *flight) launch() error {
+	f := fl.file
+	switch fl.op.Kind {
+	case backend.Accept:
+		if f.listener == nil {
+			return os.NewSyscallError("accept", syscall.EINVAL)
+		}
+		return nil
+	case backend.Close, backend.Reset:
+		f.close(fl.op.Kind == backend.Reset)
+		for _, other := range f.ops {
+			if other != fl {
+				other.end(backend.ErrClosed)
+			}
+		}
+		return nil
+	}
+	if f.listener != nil {
+		return os.NewSyscallError("read", syscall.ENOTCONN)
+	}
+	switch fl.op.Kind {
+	case backend.Recv:
+		if fl.op.Buf != nil && len(fl.op.Buf) == 0 {
+			fl.backend.breach("a Recv has a Buf without room")
+		}
+		spoil(fl.op.Buf[:min(len(fl.op.Buf), len(poisoned))]) // it is not the loop's now
+	case backend.Connect:
+		to, err := placeOf(fl.connect.Addr)
+		switch {
+		case err != nil:
+			return err
+		case f.end.state != idle:
+			return os.NewSyscallError("connect", syscall.EISCONN)
+		}
+		f.end.dial(to)
+	}
+	return nil
+}
+
+// possible tells whether the Op can complete, and makes it progress.
+func (fl *flight) possible() bool {
+	if fl.err != nil {
+		return true
+	}
+	f := fl.file
+	switch fl.op.Kind {
+	case backend.Accept:
+		return len(f.listener.queue) > 0
+	case backend.Recv:
+		return f.end.readable()
+	case backend.Send:
+		return fl.pump()
+	case backend.Connect:
+		if f.end.state == failed {
+			fl.err = os.NewSyscallError("connect", f.end.failure)
+		}
+		return f.end.state != dialing
+	case backend.Shutdown:
+		if s := f.inFlight(backend.Send); s != nil && !s.over() {
+			return false
+		}
+		fl.err = f.end.shutdown()
+		return true
+	}
+	return len(f.ops) == 1 // Close, Reset: the last one
+}
+
+// try makes the Op ready if it can complete.
+func (fl *flight) try() {
+	if fl.stage != waiting || !fl.possible() {
+		return
+	}
+	b := fl.backend
+	late := b.net.opt.Faults.Late
+	if fl.op.Kind == backend.Close || fl.op.Kind == backend.Reset {
+		late = b.net.opt.Faults.SlowClose
+	}
+	if b.rand.chance(late) {
+		fl.stage = held
+		b.net.agenda.add(b.net.now.Add(b.net.delay(&b.rand)), fl)
+		return
+	}
+	fl.makeReady()
+}
+
+// fire ends the delay of a held Op.
+func (fl *flight) fire() {
+	if fl.stage == held && !fl.gone {
+		fl.makeReady()
+	}
+}
+
+func (fl *flight) makeReady() {
+	fl.stage = ready
+	fl.backend.ready = append(fl.backend.ready, fl)
+}
+
+// end makes the Op complete with err, unless it has done its work.
+func (fl *flight) end(err error) {
+	if fl.over() {
+		return
+	}
+	fl.err = err
+	if fl.stage != ready {
+		fl.makeReady()
+	}
+}
+
+// over tells whether the Op has done its work, or failed, and only has yet to
+// complete.
+func (fl *flight) over() bool {
+	switch {
+	case fl.err != nil:
+		return true
+	case fl.op.Kind == backend.Recv, fl.op.Kind == backend.Accept:
+		return false // they do it in complete
+	}
+	return fl.stage != waiting
+}
+
+// Cancel implements backend.Backend.
+func (b *Backend) Cancel(op *backend.Op) {
+	b.enter("Cancel")
+	defer b.net.mu.Unlock()
+	fl := b.flight(op)
+	if fl == nil || op.Kind == backend.Close || op.Kind == backend.Reset {
+		return
+	}
+	if b.rand.chance(b.net.opt.Faults.LateCancel) {
+		b.net.agenda.add(b.net.now.Add(b.net.delay(&b.rand)), (*lateCancel)(fl))
+		return
+	}
+	fl.cancel()
+}
+
+// lateCancel is a flight as the event that it is canceled in the end.
+type lateCancel flight
+
+func (x *lateCancel) fire() {
+	if fl := (*flight)(x); !fl.gone {
+		fl.cancel()
+	}
+}
+
+func (fl *flight) cancel() {
+	if fl.op.Kind == backend.Connect && !fl.over() {
+		fl.file.end.abandon()
+	}
+	fl.end(backend.ErrCanceled)
+}
+
+// pump gives the connection what it takes of a Send, and tells whether that was
+// the last, or there is an error.
+func (fl *flight) pump() bool {
+	e := fl.file.end
+	for bufs := fl.send.Bufs; fl.part < len(bufs); {
+		rest := bufs[fl.part][fl.done:]
+		if len(rest) == 0 {
+			fl.part, fl.done = fl.part+1, 0
+			continue
+		}
+		short := fl.backend.rand.chance(fl.backend.net.opt.Faults.ShortWrite)
+		if short {
+			rest = rest[:1+fl.backend.rand.intn(len(rest))]
+		}
+		n, err := e.write(rest)
+		if err != nil {
+			fl.err = err
+			return true
+		}
+		fl.sent += n
+		fl.done += n
+		if n < len(rest) {
+			e.peer.in.wanted = true // whoever reads will announce room
+			return false
+		}
+		if short {
+			e.peer.in.wanted = true
+			e.peer.in.announceRoom()
+			return false
+		}
+	}
+	return true
+}
+
+// digest tells whether somebody changed bytes that belong to the backend.
+func (fl *flight) digest() uint64 {
+	var h maphash.Hash
+	h.SetSeed(digestSeed)
+	for _, b := range fl.send.Bufs {
+		h.Write(b)
+	}
+	return h.Sum64()
+}
+
+var digestSeed = maphash.MakeSeed()
+
+// TrySend implements backend.Backend.
+func (b *Backend) TrySend(id backend.File, p []byte) (int, error) {
+	b.enter("TrySend")
+	defer b.net.mu.Unlock()
+	f := b.file(id)
+	switch faults := &b.net.opt.Faults; {
+	case f == nil:
+		return 0, backend.ErrClosed
+	case f.end == nil:
+		return 0, os.NewSyscallError("write", syscall.ENOTCONN)
+	case f.inFlight(backend.Send) != nil, len(p) == 0, b.rand.chance(faults.Block):
+		return 0, nil
+	case b.rand.chance(faults.ShortWrite):
+		p = p[:1+b.rand.intn(len(p))]
+	}
+	return f.end.write(p)
+}
+
+// complete finishes an Op that is ready, and fills in c.
+func (b *Backend) complete(fl *flight, c *backend.Completion) {
+	op := fl.op
+	c.Op, c.Err = op, fl.err
+	switch op.Kind {
+	case backend.Accept:
+		b.accept(fl, c)
+	case backend.Recv:
+		if c.Err == nil {
+			b.receive(fl, c)
+		}
+	case backend.Send:
+		if fl.digest() != fl.sum {
+			b.breach("the bytes of a Send changed while it was in flight")
+		}
+		c.N = fl.sent
+		clear(fl.send.Bufs) // as a backend may
+	}
+	errno := uint64(0)
+	if c.Err != nil {
+		errno = 1
+	}
+	b.net.note("completion", uint64(b.id)<<32|uint64(op.Kind)<<16|errno, uint64(op.File)<<32|uint64(c.N))
+	if c.More {
+		return
+	}
+	fl.gone = true
+	b.flights[op.Slot] = nil
+	b.unused = append(b.unused, op.Slot)
+	if f := fl.file; f != nil {
+		f.forget(fl)
+		if op.Kind == backend.Close || op.Kind == backend.Reset {
+			f.release()
+		}
+	}
+}
+
+// accept fills in a completion of Accept, which stays in flight if there is no
+// error.
+func (b *Backend) accept(fl *flight, c *backend.Completion) {
+	if c.Err != nil {
+		return
+	}
+	if b.rand.chance(b.net.opt.Faults.NoFiles) {
+		c.Err = os.NewSyscallError("accept", syscall.EMFILE)
+		return
+	}
+	l := fl.file.listener
+	e := l.queue[0]
+	l.queue = append(l.queue[:0], l.queue[1:]...)
+	e.handle = true
+	b.net.accepted++
+	c.More = true
+	c.Conn = backend.Handle{FD: -1, Obj: e}
+	if !e.remote.unix {
+		c.Conn.Peer = e.remote.tcp
+	}
+	if fl.stage = waiting; len(l.queue) > 0 {
+		fl.stage = ready
+		b.round = append(b.round, fl)
+	}
+}
+
+// receive fills in a completion of Recv.
+func (b *Backend) receive(fl *flight, c *backend.Completion) {
+	e, buf := fl.file.end, fl.op.Buf
+	n := min(e.in.arrived, len(buf))
+	if buf == nil {
+		n = min(e.in.arrived, backend.LendSize)
+	}
+	if n > 0 && b.rand.chance(b.net.opt.Faults.ShortRead) {
+		n = 1 + b.rand.intn(n)
+	}
+	if n == 0 {
+		_, c.Err = e.read(nil)
+		return
+	}
+	if buf == nil {
+		var clean bool
+		if c.Lent, clean = b.lender.lend(n); !clean {
+			b.breach("a lent buffer was written to after it had come home by Return")
+		}
+		buf = c.Lent[backend.Headroom:]
+	}
+	c.N, c.Err = e.read(buf[:n])
+}

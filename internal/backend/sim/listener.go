@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// A listener queues the connections to its place until they are accepted.
+type listener struct {
+	net   *Network
+	place place
+	reuse bool
+	queue []*end
+	file  *file
+}
+
+// Ports that are given to those who ask for none in particular.
+const (
+	firstPort = 49152
+	lastPort  = 65535
+)
+
+func (n *Network) freePort() uint16 {
+	for {
+		n.port++
+		if n.port < firstPort || n.port > lastPort {
+			n.port = firstPort
+		}
+		used := func(l *listener) bool { return !l.place.unix && int(l.place.tcp.Port()) == n.port }
+		if !slices.ContainsFunc(n.listeners, used) {
+			return uint16(n.port)
+		}
+	}
+}
+
+func (n *Network) listen(p place, s *backend.Socket) (*listener, error) {
+	switch {
+	case !p.unix && p.tcp.Port() == 0:
+		p = p.withPort(n.freePort())
+	case p.unix && p.name == "":
+		n.port++
+		p.name = fmt.Sprintf("@%05x", n.port)
+	}
+	l := &listener{net: n, place: p, reuse: s != nil && s.ReusePort && !p.unix}
+	for _, other := range n.listeners {
+		if other.place.collides(p) && !(other.reuse && l.reuse) {
+			return nil, os.NewSyscallError("bind", syscall.EADDRINUSE)
+		}
+	}
+	n.listeners = append(n.listeners, l)
+	return l, nil
+}
+
+func (l *listener) close() {
+	n := l.net
+	n.listeners = slices.DeleteFunc(n.listeners, func(o *listener) bool { return o == l })
+	for _, e := range l.queue {
+		e.reset()
+	}
+	l.queue, l.file = nil, nil
+}
+
+// find returns who listens at p, and one of them if they share it.
+func (n *Network) find(p place) *listener {
+	var found []*listener
+	for _, l := range n.listeners {
+		if !l.place.takes(p) {
+			continue
+		}
+		// The address itself goes before the wildcard.
+		if !p.unix && !l.place.tcp.Addr().IsUnspecified() && len(found) > 0 && found[0].place.tcp.Addr().IsUnspecified() {
+			found = found[:0]
+		}
+		if len(found) == 0 || found[0].place == l.place {
+			found = append(found, l)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found[n.rand.intn(len(found))]
+}
+
+// A handshake is the way of a dialing end to a listener, and of the answer
+// back.
+type handshake struct {
+	from   *end
+	to     place
+	tries  int
+	answer error
+	back   bool
+}
+
+// A full queue answers nothing. The dialing side asks again after a second,
+// then two, and so on, and gives up in the end.
+const maxTries = 6
+
+// dial starts to connect e.
+func (e *end) dial(to place) {
+	to = to.here()
+	e.state, e.remote = dialing, to
+	if !to.unix && !e.local.tcp.IsValid() {
+		e.local.tcp = to.tcp // from the host itself, as connecting to an own address does
+		e.local = e.local.withPort(0)
+	}
+	if !to.unix && e.local.tcp.Port() == 0 {
+		e.local = e.local.withPort(e.net.freePort())
+	}
+	h := &handshake{from: e, to: to}
+	h.after(e.net.latency(&e.net.rand))
+}
+
+func (h *handshake) after(d time.Duration) {
+	h.from.net.agenda.add(h.from.net.now.Add(d), h)
+}
+
+func (h *handshake) fire() {
+	h.from.net.loopTurns = 0
+	switch {
+	case h.from.state != dialing:
+	case h.back && h.answer != nil:
+		h.from.fail(h.answer)
+	case h.back:
+		h.from.state = open
+		h.from.net.note("connected", uint64(h.from.id), 0)
+		h.from.changed()
+	default:
+		h.ask()
+	}
+}
+
+// ask is the handshake's arrival at the other side.
+func (h *handshake) ask() {
+	n, e := h.from.net, h.from
+	l := n.find(h.to)
+	way := n.latency(&n.rand)
+	switch {
+	case l == nil && h.to.unix && !h.to.abstract():
+		h.answer = syscall.ENOENT
+	case l == nil:
+		h.answer = syscall.ECONNREFUSED
+	case len(l.queue) >= n.opt.Backlog:
+		h.tries++
+		if h.tries < maxTries {
+			h.after(time.Second << (h.tries - 1))
+			return
+		}
+		h.answer = syscall.ETIMEDOUT
+	default:
+		s := n.newEnd(h.to)
+		s.remote, s.state = e.local, open
+		s.openAt = n.now
+		e.openAt = n.now.Add(way)
+		join(e, s)
+		l.queue = append(l.queue, s)
+		n.note("queued", uint64(s.id), uint64(e.id))
+		if l.file != nil {
+			l.file.changed()
+		}
+	}
+	h.back = true
+	h.after(way)
+}
+
+// fail ends a dial that came to nothing.
+func (e *end) fail(errno error) {
+	e.net.note("unconnected", uint64(e.id), 0)
+	e.state, e.failure = failed, errno
+	e.changed()
+}
+
+// abandon gives up a dial. The other side, if it has a connection already, sees
+// it reset.
+func (e *end) abandon() {
+	e.state, e.failure = failed, syscall.ECONNABORTED
+	if e.peer != nil {
+		e.sendReset()
+	}
+}

@@ -1,0 +1,45 @@
+package sim
+
+import (
+	"math/bits"
+	"time"
+)
+
+// random is SplitMix64. It is written out here because a seed must mean the
+// same run on every platform and with every version of Go.
+type random uint64
+
+func (r *random) next() uint64 {
+	*r += 0x9e3779b97f4a7c15
+	return mix(uint64(*r))
+}
+
+// mix is SplitMix64's finalizer: every bit of x reaches every bit of the result.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// fork returns a source of its own, so that how often one part of the network
+// asks does not change what another gets.
+func (r *random) fork() random { return random(r.next()) }
+
+// intn returns a number from 0 to n-1.
+func (r *random) intn(n int) int {
+	hi, _ := bits.Mul64(r.next(), uint64(n))
+	return int(hi)
+}
+
+// chance is true with probability p.
+func (r *random) chance(p float64) bool {
+	return p > 0 && float64(r.next()>>11) < p*(1<<53)
+}
+
+// between returns a duration from lo to hi.
+func (r *random) between(lo, hi time.Duration) time.Duration {
+	if hi <= lo {
+		return lo
+	}
+	return lo + time.Duration(r.intn(int(hi-lo)+1))
+}

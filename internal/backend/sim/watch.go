@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"bytes"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// A watch lets goroutines that are not loops come to rest before the network
+// goes on: the function that Await runs, a loop before its first turn, a worker
+// that a handler passed something to. Otherwise it would depend on the
+// scheduler whether what they do comes before or after the network's next step.
+//
+// Go has no call that tells whether a goroutine waits. What runtime.Stack
+// prints does: "goroutine 18 [chan receive]:" and, at the end, who created it.
+// Only the goroutines of the test count, that is, those that drive the network
+// and all that descend from them. Since looking is slow (100 µs) it is left out
+// while there are none but the driver and the parked loops. A wrong guess, were
+// the format to change, would cost determinism where there are such goroutines,
+// and nothing else.
+type watch struct {
+	stirred atomic.Bool     // somebody new may be about; any goroutine sets it
+	kin     map[uint64]bool // the test's goroutines, dead ones too
+	tired   map[uint64]bool // those that did not come to rest in time
+	buf     []byte
+	found   []goroutine
+	alone   int  // runtime.NumGoroutine when there was nobody to watch
+	company bool // there was somebody
+}
+
+// patience is how long the network waits, in real time, for a goroutine that
+// does not come to rest. It does so once for each.
+const patience = time.Second
+
+func (w *watch) init() {
+	w.kin = map[uint64]bool{goroutineID(): true}
+	w.tired = map[uint64]bool{}
+	w.company = true
+}
+
+// rest returns when every goroutine that matters waits for something.
+func (w *watch) rest() {
+	if !w.company && runtime.NumGoroutine() == w.alone && !w.stirred.Load() {
+		return
+	}
+	w.stirred.Store(false)
+	var began time.Time
+	for try := 0; ; try++ {
+		runtime.Gosched()
+		count := runtime.NumGoroutine()
+		busy, company := w.look()
+		if len(busy) == 0 {
+			w.company, w.alone = company, count
+			return
+		}
+		switch {
+		case try == 0:
+			began = time.Now()
+		case time.Since(began) > patience:
+			for _, id := range busy {
+				w.tired[id] = true
+			}
+		case try > 10:
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+}
+
+// look returns which of the test's goroutines are busy, but for the caller, and
+// whether there are any that may become so.
+func (w *watch) look() (busy []uint64, company bool) {
+	w.buf, w.found = goroutines(w.buf, w.found[:0])
+	w.kin[w.found[0].id] = true // the caller comes first
+	for more := true; more; {
+		more = false
+		for _, g := range w.found {
+			if w.kin[g.parent] && !w.kin[g.id] {
+				w.kin[g.id] = true
+				more = true
+			}
+		}
+	}
+	for _, g := range w.found[1:] {
+		if !w.kin[g.id] || g.passive {
+			continue
+		}
+		company = true
+		if g.busy && !w.tired[g.id] {
+			busy = append(busy, g.id)
+		}
+	}
+	return busy, company
+}
+
+// A goroutine as runtime.Stack describes it.
+type goroutine struct {
+	id, parent uint64
+	busy       bool // it does not wait for other goroutines
+	passive    bool // it waits for loops alone: it is one, or runs on one, or wants to see them end
+}
+
+// goroutines lists all of them, the caller first. It uses buf, and appends to
+// list.
+func goroutines(buf []byte, list []goroutine) ([]byte, []goroutine) {
+	if buf == nil {
+		buf = make([]byte, 16<<10)
+	}
+	n := runtime.Stack(buf, true)
+	for n == len(buf) {
+		buf = make([]byte, 2*len(buf))
+		n = runtime.Stack(buf, true)
+	}
+	for rest := buf[:n]; len(rest) > 0; {
+		var one []byte
+		one, rest, _ = bytes.Cut(rest, []byte("\n\n"))
+		if g, ok := parseGoroutine(one); ok {
+			list = append(list, g)
+		}
+	}
+	return buf, list
+}
+
+func parseGoroutine(b []byte) (g goroutine, ok bool) {
+	head, body, _ := bytes.Cut(b, []byte("\n"))
+	if g.id, ok = number(head, "goroutine "); !ok {
+		return g, false
+	}
+	if i := bytes.LastIndex(body, []byte(" in goroutine ")); i >= 0 {
+		g.parent, _ = number(body[i:], " in goroutine ")
+	}
+	_, state, _ := bytes.Cut(head, []byte("["))
+	if i := bytes.IndexAny(state, ",]("); i >= 0 {
+		state = bytes.TrimSpace(state[:i])
+	}
+	switch s := string(state); {
+	case s == "sync.WaitGroup.Wait", s == "semacquire", s == "coroutine",
+		bytes.Contains(body, []byte("signal.signal_recv(")): // waits in a system call
+		g.passive = true
+	case s == "sleep", s == "IO wait", s == "select", strings.HasPrefix(s, "chan "), strings.HasPrefix(s, "sync."):
+		g.passive = bytes.Contains(body, []byte("sim.(*Network).park("))
+	default:
+		g.busy = true
+	}
+	return g, true
+}
+
+// number reads the number behind prefix.
+func number(b []byte, prefix string) (n uint64, ok bool) {
+	b, ok = bytes.CutPrefix(b, []byte(prefix))
+	for ; ok && len(b) > 0 && '0' <= b[0] && b[0] <= '9'; b = b[1:] {
+		n = 10*n + uint64(b[0]-'0')
+	}
+	return n, ok
+}
+
+// goroutineID is the caller's.
+func goroutineID() uint64 {
+	var buf [64]byte
+	id, _ := number(buf[:runtime.Stack(buf[:], false)], "goroutine ")
+	return id
+}
+
+// exists tells whether a goroutine has not ended.
+func exists(id uint64) bool {
+	_, list := goroutines(nil, nil)
+	return slices.ContainsFunc(list, func(g goroutine) bool { return g.id == id })
+}

@@ -1,0 +1,66 @@
+package std
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// A dialer is what a file made by Socket connects with.
+type dialer struct {
+	network string
+	local   net.Addr
+	options backend.Socket
+
+	cancel context.CancelFunc // ends the Connect in flight
+}
+
+// errNotConnectable and errNotListening are the errors of a Connect and an
+// Accept on a File of another sort.
+var (
+	errNotConnectable = errors.New("socket is connected already, or listens")
+	errNotListening   = errors.New("socket does not listen")
+)
+
+// Connect dials in a goroutine.
+func (b *Backend) Connect(op *backend.ConnectOp) {
+	f := b.open(op.File)
+	if f == nil {
+		b.done(&op.Op, backend.ErrClosed)
+		return
+	}
+	if f.dial == nil || f.conn != nil {
+		b.done(&op.Op, errNotConnectable)
+		return
+	}
+	f.setIn(&op.Op)
+	ctx, cancel := context.WithCancel(context.Background())
+	f.dial.cancel = cancel
+	b.workers.Add(1)
+	go f.connect(ctx, op)
+}
+
+func (f *file) connect(ctx context.Context, op *backend.ConnectOp) {
+	defer f.b.workers.Done()
+	d := net.Dialer{LocalAddr: f.dial.local, KeepAlive: -1}
+	conn, err := d.DialContext(ctx, f.dial.network, op.Addr.String())
+	if err == nil {
+		setOptions(conn, &f.dial.options)
+	}
+	f.b.post(result{op: &op.Op, file: f, conn: conn, err: plain(err)})
+}
+
+// plain is the error without package net's wrapping, as the seam has it, and
+// ErrCanceled for those that hurrying makes.
+func plain(err error) error {
+	if op, ok := err.(*net.OpError); ok {
+		err = op.Err
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return backend.ErrCanceled
+	}
+	return err
+}

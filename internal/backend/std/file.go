@@ -1,0 +1,188 @@
+package std
+
+import (
+	"iter"
+	"net"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// A file is a socket: a listener, a connection, or what is to become one by
+// Connect. It belongs to the loop.
+//
+//	open     Submit accepts Ops
+//	closing  a Close or Reset was submitted: end is set, Ops in flight are
+//	         hurried, new ones get ErrClosed
+//	closed   the last Op in flight was taken by Next: the socket is closed, and
+//	         end's completion posted
+//	gone     Next handed that out: the slot is free
+type file struct {
+	b  *Backend
+	id backend.File
+
+	conn   net.Conn  // nil: not connected
+	reader *reader   // nil: no Recv yet
+	sender func()    // its method send, so that a Send allocates nothing
+	accept *acceptor // nil: not a listener
+	dial   *dialer   // nil: not made by Socket
+
+	// Ops in flight: from their submission until Next hands out the last of
+	// their completions.
+	in   *backend.Op     // Recv, Accept or Connect
+	out  *backend.SendOp // Send
+	shut *backend.Op     // Shutdown, while it waits for out
+	end  *backend.Op     // Close or Reset
+
+	postponed bool // in waits for the lent buffer to come home
+	// A deadline in the past was set to end an Op, or may have been left by
+	// who had the connection before.
+	readStopped, writeStopped bool
+}
+
+// past is a deadline that ends what blocks.
+var past = time.Unix(1, 0)
+
+// completed settles what a result, which Next is about to hand out, means for
+// its file.
+func (f *file) completed(r *result, c *backend.Completion) {
+	switch r.op.Kind {
+	case backend.Recv:
+		f.in = nil
+		if r.lent != nil {
+			c.Lent = r.lent
+			f.b.lender = f
+		}
+	case backend.Send:
+		f.out = nil
+		if f.shut != nil {
+			f.shutdown(f.shut)
+			f.shut = nil
+		}
+	case backend.Accept:
+		f.accepted(r, c)
+	case backend.Connect:
+		f.in = nil
+		f.conn = r.conn
+	case backend.Close, backend.Reset:
+		f.b.files.remove(f.id)
+		return
+	}
+	if f.end == nil {
+		return
+	}
+	if c.Err == backend.ErrCanceled {
+		c.Err = backend.ErrClosed // hurried for Close, not by Cancel
+	}
+	f.finishIfIdle()
+}
+
+// close begins the end of f.
+func (f *file) close(op *backend.Op) {
+	f.end = op
+	if f.shut != nil {
+		f.b.done(f.shut, backend.ErrClosed)
+		f.shut = nil
+	}
+	f.hurryIn()
+	f.hurryOut()
+	f.finishIfIdle()
+}
+
+// finishIfIdle closes a closing file's socket when nothing is in flight on it:
+// then no goroutine is inside it, and closing it does not block.
+func (f *file) finishIfIdle() {
+	if f.in != nil || f.out != nil {
+		return
+	}
+	if tcp, ok := f.conn.(*net.TCPConn); ok && f.end.Kind == backend.Reset {
+		tcp.SetLinger(0) // fails only where the connection is reset already
+	}
+	f.b.post(result{op: f.end, file: f, err: plain(f.release())})
+}
+
+// release gives back all that f has. Blocked goroutines end; it waits for them
+// to leave the socket.
+func (f *file) release() (err error) {
+	if f.reader != nil {
+		close(f.reader.recvs)
+	}
+	if f.conn != nil {
+		return f.conn.Close()
+	}
+	if a := f.accept; a != nil {
+		err = a.listener.Close()
+		if addr, ok := a.listener.Addr().(*net.UnixAddr); ok {
+			sys.Unlink(addr.Name)
+		}
+	}
+	return err
+}
+
+// abandon ends f with what is in flight on it, for Backend.Close.
+func (f *file) abandon() {
+	if f.end != nil && f.in == nil && f.out == nil {
+		return // released
+	}
+	f.hurryIn()
+	f.hurryOut()
+	f.release()
+}
+
+// table holds the files by slot. Slot 0 stays empty, so that File 0 is none.
+type table struct {
+	slots []slot
+	free  []uint32
+}
+
+type slot struct {
+	file       *file // nil: free
+	generation uint32
+}
+
+func (t *table) init() { t.slots = make([]slot, 1) }
+
+// get is nil for a File that is stale or never was.
+func (t *table) get(id backend.File) *file {
+	if int(id.Slot()) >= len(t.slots) {
+		return nil
+	}
+	s := &t.slots[id.Slot()]
+	if s.generation != id.Generation() {
+		return nil
+	}
+	return s.file
+}
+
+func (t *table) add(f *file) backend.File {
+	var i uint32
+	if last := len(t.free) - 1; last >= 0 {
+		i = t.free[last]
+		t.free = t.free[:last]
+	} else {
+		i = uint32(len(t.slots))
+		t.slots = append(t.slots, slot{})
+	}
+	s := &t.slots[i]
+	s.generation++
+	s.file = f
+	f.id = backend.MakeFile(i, s.generation)
+	return f.id
+}
+
+func (t *table) remove(id backend.File) {
+	t.slots[id.Slot()].file = nil
+	t.free = append(t.free, id.Slot())
+}
+
+// all ranges over the files.
+func (t *table) all() iter.Seq[*file] {
+	return func(yield func(*file) bool) {
+		for _, s := range t.slots {
+			if s.file != nil && !yield(s.file) {
+				return
+			}
+		}
+	}
+}

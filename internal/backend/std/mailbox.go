@@ -1,0 +1,82 @@
+package std
+
+import (
+	"net"
+	"sync"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// A result is what became of an Op, on its way to the loop.
+type result struct {
+	op   *backend.Op
+	file *file // which Next settles it with; nil: that is done
+	n    int
+	err  error
+	lent []byte
+	conn net.Conn // Accept, Connect
+	more bool
+}
+
+// A mailbox carries results from any goroutine to the loop, which takes all of
+// them at once, a turn's worth.
+//
+// asleep says that the loop will look at the bell before it looks at the posts
+// again. Whoever posts to a loop that is not asleep needs no channel operation;
+// whoever finds it asleep clears the flag, and so is the only one to ring.
+type mailbox struct {
+	mu     sync.Mutex
+	posts  []result
+	asleep bool
+	woken  bool // the next Wait is not to sleep
+
+	bell chan struct{} // holds one ring; a late one costs a look in vain
+}
+
+func (m *mailbox) post(r result) {
+	m.mu.Lock()
+	m.posts = append(m.posts, r)
+	m.unlockAndRing()
+}
+
+func (m *mailbox) wake() {
+	m.mu.Lock()
+	m.woken = true
+	m.unlockAndRing()
+}
+
+func (m *mailbox) unlockAndRing() {
+	ring := m.asleep
+	m.asleep = false
+	m.mu.Unlock()
+	if ring {
+		select {
+		case m.bell <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// prepareSleep reports whether the loop should wait for the bell.
+func (m *mailbox) prepareSleep() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asleep = len(m.posts) == 0 && !m.woken
+	return m.asleep
+}
+
+// collect moves the posts behind those in turn, and ends the effect of wake.
+// The arrays of both are used in turns.
+func (m *mailbox) collect(turn []result) []result {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asleep, m.woken = false, false
+	if len(turn) == 0 {
+		turn, m.posts = m.posts, turn[:0]
+		return turn
+	}
+	turn = append(turn, m.posts...)
+	clear(m.posts)
+	m.posts = m.posts[:0]
+	return turn
+}

@@ -1,0 +1,99 @@
+package std
+
+import (
+	"io"
+	"net"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// Sizes of a reader's buffer, without its headroom. Each connection has one, so
+// it begins small; sizes are steps of growth apart up to what the seam lends.
+const (
+	minBuffer = 4 << 10
+	maxBuffer = backend.LendSize
+	growth    = 4
+	// patience is how many reads in a row must leave three quarters unused
+	// before the buffer shrinks.
+	patience = 16
+)
+
+// A reader is the goroutine that reads from a connection. While a Recv is in
+// flight its fields are its own, and from its post until the next start the
+// loop's.
+type reader struct {
+	b     *Backend
+	file  *file
+	conn  net.Conn
+	recvs chan *backend.Op // holds one: the Recv in flight; closed at the end
+
+	buf   []byte // headroom and data; lent to the loop
+	size  int    // of the data part, for the next read
+	loose int    // reads in a row that left most of it unused
+}
+
+func (f *file) recv(op *backend.Op) {
+	if f.conn == nil {
+		f.b.done(op, errNotConnected)
+		return
+	}
+	f.setIn(op)
+	if f.b.lender == f {
+		f.postponed = true
+		return
+	}
+	f.startRecv(op)
+}
+
+func (f *file) startRecv(op *backend.Op) {
+	f.resumeReads()
+	if f.reader == nil {
+		f.reader = &reader{b: f.b, file: f, conn: f.conn, recvs: make(chan *backend.Op, 1), size: minBuffer}
+		f.b.workers.Add(1)
+		go f.reader.run()
+	}
+	f.reader.recvs <- op
+}
+
+func (r *reader) run() {
+	defer r.b.workers.Done()
+	for op := range r.recvs {
+		r.b.post(r.read(op))
+	}
+}
+
+func (r *reader) read(op *backend.Op) result {
+	buf := op.Buf
+	if buf == nil {
+		if len(r.buf) != backend.Headroom+r.size {
+			r.buf = make([]byte, backend.Headroom+r.size)
+		}
+		buf = r.buf[backend.Headroom:]
+	}
+	n, err := r.conn.Read(buf)
+	res := result{op: op, file: r.file, n: n, err: plain(err)}
+	if n > 0 || err == io.EOF {
+		res.err = nil // an error beside bytes comes again without them
+	}
+	if op.Buf == nil && n > 0 {
+		res.lent = r.buf[:backend.Headroom+n]
+		r.learn(n)
+	}
+	return res
+}
+
+// learn fits the buffer to what was read into it.
+func (r *reader) learn(n int) {
+	switch {
+	case n == r.size && r.size < maxBuffer:
+		r.size *= growth
+		r.loose = 0
+	case n > r.size/growth || r.size == minBuffer:
+		r.loose = 0
+	default:
+		if r.loose++; r.loose == patience {
+			r.size /= growth
+			r.loose = 0
+		}
+	}
+}

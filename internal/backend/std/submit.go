@@ -1,0 +1,189 @@
+package std
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// open is the file of id if it takes Ops.
+func (b *Backend) open(id backend.File) *file {
+	if f := b.files.get(id); f != nil && f.end == nil {
+		return f
+	}
+	return nil
+}
+
+// Listen opens a listener through sys, which knows the options.
+func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
+	ln, err := sys.Listen(network, address, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	f := &file{b: b, accept: newAcceptor(ln, s)}
+	return b.files.add(f), ln.Addr(), nil
+}
+
+// Socket opens nothing yet: package net has no sockets before they connect.
+// That local cannot be had shows at Connect.
+func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (backend.File, error) {
+	switch network {
+	case "tcp4", "tcp6", "unix":
+	default:
+		return 0, fmt.Errorf("socket: %w: want tcp4, tcp6 or unix", net.UnknownNetworkError(network))
+	}
+	f := &file{b: b, dial: &dialer{network: network, local: local, options: *s}}
+	return b.files.add(f), nil
+}
+
+// Adopt takes a Handle whose Obj is a net.Conn.
+func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
+	conn, ok := h.Obj.(net.Conn)
+	if !ok {
+		return 0, fmt.Errorf("adopt: %T is no net.Conn: adopt it on a backend of the kind that accepted it", h.Obj)
+	}
+	if b.closed {
+		conn.Close()
+		return 0, backend.ErrClosed
+	}
+	f := &file{b: b, conn: conn, readStopped: true, writeStopped: true}
+	return b.files.add(f), nil
+}
+
+// Discard closes the Handle's net.Conn.
+func (b *Backend) Discard(h backend.Handle) {
+	if conn, ok := h.Obj.(net.Conn); ok {
+		conn.Close()
+	}
+}
+
+// LocalAddr of a File that is not connected yet is what it was made with.
+func (b *Backend) LocalAddr(id backend.File) net.Addr {
+	switch f := b.files.get(id); {
+	case f == nil:
+		return nil
+	case f.accept != nil:
+		return f.accept.listener.Addr()
+	case f.conn != nil:
+		return f.conn.LocalAddr()
+	default:
+		return f.dial.local
+	}
+}
+
+// RemoteAddr is remembered by package net, also when the peer is gone.
+func (b *Backend) RemoteAddr(id backend.File) net.Addr {
+	if f := b.files.get(id); f != nil && f.conn != nil {
+		return f.conn.RemoteAddr()
+	}
+	return nil
+}
+
+// errNotConnected is the error of a Recv, Send or Shutdown on a File without a
+// connection.
+var errNotConnected = errors.New("socket is not connected")
+
+func (b *Backend) Submit(op *backend.Op) {
+	f := b.open(op.File)
+	if f == nil {
+		b.done(op, backend.ErrClosed)
+		return
+	}
+	switch op.Kind {
+	case backend.Recv:
+		f.recv(op)
+	case backend.Accept:
+		f.startAccept(op)
+	case backend.Shutdown:
+		if f.out != nil {
+			f.shut = op
+		} else {
+			f.shutdown(op)
+		}
+	case backend.Close, backend.Reset:
+		f.close(op)
+	default:
+		panic(fmt.Sprintf("std: Submit of an Op of kind %d", op.Kind))
+	}
+}
+
+// setIn makes op the one Recv, Accept or Connect in flight.
+func (f *file) setIn(op *backend.Op) {
+	if f.in != nil {
+		panic(fmt.Sprintf("std: kind %d submitted while kind %d is in flight on the same file", op.Kind, f.in.Kind))
+	}
+	f.in = op
+}
+
+// shutdown does not block: package net keeps no bytes of its own.
+func (f *file) shutdown(op *backend.Op) {
+	if f.conn == nil {
+		f.b.done(op, errNotConnected)
+		return
+	}
+	c, ok := f.conn.(interface{ CloseWrite() error })
+	if !ok {
+		f.b.done(op, fmt.Errorf("shutdown: a %T cannot be half-closed", f.conn))
+		return
+	}
+	f.b.done(op, plain(c.CloseWrite()))
+}
+
+// Cancel hurries op: its goroutine posts the completion.
+func (b *Backend) Cancel(op *backend.Op) {
+	f := b.files.get(op.File)
+	switch {
+	case f == nil:
+	case f.in == op:
+		f.hurryIn()
+	case f.out != nil && &f.out.Op == op:
+		f.hurryOut()
+	case f.shut == op:
+		f.shut = nil
+		b.done(op, backend.ErrCanceled)
+	}
+}
+
+// hurryIn makes a Recv, Accept or Connect in flight end now.
+func (f *file) hurryIn() {
+	switch {
+	case f.in == nil:
+	case f.in.Kind == backend.Accept:
+		f.accept.hurry()
+	case f.in.Kind == backend.Connect:
+		f.dial.cancel()
+	case f.postponed:
+		f.postponed = false
+		f.b.post(result{op: f.in, file: f, err: backend.ErrCanceled})
+	default:
+		f.readStopped = true
+		f.conn.SetReadDeadline(past)
+	}
+}
+
+// hurryOut makes a Send in flight end now.
+func (f *file) hurryOut() {
+	if f.out != nil {
+		f.writeStopped = true
+		f.conn.SetWriteDeadline(past)
+	}
+}
+
+// resumeReads and resumeWrites undo what hurrying did.
+func (f *file) resumeReads() {
+	if f.readStopped {
+		f.readStopped = false
+		f.conn.SetReadDeadline(time.Time{})
+	}
+}
+
+func (f *file) resumeWrites() {
+	if f.writeStopped {
+		f.writeStopped = false
+		f.conn.SetWriteDeadline(time.Time{})
+	}
+}

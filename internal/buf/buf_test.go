@@ -1,0 +1,49 @@
+package buf_test
+
+import (
+	"testing"
+
+	"github.com/rondo-go/rondo/internal/buf"
+)
+
+func TestGetHoldsWhatIsAskedAndLittleMore(t *testing.T) {
+	var p buf.Pool
+	for n := 0; n <= buf.MaxPooled+1; n++ {
+		b := p.Get(n)
+		if len(b) != 0 || cap(b) < n || n > 64 && cap(b) >= 2*n {
+			t.Fatalf("Get(%d): len %d, cap %d", n, len(b), cap(b))
+		}
+		p.Put(b)
+	}
+}
+
+func TestLastPutIsFirstOut(t *testing.T) {
+	var p buf.Pool
+	a, b := p.Get(100), p.Get(100)
+	p.Put(a)
+	p.Put(b)
+	if got := p.Get(128); &got[:1][0] != &b[:1][0] {
+		t.Fatal("Get did not return the last buffer put back")
+	}
+}
+
+func TestPoolIsBounded(t *testing.T) {
+	var p buf.Pool
+	for range 100 {
+		p.Put(make([]byte, 0, buf.MaxPooled))
+	}
+	seen := 0
+	for testing.AllocsPerRun(1, func() { p.Get(buf.MaxPooled) }) == 0 {
+		if seen += 2; seen > 50 {
+			t.Fatal("the pool kept over 3 MiB of one size")
+		}
+	}
+}
+
+func BenchmarkGetPut(b *testing.B) {
+	var p buf.Pool
+	b.ReportAllocs()
+	for range b.N {
+		p.Put(p.Get(4096))
+	}
+}

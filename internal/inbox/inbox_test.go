@@ -1,0 +1,88 @@
+package inbox_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/rondo-go/rondo/internal/inbox"
+)
+
+func TestOrderAndWakes(t *testing.T) {
+	var q inbox.Queue[int]
+	if wake, ok := q.Put(1); wake || !ok {
+		t.Fatalf("Put to a loop that is awake: wake %v, ok %v", wake, ok)
+	}
+	if q.Sleep() {
+		t.Fatal("Sleep with a value waiting")
+	}
+	if got := q.Take(); len(got) != 1 || got[0] != 1 {
+		t.Fatalf("Take: %v", got)
+	}
+	if !q.Sleep() {
+		t.Fatal("no Sleep with nothing waiting")
+	}
+	first, _ := q.Put(2)
+	second, _ := q.Put(3)
+	if !first || second {
+		t.Fatalf("wakes of a sleeping loop: %v, %v; want the first only", first, second)
+	}
+	q.Awake()
+	q.Close()
+	if _, ok := q.Put(4); ok {
+		t.Fatal("Put after Close")
+	}
+	if got := q.Take(); len(got) != 2 || got[0] != 2 || got[1] != 3 {
+		t.Fatalf("Take after Close: %v", got)
+	}
+}
+
+// TestNoLostWake runs the protocol between posters and a loop that sleeps on a
+// channel: a lost wake ends in a deadlock.
+func TestNoLostWake(t *testing.T) {
+	const posters, each = 4, 5000
+	var q inbox.Queue[int]
+	wakes := make(chan struct{}, 1)
+	var wg sync.WaitGroup
+	for p := range posters {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range each {
+				if wake, _ := q.Put(p*each + i); wake {
+					select {
+					case wakes <- struct{}{}:
+					default:
+					}
+				}
+			}
+		}()
+	}
+	last := [posters]int{}
+	for seen := 0; seen < posters*each; {
+		for _, v := range q.Take() {
+			p, i := v/each, v%each+1
+			if i != last[p]+1 {
+				t.Fatalf("poster %d: %d came after %d", p, i, last[p])
+			}
+			last[p] = i
+			seen++
+		}
+		if seen < posters*each && q.Sleep() {
+			<-wakes
+		}
+		q.Awake()
+	}
+	wg.Wait()
+}
+
+func BenchmarkPutBusy(b *testing.B) {
+	var q inbox.Queue[func()]
+	f := func() {}
+	b.ReportAllocs()
+	for i := 0; i < b.N; i++ {
+		q.Put(f)
+		if i%256 == 255 {
+			q.Take()
+		}
+	}
+}

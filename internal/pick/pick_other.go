@@ -1,0 +1,5 @@
+//go:build !unix
+
+package pick
+
+var builtin = []entry{portable}

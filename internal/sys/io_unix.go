@@ -1,0 +1,133 @@
+//go:build unix && !linux
+
+package sys
+
+import (
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Recv reads from a non-blocking socket. ok is false if there was nothing yet.
+func Recv(fd int, p []byte) (n int, ok bool, err error) {
+	for {
+		switch n, err = unix.Read(fd, p); err {
+		case nil:
+			return n, true, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, false, nil
+		default:
+			return 0, true, os.NewSyscallError("read", err)
+		}
+	}
+}
+
+// Send writes what a socket takes of p. n is less than len(p) with a nil err
+// if the socket is full. A closed peer is EPIPE: Go's runtime ignores the signal
+// for descriptors other than 1 and 2.
+func Send(fd int, p []byte) (n int, err error) {
+	for {
+		switch n, err = unix.Write(fd, p); err {
+		case nil:
+			return n, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, nil
+		default:
+			return 0, os.NewSyscallError("write", err)
+		}
+	}
+}
+
+// SendVec is Send of several buffers, one after the other: what x/sys/unix has
+// for all these systems.
+func SendVec(fd int, bufs [][]byte) (n int, err error) {
+	for _, b := range bufs {
+		k, err := Send(fd, b)
+		n += k
+		if err != nil || k < len(b) {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Accept takes a connection, non-blocking and close-on-exec; -1 and a nil err:
+// there is none. peer is zero unless it is IP.
+func Accept(fd int) (conn int, peer netip.AddrPort, err error) {
+	for {
+		conn, sa, err := unix.Accept(fd)
+		switch err {
+		case nil:
+			unix.CloseOnExec(conn)
+			if err := unix.SetNonblock(conn, true); err != nil {
+				unix.Close(conn)
+				return -1, peer, os.NewSyscallError("setnonblock", err)
+			}
+			return conn, addrPort(sa), nil
+		case unix.EAGAIN:
+			return -1, peer, nil
+		case unix.EINTR, unix.ECONNABORTED, unix.EPROTO:
+		default:
+			return -1, peer, os.NewSyscallError("accept", err)
+		}
+	}
+}
+
+func newSocket(domain int) (int, error) {
+	fd, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return -1, err
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// A Waker makes a poller return from another goroutine. Its descriptor is
+// emptied by Drain.
+type Waker struct{ r, w int }
+
+// NewWaker makes a Waker of a pipe.
+func NewWaker() (*Waker, error) {
+	var p [2]int
+	if err := unix.Pipe(p[:]); err != nil {
+		return nil, os.NewSyscallError("pipe", err)
+	}
+	for _, fd := range p {
+		unix.CloseOnExec(fd)
+		if err := unix.SetNonblock(fd, true); err != nil {
+			unix.Close(p[0])
+			unix.Close(p[1])
+			return nil, os.NewSyscallError("setnonblock", err)
+		}
+	}
+	return &Waker{p[0], p[1]}, nil
+}
+
+// FD is the descriptor that becomes readable.
+func (w *Waker) FD() int { return w.r }
+
+// Wake makes it readable. Any goroutine may call it.
+func (w *Waker) Wake() { unix.Write(w.w, []byte{1}) }
+
+// Drain makes it unreadable.
+func (w *Waker) Drain() {
+	var b [64]byte
+	for {
+		if n, err := unix.Read(w.r, b[:]); n < len(b) || err != nil {
+			return
+		}
+	}
+}
+
+// Close closes it. No Wake may follow.
+func (w *Waker) Close() {
+	unix.Close(w.r)
+	unix.Close(w.w)
+}

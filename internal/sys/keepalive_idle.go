@@ -1,0 +1,18 @@
+//go:build unix && !darwin && !openbsd
+
+package sys
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// setKeepAliveIdle sets the idle time, and the time between probes, as package
+// net does.
+func setKeepAliveIdle(fd, seconds int) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds); err != nil {
+		return os.NewSyscallError("setsockopt TCP_KEEPIDLE", err)
+	}
+	return os.NewSyscallError("setsockopt TCP_KEEPINTVL", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds))
+}

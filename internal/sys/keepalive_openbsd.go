@@ -1,0 +1,4 @@
+package sys
+
+// setKeepAliveIdle does nothing: OpenBSD has no such option for one socket.
+func setKeepAliveIdle(fd, seconds int) error { return nil }

@@ -1,0 +1,87 @@
+package sys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// DefaultKeepAlive is the idle time before TCP keep-alive probes, where the
+// options do not say. It is package net's.
+const DefaultKeepAlive = 15 * time.Second
+
+// Listen opens a listening stream socket through package net, so that names,
+// zones and dual-stack addresses mean what they mean there. A unix socket's
+// file left behind by a dead server is replaced; one that is in use is not.
+//
+// The file of a unix listener outlives Close of the result, since backends
+// hand the descriptor on: whoever ends up owning it calls Unlink.
+func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAlive: -1, Control: func(network, _ string, c syscall.RawConn) error {
+		return control(c, func(fd uintptr) error { return beforeBind(fd, network, s) })
+	}}
+	if len(network) >= 3 && network[:3] == "tcp" {
+		return lc.Listen(context.Background(), network, address)
+	}
+	if network != "unix" {
+		return nil, fmt.Errorf("listen %s %s: %w: want tcp, tcp4, tcp6 or unix", network, address, net.UnknownNetworkError(network))
+	}
+	ln, err := lc.Listen(context.Background(), network, address)
+	if errors.Is(err, syscall.EADDRINUSE) && stale(address) {
+		os.Remove(address)
+		ln, err = lc.Listen(context.Background(), network, address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	if s.UnixMode != 0 && !Abstract(address) {
+		if err := os.Chmod(address, s.UnixMode.Perm()); err != nil {
+			ln.Close()
+			Unlink(address)
+			return nil, err
+		}
+	}
+	return ln, nil
+}
+
+// Abstract tells whether a unix address is one of Linux's names without a file.
+func Abstract(address string) bool {
+	return strings.HasPrefix(address, "@") || strings.HasPrefix(address, "\x00") || address == ""
+}
+
+// Unlink removes the file of a unix listener.
+func Unlink(address string) {
+	if !Abstract(address) {
+		os.Remove(address)
+	}
+}
+
+// stale reports whether the file at address is a socket that nobody serves.
+func stale(address string) bool {
+	info, err := os.Lstat(address)
+	if err != nil || Abstract(address) || info.Mode().Type() != os.ModeSocket {
+		return false
+	}
+	c, err := net.DialTimeout("unix", address, time.Second)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// control runs f on the descriptor of c and gives f's error.
+func control(c syscall.RawConn, f func(fd uintptr) error) error {
+	var err error
+	if e := c.Control(func(fd uintptr) { err = f(fd) }); e != nil {
+		return e
+	}
+	return err
+}

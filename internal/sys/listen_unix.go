@@ -1,0 +1,91 @@
+//go:build unix
+
+package sys
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// beforeBind sets what must be set between socket(2) and bind(2). Accepted TCP
+// sockets inherit these options, so that accepting one needs no call for them.
+func beforeBind(fd uintptr, network string, s *backend.Socket) error {
+	if network == "unix" {
+		if s.UnixMode == 0 {
+			return nil
+		}
+		// On Linux the file is made with the socket's own mode, so that there
+		// is no moment at which more may connect than should. Elsewhere this
+		// has no effect, and chmod follows.
+		return os.NewSyscallError("fchmod", ignore(unix.Fchmod(int(fd), uint32(s.UnixMode.Perm())), unix.EINVAL))
+	}
+	if s.ReusePort {
+		if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+			return os.NewSyscallError("setsockopt SO_REUSEPORT", err)
+		}
+	}
+	return SetOptions(int(fd), s)
+}
+
+// SetOptions sets a TCP socket's options.
+func SetOptions(fd int, s *backend.Socket) error {
+	set := func(name string, level, option, value int) error {
+		return os.NewSyscallError("setsockopt "+name, unix.SetsockoptInt(fd, level, option, value))
+	}
+	if !s.Delay {
+		if err := set("TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
+			return err
+		}
+	}
+	if s.KeepAlive >= 0 {
+		if err := set("SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil {
+			return err
+		}
+		d := s.KeepAlive
+		if d == 0 {
+			d = DefaultKeepAlive
+		}
+		if err := setKeepAliveIdle(fd, int((d+time.Second-1)/time.Second)); err != nil {
+			return err
+		}
+	}
+	if s.RecvBuffer > 0 {
+		if err := set("SO_RCVBUF", unix.SOL_SOCKET, unix.SO_RCVBUF, s.RecvBuffer); err != nil {
+			return err
+		}
+	}
+	if s.SendBuffer > 0 {
+		return set("SO_SNDBUF", unix.SOL_SOCKET, unix.SO_SNDBUF, s.SendBuffer)
+	}
+	return nil
+}
+
+// TakeListener gives ln's descriptor away, non-blocking and close-on-exec, and
+// closes ln itself.
+func TakeListener(ln net.Listener) (fd int, err error) {
+	defer ln.Close()
+	rc, err := ln.(interface {
+		SyscallConn() (syscall.RawConn, error)
+	}).SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	err = control(rc, func(old uintptr) error {
+		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
+		return os.NewSyscallError("fcntl", err)
+	})
+	return fd, err
+}
+
+func ignore(err, what error) error {
+	if err == what {
+		return nil
+	}
+	return err
+}

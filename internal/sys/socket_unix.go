@@ -1,0 +1,85 @@
+//go:build unix
+
+package sys
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// Socket opens a non-blocking, close-on-exec stream socket to connect with.
+func Socket(network string, local net.Addr, s *backend.Socket) (int, error) {
+	domain, ok := map[string]int{"tcp4": unix.AF_INET, "tcp6": unix.AF_INET6, "unix": unix.AF_UNIX}[network]
+	if !ok {
+		return -1, fmt.Errorf("socket: %w: want tcp4, tcp6 or unix", net.UnknownNetworkError(network))
+	}
+	fd, err := newSocket(domain)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	if domain != unix.AF_UNIX {
+		err = SetOptions(fd, s)
+	}
+	if err == nil && local != nil {
+		err = bind(fd, local)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func bind(fd int, local net.Addr) error {
+	sa, _, err := sockaddr(local)
+	if err != nil {
+		return err
+	}
+	return os.NewSyscallError("bind", unix.Bind(fd, sa))
+}
+
+// Connect starts to connect fd. It reports true if that is done already, else
+// fd becomes writable when it is, and ConnectError tells how it went.
+func Connect(fd int, to net.Addr) (done bool, err error) {
+	sa, _, err := sockaddr(to)
+	if err != nil {
+		return false, err
+	}
+	switch err := unix.Connect(fd, sa); err {
+	case nil, unix.EISCONN:
+		return true, nil
+	case unix.EINPROGRESS, unix.EALREADY, unix.EINTR:
+		return false, nil
+	default:
+		return false, os.NewSyscallError("connect", err)
+	}
+}
+
+// ConnectError tells how a connect that Connect left unfinished ended.
+func ConnectError(fd int) error {
+	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && e != 0 {
+		err = unix.Errno(e)
+	}
+	return os.NewSyscallError("connect", err)
+}
+
+// CloseReset closes fd so that a TCP peer sees a reset.
+func CloseReset(fd int) error {
+	// Fails on sockets that are not TCP, which have no reset: a plain close.
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	return os.NewSyscallError("close", unix.Close(fd))
+}
+
+// Close closes fd.
+func Close(fd int) error { return os.NewSyscallError("close", unix.Close(fd)) }
+
+// ShutdownWrite ends fd's sending direction.
+func ShutdownWrite(fd int) error {
+	return os.NewSyscallError("shutdown", unix.Shutdown(fd, unix.SHUT_WR))
+}

@@ -1,0 +1,215 @@
+package rondo
+
+import (
+	"errors"
+	"hash/maphash"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// Balance is a way to choose the loop of an accepted connection.
+type Balance uint8
+
+const (
+	// RoundRobin takes each loop in turn.
+	RoundRobin Balance = iota
+	// LeastConns takes the loop with the fewest connections.
+	LeastConns
+	// SourceHash takes the same loop for the same remote address (not port).
+	SourceHash
+	// Random takes any.
+	Random
+	// ReusePort lets every loop accept for itself, from a socket of its own
+	// (SO_REUSEPORT), between which the kernel chooses. Where accepting is a
+	// large part of the work it avoids the hand-over between loops. For unix
+	// sockets, which have no such option, it is RoundRobin.
+	ReusePort
+)
+
+// A Listener accepts connections for an Engine. Its methods may be called from
+// any goroutine but a loop's.
+type Listener struct {
+	engine    *Engine
+	network   string
+	open      Opener
+	acceptors []*acceptor
+	each      bool          // every loop accepts for itself
+	next      atomic.Uint32 // RoundRobin
+}
+
+// An acceptor is a Listener's socket on one loop.
+type acceptor struct {
+	ln   *Listener
+	addr net.Addr
+	loop *Loop
+	op   backend.Op // Accept, then Close
+	done chan struct{}
+
+	closing bool
+	pause   time.Duration // after an error; 0: none
+	resume  timer.Timer
+}
+
+// Accept errors, want of descriptors above all, are waited out for this long,
+// doubling.
+const (
+	minAcceptPause = 5 * time.Millisecond
+	maxAcceptPause = time.Second
+)
+
+func (ln *Listener) listen(address string, s backend.Socket) error {
+	loops := ln.engine.loops
+	if ln.engine.Balance == ReusePort && ln.network != "unix" && len(loops) > 1 {
+		s.ReusePort, ln.each = true, true
+	} else {
+		// Listeners share the accepting out.
+		i := int(ln.engine.accepting.Add(1)-1) % len(loops)
+		loops = loops[i : i+1]
+	}
+	for _, l := range loops {
+		a := &acceptor{ln: ln, loop: l, done: make(chan struct{})}
+		var err error
+		if !l.call(func() { err = a.listen(address, &s) }) {
+			err = ErrClosed
+		}
+		if err != nil {
+			return err
+		}
+		ln.acceptors = append(ln.acceptors, a)
+		if ln.each {
+			address = a.addr.String() // with the port that the first one got
+		}
+	}
+	return nil
+}
+
+// Addr is the address listened on, with the port that the system chose.
+func (ln *Listener) Addr() net.Addr { return ln.acceptors[0].addr }
+
+// Close stops accepting. Connections go on.
+func (ln *Listener) Close() error {
+	for _, a := range ln.acceptors {
+		a.loop.Post(a.close)
+		select {
+		case <-a.done:
+		case <-ln.engine.stopped:
+		}
+	}
+	return nil
+}
+
+// The rest runs on the acceptor's loop.
+
+func (a *acceptor) listen(address string, s *backend.Socket) error {
+	if a.loop.stopping {
+		return ErrClosed
+	}
+	file, addr, err := a.loop.backend.Listen(a.ln.network, address, s)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err // Engine.Listen wraps it again
+		}
+		return err
+	}
+	a.addr = addr
+	a.op = backend.Op{Kind: backend.Accept, File: file, Owner: a}
+	a.resume.Owner = a
+	a.loop.acceptors[a] = struct{}{}
+	a.loop.backend.Submit(&a.op)
+	return nil
+}
+
+// Complete takes the completions of Accept, then of Close.
+func (a *acceptor) Complete(c *backend.Completion) {
+	switch {
+	case c.Op.Kind == backend.Close:
+		delete(a.loop.acceptors, a)
+		close(a.done)
+	case c.Err == nil:
+		a.pause = 0
+		a.accepted(c.Conn)
+	case !a.closing:
+		a.failed(c.Err)
+	}
+	if c.Op.Kind == backend.Accept && !c.More && a.closing {
+		a.submitClose()
+	}
+}
+
+func (a *acceptor) failed(err error) {
+	if a.pause == 0 {
+		a.loop.engine.log().Warn("rondo: cannot accept connections, will keep trying", "address", a.addr, "error", err)
+		a.pause = minAcceptPause
+	} else {
+		a.pause = min(2*a.pause, maxAcceptPause)
+	}
+	a.loop.timers.Start(&a.resume, a.loop.now.Add(a.pause))
+}
+
+// Fire accepts again after a pause.
+func (a *acceptor) Fire(*timer.Timer, backend.Time) { a.loop.backend.Submit(&a.op) }
+
+// close ends the Accept, and in its completion the socket.
+func (a *acceptor) close() {
+	if a.closing {
+		return
+	}
+	a.closing = true
+	if a.loop.timers.Stop(&a.resume) {
+		a.submitClose()
+	} else {
+		a.loop.backend.Cancel(&a.op)
+	}
+}
+
+func (a *acceptor) submitClose() {
+	a.op.Kind = backend.Close
+	a.loop.backend.Submit(&a.op)
+}
+
+// accepted gives a connection to its loop.
+func (a *acceptor) accepted(h backend.Handle) {
+	l := a.choose(h)
+	if l == a.loop {
+		l.adopt(h, a.ln)
+		return
+	}
+	l.expected.Add(1)
+	if l.Post(func() { l.expected.Add(-1); l.adopt(h, a.ln) }) != nil {
+		l.expected.Add(-1)
+		a.loop.backend.Discard(h)
+	}
+}
+
+func (a *acceptor) choose(h backend.Handle) *Loop {
+	loops := a.loop.engine.loops
+	if len(loops) == 1 || a.ln.each {
+		return a.loop
+	}
+	switch a.loop.engine.Balance {
+	case LeastConns:
+		least := loops[0]
+		for _, l := range loops[1:] {
+			if l.load() < least.load() {
+				least = l
+			}
+		}
+		return least
+	case SourceHash:
+		ip := h.Peer.Addr().As16()
+		return loops[maphash.Bytes(hashSeed, ip[:])%uint64(len(loops))]
+	case Random:
+		return loops[rand.IntN(len(loops))]
+	}
+	return loops[a.ln.next.Add(1)%uint32(len(loops))]
+}
+
+// hashSeed is the process's: nobody outside can choose addresses that meet on
+// one loop.
+var hashSeed = maphash.MakeSeed()

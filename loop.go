@@ -1,0 +1,336 @@
+package rondo
+
+import (
+	"iter"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/buf"
+	"github.com/rondo-go/rondo/internal/inbox"
+	"github.com/rondo-go/rondo/internal/sys"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// A Loop is one goroutine that serves its connections, timers and posts in
+// turns. Of its methods only Post, ID and Engine may be called off it.
+type Loop struct {
+	engine  *Engine
+	id      int
+	backend backend.Backend
+	inbox   inbox.Queue[task]
+	timers  timer.Set
+	pool    buf.Pool
+	scratch []byte // gathers what the connection being served writes
+	locals  map[any]any
+
+	now      backend.Time // of this turn
+	epoch    time.Time    // at backend time 0
+	spinning spin
+	stats    counters
+	touched  int // in race builds, see check
+
+	conns     []*Conn // by slot of their File
+	open      int
+	acceptors map[*acceptor]struct{}
+	outputs   []*output // free ones
+
+	current *Conn   // the one whose handler is running
+	lent    []byte  // while the handler has it
+	tasks   []task  // of this turn, still to run
+	dirty   []*Conn // to flush at the turn's end
+	again   []*Conn // to offer their carry to in the next turn
+	offer   []*Conn // to offer it to in this one, still to come
+
+	stopping bool          // everything is being aborted
+	draining bool          // everything is being closed
+	expected atomic.Int32  // connections on their way from another loop's acceptor
+	loaded   atomic.Int32  // connections open, for other loops
+	drained  chan struct{} // closed when, draining, nothing is left
+}
+
+// task is what an inbox holds: f alone, or something to do with conn, unless
+// that is closed by then: call do, or write data.
+type task struct {
+	f    func()
+	conn *Conn
+	do   func(*Conn)
+	data []byte
+}
+
+// timersPerTurn is how many timers fire before the others have their share.
+const timersPerTurn = 1024
+
+func newLoop(e *Engine, id int, be backend.Backend) *Loop {
+	now := be.Now()
+	return &Loop{
+		engine:    e,
+		id:        id,
+		backend:   be,
+		scratch:   make([]byte, 0, scratchSize),
+		now:       now,
+		epoch:     time.Now().Add(-time.Duration(now)),
+		acceptors: make(map[*acceptor]struct{}),
+		drained:   make(chan struct{}),
+		spinning:  spin{max: e.Spin},
+	}
+}
+
+// run is the loop's goroutine.
+func (l *Loop) run() {
+	defer l.pin()()
+	for !l.ended() {
+		l.turn()
+	}
+	l.inbox.Close()
+	for !l.work() {
+	}
+	l.stats.show()
+	if err := l.backend.Close(); err != nil {
+		l.engine.log().With("loop", l.id).Warn("rondo: closing the backend", "error", err)
+	}
+}
+
+// ended reports whether there is nothing left to do, for good.
+func (l *Loop) ended() bool {
+	return l.stopping && l.open == 0 && len(l.acceptors) == 0
+}
+
+// turn does what there is to do, then waits for more.
+func (l *Loop) turn() {
+	for !l.work() {
+		// A handler panicked. What was left to do is still there.
+	}
+	l.checkDrained()
+	l.wait()
+}
+
+// work runs handlers. It reports false when one of them panicked.
+func (l *Loop) work() (done bool) {
+	if !l.engine.Repanic {
+		defer func() {
+			if !done {
+				l.panicked(recover())
+			}
+		}()
+	}
+	l.runTasks()
+	l.timers.Expire(l.now, timersPerTurn)
+	l.offerAgain()
+	var c backend.Completion
+	for l.backend.Next(&c) {
+		c.Op.Owner.Complete(&c)
+	}
+	l.flush()
+	return true
+}
+
+// runTasks runs what was posted before this turn.
+func (l *Loop) runTasks() {
+	if len(l.tasks) == 0 {
+		l.tasks = l.inbox.Take()
+	}
+	for len(l.tasks) > 0 {
+		t := l.tasks[0]
+		l.tasks = l.tasks[1:]
+		if t.f != nil {
+			t.f()
+		} else {
+			t.conn.runTask(t)
+		}
+	}
+}
+
+// offerAgain serves the connections that asked for it in the turn before.
+func (l *Loop) offerAgain() {
+	if len(l.offer) == 0 {
+		l.offer, l.again = l.again, l.offer[:0]
+	}
+	for len(l.offer) > 0 {
+		c := l.offer[0]
+		l.offer = l.offer[1:]
+		c.offerAgain()
+	}
+}
+
+// flush sends what was written to connections outside of their own events.
+func (l *Loop) flush() {
+	for i := 0; i < len(l.dirty); i++ {
+		c := l.dirty[i]
+		c.flags &^= dirty
+		c.flush()
+		c.advance()
+	}
+	clear(l.dirty)
+	l.dirty = l.dirty[:0]
+}
+
+// panicked deals with a handler's panic: its connection ends, the loop goes on.
+func (l *Loop) panicked(value any) {
+	err := &PanicError{value, debug.Stack()}
+	c := l.current
+	l.current = nil
+	l.stats.now.Panics++
+	if l.lent != nil {
+		l.backend.Return(l.lent)
+		l.lent = nil
+	}
+	log := l.engine.log().With("loop", l.id)
+	if c != nil {
+		log = log.With("remote", c.RemoteAddr())
+		c.Abort(err)
+	}
+	log.Error("rondo: a handler panicked", "panic", value, "stack", string(err.Stack))
+}
+
+func (l *Loop) wait() {
+	l.stats.now.Turns++
+	l.stats.show()
+	if l.engine.Trace != nil && l.engine.Trace.Turn != nil {
+		l.engine.Trace.Turn(l)
+	}
+	until := l.timers.Next()
+	if len(l.again) > 0 || l.ended() {
+		until = l.now
+	}
+	if until > l.now && l.spin() {
+		return
+	}
+	if !l.inbox.Sleep() {
+		until = l.now
+	}
+	_, err := l.backend.Wait(until)
+	l.inbox.Awake()
+	l.now = l.backend.Now()
+	if err != nil {
+		// Nothing that a loop can mend: say so, and do not spin on it.
+		l.engine.log().With("loop", l.id).Error("rondo: waiting for events failed, the loop goes on", "error", err)
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// call runs f on the loop and waits for it; false: the loop has ended.
+func (l *Loop) call(f func()) bool {
+	done := make(chan struct{})
+	if l.Post(func() { defer close(done); f() }) != nil {
+		return false
+	}
+	<-done
+	return true
+}
+
+// stop begins to end the loop.
+func (l *Loop) stop() {
+	l.stopping = true
+	for a := range l.acceptors {
+		a.close()
+	}
+	for c := range l.Conns() {
+		c.Abort(ErrClosed)
+	}
+}
+
+// drain begins to close the loop's connections.
+func (l *Loop) drain() {
+	l.draining = true
+	for c := range l.Conns() {
+		c.Close()
+	}
+}
+
+func (l *Loop) checkDrained() {
+	if !l.draining || l.open > 0 || l.expected.Load() > 0 {
+		return
+	}
+	select {
+	case <-l.drained:
+	default:
+		close(l.drained)
+	}
+}
+
+// adopt makes a Conn of an accepted connection.
+func (l *Loop) adopt(h backend.Handle, ln *Listener) {
+	if l.stopping || l.draining {
+		l.backend.Discard(h)
+		return
+	}
+	file, err := l.backend.Adopt(h)
+	if err != nil {
+		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve an accepted connection", "remote", h.Peer, "error", err)
+		return
+	}
+	c := newConn(l, file, h.Peer)
+	l.stats.now.Accepted++
+	c.opened(ln.open)
+}
+
+// enter and leave keep the table of connections.
+func (l *Loop) enter(c *Conn) {
+	slot := int(c.recv.File.Slot())
+	for slot >= len(l.conns) {
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[slot] = c
+	l.open++
+	l.loaded.Store(int32(l.open))
+}
+
+func (l *Loop) leave(c *Conn) {
+	l.conns[c.recv.File.Slot()] = nil
+	l.open--
+	l.loaded.Store(int32(l.open))
+}
+
+// load is how many connections the loop has or is about to have. Any goroutine
+// may call it.
+func (l *Loop) load() int32 { return l.loaded.Load() + l.expected.Load() }
+
+// check lets the race detector find callers off the loop.
+func (l *Loop) check() {
+	if sys.Race {
+		l.touched++
+	}
+}
+
+// Post runs f on the loop, soon, after what the caller posted before. Any
+// goroutine may call it. It fails, with ErrClosed, only if the loop has ended;
+// then f is not called.
+func (l *Loop) Post(f func()) error { return l.post(task{f: f}) }
+
+func (l *Loop) post(t task) error {
+	wake, ok := l.inbox.Put(t)
+	if !ok {
+		return ErrClosed
+	}
+	if wake {
+		l.backend.Wake()
+	}
+	return nil
+}
+
+// ID is the loop's number, from 0.
+func (l *Loop) ID() int { return l.id }
+
+// Engine is the engine that the loop belongs to.
+func (l *Loop) Engine() *Engine { return l.engine }
+
+// Now is the time at which this turn began.
+func (l *Loop) Now() time.Time {
+	l.check()
+	return l.epoch.Add(time.Duration(l.now))
+}
+
+// Conns ranges over the loop's connections, in no particular order. It may be
+// left and connections closed on the way.
+func (l *Loop) Conns() iter.Seq[*Conn] {
+	return func(yield func(*Conn) bool) {
+		l.check()
+		for i := 0; i < len(l.conns); i++ {
+			if c := l.conns[i]; c != nil && !yield(c) {
+				return
+			}
+		}
+	}
+}

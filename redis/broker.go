@@ -1,0 +1,186 @@
+package redis
+
+import "github.com/rondo-go/rondo/resp"
+
+// broker knows who is subscribed to what.
+type broker struct {
+	channels map[string]*topic
+	patterns map[string]*topic
+	// encoded holds the message that is being published, as RESP2 and RESP3
+	// have it: it is encoded once, not once a subscriber.
+	encoded [2]resp.Reply
+}
+
+// topic is a channel or a pattern that has subscribers.
+type topic struct {
+	name string
+	subs []*subscription
+}
+
+// subscription joins a client and a topic; it knows its place in the lists of
+// both, so that ending one takes the same time however many there are.
+type subscription struct {
+	topic   *topic
+	client  *client
+	atTopic int
+	atSet   int
+}
+
+// subscriptionSet is a client's subscriptions to channels, or to patterns.
+type subscriptionSet struct {
+	byName map[string]*subscription
+	list   []*subscription // in the order they were made, until one is ended
+}
+
+// subscriptions are all of a client's.
+type subscriptions struct {
+	channels, patterns subscriptionSet
+}
+
+func (s *subscriptions) count() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.channels.list) + len(s.patterns.list)
+}
+
+func (b *broker) init() {
+	b.channels = make(map[string]*topic)
+	b.patterns = make(map[string]*topic)
+	b.encoded[1].Proto = 3
+}
+
+// subscribe adds a client to a topic, unless it is there already.
+func (set *subscriptionSet) subscribe(c *client, topics map[string]*topic, name []byte) {
+	if set.byName[string(name)] != nil {
+		return
+	}
+	t := topics[string(name)]
+	if t == nil {
+		t = &topic{name: string(name)}
+		topics[t.name] = t
+	}
+	sub := &subscription{topic: t, client: c, atTopic: len(t.subs), atSet: len(set.list)}
+	t.subs = append(t.subs, sub)
+	set.list = append(set.list, sub)
+	if set.byName == nil {
+		set.byName = make(map[string]*subscription)
+	}
+	set.byName[t.name] = sub
+}
+
+// end takes a subscription out of both lists. The last one of a list takes its
+// place.
+func (set *subscriptionSet) end(topics map[string]*topic, sub *subscription) {
+	t := sub.topic
+	last := t.subs[len(t.subs)-1]
+	t.subs[sub.atTopic] = last
+	last.atTopic = sub.atTopic
+	t.subs[len(t.subs)-1] = nil
+	if t.subs = t.subs[:len(t.subs)-1]; len(t.subs) == 0 {
+		delete(topics, t.name)
+	}
+	delete(set.byName, t.name)
+	last = set.list[len(set.list)-1]
+	set.list[sub.atSet] = last
+	last.atSet = sub.atSet
+	set.list[len(set.list)-1] = nil
+	set.list = set.list[:len(set.list)-1]
+}
+
+// publish sends a message to the subscribers of a channel and of the patterns
+// that match it, and returns how many got it.
+func (b *broker) publish(channel, message []byte) (receivers int) {
+	if t := b.channels[string(channel)]; t != nil {
+		b.encode(func(r *resp.Reply) {
+			r.Push(3)
+			r.BulkString("message")
+			r.Bulk(channel)
+			r.Bulk(message)
+		})
+		receivers += b.deliver(t)
+	}
+	for _, t := range b.patterns {
+		if !glob(t.name, channel, false) {
+			continue
+		}
+		b.encode(func(r *resp.Reply) {
+			r.Push(4)
+			r.BulkString("pmessage")
+			r.BulkString(t.name)
+			r.Bulk(channel)
+			r.Bulk(message)
+		})
+		receivers += b.deliver(t)
+	}
+	for i := range b.encoded {
+		if cap(b.encoded[i].B) > spillSize {
+			b.encoded[i].B = nil
+		}
+	}
+	return receivers
+}
+
+func (b *broker) encode(message func(*resp.Reply)) {
+	for i := range b.encoded {
+		b.encoded[i].B = b.encoded[i].B[:0]
+		message(&b.encoded[i])
+	}
+}
+
+// deliver gives the encoded message to the subscribers of a topic.
+func (b *broker) deliver(t *topic) (receivers int) {
+	for _, sub := range t.subs {
+		message := b.encoded[0].B
+		if sub.client.Proto == 3 {
+			message = b.encoded[1].B
+		}
+		if sub.client.deliver(message) {
+			receivers++
+		}
+	}
+	return receivers
+}
+
+// deliver sends the client a published message, which is copied. It reports
+// whether the client can take one.
+//
+// A subscriber that does not read is not waited for: its messages gather until
+// client-output-buffer-limit closes it. That is done at the end of the batch,
+// since publish is going through the list of subscribers now.
+func (c *client) deliver(message []byte) bool {
+	switch {
+	case c.closing:
+		return false
+	case c.executing:
+		// A push in the middle of EXEC's array would break it apart.
+		c.late = append(c.late, message...)
+	case c.server.current == c:
+		c.push(message)
+	default:
+		c.transport.write(message)
+		c.server.checkOutput(c)
+	}
+	return true
+}
+
+// push adds what CLIENT REPLY OFF does not silence to the output of the batch.
+func (c *client) push(b []byte) {
+	c.unsilenced(func() { c.B = append(c.B, b...) })
+}
+
+// unsilenced runs what adds output that CLIENT REPLY OFF does not silence.
+func (c *client) unsilenced(add func()) {
+	if c.silent() {
+		c.B = c.B[:c.base]
+	}
+	add()
+	c.spillPush()
+}
+
+func (c *client) spillPush() {
+	if len(c.B) >= spillSize {
+		c.flush()
+	}
+	c.base = len(c.B)
+}

@@ -1,0 +1,235 @@
+package redis
+
+import (
+	"errors"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/resp"
+)
+
+// clients is all connections of a server.
+type clients struct {
+	server *Server
+	list   []*client // that are served, not those that are closing
+	byID   map[int64]*client
+	lastID int64
+	// connections counts those whose sockets are open, closing ones too.
+	connections int
+	condemned   []*client     // to be cut off at the end of the batch
+	stopping    bool          // no more are let in
+	idle        chan struct{} // while stopping: to be closed when connections is 0
+}
+
+// open is the rondo.Opener of all listeners.
+func (s *Server) open(conn *rondo.Conn) rondo.Handler {
+	if conn.Loop() != s.loop {
+		return newRemote(s, conn)
+	}
+	conn.SetMaxInput(math.MaxInt) // bounded by checkInput
+	conn.SetMaxOutput(maxOutput)
+	d := &direct{conn: conn}
+	d.client = s.clients.admit(d)
+	return d
+}
+
+// maxOutput bounds what is held of output where client-output-buffer-limit is
+// not set, as it is not for normal clients. The replies to one request can be
+// that long; the next is not run while many of them wait.
+const maxOutput = 1 << 30
+
+// admit makes the client of a new connection, or tells it why not and closes
+// it.
+func (l *clients) admit(t transport) *client {
+	s := l.server
+	l.lastID++
+	l.connections++
+	s.stats.connections++
+	now := s.loop.Now()
+	c := &client{
+		Reply:     resp.Reply{Proto: 2},
+		server:    s,
+		transport: t,
+		db:        &s.space.dbs[0],
+		id:        l.lastID,
+		authed:    s.config.password == "",
+		created:   now.UnixMilli(),
+		active:    now.UnixMilli(),
+	}
+	refusal := ""
+	switch {
+	case l.stopping:
+		refusal = "ERR server is shutting down"
+	case len(l.list) >= s.config.maxClients:
+		refusal = errMaxClients
+	case s.config.protected && s.config.password == "" && !isLocal(t.peer()):
+		refusal = errProtected
+	}
+	if refusal != "" {
+		s.stats.rejected++
+		t.write(resp.AppendError(nil, refusal))
+		c.gone = true
+		c.closing = true
+		t.close()
+		return c
+	}
+	c.index = len(l.list)
+	l.list = append(l.list, c)
+	l.byID[c.id] = c
+	if s.config.timeout > 0 {
+		t.setIdle(time.Duration(s.config.timeout) * time.Second)
+	}
+	return c
+}
+
+const errProtected = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
+	"In this mode connections are only accepted from the loopback interface. " +
+	"If you want to connect from external computers to Redis you may adopt one of the following solutions: " +
+	"1) Just disable protected mode sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do so. Use CONFIG REWRITE to make this change permanent. " +
+	"2) Alternatively you can just disable the protected mode by editing the Redis configuration file, and setting the protected mode option to 'no', and then restarting the server. " +
+	"3) If you started the server manually just for testing, restart it with the '--protected-mode no' option. " +
+	"4) Setup a an authentication password for the default user. " +
+	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
+
+// isLocal reports whether a peer is on this host.
+func isLocal(peer net.Addr) bool {
+	tcp, ok := peer.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// leave takes a client out of everything that refers to it. Its connection may
+// still have output to send.
+func (c *client) leave() {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	c.closing = true
+	l := &c.server.clients
+	last := l.list[len(l.list)-1]
+	l.list[c.index] = last
+	last.index = c.index
+	l.list[len(l.list)-1] = nil
+	l.list = l.list[:len(l.list)-1]
+	delete(l.byID, c.id)
+	c.discard()
+	c.endSubscriptions()
+	c.server.upkeep.forget(c)
+}
+
+// close ends the client when it has been sent what was written.
+func (c *client) close() {
+	c.leave()
+	c.transport.close()
+}
+
+// abort ends the client now.
+func (c *client) abort(err error) {
+	c.leave()
+	c.transport.abort(err)
+}
+
+// condemn has a client aborted at the end of the batch. Until then lists that
+// it is in stay as they are.
+func (s *Server) condemn(c *client, err error) {
+	if c.closing {
+		return
+	}
+	c.closing = true
+	c.condemned = err
+	s.clients.condemned = append(s.clients.condemned, c)
+}
+
+// carryOut ends those that were condemned.
+func (l *clients) carryOut() {
+	for len(l.condemned) > 0 {
+		condemned := l.condemned
+		l.condemned = nil
+		for _, c := range condemned {
+			l.server.log().Warn("client closed", slog.String("client", c.describe()), slog.Any("error", c.condemned))
+			c.abort(c.condemned)
+		}
+	}
+}
+
+// closed takes note that a connection has gone.
+func (l *clients) closed(c *client, err error) {
+	c.leave()
+	if err != nil && !errors.Is(err, rondo.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) && c.condemned == nil {
+		l.server.log().Debug("client lost", "id", c.id, "error", err)
+	}
+	l.connections--
+	l.checkIdle()
+}
+
+// end has every client ended, and idle closed when all connections have gone.
+func (l *clients) end(how func(*client), idle chan struct{}) {
+	l.stopping = true
+	l.idle = idle
+	for _, c := range slices.Clone(l.list) {
+		how(c)
+	}
+	l.checkIdle()
+}
+
+func (l *clients) checkIdle() {
+	if l.idle != nil && l.connections == 0 {
+		close(l.idle)
+		l.idle = nil
+	}
+}
+
+// find returns the client of a given id, nil if there is none.
+func (l *clients) find(id int64) *client { return l.byID[id] }
+
+// class is what client-output-buffer-limit and CLIENT KILL TYPE tell apart.
+type class uint8
+
+const (
+	classNormal class = iota
+	classReplica
+	classPubsub
+	classes
+)
+
+var classNames = [classes]string{"normal", "slave", "pubsub"}
+
+func (c *client) class() class {
+	if c.subscribed() {
+		return classPubsub
+	}
+	return classNormal
+}
+
+// classMaster is a type that can be asked for, and that no client has.
+const classMaster = classes
+
+// classByName knows replicas by both names.
+func classByName(name []byte) (class, bool) {
+	switch strings.ToLower(string(name)) {
+	case "normal":
+		return classNormal, true
+	case "slave", "replica":
+		return classReplica, true
+	case "pubsub":
+		return classPubsub, true
+	case "master":
+		return classMaster, true
+	}
+	return 0, false
+}
+
+// idleChanged tells the transport how long the client may be silent now.
+func (c *client) idleChanged() {
+	seconds := c.server.config.timeout
+	if c.subscribed() {
+		seconds = 0
+	}
+	c.transport.setIdle(time.Duration(seconds) * time.Second)
+}

@@ -1,0 +1,241 @@
+package redis
+
+// A command is a row of the command table: what COMMAND tells about it, and
+// the function that runs it. Each family's file has its rows beside its
+// functions.
+type command struct {
+	// name is in lower case, and for a subcommand that of its container in
+	// front: "client|id".
+	name string
+	// arity is the number of arguments with the name, or, negative, the least.
+	// A subcommand counts its container's name too.
+	arity int
+	flags cmdFlags
+	keys  []keySpec
+	cats  category // those that do not follow from flags
+	tips  []string // hints for clients and proxies
+	doc   doc
+	run   func(c *client, args [][]byte) // args[0] is the name; they die with the call
+	subs  []*command                     // of a container, which has no run
+
+	byName   map[string]*command // subs, by their own names
+	calls    int64
+	failed   int64 // of calls: those whose reply was an error
+	rejected int64 // not called: wrong number of arguments, no permission ...
+}
+
+// doc is what COMMAND DOCS tells.
+type doc struct {
+	summary    string
+	since      string // version of Redis
+	group      string
+	complexity string
+	deprecated string // version since when, for what is kept for old clients
+	instead    string // what to use
+}
+
+// cmdFlags are a command's properties, in the order COMMAND INFO lists them.
+type cmdFlags uint32
+
+const (
+	flagWrite cmdFlags = 1 << iota
+	flagReadonly
+	flagDenyOOM // refused when memory is full
+	flagAdmin
+	flagPubsub
+	flagNoscript
+	flagLoading
+	flagStale
+	flagSkipSlowlog
+	flagFast
+	flagNoAuth // allowed before AUTH
+	flagNoMulti
+	flagAllowBusy
+
+	// Not listed.
+	flagInMulti      // runs within a transaction instead of being queued
+	flagInSubscribed // allowed while subscribed with RESP2
+)
+
+var flagNames = []string{
+	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading",
+	"stale", "skip_slowlog", "fast", "no_auth", "no_multi", "allow_busy",
+}
+
+// category is a set of ACL categories. There are no ACLs, but COMMAND INFO
+// and COMMAND LIST FILTERBY ACLCAT tell them.
+type category uint32
+
+const (
+	catKeyspace category = 1 << iota
+	catRead
+	catWrite
+	catString
+	catPubsub
+	catAdmin
+	catFast
+	catSlow
+	catDangerous
+	catConnection
+	catTransaction
+	catScripting
+)
+
+var categoryNames = []string{
+	"keyspace", "read", "write", "string", "pubsub", "admin", "fast", "slow",
+	"dangerous", "connection", "transaction", "scripting",
+}
+
+func (cmd *command) categories() category {
+	cats := cmd.cats
+	for _, x := range []struct {
+		flag cmdFlags
+		cat  category
+	}{
+		{flagWrite, catWrite}, {flagReadonly, catRead}, {flagPubsub, catPubsub},
+		{flagAdmin, catAdmin | catDangerous}, {flagFast, catFast},
+	} {
+		if cmd.flags&x.flag != 0 {
+			cats |= x.cat
+		}
+	}
+	if cmd.flags&flagFast == 0 {
+		cats |= catSlow
+	}
+	return cats
+}
+
+// keySpec says where keys are among the arguments, and what happens to them.
+type keySpec struct {
+	flags keyFlags
+	notes string
+	first int // index of the first key
+	last  int // of the last, counted from first; -1: the last argument
+	step  int
+}
+
+type keyFlags uint16
+
+const (
+	keyRO keyFlags = 1 << iota
+	keyRW
+	keyOW
+	keyRM
+	keyAccess
+	keyUpdate
+	keyInsert
+	keyDelete
+	keyVariable
+)
+
+var keyFlagNames = []string{
+	"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "variable_flags",
+}
+
+// oneKey is the usual case: the first argument is the key.
+func oneKey(f keyFlags) []keySpec { return []keySpec{{flags: f, first: 1, step: 1}} }
+
+// allKeys is the other one: every step-th argument from the first is.
+func allKeys(f keyFlags, step int) []keySpec {
+	return []keySpec{{flags: f, first: 1, last: -1, step: step}}
+}
+
+// lastKey is the index of the last key in a request of n arguments.
+func (k *keySpec) lastKey(n int) int {
+	if k.last < 0 {
+		return n + k.last
+	}
+	return k.first + k.last
+}
+
+// keyRange sums keys up as the three numbers that COMMAND has had for them
+// since Redis 2.8: first, last and step.
+func (cmd *command) keyRange() (first, last, step int) {
+	if len(cmd.keys) == 0 {
+		return 0, 0, 0
+	}
+	k := &cmd.keys[len(cmd.keys)-1]
+	last = k.last
+	if last >= 0 {
+		last += k.first
+	}
+	return cmd.keys[0].first, last, cmd.keys[0].step
+}
+
+// arityOK reports whether a request may have n arguments.
+func (cmd *command) arityOK(n int) bool {
+	return cmd.arity == n || cmd.arity < 0 && n >= -cmd.arity
+}
+
+// commandTable is all commands of a server.
+type commandTable struct {
+	byName map[string]*command
+	list   []*command // in the order of the families
+}
+
+func newCommandTable(families ...[]*command) *commandTable {
+	t := &commandTable{byName: make(map[string]*command)}
+	for _, family := range families {
+		for _, cmd := range family {
+			t.byName[cmd.name] = cmd
+			t.list = append(t.list, cmd)
+			if cmd.subs == nil {
+				continue
+			}
+			cmd.byName = make(map[string]*command)
+			for _, sub := range cmd.subs {
+				cmd.byName[sub.name[len(cmd.name)+1:]] = sub
+			}
+		}
+	}
+	return t
+}
+
+// maxName is longer than the name of any command.
+const maxName = 32
+
+// lookup finds a name in any case. It does not allocate.
+func lookup(names map[string]*command, name []byte) *command {
+	var folded [maxName]byte
+	if len(name) > len(folded) {
+		return nil
+	}
+	for i, b := range name {
+		folded[i] = lower(b)
+	}
+	return names[string(folded[:len(name)])]
+}
+
+// find finds the command that a request is for: a container's subcommand if
+// it has one of the name. A container alone is found as such.
+func (t *commandTable) find(args [][]byte) *command {
+	cmd := lookup(t.byName, args[0])
+	if cmd != nil && cmd.byName != nil && len(args) > 1 {
+		return lookup(cmd.byName, args[1])
+	}
+	return cmd
+}
+
+// named finds a command by its full name, as in "get" and "client|id".
+func (t *commandTable) named(name []byte) *command {
+	for i, b := range name {
+		if b == '|' {
+			cmd := lookup(t.byName, name[:i])
+			if cmd == nil {
+				return nil
+			}
+			return lookup(cmd.byName, name[i+1:])
+		}
+	}
+	return lookup(t.byName, name)
+}
+
+// all calls f for every command and subcommand.
+func (t *commandTable) all(f func(*command)) {
+	for _, cmd := range t.list {
+		f(cmd)
+		for _, sub := range cmd.subs {
+			f(sub)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package redis
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// database is one of the numbered keyspaces.
+//
+// A Go map finds a key, and each entry also has a place in a dense table. The
+// map alone would not do: its iteration cannot be resumed by a later SCAN, nor
+// does it give a random element in constant time. The dense table does both.
+// What it costs is eight bytes a key and one move at a deletion, which puts
+// the last entry in the place of the deleted one. (A hash table of our own,
+// walked as Redis walks its tables, would save the eight bytes, and lose the
+// built-in map's speed, its gradual growth and its keyed hash.)
+type database struct {
+	index    int
+	space    *keyspace
+	entries  map[string]*entry
+	dense    chunked[*entry]
+	expires  expiryHeap
+	watchers map[string][]*watch
+	memory   int // estimate of the bytes that keys and values hold
+}
+
+func (db *database) init(space *keyspace, index int) {
+	db.index, db.space = index, space
+	db.entries = make(map[string]*entry)
+}
+
+func (db *database) len() int { return db.dense.len() }
+
+// peek finds a key without regard to its expiry.
+func (db *database) peek(key []byte) *entry { return db.entries[string(key)] }
+
+// find returns the entry of a key that exists and has not expired. One that
+// has expired is deleted on the way.
+func (db *database) find(key []byte) *entry {
+	e := db.entries[string(key)]
+	if e != nil && db.hidden(e) {
+		db.expire(e)
+		return nil
+	}
+	return e
+}
+
+// read is find for commands that read: it counts hits and misses.
+func (db *database) read(key []byte) *entry {
+	e := db.find(key)
+	if e == nil {
+		db.space.misses++
+	} else {
+		db.space.hits++
+	}
+	return e
+}
+
+func (db *database) expired(e *entry) bool {
+	return db.expires.deadline(e) <= db.space.now
+}
+
+// hidden reports whether a key is there but has expired.
+func (db *database) hidden(e *entry) bool { return e.expiry != 0 && db.expired(e) }
+
+// expire deletes a key whose time has come.
+func (db *database) expire(e *entry) {
+	db.space.expired++
+	key := e.key
+	db.remove(e)
+	db.touched(key)
+}
+
+// add makes an empty string of a key that does not exist. It copies key.
+func (db *database) add(key []byte) *entry {
+	e := &entry{key: string(key), slot: uint32(db.dense.len())}
+	db.entries[e.key] = e
+	db.dense.push(e)
+	db.memory += e.size()
+	return e
+}
+
+// remove deletes an entry. The last entry of the dense table takes its place.
+func (db *database) remove(e *entry) {
+	db.memory -= e.size()
+	db.persist(e)
+	delete(db.entries, e.key)
+	last := *db.dense.at(db.dense.len() - 1)
+	*db.dense.at(int(e.slot)) = last
+	last.slot = e.slot
+	db.dense.pop()
+	if db.dense.len() == 0 {
+		// A map keeps the memory of its largest size until it is dropped.
+		db.entries = make(map[string]*entry)
+	}
+}
+
+// slack is how much larger than its content the memory of a string may be for
+// the content to be written in place. Beyond it the memory is exchanged, so
+// that a long value overwritten by a short one is given back.
+func slack(n int) int { return 2*n + 32 }
+
+// setString makes e a string that holds a copy of v, in place if that fits.
+// v may be a part of e's own value.
+func (db *database) setString(e *entry, v []byte) {
+	before := e.size()
+	e.ref = nil
+	if cap(e.str) < len(v) || cap(e.str) > slack(len(v)) {
+		e.str = append([]byte(nil), v...) // append rounds up to what is allocated anyway
+	} else {
+		e.str = e.str[:len(v)]
+		copy(e.str, v)
+	}
+	db.memory += e.size() - before
+}
+
+// setInt makes e a string that holds n in decimal.
+func (db *database) setInt(e *entry, n int64) {
+	var digits [20]byte
+	db.setString(e, appendInt(digits[:0], n))
+}
+
+// grow makes the string of e n bytes long, with zeros behind what it had.
+func (db *database) grow(e *entry, n int) {
+	before := e.size()
+	old := len(e.str)
+	e.str = slices.Grow(e.str, n-old)[:n]
+	clear(e.str[old:])
+	db.memory += e.size() - before
+}
+
+// rename gives an entry another key, which must not exist.
+func (db *database) rename(e *entry, key []byte) {
+	before := e.size()
+	delete(db.entries, e.key)
+	e.key = string(key)
+	db.entries[e.key] = e
+	db.memory += e.size() - before
+}
+
+// setDeadline makes the key expire at a time in milliseconds since 1970.
+func (db *database) setDeadline(e *entry, at int64) {
+	db.expires.set(e, at)
+	db.space.soonest = min(db.space.soonest, at)
+}
+
+// persist makes the key never expire, and reports whether it would have.
+func (db *database) persist(e *entry) bool {
+	if e.expiry == 0 {
+		return false
+	}
+	db.expires.remove(e)
+	return true
+}
+
+// flush deletes all keys. What they held is left to the garbage collector.
+func (db *database) flush() {
+	db.memory = 0
+	db.entries = make(map[string]*entry)
+	db.dense = chunked[*entry]{}
+	db.expires = expiryHeap{}
+}
+
+// random returns a key that has not expired, nil if there is none, each with
+// the same probability.
+func (db *database) random() *entry {
+	for db.dense.len() > 0 {
+		e := *db.dense.at(rand.IntN(db.dense.len()))
+		if !db.hidden(e) {
+			return e
+		}
+		db.expire(e)
+	}
+	return nil
+}
+
+// scan calls visit for about count entries, from a cursor that an earlier call
+// returned, or 0 to begin, and returns the cursor of the rest, 0 at the end.
+//
+// The cursor is how many entries of the dense table are still to be visited:
+// the walk goes from its end to its beginning. Entries move only downwards
+// (remove puts the last in the place of another), so what was not visited yet
+// never moves to where the walk has been: a key that is there from the first
+// call to the last is visited. It may be visited twice; one that comes or goes
+// meanwhile may or may not be. Each call shortens the walk, so it ends.
+func (db *database) scan(cursor uint64, count int, visit func(*entry)) uint64 {
+	left := db.dense.len()
+	if cursor != 0 && cursor < uint64(left) {
+		left = int(cursor)
+	}
+	for ; count > 0 && left > 0; count-- {
+		left--
+		visit(*db.dense.at(left))
+	}
+	return uint64(left)
+}

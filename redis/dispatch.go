@@ -1,0 +1,127 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+)
+
+// dispatch runs a request, or queues it, or refuses it. The order of the
+// checks is Redis's: a client sees it in which error it gets.
+func (c *client) dispatch(args [][]byte) {
+	s := c.server
+	c.base = len(c.B)
+	cmd := s.commands.find(args)
+	c.lastCmd = cmd
+	switch {
+	case cmd == nil:
+		c.unknown(args)
+	case !cmd.arityOK(len(args)):
+		c.reject(cmd, wrongArity(cmd))
+	case cmd.flags&flagNoAuth == 0 && c.authRequired():
+		c.reject(cmd, errNoAuth)
+	case cmd.flags&flagDenyOOM != 0 && s.memoryFull():
+		c.reject(cmd, errOOM)
+	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:
+		c.reject(cmd, fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / "+
+			"(P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.name))
+	case c.tx != nil && cmd.flags&flagInMulti == 0:
+		c.queue(cmd, args)
+	default:
+		c.call(cmd, args)
+	}
+	if c.reply != replyOn {
+		c.endSilent()
+	}
+}
+
+// call runs a command and counts it.
+func (c *client) call(cmd *command, args [][]byte) {
+	errors := c.errors
+	cmd.calls++
+	c.server.stats.commands++
+	cmd.run(c, args)
+	if c.errors != errors {
+		cmd.failed++
+	}
+}
+
+// endSilent takes back what a command replied that must not, and moves the
+// reply mode on.
+func (c *client) endSilent() {
+	if c.silent() {
+		c.B = c.B[:c.base]
+	}
+	switch c.reply {
+	case replySkipNext:
+		c.reply = replySkip
+	case replySkip:
+		c.reply = replyOn
+	}
+}
+
+// reject refuses a command that was found. Within a transaction, the
+// transaction fails with it.
+func (c *client) reject(cmd *command, text string) {
+	cmd.rejected++
+	c.spoil()
+	if cmd.name == "exec" {
+		c.discard()
+		_, reason, _ := strings.Cut(text, " ")
+		if !strings.HasPrefix(text, "ERR ") {
+			reason = text
+		}
+		c.fail("EXECABORT Transaction discarded because of: " + reason)
+		return
+	}
+	c.fail(text)
+}
+
+// unknown answers a request for what is no command.
+func (c *client) unknown(args [][]byte) {
+	if isHTTP(args[0]) {
+		c.server.log().Warn("a client sent an HTTP request, maybe made by a browser against its user's will; connection closed",
+			"client", c.addr)
+		c.closing = true
+		return
+	}
+	c.spoil()
+	if container := lookup(c.server.commands.byName, args[0]); container != nil {
+		c.fail(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.",
+			cString(args[1], 128), strings.ToUpper(container.name)))
+		return
+	}
+	var begin []byte
+	for _, arg := range args[1:] {
+		if len(begin) >= 128 {
+			break
+		}
+		begin = append(begin, '\'')
+		begin = append(begin, cString(arg, 128-len(begin)+1)...)
+		begin = append(begin, '\'', ' ')
+	}
+	c.fail(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s",
+		cString(args[0], 128), begin))
+}
+
+// isHTTP reports whether a command name is the beginning of an HTTP request.
+// Redis closes such connections: a web page could make a browser send one,
+// with commands in its body.
+func isHTTP(name []byte) bool {
+	return strings.EqualFold(string(name), "post") || strings.EqualFold(string(name), "host:")
+}
+
+// cString is what C's printf makes of an argument: it ends at a zero byte,
+// and after max bytes.
+func cString(b []byte, max int) []byte {
+	b = b[:min(len(b), max)]
+	for i, x := range b {
+		if x == 0 {
+			return b[:i]
+		}
+	}
+	return b
+}
+
+func wrongArity(cmd *command) string {
+	return "ERR wrong number of arguments for '" + cmd.name + "' command"
+}

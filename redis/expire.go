@@ -1,0 +1,155 @@
+package redis
+
+import "math"
+
+func expiryCommands() []*command {
+	const group = "generic"
+	return []*command{
+		{name: "expire", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRW | keyUpdate), run: expireCommand,
+			doc: doc{"Makes a key expire after seconds.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "expireat", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRW | keyUpdate), run: expireatCommand,
+			doc: doc{"Makes a key expire at a time in seconds since 1970.", "1.2.0", group, "O(1)", "", ""}},
+		{name: "expiretime", arity: 2, flags: flagReadonly | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRO | keyAccess), run: expiretimeCommand,
+			doc: doc{"Returns the time in seconds since 1970 at which a key expires.", "7.0.0", group, "O(1)", "", ""}},
+		{name: "persist", arity: 2, flags: flagWrite | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRW | keyUpdate), run: persistCommand,
+			doc: doc{"Makes a key not expire.", "2.2.0", group, "O(1)", "", ""}},
+		{name: "pexpire", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRW | keyUpdate), run: pexpireCommand,
+			doc: doc{"Makes a key expire after milliseconds.", "2.6.0", group, "O(1)", "", ""}},
+		{name: "pexpireat", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRW | keyUpdate), run: pexpireatCommand,
+			doc: doc{"Makes a key expire at a time in milliseconds since 1970.", "2.6.0", group, "O(1)", "", ""}},
+		{name: "pexpiretime", arity: 2, flags: flagReadonly | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRO | keyAccess), run: pexpiretimeCommand,
+			doc: doc{"Returns the time in milliseconds since 1970 at which a key expires.", "7.0.0", group, "O(1)", "", ""}},
+		{name: "pttl", arity: 2, flags: flagReadonly | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRO | keyAccess), tips: []string{"nondeterministic_output"}, run: pttlCommand,
+			doc: doc{"Returns the milliseconds until a key expires.", "2.6.0", group, "O(1)", "", ""}},
+		{name: "ttl", arity: 2, flags: flagReadonly | flagFast, cats: catKeyspace,
+			keys: oneKey(keyRO | keyAccess), tips: []string{"nondeterministic_output"}, run: ttlCommand,
+			doc: doc{"Returns the seconds until a key expires.", "1.0.0", group, "O(1)", "", ""}},
+	}
+}
+
+// expireOptions are the conditions of EXPIRE and its kin.
+type expireOptions struct{ nx, xx, gt, lt bool }
+
+func (o *expireOptions) parse(c *client, args [][]byte) bool {
+	for _, opt := range args {
+		switch {
+		case isWord(opt, "NX"):
+			o.nx = true
+		case isWord(opt, "XX"):
+			o.xx = true
+		case isWord(opt, "GT"):
+			o.gt = true
+		case isWord(opt, "LT"):
+			o.lt = true
+		default:
+			c.fail("ERR Unsupported option " + string(cString(opt, len(opt))))
+			return false
+		}
+	}
+	switch {
+	case o.nx && (o.xx || o.gt || o.lt):
+		c.fail("ERR NX and XX, GT or LT options at the same time are not compatible")
+		return false
+	case o.gt && o.lt:
+		c.fail("ERR GT and LT options at the same time are not compatible")
+		return false
+	}
+	return true
+}
+
+// allow reports whether a key may get a deadline. One that has none counts as
+// having the last of all times.
+func (o *expireOptions) allow(db *database, e *entry, at int64) bool {
+	if e.expiry == 0 {
+		return !o.xx && !o.gt
+	}
+	old := db.expires.deadline(e)
+	return !(o.nx || o.gt && at <= old || o.lt && at >= old)
+}
+
+// expire carries out EXPIRE and its kin: unit is the number of milliseconds
+// in one of the argument, base the time it counts from.
+func (c *client) expire(args [][]byte, cmd string, unit, base int64) {
+	var o expireOptions
+	if !o.parse(c, args[3:]) {
+		return
+	}
+	n, ok := c.int64Arg(args[2])
+	if !ok {
+		return
+	}
+	if n > math.MaxInt64/unit || n < math.MinInt64/unit || n*unit > math.MaxInt64-base {
+		c.fail("ERR invalid expire time in '" + cmd + "' command")
+		return
+	}
+	at := n*unit + base
+	e := c.db.find(args[1])
+	if e == nil || !o.allow(c.db, e, at) {
+		c.Int(0)
+		return
+	}
+	if at <= c.db.space.now {
+		c.db.remove(e)
+	} else {
+		c.db.setDeadline(e, at)
+	}
+	c.changed(e.key)
+	c.Int(1)
+}
+
+func expireCommand(c *client, args [][]byte) { c.expire(args, "expire", 1000, c.db.space.now) }
+
+func pexpireCommand(c *client, args [][]byte) { c.expire(args, "pexpire", 1, c.db.space.now) }
+
+func expireatCommand(c *client, args [][]byte) { c.expire(args, "expireat", 1000, 0) }
+
+func pexpireatCommand(c *client, args [][]byte) { c.expire(args, "pexpireat", 1, 0) }
+
+// timeLeft replies with the deadline of a key as reckon turns it into a
+// number of milliseconds, in the unit given.
+func (c *client) timeLeft(key []byte, unit int64, reckon func(at, now int64) int64) {
+	e := c.db.read(key)
+	if e == nil {
+		c.Int(-2)
+		return
+	}
+	if e.expiry == 0 {
+		c.Int(-1)
+		return
+	}
+	ms := max(0, reckon(c.db.expires.deadline(e), c.db.space.now))
+	if unit == 1 {
+		c.Int(ms)
+		return
+	}
+	c.Int((ms + unit/2) / unit)
+}
+
+func fromNow(at, now int64) int64 { return at - now }
+
+func since1970(at, _ int64) int64 { return at }
+
+func ttlCommand(c *client, args [][]byte) { c.timeLeft(args[1], 1000, fromNow) }
+
+func pttlCommand(c *client, args [][]byte) { c.timeLeft(args[1], 1, fromNow) }
+
+func expiretimeCommand(c *client, args [][]byte) { c.timeLeft(args[1], 1000, since1970) }
+
+func pexpiretimeCommand(c *client, args [][]byte) { c.timeLeft(args[1], 1, since1970) }
+
+func persistCommand(c *client, args [][]byte) {
+	if e := c.db.find(args[1]); e != nil && c.db.persist(e) {
+		c.changed(e.key)
+		c.Int(1)
+		return
+	}
+	c.Int(0)
+}

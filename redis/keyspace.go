@@ -1,0 +1,58 @@
+package redis
+
+import "math"
+
+// databases is how many there are, and what SELECT accepts: 0 to 15.
+const databases = 16
+
+// never is a deadline that does not come.
+const never = math.MaxInt64
+
+// keyspace is all the keys of a server, and what is counted over them. It
+// belongs to one loop.
+type keyspace struct {
+	dbs [databases]database
+	// now is the time that commands see, in milliseconds since 1970. It is
+	// set at the beginning of every batch of commands and stands still during
+	// a command and during a transaction.
+	now int64
+	// soonest is no later than the first deadline of any key.
+	soonest int64
+
+	dirty   int64 // changes
+	expired int64
+	hits    int64
+	misses  int64
+}
+
+func (k *keyspace) init() {
+	k.soonest = never
+	for i := range k.dbs {
+		k.dbs[i].init(k, i)
+	}
+}
+
+// expire deletes at most limit keys whose time has come. It leaves in soonest
+// when there is more to do.
+func (k *keyspace) expire(limit int) {
+	soonest := int64(never)
+	for i := range k.dbs {
+		db := &k.dbs[i]
+		e, at := db.expires.first()
+		for ; at <= k.now && limit > 0; limit-- {
+			db.expire(e)
+			e, at = db.expires.first()
+		}
+		soonest = min(soonest, at)
+	}
+	k.soonest = soonest
+}
+
+// memory estimates the bytes that keys and values hold.
+func (k *keyspace) memory() int {
+	n := 0
+	for i := range k.dbs {
+		n += k.dbs[i].memory
+	}
+	return n
+}

@@ -1,0 +1,132 @@
+package redis
+
+import (
+	"fmt"
+
+	"github.com/rondo-go/rondo/resp"
+)
+
+// begin starts a batch of requests of one client.
+func (s *Server) begin(c *client) {
+	s.current = c
+	now := s.loop.Now().UnixMilli()
+	// Never backwards: DEBUG SLEEP may have put it before the loop's clock.
+	s.space.now = max(s.space.now, now)
+	c.active = now
+}
+
+// end finishes the batch.
+func (s *Server) end() {
+	s.current = nil
+	if len(s.clients.condemned) > 0 {
+		s.clients.carryOut()
+	}
+	if s.space.soonest < s.expiry.at {
+		s.expiry.set()
+	}
+	if !s.upkeep.running {
+		s.upkeep.start()
+	}
+	for i, r := range s.outgoing {
+		r.handOver()
+		s.outgoing[i] = nil
+	}
+	s.outgoing = s.outgoing[:0]
+}
+
+// run runs the complete requests that in begins with, and returns how many
+// bytes they took. want is how many bytes there must be of the next for it to
+// be worth a look; 0 if it is worth one as soon as the output has drained.
+//
+// The replies are handed to the transport in one piece, or in some if they are
+// many. When the peer does not take them, the rest of the requests waits.
+func (c *client) run(in []byte) (n, want int) {
+	s := c.server
+	c.B = c.transport.buffer()
+	for n < len(in) && !c.closing {
+		args, used, need, err := c.request.Read(in[n:], s.args, c.limits())
+		if err != nil {
+			c.protocolError(err)
+			break
+		}
+		if used == 0 {
+			want = need
+			c.checkInput(want)
+			break
+		}
+		n += used
+		if len(args) > 0 {
+			c.dispatch(args)
+			s.keepArgs(args)
+		}
+		if len(c.B) >= spillSize {
+			c.flush()
+			if c.transport.pending() > s.highWater {
+				break
+			}
+		}
+	}
+	if len(c.B) > 0 {
+		c.transport.write(c.B)
+		s.checkOutput(c)
+	}
+	c.B = nil
+	if c.closing {
+		if c.condemned == nil {
+			c.close()
+		}
+		return len(in), 0
+	}
+	return n, want
+}
+
+// limits are what requests may announce.
+func (c *client) limits() resp.Limits {
+	return resp.Limits{
+		Bulk:            int(c.server.config.maxBulk),
+		Unauthenticated: c.authRequired(),
+	}
+}
+
+// keepArgs keeps the memory of a request's arguments for the next, unless one
+// of very many has made it large. The arguments themselves are gone.
+func (s *Server) keepArgs(args [][]byte) {
+	const most = 1024
+	if cap(args) > most {
+		args = nil
+	}
+	s.args = args[:0]
+}
+
+// protocolError answers bytes that are no request. Where the next one begins
+// is not known any more, so the connection closes.
+func (c *client) protocolError(err error) {
+	c.fail("ERR Protocol error: " + err.Error())
+	c.server.log().Debug("protocol error", "client", c.id, "error", err)
+	c.closing = true
+}
+
+// unauthenticatedInput is what a client that has not given the password may
+// have the server hold.
+const unauthenticatedInput = 1 << 20
+
+// checkInput cuts a client off whose incomplete request, of which want bytes
+// are the least, would with the transaction that is queued take more memory
+// than it may.
+func (c *client) checkInput(want int) {
+	size, limit := int64(want), c.inputLimit()
+	if c.tx != nil {
+		size += int64(c.tx.size)
+	}
+	if size > limit {
+		c.server.condemn(c, fmt.Errorf("redis: input exceeds client-query-buffer-limit of %d bytes", limit))
+	}
+}
+
+func (c *client) inputLimit() int64 {
+	limit := c.server.config.queryLimit
+	if c.authRequired() {
+		limit = min(limit, unauthenticatedInput)
+	}
+	return limit
+}

@@ -1,0 +1,190 @@
+package redis
+
+import "math"
+
+// setOptions are the options of SET and GETEX.
+type setOptions struct {
+	nx, xx, keepTTL, get, persist bool
+
+	expire   []byte // the argument; nil: none
+	unit     int64  // milliseconds in one of it
+	absolute bool   // since 1970, not from now
+}
+
+// parse reads the options of a command that has those given by set: SET, or
+// else GETEX. It reports whether they are good.
+func (o *setOptions) parse(args [][]byte, set bool) bool {
+	time := "" // which of EX, PX, EXAT and PXAT was given
+	for i := 0; i < len(args); i++ {
+		opt := args[i]
+		switch {
+		case set && !o.xx && isWord(opt, "NX"):
+			o.nx = true
+		case set && !o.nx && isWord(opt, "XX"):
+			o.xx = true
+		case set && isWord(opt, "GET"):
+			o.get = true
+		case set && time == "" && isWord(opt, "KEEPTTL"):
+			o.keepTTL = true
+		case !set && time == "" && isWord(opt, "PERSIST"):
+			o.persist = true
+		default:
+			word := o.timeOption(opt)
+			if word == "" || time != "" && time != word || o.keepTTL || o.persist || i+1 == len(args) {
+				return false
+			}
+			time = word
+			i++
+			o.expire = args[i]
+		}
+	}
+	return true
+}
+
+// timeOption recognizes EX, PX, EXAT and PXAT; "" is none of them.
+func (o *setOptions) timeOption(opt []byte) string {
+	for _, t := range [...]struct {
+		word     string
+		unit     int64
+		absolute bool
+	}{{"EX", 1000, false}, {"PX", 1, false}, {"EXAT", 1000, true}, {"PXAT", 1, true}} {
+		if isWord(opt, t.word) {
+			o.unit, o.absolute = t.unit, t.absolute
+			return t.word
+		}
+	}
+	return ""
+}
+
+// isWord compares an argument with a word in upper case, in any case.
+func isWord(arg []byte, word string) bool {
+	if len(arg) != len(word) {
+		return false
+	}
+	for i, b := range arg {
+		if b != word[i] && b != lower(word[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// deadline turns an expiry that must be in the future, or at least positive,
+// into a time. It replies with an error if that fails.
+func (c *client) deadline(o *setOptions, cmd string) (at int64, ok bool) {
+	n, ok := c.int64Arg(o.expire)
+	if !ok {
+		return 0, false
+	}
+	if n > 0 && n <= math.MaxInt64/o.unit {
+		at, ok = n*o.unit, true
+		if !o.absolute {
+			at, ok = addInt(at, c.db.space.now)
+		}
+		if ok {
+			return at, true
+		}
+	}
+	c.fail("ERR invalid expire time in '" + cmd + "' command")
+	return 0, false
+}
+
+func setCommand(c *client, args [][]byte) {
+	if len(args) == 3 {
+		c.store(args[1], args[2])
+		c.ok()
+		return
+	}
+	var o setOptions
+	if !o.parse(args[3:], true) {
+		c.fail(errSyntax)
+		return
+	}
+	var at int64
+	if o.expire != nil {
+		var ok bool
+		if at, ok = c.deadline(&o, "set"); !ok {
+			return
+		}
+	}
+	key, v := args[1], args[2]
+	if o.get {
+		if _, ok := c.get(key); !ok {
+			return
+		}
+	}
+	e := c.db.find(key)
+	if o.nx && e != nil || o.xx && e == nil {
+		if !o.get {
+			c.Null()
+		}
+		return
+	}
+	if o.keepTTL && e != nil {
+		c.db.setString(e, v)
+		c.changed(e.key)
+	} else {
+		e = c.store(key, v)
+	}
+	if o.expire != nil {
+		c.db.setDeadline(e, at)
+	}
+	if !o.get {
+		c.ok()
+	}
+}
+
+func setnxCommand(c *client, args [][]byte) {
+	if c.db.find(args[1]) != nil {
+		c.Int(0)
+		return
+	}
+	c.store(args[1], args[2])
+	c.Int(1)
+}
+
+func setexCommand(c *client, args [][]byte) { c.setex(args, "setex", 1000) }
+
+func psetexCommand(c *client, args [][]byte) { c.setex(args, "psetex", 1) }
+
+func (c *client) setex(args [][]byte, cmd string, unit int64) {
+	o := setOptions{expire: args[2], unit: unit}
+	if at, ok := c.deadline(&o, cmd); ok {
+		c.db.setDeadline(c.store(args[1], args[3]), at)
+		c.ok()
+	}
+}
+
+func getexCommand(c *client, args [][]byte) {
+	var o setOptions
+	if !o.parse(args[2:], false) {
+		c.fail(errSyntax)
+		return
+	}
+	e := c.db.read(args[1])
+	if e == nil {
+		c.Null()
+		return
+	}
+	if !c.isString(e) {
+		return
+	}
+	var at int64
+	if o.expire != nil {
+		var ok bool
+		if at, ok = c.deadline(&o, "getex"); !ok {
+			return
+		}
+	}
+	c.value(e.str)
+	switch {
+	case o.absolute && at <= c.db.space.now:
+		c.db.remove(e)
+		c.changed(e.key)
+	case o.expire != nil:
+		c.db.setDeadline(e, at)
+		c.changed(e.key)
+	case o.persist && c.db.persist(e):
+		c.changed(e.key)
+	}
+}

@@ -1,0 +1,74 @@
+package redis
+
+import "strings"
+
+// stats is what INFO tells and nothing else needs.
+type stats struct {
+	commands    int64
+	connections int64
+	rejected    int64
+	errors      map[string]int64 // by their codes
+	totalErrors int64
+
+	peakMemory int64
+	ops        rate
+	input      rate
+	output     rate
+}
+
+func (s *stats) init() { s.errors = make(map[string]int64) }
+
+// countError counts an error reply by its code.
+func (s *stats) countError(text string) {
+	code, _, _ := strings.Cut(text, " ")
+	s.errors[code]++
+	s.totalErrors++
+}
+
+// reset is CONFIG RESETSTAT.
+func (s *stats) reset() {
+	*s = stats{peakMemory: s.peakMemory}
+	s.init()
+}
+
+// rateSamples is over how many ticks a rate is averaged.
+const rateSamples = 16
+
+// rate is the speed at which a count grew lately.
+type rate struct {
+	last     int64              // the count at lastTime
+	lastTime int64              // milliseconds
+	samples  [rateSamples]int64 // a second
+	next     int
+}
+
+func (r *rate) sample(count, now int64) {
+	perSecond := int64(0)
+	if elapsed := now - r.lastTime; elapsed > 0 && r.lastTime > 0 && count >= r.last {
+		perSecond = (count - r.last) * 1000 / elapsed
+	}
+	r.last, r.lastTime = count, now
+	r.samples[r.next] = perSecond
+	r.next = (r.next + 1) % rateSamples
+}
+
+func (r *rate) average() int64 {
+	sum := int64(0)
+	for _, n := range r.samples {
+		sum += n
+	}
+	return sum / rateSamples
+}
+
+// sample measures the rates, and reports whether a command was run since it
+// was last called.
+func (s *stats) sample(server *Server) bool {
+	now := server.space.now
+	busy := s.commands != s.ops.last
+	engine := server.Engine.Stats()
+	s.ops.sample(s.commands, now)
+	s.input.sample(int64(engine.BytesIn), now)
+	s.output.sample(int64(engine.BytesOut), now)
+	s.peakMemory = max(s.peakMemory, usedMemory())
+	return busy
+}

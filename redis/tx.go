@@ -1,0 +1,139 @@
+package redis
+
+func transactionCommands() []*command {
+	const group = "transactions"
+	const flags = flagNoscript | flagLoading | flagStale
+	return []*command{
+		{name: "discard", arity: 1, flags: flags | flagFast | flagAllowBusy | flagInMulti, cats: catTransaction, run: discardCommand,
+			doc: doc{"Gives a transaction up.", "2.0.0", group, "O(N), N the number of queued commands", "", ""}},
+		{name: "exec", arity: 1, flags: flags | flagSkipSlowlog | flagInMulti, cats: catTransaction, run: execCommand,
+			doc: doc{"Runs the commands of a transaction.", "1.2.0", group, "that of the commands", "", ""}},
+		{name: "multi", arity: 1, flags: flags | flagFast | flagAllowBusy | flagInMulti, cats: catTransaction, run: multiCommand,
+			doc: doc{"Begins a transaction.", "1.2.0", group, "O(1)", "", ""}},
+		{name: "unwatch", arity: 1, flags: flags | flagFast | flagAllowBusy, cats: catTransaction, run: unwatchCommand,
+			doc: doc{"Forgets all watched keys.", "2.2.0", group, "O(1)", "", ""}},
+		{name: "watch", arity: -2, flags: flags | flagFast | flagAllowBusy | flagInMulti, cats: catTransaction,
+			keys: allKeys(keyRO, 1), run: watchCommand,
+			doc: doc{"Makes the next transaction fail if one of the keys changes before it.", "2.2.0", group, "O(1) a key", "", ""}},
+	}
+}
+
+// transaction is what a client has queued since MULTI.
+type transaction struct {
+	queue   []queued
+	size    int // bytes that queue holds
+	flags   cmdFlags
+	spoiled bool // a command was refused: EXEC will fail
+}
+
+type queued struct {
+	cmd  *command
+	args [][]byte
+}
+
+// queue keeps a copy of a request for EXEC. Nothing is kept for a transaction
+// that is to fail anyway.
+func (c *client) queue(cmd *command, args [][]byte) {
+	if tx := c.tx; !tx.spoiled && !c.dirtyCAS {
+		size := 0
+		for _, arg := range args {
+			size += len(arg)
+		}
+		data := make([]byte, 0, size)
+		kept := make([][]byte, len(args))
+		for i, arg := range args {
+			start := len(data)
+			data = append(data, arg...)
+			kept[i] = data[start:len(data):len(data)]
+		}
+		tx.queue = append(tx.queue, queued{cmd, kept})
+		tx.flags |= cmd.flags
+		tx.size += size + 24*len(args) + 64
+		c.checkInput(0)
+	}
+	c.Simple("QUEUED")
+}
+
+// spoil makes EXEC fail, because a command of the transaction was refused.
+func (c *client) spoil() {
+	if c.tx != nil {
+		c.tx.spoiled = true
+	}
+}
+
+// discard ends the transaction, if there is one, and all watches.
+func (c *client) discard() {
+	c.tx = nil
+	c.dirtyCAS = false
+	c.unwatch()
+}
+
+func multiCommand(c *client, _ [][]byte) {
+	if c.tx != nil {
+		c.fail("ERR MULTI calls can not be nested")
+		return
+	}
+	c.tx = new(transaction)
+	c.ok()
+}
+
+func discardCommand(c *client, _ [][]byte) {
+	if c.tx == nil {
+		c.fail("ERR DISCARD without MULTI")
+		return
+	}
+	c.discard()
+	c.ok()
+}
+
+func execCommand(c *client, _ [][]byte) {
+	tx := c.tx
+	if tx == nil {
+		c.fail("ERR EXEC without MULTI")
+		return
+	}
+	if c.watchedExpired() {
+		c.dirtyCAS = true
+	}
+	changed := c.dirtyCAS
+	if tx.spoiled || changed {
+		c.discard()
+		if tx.spoiled {
+			c.fail(errExecAbort)
+		} else {
+			c.NullArray()
+		}
+		return
+	}
+	c.unwatch()
+	c.executing = true
+	c.Array(len(tx.queue))
+	for _, q := range tx.queue {
+		c.call(q.cmd, q.args)
+	}
+	c.executing = false
+	c.discard()
+	if c.late != nil {
+		c.push(c.late)
+		c.late = nil
+	}
+}
+
+func watchCommand(c *client, args [][]byte) {
+	if c.tx != nil {
+		c.fail("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	if !c.dirtyCAS { // else the next EXEC fails already
+		for _, key := range args[1:] {
+			c.watchKey(key)
+		}
+	}
+	c.ok()
+}
+
+func unwatchCommand(c *client, _ [][]byte) {
+	c.unwatch()
+	c.dirtyCAS = false
+	c.ok()
+}

@@ -1,0 +1,139 @@
+package redis
+
+import (
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// expiryTimer fires when the first key expires.
+type expiryTimer struct {
+	server *Server
+	timer  *rondo.Timer
+	at     int64 // when it fires, in milliseconds since 1970; never: it does not
+	off    bool  // by DEBUG SET-ACTIVE-EXPIRE
+}
+
+const (
+	// expirePerTurn is how many keys are deleted at a time, and expirePause
+	// how long others have the loop then: about a tenth of it is spent on a
+	// million keys that expire at once.
+	expirePerTurn = 200
+	expirePause   = time.Millisecond
+)
+
+// set makes the timer fire at the keyspace's soonest deadline.
+func (t *expiryTimer) set() {
+	if t.off || t.server.clients.stopping {
+		return
+	}
+	t.at = t.server.space.soonest
+	// A key that has expired by now waits all the same, so that this cannot
+	// go on for ever within a turn. A deadline further away than a timer can
+	// be set is looked at again on the way.
+	wait := time.Duration(min(t.at-t.server.space.now, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
+	wait = max(wait, expirePause)
+	if t.timer == nil {
+		t.timer = t.server.loop.AfterFunc(wait, t.fire)
+	} else {
+		t.timer.Reset(wait)
+	}
+}
+
+func (t *expiryTimer) fire() {
+	s := t.server
+	t.at = never
+	s.space.now = max(s.space.now, s.loop.Now().UnixMilli())
+	s.space.expire(expirePerTurn)
+	if s.space.soonest != never {
+		t.set()
+	}
+}
+
+func (t *expiryTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.at = never
+}
+
+// upkeep is what is done some times a second (the parameter hz) while the
+// server is busy: it measures the rates that INFO tells, and watches output
+// that is above a soft limit. An idle server has no timer running for it.
+type upkeep struct {
+	server   *Server
+	timer    *rondo.Timer
+	running  bool
+	quiet    int       // ticks in a row without a command
+	overSoft []*client // see client.softSince
+}
+
+func (u *upkeep) start() {
+	s := u.server
+	if s.clients.stopping {
+		return
+	}
+	u.running, u.quiet = true, 0
+	s.stats.sample(s) // the beginning of the first interval
+	if u.timer == nil {
+		u.timer = s.loop.AfterFunc(u.interval(), u.tick)
+	} else {
+		u.timer.Reset(u.interval())
+	}
+}
+
+func (u *upkeep) interval() time.Duration {
+	return time.Second / time.Duration(u.server.config.hz)
+}
+
+func (u *upkeep) tick() {
+	s := u.server
+	s.space.now = max(s.space.now, s.loop.Now().UnixMilli())
+	for i := len(u.overSoft) - 1; i >= 0; i-- { // checkOutput may remove the i-th
+		s.checkOutput(u.overSoft[i])
+	}
+	s.clients.carryOut()
+	if s.stats.sample(s) {
+		u.quiet = 0
+	} else {
+		u.quiet++
+	}
+	if u.quiet >= rateSamples && len(u.overSoft) == 0 {
+		u.running = false
+		return
+	}
+	u.timer.Reset(u.interval())
+}
+
+func (u *upkeep) stop() {
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	u.running = false
+}
+
+// watch has a client's output looked at until it has fallen.
+func (u *upkeep) watch(c *client, now int64) {
+	c.softSince = now
+	u.overSoft = append(u.overSoft, c)
+	if !u.running {
+		u.start()
+	}
+}
+
+// forget ends that.
+func (u *upkeep) forget(c *client) {
+	if c.softSince == 0 {
+		return
+	}
+	c.softSince = 0
+	for i, x := range u.overSoft {
+		if x == c {
+			last := len(u.overSoft) - 1
+			u.overSoft[i] = u.overSoft[last]
+			u.overSoft[last] = nil
+			u.overSoft = u.overSoft[:last]
+			return
+		}
+	}
+}

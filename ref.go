@@ -1,0 +1,66 @@
+package rondo
+
+// A Ref is what goroutines other than its loop's hold of a connection. It is
+// comparable, its methods may be called from any goroutine, and once the
+// connection is closed they return ErrClosed, whatever has taken its place
+// since. The zero Ref is closed.
+type Ref struct{ conn *Conn }
+
+// Do calls f with the connection, on its loop, after what this goroutine posted
+// before. With a nil error f is called soon, unless the connection closes first.
+func (r Ref) Do(f func(*Conn)) error { return r.post(task{conn: r.conn, do: f}) }
+
+// Write writes a copy of p to the connection, after what this goroutine posted
+// before. It returns ErrOutputFull, and writes nothing, if more than MaxOutput
+// bytes are on their way to the loop. A peer that then does not take what was
+// written, so that it would wait beyond MaxOutput, is cut off with
+// ErrOutputFull: nothing is left out of the stream.
+func (r Ref) Write(p []byte) error {
+	if r.Closed() {
+		return ErrClosed
+	}
+	n := int64(len(p))
+	if r.conn.posted.Add(n) > int64(r.conn.loop.engine.limits.maxOut) {
+		r.conn.posted.Add(-n)
+		return ErrOutputFull
+	}
+	return r.post(task{conn: r.conn, data: append([]byte(nil), p...)})
+}
+
+// Close closes the connection, as Conn.Close does.
+func (r Ref) Close() { r.Do((*Conn).Close) }
+
+// Closed reports whether the connection is closed. If not, it may be by now.
+func (r Ref) Closed() bool { return r.conn == nil || r.conn.gone.Load() }
+
+// Loop is the loop of the connection; nil for the zero Ref.
+func (r Ref) Loop() *Loop {
+	if r.conn == nil {
+		return nil
+	}
+	return r.conn.loop
+}
+
+func (r Ref) post(t task) error {
+	if r.Closed() {
+		return ErrClosed
+	}
+	return r.conn.loop.post(t)
+}
+
+// runTask does what a Ref posted.
+func (c *Conn) runTask(t task) {
+	c.posted.Add(-int64(len(t.data)))
+	if c.gone.Load() {
+		return
+	}
+	c.loop.current = c
+	if t.do != nil {
+		t.do(c)
+	} else if c.flags&closing == 0 {
+		if _, err := c.Write(t.data); err == ErrOutputFull {
+			c.Abort(err)
+		}
+	}
+	c.settle()
+}

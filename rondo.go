@@ -1,0 +1,136 @@
+package rondo
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+)
+
+// A Handler serves one connection. Its methods run on the connection's loop,
+// one at a time, and must not block: while one runs, every other connection of
+// the loop waits.
+type Handler interface {
+	// Data is given what has been received and not yet consumed, and reports
+	// how many bytes of it it is done with. The rest is kept and offered again
+	// with more behind it; so a Handler takes all the complete messages that in
+	// holds, and returns where the incomplete one begins. After Resume, and
+	// after output that had passed HighWater fell to LowWater, a rest is offered
+	// again even if nothing came.
+	//
+	// in is valid until Data returns; append does not write behind it.
+	//
+	// What Data writes to c is sent when it returns. An error closes the
+	// connection once its output has drained, and reaches Closed.
+	Data(c *Conn, in []byte) (n int, err error)
+
+	// Closed is the last call, made exactly once. err is nil after an orderly
+	// close: by Close, or by the peer's end of stream.
+	Closed(c *Conn, err error)
+}
+
+// HandlerFunc is a Handler of Data alone.
+type HandlerFunc func(c *Conn, in []byte) (n int, err error)
+
+// Data calls f.
+func (f HandlerFunc) Data(c *Conn, in []byte) (int, error) { return f(c, in) }
+
+// Closed does nothing.
+func (f HandlerFunc) Closed(*Conn, error) {}
+
+// EOFer is a Handler that wants to know of the peer's end of stream
+// (half-close). It is called at most once, after the last Data; the connection
+// can still be written to, and stays until the handler closes it. A connection
+// whose handler is no EOFer is closed, after its output has drained.
+type EOFer interface {
+	EOF(*Conn)
+}
+
+// Drainer is a Handler that wants to know when output that had passed HighWater
+// has fallen to LowWater.
+type Drainer interface {
+	Drained(*Conn)
+}
+
+// An Opener makes the Handler of a new connection. It runs on the connection's
+// loop, once, before any other call, and may write. nil refuses the connection.
+type Opener func(*Conn) Handler
+
+var (
+	// ErrClosed is the error of using what is closed. It is net.ErrClosed.
+	ErrClosed = net.ErrClosed
+	// ErrInputFull closes a connection whose Handler consumes nothing of
+	// MaxInput bytes.
+	ErrInputFull = errors.New("rondo: input is full: MaxInput bytes wait, and the handler takes none")
+	// ErrOutputFull is returned by writes that would make more than MaxOutput
+	// bytes wait for a peer that does not read.
+	ErrOutputFull = errors.New("rondo: output is full: MaxOutput bytes wait for the peer")
+	// ErrIdle closes a connection after the time set with SetIdle. It is an
+	// os.ErrDeadlineExceeded.
+	ErrIdle error = &timeout{"rondo: connection was idle for too long"}
+	// ErrLinger closes a connection whose peer has not taken its output within
+	// Linger after Close. It is an os.ErrDeadlineExceeded.
+	ErrLinger error = &timeout{"rondo: peer did not take the output before the linger time ended"}
+)
+
+// timeout is an error of rondo's own deadlines; it is a net.Error.
+type timeout struct{ text string }
+
+func (e *timeout) Error() string   { return e.text }
+func (e *timeout) Timeout() bool   { return true }
+func (e *timeout) Temporary() bool { return true }
+func (e *timeout) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded
+}
+
+// A PanicError closes the connection whose Handler panicked.
+type PanicError struct {
+	Value any    // what the handler panicked with
+	Stack []byte // where, as runtime/debug.Stack formats it
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("rondo: handler panicked: %v", e.Value) }
+
+// Unwrap is the value, if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Serve serves connections to address with an Engine of the default settings.
+// It returns only if it cannot listen. ParseAddress tells what address may be.
+func Serve(address string, open Opener) error {
+	network, address, err := ParseAddress(address)
+	if err != nil {
+		return err
+	}
+	var e Engine
+	if _, err := e.Listen(network, address, Socket{}, open); err != nil {
+		return err
+	}
+	return e.Wait()
+}
+
+// ParseAddress splits "tcp://:5000", "tcp4://…", "tcp6://…",
+// "unix:///run/x.sock" or "unix://@abstract" into network and address, as
+// Engine.Listen takes them. A bare host:port is tcp.
+func ParseAddress(s string) (network, address string, err error) {
+	network, address, ok := strings.Cut(s, "://")
+	if !ok {
+		network, address = "tcp", s
+	}
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return "", "", fmt.Errorf("address %q: %w: want host:port, or :port for every interface", s, err)
+		}
+	case "unix":
+		if address == "" {
+			return "", "", fmt.Errorf("address %q: no path: want unix:///path/of/socket or unix://@name", s)
+		}
+	default:
+		return "", "", fmt.Errorf("address %q: %w: want tcp, tcp4, tcp6 or unix", s, net.UnknownNetworkError(network))
+	}
+	return network, address, nil
+}

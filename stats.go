@@ -1,0 +1,73 @@
+package rondo
+
+import "sync"
+
+// Trace holds hooks, called on the loops; those that are nil are not. They must
+// not block.
+type Trace struct {
+	// Accepted is called with a new connection, before its Opener.
+	Accepted func(c *Conn)
+	// BeforeWrite is called when n bytes are about to be handed to the system,
+	// AfterWrite when it took n of them; c.Buffered then tells what remains
+	// (the bytes that were not gathered first are in neither).
+	BeforeWrite, AfterWrite func(c *Conn, n int)
+	// Turn is called at the end of each turn, before the loop waits.
+	Turn func(l *Loop)
+}
+
+// LoopStats counts what a loop did since it started.
+type LoopStats struct {
+	Open              int // connections
+	Accepted, Closed  uint64
+	Receives, Sends   uint64
+	BytesIn, BytesOut uint64
+	Turns, Panics     uint64
+}
+
+// Stats counts what an engine did: all loops' together, and each one's. It may
+// be behind by a turn.
+type Stats struct {
+	LoopStats
+	Loops []LoopStats
+}
+
+// Stats returns the counts. It waits for nobody.
+func (e *Engine) Stats() Stats {
+	var s Stats
+	for l := range e.All() {
+		one := l.stats.read()
+		one.Open = int(l.loaded.Load())
+		s.Loops = append(s.Loops, one)
+		s.Open += one.Open
+		s.Accepted += one.Accepted
+		s.Closed += one.Closed
+		s.Receives += one.Receives
+		s.Sends += one.Sends
+		s.BytesIn += one.BytesIn
+		s.BytesOut += one.BytesOut
+		s.Turns += one.Turns
+		s.Panics += one.Panics
+	}
+	return s
+}
+
+// counters are a loop's. It counts without a lock, and shows the others where it
+// stands once a turn.
+type counters struct {
+	now LoopStats
+
+	mu    sync.Mutex
+	shown LoopStats
+}
+
+func (c *counters) show() {
+	c.mu.Lock()
+	c.shown = c.now
+	c.mu.Unlock()
+}
+
+func (c *counters) read() LoopStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shown
+}
