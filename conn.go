@@ -67,9 +67,10 @@ func (c *Conn) opened(open Opener) {
 		t.Accepted(c)
 	}
 	c.loop.current = c
-	c.handler = open(c)
-	if c.handler == nil {
-		c.handler = HandlerFunc(nil) // Closed does nothing, Data is not called
+	c.handler = HandlerFunc(nil) // for Closed, if there will be no other
+	if h := open(c); h != nil {
+		c.handler = h
+	} else {
 		c.refuse()
 	}
 	c.read()

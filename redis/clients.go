@@ -27,17 +27,26 @@ type clients struct {
 	idle        chan struct{} // while stopping: to be closed when connections is 0
 }
 
+func (l *clients) init(s *Server) {
+	l.server = s
+	l.byID = make(map[int64]*client)
+}
+
 // open is the rondo.Opener of all listeners.
 func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	if conn.Loop() != s.loop {
 		return newRemote(s, conn)
 	}
-	conn.SetMaxInput(math.MaxInt) // bounded by checkInput
+	conn.SetMaxInput(maxInput)
 	conn.SetMaxOutput(maxOutput)
 	d := &direct{conn: conn}
 	d.client = s.clients.admit(d)
 	return d
 }
+
+// maxInput leaves it to client.checkInput to bound what is held of an
+// incomplete request.
+const maxInput = math.MaxInt
 
 // maxOutput bounds what is held of output where client-output-buffer-limit is
 // not set, as it is not for normal clients. The replies to one request can be
@@ -51,7 +60,7 @@ func (l *clients) admit(t transport) *client {
 	l.lastID++
 	l.connections++
 	s.stats.connections++
-	now := s.loop.Now()
+	now := s.tick()
 	c := &client{
 		Reply:     resp.Reply{Proto: 2},
 		server:    s,
@@ -59,8 +68,8 @@ func (l *clients) admit(t transport) *client {
 		db:        &s.space.dbs[0],
 		id:        l.lastID,
 		authed:    s.config.password == "",
-		created:   now.UnixMilli(),
-		active:    now.UnixMilli(),
+		created:   now,
+		active:    now,
 	}
 	refusal := ""
 	switch {
@@ -97,10 +106,11 @@ const errProtected = "DENIED Redis is running in protected mode because protecte
 	"4) Setup a an authentication password for the default user. " +
 	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
 
-// isLocal reports whether a peer is on this host.
+// isLocal reports whether a peer is trusted to be on this host. Of the
+// loopback addresses Redis 7.0 trusts these two only.
 func isLocal(peer net.Addr) bool {
 	tcp, ok := peer.(*net.TCPAddr)
-	return !ok || tcp.IP.IsLoopback()
+	return !ok || tcp.IP.Equal(net.IPv4(127, 0, 0, 1)) || tcp.IP.Equal(net.IPv6loopback)
 }
 
 // leave takes a client out of everything that refers to it. Its connection may
@@ -170,8 +180,9 @@ func (l *clients) closed(c *client, err error) {
 
 // end has every client ended, and idle closed when all connections have gone.
 func (l *clients) end(how func(*client), idle chan struct{}) {
-	l.stopping = true
-	l.idle = idle
+	if !l.stopping {
+		l.stopping, l.idle = true, idle
+	}
 	for _, c := range slices.Clone(l.list) {
 		how(c)
 	}
@@ -184,9 +195,6 @@ func (l *clients) checkIdle() {
 		l.idle = nil
 	}
 }
-
-// find returns the client of a given id, nil if there is none.
-func (l *clients) find(id int64) *client { return l.byID[id] }
 
 // class is what client-output-buffer-limit and CLIENT KILL TYPE tell apart.
 type class uint8

@@ -55,6 +55,7 @@ const (
 	// Not listed.
 	flagInMulti      // runs within a transaction instead of being queued
 	flagInSubscribed // allowed while subscribed with RESP2
+	flagProtected    // may be refused to clients from other hosts
 )
 
 var flagNames = []string{

@@ -194,3 +194,19 @@ func (db *database) scan(cursor uint64, count int, visit func(*entry)) uint64 {
 	}
 	return uint64(left)
 }
+
+// meanTTL estimates how long, in milliseconds, the keys that expire have left.
+func (db *database) meanTTL() int64 {
+	const most = 1000
+	n := db.expires.len()
+	step := max(1, n/most)
+	sum, counted := int64(0), int64(0)
+	for i := 0; i < n; i += step {
+		sum += max(0, db.expires.items.at(i).at-db.space.now)
+		counted++
+	}
+	if counted == 0 {
+		return 0
+	}
+	return sum / counted
+}

@@ -17,9 +17,11 @@ func (c *client) dispatch(args [][]byte) {
 		c.unknown(args)
 	case !cmd.arityOK(len(args)):
 		c.reject(cmd, wrongArity(cmd))
+	case cmd.flags&flagProtected != 0 && !c.debugAllowed():
+		c.reject(cmd, errDebug)
 	case cmd.flags&flagNoAuth == 0 && c.authRequired():
 		c.reject(cmd, errNoAuth)
-	case cmd.flags&flagDenyOOM != 0 && s.memoryFull():
+	case s.config.maxMemory > 0 && c.needsMemory(cmd) && s.memoryFull():
 		c.reject(cmd, errOOM)
 	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:
 		c.reject(cmd, fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / "+
@@ -32,6 +34,24 @@ func (c *client) dispatch(args [][]byte) {
 	if c.reply != replyOn {
 		c.endSilent()
 	}
+}
+
+// memoryFull reports whether maxmemory is exceeded, counting what the program
+// used when it started and what keys and values take.
+func (s *Server) memoryFull() bool {
+	return s.baseMemory+int64(s.space.memory()) > s.config.maxMemory
+}
+
+// needsMemory reports whether a command must not run, or be queued, when
+// memory is full. EXEC must not if a command it would run must not.
+func (c *client) needsMemory(cmd *command) bool {
+	switch {
+	case c.tx == nil:
+		return cmd.flags&flagDenyOOM != 0
+	case cmd.name == "exec":
+		return c.tx.flags&flagDenyOOM != 0
+	}
+	return cmd.flags&flagInMulti == 0 || cmd.name == "watch" || cmd.name == "multi"
 }
 
 // call runs a command and counts it.

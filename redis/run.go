@@ -9,10 +9,15 @@ import (
 // begin starts a batch of requests of one client.
 func (s *Server) begin(c *client) {
 	s.current = c
-	now := s.loop.Now().UnixMilli()
-	// Never backwards: DEBUG SLEEP may have put it before the loop's clock.
-	s.space.now = max(s.space.now, now)
-	c.active = now
+	c.active = s.tick()
+}
+
+// tick moves the time that commands see to the loop's, and returns it. It does
+// not go backwards: DEBUG SLEEP may have put it before the loop's, which is
+// that of the turn's beginning.
+func (s *Server) tick() int64 {
+	s.space.now = max(s.space.now, s.clock().UnixMilli())
+	return s.space.now
 }
 
 // end finishes the batch.
@@ -27,6 +32,11 @@ func (s *Server) end() {
 	if !s.upkeep.running {
 		s.upkeep.start()
 	}
+	s.handOver()
+}
+
+// handOver passes on what was written to connections of other loops.
+func (s *Server) handOver() {
 	for i, r := range s.outgoing {
 		r.handOver()
 		s.outgoing[i] = nil
@@ -66,18 +76,24 @@ func (c *client) run(in []byte) (n, want int) {
 			}
 		}
 	}
-	if len(c.B) > 0 {
-		c.transport.write(c.B)
-		s.checkOutput(c)
-	}
-	c.B = nil
+	c.conclude()
 	if c.closing {
-		if c.condemned == nil {
-			c.close()
-		}
 		return len(in), 0
 	}
 	return n, want
+}
+
+// conclude hands over the output of a batch, and closes the connection if the
+// batch has said so.
+func (c *client) conclude() {
+	if len(c.B) > 0 {
+		c.transport.write(c.B)
+		c.server.checkOutput(c)
+	}
+	c.B = nil
+	if c.closing && c.condemned == nil {
+		c.close()
+	}
 }
 
 // limits are what requests may announce.
@@ -88,11 +104,13 @@ func (c *client) limits() resp.Limits {
 	}
 }
 
+// maxArgs is how many arguments memory is kept for.
+const maxArgs = 1024
+
 // keepArgs keeps the memory of a request's arguments for the next, unless one
 // of very many has made it large. The arguments themselves are gone.
 func (s *Server) keepArgs(args [][]byte) {
-	const most = 1024
-	if cap(args) > most {
+	if cap(args) > maxArgs {
 		args = nil
 	}
 	s.args = args[:0]

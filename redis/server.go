@@ -70,21 +70,23 @@ type Server struct {
 
 	// The rest belongs to loop.
 
-	loop      *rondo.Loop
-	highWater int // output that stops a client's requests, as of Engine
-	since     time.Time
-	runID     string
-	commands  *commandTable
-	config    config
-	space     keyspace
-	broker    broker
-	stats     stats
-	clients   clients
-	expiry    expiryTimer
-	upkeep    upkeep
-	args      [][]byte  // of the request that is being read
-	current   *client   // whose batch runs
-	outgoing  []*remote // with output to hand over at the end of the batch
+	loop       *rondo.Loop
+	clock      func() time.Time // of loop
+	highWater  int              // output that stops a client's requests, as of Engine
+	since      time.Time
+	baseMemory int64 // what the program uses without keys
+	runID      string
+	commands   *commandTable
+	config     config
+	space      keyspace
+	broker     broker
+	stats      stats
+	clients    clients
+	expiry     expiryTimer
+	upkeep     upkeep
+	args       [][]byte  // of the request that is being read
+	current    *client   // whose batch runs
+	outgoing   []*remote // with output to hand over at the end of the batch
 }
 
 // Listen serves clients on an address; see rondo.Engine.Listen. It may be
@@ -135,9 +137,10 @@ func (s *Server) start() error {
 	if s.highWater = s.Engine.HighWater; s.highWater == 0 {
 		s.highWater = rondo.DefaultHighWater
 	}
+	s.clock = s.loop.Now
 	s.init()
 	s.started = true
-	return nil
+	return s.loop.Post(func() { s.since = s.clock() })
 }
 
 // init makes what does not need the engine.
@@ -146,6 +149,10 @@ func (s *Server) init() {
 	s.space.init()
 	s.broker.init()
 	s.stats.init()
+	s.clients.init(s)
+	s.expiry.server, s.expiry.at = s, never
+	s.upkeep.server = s
+	s.baseMemory = usedMemory()
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
@@ -213,6 +220,7 @@ func (s *Server) stop(end func(*client)) <-chan struct{} {
 	idle := s.idle
 	err := s.loop.Post(func() {
 		s.clients.end(end, idle)
+		s.handOver()
 		s.expiry.stop()
 		s.upkeep.stop()
 	})

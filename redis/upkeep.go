@@ -40,10 +40,18 @@ func (t *expiryTimer) set() {
 	}
 }
 
+// enable turns the deletion of expired keys that nobody asks for on or off.
+func (t *expiryTimer) enable(on bool) {
+	t.stop()
+	if t.off = !on; on && t.server.space.soonest != never {
+		t.set()
+	}
+}
+
 func (t *expiryTimer) fire() {
 	s := t.server
 	t.at = never
-	s.space.now = max(s.space.now, s.loop.Now().UnixMilli())
+	s.tick()
 	s.space.expire(expirePerTurn)
 	if s.space.soonest != never {
 		t.set()
@@ -88,11 +96,12 @@ func (u *upkeep) interval() time.Duration {
 
 func (u *upkeep) tick() {
 	s := u.server
-	s.space.now = max(s.space.now, s.loop.Now().UnixMilli())
+	s.tick()
 	for i := len(u.overSoft) - 1; i >= 0; i-- { // checkOutput may remove the i-th
 		s.checkOutput(u.overSoft[i])
 	}
 	s.clients.carryOut()
+	s.handOver()
 	if s.stats.sample(s) {
 		u.quiet = 0
 	} else {

@@ -1,11 +1,7 @@
 package backendtest
 
 import (
-	"bytes"
 	"errors"
-	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +9,9 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// patience is how long, on a backend's clock, something may take to happen
+// seamPatience is how long, on a backend's clock, something may take to happen
 // before the test gives up. A passing test never waits for it.
-const patience = time.Minute
+const seamPatience = time.Minute
 
 // A driver runs the loops of one test, on its goroutine.
 type driver struct {
@@ -33,12 +29,12 @@ func (d *driver) until(what string, done func() bool) {
 	d.Helper()
 	limit := make([]backend.Time, len(d.loops))
 	for i, l := range d.loops {
-		limit[i] = l.b.Now().Add(patience)
+		limit[i] = l.b.Now().Add(seamPatience)
 	}
 	for !done() {
 		for i, l := range d.loops {
 			if l.b.Now() >= limit[i] {
-				d.Fatalf("%s: not within %v; in flight:%s", what, patience, d.inFlight())
+				d.Fatalf("%s: not within %v; in flight:%s", what, seamPatience, d.inFlight())
 			}
 			until := limit[i]
 			if len(d.loops) > 1 {
@@ -68,6 +64,13 @@ func (d *driver) ok(calls ...*call) {
 	}
 }
 
+// oked is ok for one call, which it returns.
+func (l *loop) oked(c *call) *call {
+	l.Helper()
+	l.ok(c)
+	return c
+}
+
 func (d *driver) inFlight() string {
 	var s strings.Builder
 	for _, l := range d.loops {
@@ -84,32 +87,42 @@ func (d *driver) inFlight() string {
 type loop struct {
 	*driver
 	b         backend.Backend
-	turns     int
+	closed    bool
+	turns     int // so far
 	flying    map[backend.File]map[*call]bool
 	closing   map[backend.File]bool // from Close's submission to its completion
-	listeners map[string]*listener  // by network, for pair
+	listeners []*listener
+	forPairs  map[string]*listener // by network
 }
 
 // loop opens a backend.
 func (d *driver) loop() *loop {
 	d.Helper()
 	l := &loop{
-		driver:    d,
-		b:         d.open(d),
-		flying:    make(map[backend.File]map[*call]bool),
-		closing:   make(map[backend.File]bool),
-		listeners: make(map[string]*listener),
+		driver:   d,
+		b:        d.open(d.TB),
+		flying:   make(map[backend.File]map[*call]bool),
+		closing:  make(map[backend.File]bool),
+		forPairs: make(map[string]*listener),
 	}
 	d.loops = append(d.loops, l)
-	d.Cleanup(func() {
-		for _, ln := range l.listeners {
-			ln.discardRest()
-		}
-		if err := l.b.Close(); err != nil {
-			d.Errorf("closing the backend: %v", err)
-		}
-	})
+	d.Cleanup(l.close)
 	return l
+}
+
+// close closes the backend, with whatever is in flight.
+func (l *loop) close() {
+	l.Helper()
+	if l.closed {
+		return
+	}
+	l.closed = true
+	for _, ln := range l.listeners {
+		ln.discardRest()
+	}
+	if err := l.b.Close(); err != nil {
+		l.Errorf("closing the backend: %v", err)
+	}
 }
 
 // turn is one turn of the loop: it waits, and takes the completions. What it
@@ -147,162 +160,5 @@ func (d *driver) turnFor(turns int) {
 		for _, l := range d.loops {
 			l.turn(l.b.Now().Add(time.Millisecond))
 		}
-	}
-}
-
-// A listener is a listening File with its Accept in flight.
-type listener struct {
-	l      *loop
-	file   backend.File
-	addr   net.Addr
-	accept *call
-}
-
-func (l *loop) listen(network, address string, s backend.Socket) *listener {
-	l.Helper()
-	f, addr, err := l.b.Listen(network, address, &s)
-	if err != nil {
-		l.Fatalf("Listen %s %s: %v", network, address, err)
-	}
-	if addr == nil || f == 0 {
-		l.Fatalf("Listen %s %s: File %x, address %v", network, address, f, addr)
-	}
-	ln := &listener{l: l, file: f, addr: addr}
-	ln.startAccept()
-	return ln
-}
-
-func (ln *listener) startAccept() {
-	ln.accept = ln.l.submit(ln.file, backend.Accept, nil)
-}
-
-// next waits for an accepted connection and gives it to the test.
-func (ln *listener) next() backend.Handle {
-	ln.l.Helper()
-	ln.l.until("accept a connection", func() bool { return len(ln.accept.conns) > 0 })
-	h := ln.accept.conns[0]
-	ln.accept.conns = ln.accept.conns[1:]
-	return h
-}
-
-func (ln *listener) discardRest() {
-	for _, h := range ln.accept.conns {
-		ln.l.b.Discard(h)
-	}
-	ln.accept.conns = nil
-}
-
-// dial submits a Connect on a new File.
-func (l *loop) dial(network string, to net.Addr, s backend.Socket) (conn, *call) {
-	l.Helper()
-	f, err := l.b.Socket(network, nil, &s)
-	if err != nil {
-		l.Fatalf("Socket %s: %v", network, err)
-	}
-	return conn{l, f}, l.connect(f, to)
-}
-
-func (l *loop) adopt(h backend.Handle) conn {
-	l.Helper()
-	f, err := l.b.Adopt(h)
-	if err != nil || f == 0 {
-		l.Fatalf("Adopt: File %x, %v", f, err)
-	}
-	return conn{l, f}
-}
-
-// pair makes a connection with both ends on l.
-func (l *loop) pair(network string) (a, b conn) { return l.pairWith(network, backend.Socket{}) }
-
-// tight keeps the system's buffers small, so that a Send of megabytes must wait
-// for its receiver.
-var tight = backend.Socket{SendBuffer: 64 << 10, RecvBuffer: 64 << 10}
-
-// tightMax is more than the system and the simulator keep of a tight stream.
-const tightMax = 1 << 20
-
-func (l *loop) pairWith(network string, s backend.Socket) (a, b conn) {
-	l.Helper()
-	key := network
-	if s == tight {
-		key += " tight"
-	}
-	ln := l.listeners[key]
-	if ln == nil {
-		ln = l.listen(network, l.address(network), s)
-		l.listeners[key] = ln
-	}
-	a, connected := l.dial(network, ln.addr, s)
-	h := ln.next()
-	l.ok(connected)
-	return a, l.adopt(h)
-}
-
-// address is a fresh address to listen on.
-func (d *driver) address(network string) string {
-	switch network {
-	case "tcp6":
-		return "[::1]:0"
-	case "unix":
-		// Not d.TempDir: with a test's name in it, it may be too long.
-		dir, err := os.MkdirTemp("", "seam")
-		if err != nil {
-			d.Fatal(err)
-		}
-		d.Cleanup(func() { os.RemoveAll(dir) })
-		return filepath.Join(dir, "s")
-	default:
-		return "127.0.0.1:0"
-	}
-}
-
-// scale is n, and less of it in -short mode.
-func scale(n int) int {
-	if testing.Short() {
-		return n / 8
-	}
-	return n
-}
-
-// block is what streams of test data repeat. Its length is prime, so that bytes
-// out of place show wherever the pieces of a stream end.
-var block = func() []byte {
-	b := make([]byte, 65521)
-	x := uint32(1)
-	for i := range b {
-		x ^= x << 13
-		x ^= x >> 17
-		x ^= x << 5
-		b[i] = byte(x)
-	}
-	return b
-}()
-
-// A stream is a place in endless test data.
-type stream struct{ at int }
-
-// next is the next n bytes.
-func (s *stream) next(n int) []byte {
-	p := make([]byte, 0, n)
-	for len(p) < n {
-		from := block[s.at%len(block):]
-		from = from[:min(len(from), n-len(p))]
-		p = append(p, from...)
-		s.at += len(from)
-	}
-	return p
-}
-
-// check fails the test unless p are the next bytes.
-func (s *stream) check(t testing.TB, p []byte) {
-	t.Helper()
-	for len(p) > 0 {
-		want := block[s.at%len(block):]
-		n := min(len(want), len(p))
-		if !bytes.Equal(p[:n], want[:n]) {
-			t.Fatalf("wrong bytes within %d of offset %d", n, s.at)
-		}
-		s.at += n
-		p = p[n:]
 	}
 }

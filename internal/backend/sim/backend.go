@@ -19,7 +19,8 @@ type Backend struct {
 
 	// Guarded by net.mu.
 	state     state
-	goroutine uint64 // the loop's, once it has waited
+	opener    uint64 // the goroutine that called Open
+	goroutine uint64 // the loop's, once it has been seen
 	until     backend.Time
 	woken     bool
 	rand      random
@@ -36,15 +37,16 @@ var _ backend.Backend = (*Backend)(nil)
 
 // state is where the loop's goroutine is.
 //
-//	fresh --Wait--> parked --the driver--> running --Wait--> parked ...
+//	fresh --first call--> parked --the driver--> running --Wait--> parked ...
 //
-// Close ends all but parked. Without a driver a Backend is parked only while
-// its Wait blocks.
+// While fresh, the goroutine that called Open may use it without a turn. Close
+// ends all but parked. Without a driver a Backend is parked only while its Wait
+// blocks.
 type state uint8
 
 const (
 	fresh   state = iota // before the first turn
-	parked               // in Wait
+	parked               // in Wait, or in the loop's first call
 	running              // has the turn
 	closed
 )
@@ -55,6 +57,9 @@ func (b *Backend) enter(method string) {
 	b.net.mu.Lock()
 	why := ""
 	switch b.state {
+	case fresh:
+		b.begin()
+		return
 	case parked:
 		why = "while the loop is in Wait"
 	case closed:
@@ -66,6 +71,17 @@ func (b *Backend) enter(method string) {
 	b.breach("%s was called %s: only Wake may be", method, why)
 }
 
+// begin makes a loop's goroutine wait for its first turn. It is known by not
+// being the one that called Open.
+func (b *Backend) begin() {
+	id := goroutineID()
+	if id == b.opener || b.net.closed {
+		return
+	}
+	b.goroutine, b.until = id, b.net.now
+	b.net.park(b)
+}
+
 // breach reports a broken law.
 func (b *Backend) breach(format string, args ...any) {
 	panic(fmt.Sprintf("sim: loop %d: ", b.id) + fmt.Sprintf(format, args...))
@@ -73,11 +89,8 @@ func (b *Backend) breach(format string, args ...any) {
 
 // Wait implements backend.Backend.
 func (b *Backend) Wait(until backend.Time) (bool, error) {
-	if b.goroutine == 0 && !b.net.manual {
-		b.goroutine = goroutineID()
-	}
-	n := b.net
 	b.enter("Wait")
+	n := b.net
 	defer n.mu.Unlock()
 	if b.lender.out != nil {
 		b.breach("Wait was called before a lent buffer came home by Return")
@@ -92,6 +105,9 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	if n.manual {
 		n.driveSelf(b)
 	} else {
+		if b.goroutine == 0 {
+			b.goroutine = b.opener
+		}
 		n.park(b)
 	}
 	b.woken = false
@@ -156,7 +172,11 @@ func (b *Backend) Wake() {
 }
 
 // Now implements backend.Backend.
-func (b *Backend) Now() backend.Time { return b.net.Now() }
+func (b *Backend) Now() backend.Time {
+	b.enter("Now")
+	defer b.net.mu.Unlock()
+	return b.net.now
+}
 
 // Wall is the wall clock's time at t, which repeats as everything does.
 func (b *Backend) Wall(t backend.Time) time.Time { return Wall(t) }

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -167,5 +166,3 @@ func TestSameSeedSameRun(t *testing.T) {
 		seen[trace] = seed
 	}
 }
-
-var errAny = errors.New("any")

@@ -41,7 +41,7 @@ func (b *Backend) Submit(op *backend.Op) {
 	defer b.net.mu.Unlock()
 	switch op.Kind {
 	case backend.Accept, backend.Recv, backend.Shutdown, backend.Close, backend.Reset:
-		b.begin(&flight{op: op})
+		b.start(&flight{op: op})
 	case backend.Send, backend.Connect:
 		b.breach("Submit was given an Op of kind %d, which has a method of its own", op.Kind)
 	default:
@@ -58,7 +58,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	fl := &flight{op: &op.Op, send: op}
 	fl.sum = fl.digest()
-	b.begin(fl)
+	b.start(fl)
 }
 
 // Connect implements backend.Backend.
@@ -68,11 +68,11 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 	if op.Kind != backend.Connect {
 		b.breach("Connect was given an Op of kind %d", op.Kind)
 	}
-	b.begin(&flight{op: &op.Op, connect: op})
+	b.start(&flight{op: &op.Op, connect: op})
 }
 
-// begin takes possession of an Op.
-func (b *Backend) begin(fl *flight) {
+// start takes possession of an Op.
+func (b *Backend) start(fl *flight) {
 	op := fl.op
 	if b.flight(op) != nil {
 		b.breach("an Op of kind %d was submitted twice", op.Kind)

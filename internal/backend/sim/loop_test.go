@@ -89,7 +89,7 @@ func (l *loop) run() {
 	defer l.server.done.Done()
 	defer l.be.Close()
 	var c backend.Completion
-	for !l.ended {
+	for {
 		for l.be.Next(&c) {
 			c.Op.Owner.Complete(&c)
 		}
@@ -99,6 +99,9 @@ func (l *loop) run() {
 		l.mu.Unlock()
 		for _, f := range inbox {
 			f()
+		}
+		if l.ended {
+			break
 		}
 		if _, err := l.be.Wait(backend.Forever); err != nil {
 			return

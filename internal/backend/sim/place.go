@@ -35,10 +35,13 @@ func parse(network, address string) (place, error) {
 	if err != nil {
 		return place{}, &net.AddrError{Err: "port is not a number from 0 to 65535", Addr: address}
 	}
-	p := place{dual: network == "tcp" && host == ""}
 	ip, err := parseHost(network, host)
 	if err != nil {
 		return place{}, &net.AddrError{Err: err.Error(), Addr: address}
+	}
+	p := place{dual: network == "tcp" && ip.IsUnspecified()}
+	if p.dual {
+		ip = netip.IPv6Unspecified() // as package net does: one socket for both
 	}
 	if network == "tcp4" && !ip.Is4() || network == "tcp6" && ip.Is4() {
 		return place{}, &net.AddrError{Err: "no suitable address for " + network, Addr: address}

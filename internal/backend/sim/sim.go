@@ -22,11 +22,12 @@
 // in the driver, when no loop has anything to do. So one goroutine runs at a
 // time, and what happens depends on the seed and on nothing else.
 //
-// A loop that has not yet waited for the first time runs freely, as it has to
-// begin somehow; and so do goroutines that are not loops. The driver lets both
-// come to rest before it goes on (see watch).
+// A loop's first call of its Backend, by another goroutine than Open's, waits
+// for the turn too; so that call should be the first thing that it does.
+// Goroutines that are not loops run freely; the driver lets them come to rest
+// before it goes on (see watch).
 //
-// A Network made by New is different: it has one loop, whose own Wait drives.
+// A Network made by NewUndriven is different: Wait itself drives it.
 package sim
 
 import (
@@ -155,13 +156,13 @@ func NewNetwork(o Options) *Network {
 	return n
 }
 
-// New returns a Backend on a Network of its own, that one goroutine uses
-// without a driver: its Wait lets time pass until there is something to return
-// for. If nothing can ever happen, Wait blocks until Wake.
-func New(o Options) *Backend {
+// NewUndriven returns a Network without a driver, whose Backends are all used by
+// one goroutine: their Wait lets time pass until there is something to return
+// for. If nothing can ever happen, it blocks until Wake.
+func NewUndriven(o Options) *Network {
 	n := NewNetwork(o)
 	n.manual = true
-	return n.Open()
+	return n
 }
 
 // Open makes another Backend, for one loop.
@@ -169,10 +170,13 @@ func (n *Network) Open() *Backend {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.opened++
-	b := &Backend{net: n, id: n.opened, gate: make(chan struct{}, 1), rand: n.rand.fork()}
-	if n.closed {
+	b := &Backend{net: n, id: n.opened, opener: goroutineID(), gate: make(chan struct{}, 1), rand: n.rand.fork()}
+	switch {
+	case n.closed:
 		b.state = closed
 		return b
+	case n.manual:
+		b.state = running // whenever it is not in Wait
 	}
 	n.backs = append(n.backs, b)
 	n.moved()

@@ -135,12 +135,14 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	if i := bytes.IndexAny(state, ",]("); i >= 0 {
 		state = bytes.TrimSpace(state[:i])
 	}
+	calls := func(f string) bool { return bytes.Contains(body, []byte(f)) }
 	switch s := string(state); {
-	case s == "sync.WaitGroup.Wait", s == "semacquire", s == "coroutine",
-		bytes.Contains(body, []byte("signal.signal_recv(")): // waits in a system call
+	case s == "coroutine",
+		(s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("),
+		s == "syscall" && calls("os/signal.signal_recv("):
 		g.passive = true
 	case s == "sleep", s == "IO wait", s == "select", strings.HasPrefix(s, "chan "), strings.HasPrefix(s, "sync."):
-		g.passive = bytes.Contains(body, []byte("sim.(*Network).park("))
+		g.passive = calls("sim.(*Network).park(")
 	default:
 		g.busy = true
 	}

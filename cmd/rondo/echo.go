@@ -1,0 +1,66 @@
+package main
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+type echoCommand struct {
+	Addr       []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path. May be given several times." default:"tcp://127.0.0.1:5000" placeholder:"ADDR" sep:"none"`
+	Loops      int      `help:"Number of event loops; 0: one for each processor." default:"0"`
+	Maxclients int      `help:"Clients served at once; more are closed." default:"10000"`
+	Timeout    duration `help:"Close clients that are silent for so long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	engineFlags
+}
+
+// Help is the end of "rondo echo --help".
+func (*echoCommand) Help() string {
+	return `Examples:
+
+  rondo echo
+      Serve 127.0.0.1:5000 on every processor. Try: nc 127.0.0.1 5000
+
+  rondo echo --addr unix:///tmp/echo.sock --timeout 30s
+      Serve a unix socket; close clients that are silent for half a minute.`
+}
+
+// Run serves until a signal comes.
+func (e *echoCommand) Run() error {
+	engine, log, _, err := e.engine(e.Loops)
+	if err != nil {
+		return err
+	}
+	signals := notify()
+	var clients atomic.Int64
+	addrs, err := listen(e.Addr, func(network, address string) (*rondo.Listener, error) {
+		return engine.Listen(network, address, rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+			if clients.Add(1) > int64(e.Maxclients) {
+				clients.Add(-1)
+				return nil
+			}
+			if e.Timeout > 0 {
+				c.SetIdle(time.Duration(e.Timeout))
+			}
+			return &echo{&clients}
+		})
+	})
+	if err != nil {
+		engine.Close()
+		return err
+	}
+	loops := 0
+	for range engine.All() {
+		loops++
+	}
+	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.Backend, "loops", loops)
+	return wait(signals, log, engine.Shutdown)
+}
+
+// echo is the handler of a client.
+type echo struct{ clients *atomic.Int64 }
+
+func (*echo) Data(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }
+
+func (e *echo) Closed(*rondo.Conn, error) { e.clients.Add(-1) }

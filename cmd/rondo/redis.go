@@ -1,0 +1,70 @@
+package main
+
+import (
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis"
+)
+
+type redisCommand struct {
+	Addr          []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path. May be given several times." default:"tcp://127.0.0.1:6379" placeholder:"ADDR" sep:"none"`
+	Loops         int      `help:"Number of event loops. Commands run on the first one only, so that they need no locks; further ones take over reading, parsing and writing, which pays where cores are free and many clients send large requests." default:"1"`
+	Maxclients    int      `help:"Clients served at once; more are told so and closed." default:"10000"`
+	Timeout       duration `help:"Close clients that are silent for so long, subscribers excepted, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	Requirepass   string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
+	ProtectedMode bool     `help:"Refuse clients of other hosts while there is no password." default:"true" negatable:""`
+	Maxmemory     size     `help:"Bytes that keys and values may take, as in 512MiB; commands that add more are refused. 0: no limit." default:"0" placeholder:"SIZE"`
+	engineFlags
+}
+
+// Help is the end of "rondo redis --help".
+func (*redisCommand) Help() string {
+	return `All keys are in memory and gone when the program ends.
+
+Examples:
+
+  rondo redis
+      Serve 127.0.0.1:6379. Try: redis-cli ping
+
+  rondo redis --addr :7000 --requirepass secret --timeout 5m
+      Serve every interface on port 7000, with a password; close clients that are silent for five minutes.
+
+  rondo redis --addr unix:///tmp/redis.sock
+      Serve a unix socket. Try: redis-cli -s /tmp/redis.sock ping
+
+  rondo redis --backend std
+      The same server on Go's net package, with a goroutine per connection.
+
+SIGINT and SIGTERM stop it: clients are sent what they are owed, and closed.`
+}
+
+// Run serves until a signal comes.
+func (r *redisCommand) Run() error {
+	engine, log, level, err := r.engine(r.Loops)
+	if err != nil {
+		return err
+	}
+	server := &redis.Server{
+		Engine:          engine,
+		Password:        r.Requirepass,
+		MaxClients:      r.Maxclients,
+		Timeout:         time.Duration(r.Timeout),
+		MaxMemory:       int64(r.Maxmemory),
+		NoProtectedMode: !r.ProtectedMode,
+		Logger:          log,
+		Level:           level,
+	}
+	signals := notify()
+	addrs, err := listen(r.Addr, func(network, address string) (*rondo.Listener, error) {
+		return server.Listen(network, address, rondo.Socket{})
+	})
+	if err != nil {
+		server.Close()
+		engine.Close()
+		return err
+	}
+	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.Backend, "loops", r.Loops)
+	defer engine.Close()
+	return wait(signals, log, server.Shutdown)
+}

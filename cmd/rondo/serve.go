@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// drainTime is how long clients have to take what they are owed when the
+// program is told to stop.
+const drainTime = 10 * time.Second
+
+// notify begins to catch the signals that stop the program. It is called
+// before the program says that it is ready.
+func notify() <-chan os.Signal {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return signals
+}
+
+// wait waits for a signal and shuts down; a second signal ends the program at
+// once.
+func wait(signals <-chan os.Signal, log *slog.Logger, shutdown func(context.Context) error) error {
+	sig := <-signals
+	log.Info("stopping; a second signal stops at once", "signal", sig.String())
+	go func() {
+		<-signals
+		os.Exit(1)
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+	defer cancel()
+	if err := shutdown(ctx); err != nil {
+		log.Warn("clients that did not take their output were cut off", "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package backendtest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// slowly reads n bytes in small pieces, with pauses.
+func slowly(w World, p Peer, want []byte) {
+	w.Helper()
+	for len(want) > 0 {
+		n := min(len(want), 64<<10)
+		expect(w, p, want[:n])
+		want = want[n:]
+		w.Sleep(time.Millisecond)
+	}
+}
+
+// Close delivers what was written, however slow the peer.
+func closeFlushesToASlowPeer(w World) {
+	big := pattern(3 << 20)
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		if _, err := c.Write(big); err != nil {
+			w.Errorf("Write: %v", err)
+		}
+		c.Close()
+		if _, err := c.Write([]byte("more")); !errors.Is(err, rondo.ErrClosed) {
+			w.Errorf("Write after Close: %v", err)
+		}
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: time.Minute}, h.one()))
+	send(w, p, []byte("x"))
+	slowly(w, p, big)
+	expectEOF(w, p)
+	p.Close()
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+}
+
+// A peer that keeps sending while the connection closes still gets all of the
+// output: to close a socket with input unread would reset it.
+func closeSurvivesUnreadInput(w World) {
+	big := pattern(1 << 20)
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		c.Write(big)
+		c.Close()
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: time.Minute}, h.one()))
+	for range 20 {
+		send(w, p, []byte("request after request"))
+	}
+	expect(w, p, big[:1000])
+	send(w, p, pattern(100_000))
+	expect(w, p, big[1000:])
+	expectEOF(w, p)
+	p.Close()
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+}
+
+// A peer that takes nothing is given up when the linger time has passed.
+func lingerEndsUndelivered(w World) {
+	const linger = 200 * time.Millisecond
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		c.Write(pattern(12 << 20))
+		c.Close()
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: linger}, h.one()))
+	begin := w.Now()
+	send(w, p, []byte("x"))
+	if err := h.untilClosed(); err != rondo.ErrLinger {
+		w.Errorf("Closed got %v, want ErrLinger", err)
+	}
+	if d := w.Now().Sub(begin); d < linger {
+		w.Errorf("the connection was given up after %v, before the linger time", d)
+	}
+	expectReset(w, p)
+}
+
+// A peer that takes everything and never closes is not waited for longer.
+func lingerEndsUnclosed(w World) {
+	const linger = 100 * time.Millisecond
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		c.Write([]byte("bye"))
+		c.Close()
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: linger}, h.one()))
+	begin := w.Now()
+	send(w, p, []byte("x"))
+	expect(w, p, []byte("bye"))
+	expectEOF(w, p)
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+	if d := w.Now().Sub(begin); d < linger {
+		w.Errorf("the peer was waited for %v only", d)
+	}
+}
+
+// Abort drops output, and the peer can tell.
+func abortDropsOutput(w World) {
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		c.Write(pattern(12 << 20))
+		c.Abort(nil)
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	send(w, p, []byte("x"))
+	if err := h.untilClosed(); !errors.Is(err, rondo.ErrClosed) {
+		w.Errorf("Closed got %v, want ErrClosed", err)
+	}
+	expectReset(w, p)
+}
+
+// A peer may end its stream, and still gets what is written afterwards.
+func peerHalfCloses(w World) {
+	h := &handler{w: w,
+		data: func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil },
+		eof: func(c *rondo.Conn) {
+			c.Write([]byte("I heard: "))
+			c.Loop().AfterFunc(20*time.Millisecond, func() {
+				c.Write([]byte("everything"))
+				c.Close()
+			})
+		},
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	question := pattern(100_000)
+	send(w, p, question)
+	p.CloseWrite()
+	expect(w, p, []byte("I heard: everything"))
+	expectEOF(w, p)
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+	if h.calls != "DEC" || h.got.Len() != len(question) {
+		w.Errorf("calls %s with %d bytes, want DEC with %d", h.calls, h.got.Len(), len(question))
+	}
+}
+
+// CloseWrite ends the output after what was written; input goes on, and its end
+// closes the connection.
+func serverHalfCloses(w World) {
+	big := pattern(500_000)
+	h := &handler{w: w, eof: func(*rondo.Conn) {}}
+	h.data = func(c *rondo.Conn, in []byte) (int, error) {
+		if h.got.Len() == 0 {
+			c.Write(big)
+			c.CloseWrite()
+			if _, err := c.Write([]byte("more")); !errors.Is(err, rondo.ErrClosed) {
+				w.Errorf("Write after CloseWrite: %v", err)
+			}
+		}
+		return len(in), nil
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	send(w, p, []byte("begin"))
+	expect(w, p, big)
+	expectEOF(w, p)
+	send(w, p, []byte(" and end"))
+	w.Until("the rest of the input", func() bool { return h.received() == len("begin and end") })
+	if h.isClosed() {
+		w.Fatal("the connection closed before the peer ended its stream")
+	}
+	p.CloseWrite()
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+}
+
+// Without an EOFer the peer's end of stream closes, after the output.
+func eofWithoutEOFerCloses(w World) {
+	addr := w.Listen(&rondo.Engine{Loops: 1}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc((*rondo.Conn).Write)
+	})
+	p := w.Dial(addr)
+	send(w, p, []byte("hello"))
+	p.CloseWrite()
+	expect(w, p, []byte("hello"))
+	expectEOF(w, p)
+}

@@ -1,0 +1,81 @@
+package backendtest_test
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend/backendtest"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// TestLaws tries the engine's laws on every backend of this platform.
+func TestLaws(t *testing.T) {
+	for _, name := range pick.Names() {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Laws(t, func(t *testing.T) backendtest.World { return &sockets{t, name} })
+		})
+	}
+}
+
+// sockets is the World of real sockets and real time.
+type sockets struct {
+	*testing.T
+	backend string
+}
+
+func (w *sockets) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+	w.Helper()
+	e.Backend = w.backend
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { e.Close() })
+	return ln.Addr()
+}
+
+func (w *sockets) Dial(addr net.Addr) backendtest.Peer {
+	w.Helper()
+	c, err := net.Dial(addr.Network(), addr.String())
+	if errors.Is(err, syscall.ECONNRESET) {
+		return gone{} // the server was quicker
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { c.Close() })
+	return peer{c.(*net.TCPConn)}
+}
+
+type peer struct{ *net.TCPConn }
+
+func (p peer) Reset() {
+	p.SetLinger(0)
+	p.Close()
+}
+
+// gone is the end of a connection that was reset while it was being made.
+type gone struct{ peer }
+
+func (gone) Read([]byte) (int, error)        { return 0, syscall.ECONNRESET }
+func (gone) Write([]byte) (int, error)       { return 0, syscall.ECONNRESET }
+func (gone) Close() error                    { return nil }
+func (gone) Reset()                          {}
+func (gone) SetReadDeadline(time.Time) error { return nil }
+
+func (w *sockets) Now() time.Time        { return time.Now() }
+func (w *sockets) Sleep(d time.Duration) { time.Sleep(d) }
+func (w *sockets) Call(f func())         { f() }
+
+func (w *sockets) Until(what string, cond func() bool) {
+	w.Helper()
+	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			w.Fatalf("waited 30 s in vain for: %s", what)
+		}
+	}
+}

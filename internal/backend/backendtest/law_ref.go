@@ -1,0 +1,121 @@
+package backendtest
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A Ref of a closed connection is ErrClosed, also when its slot is used again.
+func refOfAClosedConn(w World) {
+	made := make(chan *handler, 1)
+	addr := w.Listen(&rondo.Engine{Loops: 1}, opener(func(*rondo.Conn) *handler {
+		h := &handler{w: w}
+		made <- h
+		return h
+	}))
+	var old []rondo.Ref
+	for range 20 {
+		p := w.Dial(addr)
+		send(w, p, []byte("hello"))
+		expect(w, p, []byte("hello"))
+		h := <-made
+		ref := h.conn()
+		for _, r := range old {
+			if r == ref {
+				w.Fatal("two connections have equal Refs")
+			}
+			called := false
+			if err := r.Do(func(*rondo.Conn) { called = true }); !errors.Is(err, rondo.ErrClosed) {
+				w.Errorf("Do: %v, want ErrClosed", err)
+			}
+			if err := r.Write([]byte("for somebody else")); !errors.Is(err, rondo.ErrClosed) {
+				w.Errorf("Write: %v, want ErrClosed", err)
+			}
+			r.Close()
+			h.do(func(*rondo.Conn) {})
+			if called || !r.Closed() {
+				w.Error("a Ref of a closed connection reached another")
+			}
+		}
+		send(w, p, []byte("still here"))
+		expect(w, p, []byte("still here"))
+		p.Close()
+		h.untilClosed()
+		old = append(old, ref)
+	}
+}
+
+// Several goroutines write to one connection: each one's writes keep their
+// order, and none is lost or torn.
+func refWritesKeepOrder(w World) {
+	const writers, each = 4, 500
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	ref := h.conn()
+	w.Call(func() {
+		var wg sync.WaitGroup
+		for i := range writers {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				for n := range each {
+					msg := binary.BigEndian.AppendUint32([]byte{byte(i)}, uint32(n))
+					if err := ref.Write(msg); err != nil {
+						w.Errorf("Write: %v", err)
+					}
+				}
+			}()
+		}
+		wg.Wait()
+	})
+	var next [writers]uint32
+	for range writers * each {
+		var msg [5]byte
+		p.SetReadDeadline(w.Now().Add(patience))
+		for n := 0; n < len(msg); {
+			k, err := p.Read(msg[n:])
+			if err != nil {
+				w.Fatalf("peer's read: %v", err)
+			}
+			n += k
+		}
+		i, n := int(msg[0]), binary.BigEndian.Uint32(msg[1:])
+		if i >= writers || n != next[i] {
+			w.Fatalf("message %d of writer %d came out of order", n, i)
+		}
+		next[i]++
+	}
+}
+
+// What Ref.Write has under way is bounded, and so is what waits for a peer that
+// does not read: it is cut off.
+func refWriteIsBounded(w World) {
+	const most = 1 << 20
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: most}, h.one()))
+	ref := h.conn()
+	block := make([]byte, most/4)
+	sent, refused := 0, false
+	for begin := w.Now(); !h.isClosed() && w.Now().Sub(begin) < patience; {
+		switch err := ref.Write(block); {
+		case err == nil:
+			sent += len(block)
+		case errors.Is(err, rondo.ErrOutputFull):
+			refused = true
+			fallthrough
+		default:
+			w.Sleep(time.Millisecond)
+		}
+	}
+	if err := h.untilClosed(); !errors.Is(err, rondo.ErrOutputFull) {
+		w.Errorf("Closed got %v, want ErrOutputFull", err)
+	}
+	if sent > 64<<20 {
+		w.Errorf("%d bytes were taken for a peer that does not read (refused: %v)", sent, refused)
+	}
+	p.Close()
+}

@@ -1,0 +1,318 @@
+package backendtest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A World is where the engine's laws are tried: real sockets on some backend, or
+// the simulated network. A law is written once, against a World.
+type World interface {
+	testing.TB
+	// Listen serves open's handlers with e, and returns the address.
+	Listen(e *rondo.Engine, open rondo.Opener) net.Addr
+	// Dial connects to it. The Peer belongs to the test's goroutine.
+	Dial(addr net.Addr) Peer
+	// Now is the world's clock, which Peers' deadlines and the engine go by.
+	Now() time.Time
+	// Sleep lets d pass.
+	Sleep(d time.Duration)
+	// Until lets time pass until cond holds, and fails if it never does.
+	Until(what string, cond func() bool)
+	// Call runs f, which waits for the engine.
+	Call(f func())
+}
+
+// A Peer is the other end of a served connection.
+type Peer interface {
+	net.Conn
+	CloseWrite() error
+	// Reset closes so that the server sees an error.
+	Reset()
+}
+
+// Laws tries every law of the engine in a World of its own.
+func Laws(t *testing.T, world func(t *testing.T) World) {
+	for _, l := range laws {
+		t.Run(l.name, func(t *testing.T) { l.try(world(t)) })
+	}
+}
+
+type law struct {
+	name string
+	try  func(World)
+}
+
+var laws = []law{
+	{"ClosedOnceAndLast", closedOnceAndLast},
+	{"ClosedAfterDataError", closedAfterDataError},
+	{"CloseFlushesToASlowPeer", closeFlushesToASlowPeer},
+	{"CloseSurvivesUnreadInput", closeSurvivesUnreadInput},
+	{"LingerEndsUndelivered", lingerEndsUndelivered},
+	{"LingerEndsUnclosed", lingerEndsUnclosed},
+	{"AbortDropsOutput", abortDropsOutput},
+	{"PeerHalfCloses", peerHalfCloses},
+	{"ServerHalfCloses", serverHalfCloses},
+	{"EOFWithoutEOFerCloses", eofWithoutEOFerCloses},
+	{"OutputIsBounded", outputIsBounded},
+	{"HighWaterStopsReading", highWaterStopsReading},
+	{"DrainedOffersTheRest", drainedOffersTheRest},
+	{"InputIsBounded", inputIsBounded},
+	{"SlowHandlerIsBounded", slowHandlerIsBounded},
+	{"FloodStarvesNobody", floodStarvesNobody},
+	{"AnySplitIsTheSame", anySplitIsTheSame},
+	{"WantWaits", wantWaits},
+	{"PauseStopsReading", pauseStopsReading},
+	{"UpgradeKeepsTheRest", upgradeKeepsTheRest},
+	{"WritesKeepOrder", writesKeepOrder},
+	{"OwnedIsReleasedOnce", ownedIsReleasedOnce},
+	{"RefOfAClosedConn", refOfAClosedConn},
+	{"RefWritesKeepOrder", refWritesKeepOrder},
+	{"RefWriteIsBounded", refWriteIsBounded},
+	{"PanicCostsItsConnAlone", panicCostsItsConnAlone},
+	{"IdleCloses", idleCloses},
+	{"ActivityIsNotIdle", activityIsNotIdle},
+	{"ReadDeadlineCloses", readDeadlineCloses},
+	{"WriteDeadlineAborts", writeDeadlineAborts},
+	{"ShutdownDrains", shutdownDrains},
+	{"CloseAborts", closeAborts},
+	{"ListenerCloseKeepsConns", listenerCloseKeepsConns},
+	{"TimersFireInOrder", timersFireInOrder},
+	{"PostsKeepOrder", postsKeepOrder},
+	{"LocalIsEachLoopsOwn", localIsEachLoopsOwn},
+	{"BalanceSpreads", balanceSpreads},
+	{"RefusedConnCloses", refusedConnCloses},
+	{"ManyConns", manyConns},
+	{"TraceAndStats", traceAndStats},
+}
+
+// handler records what it is called with, and checks the order of calls:
+// Data... then EOF at most once, then Closed exactly once, last.
+type handler struct {
+	w       World
+	data    func(c *rondo.Conn, in []byte) (int, error) // nil: echo
+	eof     func(c *rondo.Conn)                         // nil: Close
+	drained func(c *rondo.Conn)
+
+	mu     sync.Mutex
+	ref    rondo.Ref
+	calls  string
+	got    bytes.Buffer // all that was consumed
+	closed bool
+	err    error // Closed's
+}
+
+// opener serves every connection with a handler that made returns.
+func opener(made func(c *rondo.Conn) *handler) rondo.Opener {
+	return func(c *rondo.Conn) rondo.Handler {
+		h := made(c)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.ref = c.Ref()
+		return h
+	}
+}
+
+// one serves with h, which is for one connection.
+func (h *handler) one() rondo.Opener {
+	return opener(func(*rondo.Conn) *handler { return h })
+}
+
+func (h *handler) call(name byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	bad := h.closed || name == 'E' && bytes.IndexByte([]byte(h.calls), 'E') >= 0
+	if h.calls == "" || h.calls[len(h.calls)-1] != name {
+		h.calls += string(name)
+	}
+	if name == 'D' && bytes.IndexByte([]byte(h.calls), 'E') >= 0 {
+		bad = true
+	}
+	if bad {
+		h.w.Errorf("calls of the handler: %s, now %c again or too late", h.calls, name)
+	}
+}
+
+func (h *handler) Data(c *rondo.Conn, in []byte) (int, error) {
+	h.call('D')
+	data := h.data
+	if data == nil {
+		data = func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }
+	}
+	n, err := data(c, in)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.got.Write(in[:max(0, min(n, len(in)))])
+	return n, err
+}
+
+func (h *handler) EOF(c *rondo.Conn) {
+	h.call('E')
+	if h.eof != nil {
+		h.eof(c)
+	} else {
+		c.Close()
+	}
+}
+
+func (h *handler) Drained(c *rondo.Conn) {
+	if h.drained != nil {
+		h.drained(c)
+	}
+}
+
+func (h *handler) Closed(_ *rondo.Conn, err error) {
+	h.call('C')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed, h.err = true, err
+}
+
+func (h *handler) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+func (h *handler) isOpened() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ref != rondo.Ref{}
+}
+
+func (h *handler) received() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.got.Len()
+}
+
+// untilClosed returns the error that Closed was given.
+func (h *handler) untilClosed() error {
+	h.w.Helper()
+	h.w.Until("Closed", h.isClosed)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// conn returns the connection's Ref, once it is open.
+func (h *handler) conn() rondo.Ref {
+	h.w.Helper()
+	h.w.Until("an open connection", h.isOpened)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ref
+}
+
+// do runs f on the loop with h's connection, and waits for it.
+func (h *handler) do(f func(c *rondo.Conn)) {
+	h.w.Helper()
+	done := make(chan struct{})
+	if err := h.conn().Do(func(c *rondo.Conn) { defer close(done); f(c) }); err != nil {
+		h.w.Fatalf("Ref.Do: %v", err)
+	}
+	h.w.Until("Ref.Do", func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// patience is how long a peer waits for what must come.
+const patience = 30 * time.Second
+
+// send writes all of p, or fails.
+func send(w World, peer Peer, p []byte) {
+	w.Helper()
+	peer.SetWriteDeadline(w.Now().Add(patience))
+	if _, err := peer.Write(p); err != nil {
+		w.Fatalf("peer's write: %v", err)
+	}
+}
+
+// push writes what goes of p within d, and returns how much that was.
+func push(w World, peer Peer, p []byte, d time.Duration) int {
+	w.Helper()
+	peer.SetWriteDeadline(w.Now().Add(d))
+	n, err := peer.Write(p)
+	var timeout net.Error
+	if err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+		w.Fatalf("peer's write after %d bytes: %v", n, err)
+	}
+	return n
+}
+
+// expect reads len(want) bytes and compares them.
+func expect(w World, peer Peer, want []byte) {
+	w.Helper()
+	got := make([]byte, len(want))
+	peer.SetReadDeadline(w.Now().Add(patience))
+	if n, err := io.ReadFull(peer, got); err != nil {
+		w.Fatalf("peer read %d bytes of %d: %v", n, len(want), err)
+	}
+	if i := mismatch(got, want); i >= 0 {
+		w.Fatalf("peer read something else from byte %d on: %.40q, want %.40q", i, got[i:], want[i:])
+	}
+}
+
+// expectEOF reads the end of the stream.
+func expectEOF(w World, peer Peer) {
+	w.Helper()
+	peer.SetReadDeadline(w.Now().Add(patience))
+	if n, err := peer.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		w.Fatalf("peer read %d bytes, %v; want the end of the stream", n, err)
+	}
+}
+
+// expectReset reads until an error that is not the end of the stream.
+func expectReset(w World, peer Peer) {
+	w.Helper()
+	peer.SetReadDeadline(w.Now().Add(patience))
+	b := make([]byte, 64<<10)
+	for {
+		_, err := peer.Read(b)
+		var timeout net.Error
+		switch {
+		case err == nil:
+		case err == io.EOF || errors.As(err, &timeout) && timeout.Timeout():
+			w.Fatalf("peer read %v, want a reset", err)
+		default:
+			return
+		}
+	}
+}
+
+func mismatch(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	if len(a) != len(b) {
+		return min(len(a), len(b))
+	}
+	return -1
+}
+
+// pattern is n bytes in which every place looks different.
+func pattern(n int) []byte {
+	b := make([]byte, n)
+	x := uint32(2463534242)
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		b[i] = byte(x)
+	}
+	return b
+}

@@ -1,0 +1,157 @@
+package backendtest
+
+import (
+	"errors"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// canceled fails the test unless the call ended as Cancel may end it.
+func (l *loop) canceled(c *call) {
+	l.Helper()
+	l.wait(c)
+	if !errors.Is(c.err, backend.ErrCanceled) {
+		l.Fatalf("%v after Cancel: %v, want ErrCanceled", c, c.err)
+	}
+}
+
+// seamCancelRecv: a Recv that waits ends, and no byte is lost by it, whenever
+// the byte comes.
+func seamCancelRecv(d *driver, network string) {
+	l := d.loop()
+	a, b := l.pair(network)
+	for _, turns := range []int{0, 3} {
+		r := b.recv(nil)
+		l.turnFor(turns)
+		r.cancel()
+		r.cancel() // a second time is not an error
+		l.canceled(r)
+	}
+	exchange(a, b)
+	// Cancel and bytes meet.
+	var out, in stream
+	for range 50 {
+		sent := a.send(out.next(10))
+		r := b.recv(nil)
+		l.turnFor(out.at / 10 % 3)
+		r.cancel()
+		l.wait(r)
+		if r.err != nil {
+			l.canceled(r)
+		}
+		in.check(l, r.data)
+		l.ok(sent)
+	}
+	for in.at < out.at {
+		in.check(l, l.oked(b.recv(make([]byte, out.at-in.at))).data)
+	}
+	// A Recv of the turn that brought bytes, canceled before these came home.
+	sent := a.send([]byte("x"))
+	first := b.recv(nil)
+	var second *call
+	first.then = func() {
+		second = b.recv(nil)
+		second.cancel()
+	}
+	l.ok(first, sent)
+	l.canceled(second)
+	exchange(a, b)
+}
+
+// seamCancelSend: a Send that waits ends, tells exactly how much it sent, and
+// the stream goes on from there.
+func seamCancelSend(d *driver, network string) {
+	l := d.loop()
+	a, b := l.pairWith(network, tight)
+	var out stream
+	sent := a.send(out.next(4 * tightMax))
+	l.turnFor(3)
+	sent.cancel()
+	l.canceled(sent)
+	out.at = sent.n
+	in := b.drain()
+	l.ok(a.send(out.next(1000)), a.shutdown())
+	l.until("the end", in.done)
+	if !in.eof || in.n != out.at {
+		l.Fatalf("the canceled Send told of %d bytes and 1000 more were sent: %d came, then %v", sent.n, in.n, in.err)
+	}
+}
+
+// seamCancelAccept: an Accept ends, and another one takes its place.
+func seamCancelAccept(d *driver, network string) {
+	l := d.loop()
+	ln := l.listen(network, d.address(network), backend.Socket{})
+	for _, turns := range []int{0, 3} {
+		l.turnFor(turns)
+		ln.accept.cancel()
+		l.canceled(ln.accept)
+		ln.startAccept()
+		a, connected := l.dial(network, ln.addr, backend.Socket{})
+		b := l.adopt(ln.next())
+		l.ok(connected)
+		exchange(a, b)
+	}
+	// Without an Accept connections wait, and none is lost.
+	ln.accept.cancel()
+	l.canceled(ln.accept)
+	a, connected := l.dial(network, ln.addr, backend.Socket{})
+	l.turnFor(3)
+	ln.startAccept()
+	b := l.adopt(ln.next())
+	l.ok(connected)
+	exchange(a, b)
+}
+
+// seamCancelConnect: a Connect that is canceled ends, connected or not.
+func seamCancelConnect(d *driver, network string) {
+	l := d.loop()
+	ln := l.listen(network, d.address(network), backend.Socket{})
+	for i := range 20 {
+		a, connected := l.dial(network, ln.addr, backend.Socket{})
+		l.turnFor(i % 2)
+		connected.cancel()
+		l.wait(connected)
+		if connected.err != nil {
+			l.canceled(connected)
+		}
+		l.ok(a.close())
+	}
+	l.ok(l.submit(ln.file, backend.Close, nil))
+}
+
+// seamCancelShutdown: a Shutdown that waits for a Send can be canceled, and the
+// stream stays open.
+func seamCancelShutdown(d *driver, network string) {
+	l := d.loop()
+	a, b := l.pairWith(network, tight)
+	var out stream
+	sent := a.send(out.next(2 * tightMax))
+	ended := a.shutdown()
+	l.turnFor(1)
+	ended.cancel()
+	l.canceled(ended)
+	in := b.drain()
+	l.until("what was sent", func() bool { return in.n == out.at || in.done() })
+	l.ok(sent)
+	l.ok(a.send(out.next(10)))
+	l.until("what was sent after it", func() bool { return in.n == out.at || in.done() })
+}
+
+// seamCancelNothing: Cancel of an Op that is not in flight does nothing.
+func seamCancelNothing(d *driver, network string) {
+	l := d.loop()
+	a, b := l.pair(network)
+	sent := l.oked(a.send([]byte("x")))
+	got := l.oked(b.recv(nil))
+	waiting := b.recv(nil)
+	sent.cancel()
+	got.cancel()
+	l.turnFor(3)
+	if !waiting.flying {
+		l.Fatalf("Cancel of a completed Recv ended another one: %d bytes, %v", waiting.n, waiting.err)
+	}
+	l.ok(a.send([]byte("y")), waiting)
+	l.ok(b.close())
+	waiting.cancel() // on a stale File
+	exchange(l.pair(network))
+}

@@ -1,0 +1,38 @@
+package backendtest
+
+import (
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// seamWaitDeadline: Wait with nothing to tell returns at its deadline, neither
+// early, but for a signal now and then, nor absurdly late. A backend whose wait
+// is coarser than a Time rounds up: rounding down would spin.
+func seamWaitDeadline(d *driver) {
+	l := d.loop()
+	l.listen("tcp4", d.address("tcp4"), backend.Socket{})
+	l.turnFor(3)
+	for _, wait := range []time.Duration{0, -time.Second, time.Microsecond, time.Millisecond, 15 * time.Millisecond, 1500 * time.Microsecond} {
+		until := l.b.Now().Add(wait)
+		returns := 0
+		for returns == 0 || l.b.Now() < until {
+			l.turn(until)
+			returns++
+		}
+		if late := l.b.Now() - until; returns > 10 || late > backend.Time(seamPatience) {
+			l.Errorf("Wait for %v returned %d times, at last %v after its deadline", wait, returns, time.Duration(late))
+		}
+	}
+}
+
+// seamWaitReady: where nothing is in flight, surely nothing completed.
+func seamWaitReady(d *driver) {
+	l := d.loop()
+	for _, wait := range []time.Duration{0, time.Millisecond} {
+		ready, err := l.b.Wait(l.b.Now().Add(wait))
+		if ready || err != nil {
+			l.Fatalf("Wait on a backend without Ops: ready %v, error %v", ready, err)
+		}
+	}
+}

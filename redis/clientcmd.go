@@ -1,0 +1,285 @@
+package redis
+
+import (
+	"fmt"
+	"net"
+	"sort"
+	"strings"
+
+	"github.com/rondo-go/rondo/resp"
+)
+
+func clientCommands() []*command {
+	const group = "connection"
+	const plain = flagNoscript | flagLoading | flagStale
+	const admin = plain | flagAdmin
+	sub := func(name string, arity int, flags cmdFlags, run func(*client, [][]byte), since, summary string, tips ...string) *command {
+		return &command{name: "client|" + name, arity: arity, flags: flags, cats: catConnection, run: run, tips: tips,
+			doc: doc{summary: summary, since: since, group: group, complexity: "O(1)"}}
+	}
+	return []*command{
+		{name: "client", arity: -2,
+			doc: doc{"A container for commands about connections.", "2.4.0", group, "depends on the subcommand", "", ""},
+			subs: []*command{
+				sub("getname", 2, plain, clientGetnameCommand, "2.6.9", "Returns the connection's name."),
+				sub("help", 2, flagLoading|flagStale, clientHelpCommand, "5.0.0", "Tells what the subcommands do."),
+				sub("id", 2, plain, clientIDCommand, "5.0.0", "Returns the connection's number."),
+				sub("info", 2, plain, clientInfoCommand, "6.2.0", "Tells about the connection.", "nondeterministic_output"),
+				sub("kill", -3, admin, clientKillCommand, "2.4.0", "Closes connections."),
+				sub("list", -2, admin, clientListCommand, "2.4.0", "Tells about all connections.", "nondeterministic_output"),
+				sub("no-evict", 3, admin, clientNoEvictCommand, "7.0.0", "Keeps the connection from being closed for want of memory."),
+				sub("reply", 3, plain, clientReplyCommand, "3.2.0", "Turns replies on, off, or off for the next command."),
+				sub("setinfo", 4, plain, clientSetinfoCommand, "7.2.0", "Tells the name or version of the client's library."),
+				sub("setname", 3, plain, clientSetnameCommand, "2.6.9", "Gives the connection a name."),
+			}},
+	}
+}
+
+func clientIDCommand(c *client, _ [][]byte) { c.Int(c.id) }
+
+func clientGetnameCommand(c *client, _ [][]byte) {
+	if c.name == "" {
+		c.Null()
+	} else {
+		c.BulkString(c.name)
+	}
+}
+
+func clientSetnameCommand(c *client, args [][]byte) {
+	if c.setName(args[2]) {
+		c.ok()
+	}
+}
+
+func (c *client) setName(name []byte) bool {
+	if !isPlain(name) {
+		c.fail("ERR Client names cannot contain spaces, newlines or special characters.")
+		return false
+	}
+	c.name = string(name)
+	return true
+}
+
+// isPlain reports whether b does not upset the format of CLIENT LIST.
+func isPlain(b []byte) bool {
+	for _, x := range b {
+		if x < '!' || x > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// clientSetinfoCommand is of Redis 7.2: the clients of today call it at once.
+func clientSetinfoCommand(c *client, args [][]byte) {
+	to := &c.libName
+	option := strings.ToLower(string(args[2]))
+	switch option {
+	case "lib-name":
+	case "lib-ver":
+		to = &c.libVersion
+	default:
+		c.fail(fmt.Sprintf("ERR Unrecognized option '%s'", args[2]))
+		return
+	}
+	if !isPlain(args[3]) {
+		c.fail("ERR " + option + " cannot contain spaces, newlines or special characters.")
+		return
+	}
+	*to = string(args[3])
+	c.ok()
+}
+
+func clientInfoCommand(c *client, _ [][]byte) { c.Verbatim("txt", c.describe()+"\n") }
+
+func clientListCommand(c *client, args [][]byte) {
+	var text strings.Builder
+	list := func(x *client) {
+		text.WriteString(x.describe())
+		text.WriteByte('\n')
+	}
+	switch {
+	case len(args) == 4 && isWord(args[2], "TYPE"):
+		class, ok := c.classArg(args[3])
+		if !ok {
+			return
+		}
+		for _, x := range c.server.clients.sorted() {
+			if x.class() == class {
+				list(x)
+			}
+		}
+	case len(args) > 3 && isWord(args[2], "ID"):
+		for _, arg := range args[3:] {
+			id, ok := resp.ParseInt(arg)
+			if !ok {
+				c.fail("ERR Invalid client ID")
+				return
+			}
+			if x := c.server.clients.byID[id]; x != nil {
+				list(x)
+			}
+		}
+	case len(args) != 2:
+		c.fail(errSyntax)
+		return
+	default:
+		for _, x := range c.server.clients.sorted() {
+			list(x)
+		}
+	}
+	c.Verbatim("txt", text.String())
+}
+
+// sorted is all clients in the order they came.
+func (l *clients) sorted() []*client {
+	list := append([]*client(nil), l.list...)
+	sort.Slice(list, func(i, j int) bool { return list[i].id < list[j].id })
+	return list
+}
+
+func (c *client) classArg(arg []byte) (class, bool) {
+	class, ok := classByName(arg)
+	if !ok {
+		c.fail(fmt.Sprintf("ERR Unknown client type '%s'", arg))
+	}
+	return class, ok
+}
+
+// describe is the client's line of CLIENT LIST. What is not known here, as
+// the descriptor, is told as 0.
+func (c *client) describe() string {
+	now := c.server.space.now
+	sub, psub, multi, multiMem := 0, 0, -1, 0
+	if c.pubsub != nil {
+		sub, psub = len(c.pubsub.channels.list), len(c.pubsub.patterns.list)
+	}
+	if c.tx != nil {
+		multi, multiMem = len(c.tx.queue), c.tx.size
+	}
+	pending := c.transport.pending()
+	events := "r"
+	if pending > 0 {
+		events = "rw"
+	}
+	cmd := "NULL"
+	if c.lastCmd != nil {
+		cmd = c.lastCmd.name
+	}
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d "+
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=%s cmd=%s "+
+		"user=default redir=-1 resp=%d%s",
+		c.id, c.addr(), c.laddr(), c.name, (now-c.created)/1000, (now-c.active)/1000, c.flagLetters(), c.db.index, sub, psub, multi,
+		multiMem, pending, pending+multiMem, events, cmd, c.Proto, c.library())
+}
+
+// library is what the client told with CLIENT SETINFO, which is not in the
+// lines of Redis 7.0.
+func (c *client) library() string {
+	if c.libName == "" && c.libVersion == "" {
+		return ""
+	}
+	return " lib-name=" + c.libName + " lib-ver=" + c.libVersion
+}
+
+// addr and laddr are the ends of the connection as CLIENT LIST and CLIENT KILL
+// write them.
+func (c *client) addr() string {
+	if a, ok := c.transport.peer().(*net.TCPAddr); ok {
+		return a.String()
+	}
+	return c.laddr()
+}
+
+func (c *client) laddr() string {
+	switch a := c.transport.local().(type) {
+	case *net.TCPAddr:
+		return a.String()
+	case nil:
+		return "?:0"
+	default:
+		return a.String() + ":0"
+	}
+}
+
+func (c *client) flagLetters() string {
+	var flags []byte
+	for _, f := range []struct {
+		on     bool
+		letter byte
+	}{
+		{c.subscribed(), 'P'}, {c.tx != nil, 'x'}, {c.dirtyCAS, 'd'}, {c.closing, 'c'}, {!c.isTCP(), 'U'}, {c.noEvict, 'e'},
+	} {
+		if f.on {
+			flags = append(flags, f.letter)
+		}
+	}
+	if len(flags) == 0 {
+		return "N"
+	}
+	return string(flags)
+}
+
+func (c *client) isTCP() bool {
+	_, ok := c.transport.peer().(*net.TCPAddr)
+	return ok
+}
+
+func clientReplyCommand(c *client, args [][]byte) {
+	switch mode := args[2]; {
+	case isWord(mode, "ON"):
+		c.reply = replyOn
+		c.ok()
+	case isWord(mode, "OFF"):
+		c.reply = replyOff
+	case isWord(mode, "SKIP"):
+		if c.reply != replyOff {
+			c.reply = replySkipNext
+		}
+	default:
+		c.fail(errSyntax)
+	}
+}
+
+// clientNoEvictCommand only remembers: no client is closed for want of memory.
+func clientNoEvictCommand(c *client, args [][]byte) {
+	switch mode := args[2]; {
+	case isWord(mode, "ON"):
+		c.noEvict = true
+	case isWord(mode, "OFF"):
+		c.noEvict = false
+	default:
+		c.fail(errSyntax)
+		return
+	}
+	c.ok()
+}
+
+func clientHelpCommand(c *client, _ [][]byte) {
+	c.help("CLIENT",
+		"GETNAME",
+		"    The name of this connection.",
+		"ID",
+		"    The number of this connection.",
+		"INFO",
+		"    What is known of this connection.",
+		"KILL <ip:port>",
+		"    Close the connection from an address.",
+		"KILL <option> <value> [<option> <value> [...]]",
+		"    Close all connections to which every option applies:",
+		"    * ADDR (<ip:port>|<unixsocket>:0), LADDR: the address it comes from, or came to",
+		"    * ID <number>",
+		"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+		"    * USER <name>",
+		"    * SKIPME (YES|NO): whether to spare this one (default: yes)",
+		"LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <number> ...]",
+		"    What is known of connections.",
+		"NO-EVICT (ON|OFF)",
+		"    Accepted; no connection is closed for want of memory.",
+		"REPLY (ON|OFF|SKIP)",
+		"    Whether commands are replied to.",
+		"SETINFO (LIB-NAME|LIB-VER) <text>",
+		"    Tell which library the client uses.",
+		"SETNAME <name>",
+		"    Name this connection.")
+}

@@ -1,0 +1,335 @@
+package redis
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rondo-go/rondo/resp"
+)
+
+// config is the parameters that CONFIG SET changes, as they are now. It is a
+// value: a CONFIG SET that fails half-way puts back a copy.
+type config struct {
+	maxClients   int
+	timeout      int64 // seconds
+	password     string
+	protected    bool
+	hz           int64
+	maxBulk      int64
+	queryLimit   int64
+	maxMemory    int64
+	outputLimits [classes]outputLimit
+	logLevel     int // index of logLevels
+
+	port       int
+	bind       string
+	unixSocket string
+	debug      DebugAccess
+}
+
+func (c *config) init(s *Server) {
+	*c = config{
+		maxClients: s.MaxClients,
+		timeout:    int64((s.Timeout + time.Second - 1) / time.Second),
+		password:   s.Password,
+		protected:  !s.NoProtectedMode,
+		hz:         10,
+		maxBulk:    512 << 20,
+		queryLimit: 1 << 30,
+		maxMemory:  s.MaxMemory,
+		outputLimits: [classes]outputLimit{
+			classReplica: {hard: 256 << 20, soft: 64 << 20, seconds: 60},
+			classPubsub:  {hard: 32 << 20, soft: 8 << 20, seconds: 60},
+		},
+		logLevel: levelIndex(s.Level),
+		debug:    s.Debug,
+	}
+	if c.maxClients == 0 {
+		c.maxClients = DefaultMaxClients
+	}
+}
+
+// listening notes an address that is listened on.
+func (c *config) listening(network, address string, port int) {
+	if network == "unix" {
+		c.unixSocket = address
+		return
+	}
+	if c.port == 0 {
+		c.port = port
+	}
+	host, _, _ := strings.Cut(address, ":"+strconv.Itoa(port))
+	c.bind = strings.TrimSpace(c.bind + " " + strings.Trim(host, "[]"))
+}
+
+// logLevels are Redis's, with what they are for slog.
+var logLevels = []struct {
+	name  string
+	level slog.Level
+}{{"debug", slog.LevelDebug}, {"verbose", slog.LevelDebug + 2}, {"notice", slog.LevelInfo}, {"warning", slog.LevelWarn}}
+
+// levelIndex is the least verbose of logLevels that shows all l does.
+func levelIndex(l *slog.LevelVar) int {
+	i := len(logLevels) - 2
+	if l == nil {
+		return i
+	}
+	for i = len(logLevels) - 1; i > 0 && logLevels[i].level > l.Level(); i-- {
+	}
+	return i
+}
+
+// A param is a parameter as CONFIG knows it.
+type param struct {
+	name string
+	get  func(*config) string
+	// set parses a value into the config. Its error is what the client reads.
+	// nil: the parameter cannot be set.
+	set func(*config, string) error
+	// apply is called when a CONFIG SET has succeeded.
+	apply func(*Server)
+}
+
+// params are all parameters, in the order of their names.
+var params = []*param{
+	onlyParam("appendonly", "no", "yes"),
+	fixedParam("bind", func(c *config) string { return c.bind }),
+	outputLimitParam("client-output-buffer-limit"),
+	memoryParam("client-query-buffer-limit", func(c *config) *int64 { return &c.queryLimit }, 1<<20),
+	fixedParam("cluster-enabled", constant("no")),
+	fixedParam("daemonize", constant("no")),
+	fixedParam("databases", constant(strconv.Itoa(databases))),
+	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"local", "no", "yes"}[c.debug] }),
+	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
+	fixedParam("io-threads", constant("1")),
+	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
+	{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
+	memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
+	onlyParam("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+		"allkeys-lru", "allkeys-lfu", "allkeys-random"),
+	onlyParam("notify-keyspace-events", ""),
+	{name: "port", get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
+	{name: "protected-mode", get: func(c *config) string { return yesNo(c.protected) }, set: setProtected},
+	memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
+	{name: "requirepass", get: func(c *config) string { return c.password }, set: func(c *config, v string) error { c.password = v; return nil }},
+	onlyParam("save", ""),
+	{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
+		set:   func(c *config, v string) error { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
+		apply: applyTimeout},
+	fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
+}
+
+func findParam(name string) *param {
+	for _, p := range params {
+		if strings.EqualFold(p.name, name) {
+			return p
+		}
+	}
+	return nil
+}
+
+func constant(v string) func(*config) string { return func(*config) string { return v } }
+
+// fixedParam is one that Redis does not let clients change either, or that is
+// what the program was started with.
+func fixedParam(name string, get func(*config) string) *param { return &param{name: name, get: get} }
+
+// onlyParam is one that Redis lets clients change, but of whose values this
+// server has only one. The others it knows of get an error that says so.
+func onlyParam(name, only string, others ...string) *param {
+	return &param{name: name, get: constant(only), set: func(_ *config, v string) error {
+		if strings.EqualFold(v, only) {
+			return nil
+		}
+		for _, o := range others {
+			if strings.EqualFold(v, o) {
+				return fmt.Errorf("this server supports only '%s'", only)
+			}
+		}
+		switch {
+		case len(others) == 0:
+			return fmt.Errorf("this server supports only '%s'", only)
+		case len(others) == 1:
+			return errYesNo
+		}
+		return fmt.Errorf("argument(s) must be one of the following: %s, %s", strings.Join(others, ", "), only)
+	}}
+}
+
+func memoryParam(name string, field func(*config) *int64, least int64) *param {
+	return &param{name: name, get: getInt(field), set: func(c *config, v string) error {
+		n, ok := parseMemory(v)
+		if !ok {
+			return fmt.Errorf("argument must be a memory value")
+		}
+		if n < least {
+			return rangeError(least, math.MaxInt64)
+		}
+		*field(c) = n
+		return nil
+	}}
+}
+
+func getInt(field func(*config) *int64) func(*config) string {
+	return func(c *config) string { return strconv.FormatInt(*field(c), 10) }
+}
+
+func yesNo(v bool) string {
+	if v {
+		return "yes"
+	}
+	return "no"
+}
+
+var errYesNo = fmt.Errorf("argument must be 'yes' or 'no'")
+
+func rangeError(least, most int64) error {
+	return fmt.Errorf("argument must be between %d and %d inclusive", least, most)
+}
+
+func parseRange(v string, least, most int64, to *int64) error {
+	n, ok := resp.ParseInt([]byte(v))
+	if !ok {
+		return fmt.Errorf("argument couldn't be parsed into an integer")
+	}
+	if n < least || n > most {
+		return rangeError(least, most)
+	}
+	*to = n
+	return nil
+}
+
+// parseMemory reads an amount of memory as Redis does: 100, 100b, 1k (1000),
+// 1kb (1024), and so on with m and g; no digits are a 0.
+func parseMemory(v string) (int64, bool) {
+	digits := len(v) - len(strings.TrimLeft(v, "0123456789"))
+	var unit float64
+	switch strings.ToLower(v[digits:]) {
+	case "", "b":
+		unit = 1
+	case "k":
+		unit = 1e3
+	case "kb":
+		unit = 1 << 10
+	case "m":
+		unit = 1e6
+	case "mb":
+		unit = 1 << 20
+	case "g":
+		unit = 1e9
+	case "gb":
+		unit = 1 << 30
+	default:
+		return 0, false
+	}
+	if digits == 0 {
+		return 0, true
+	}
+	n, err := strconv.ParseInt(v[:digits], 10, 64)
+	if err != nil || float64(n)*unit > math.MaxInt64/2 {
+		return math.MaxInt64, err == nil || digits < 128
+	}
+	return n * int64(unit), true
+}
+
+func setHz(c *config, v string) error {
+	if err := parseRange(v, 0, math.MaxInt32, &c.hz); err != nil {
+		return err
+	}
+	c.hz = min(max(c.hz, 1), 500)
+	return nil
+}
+
+// setPort takes the port that is listened on, and no other.
+func setPort(c *config, v string) error {
+	var n int64
+	if err := parseRange(v, 0, 65535, &n); err != nil {
+		return err
+	}
+	if int(n) != c.port {
+		return fmt.Errorf("the port cannot be changed while the server runs")
+	}
+	return nil
+}
+
+func setMaxClients(c *config, v string) error {
+	var n int64
+	err := parseRange(v, 1, math.MaxUint32, &n)
+	if err == nil {
+		c.maxClients = int(n)
+	}
+	return err
+}
+
+func setProtected(c *config, v string) error {
+	switch strings.ToLower(v) {
+	case "yes":
+		c.protected = true
+	case "no":
+		c.protected = false
+	default:
+		return errYesNo
+	}
+	return nil
+}
+
+func setLogLevel(c *config, v string) error {
+	for i, l := range logLevels {
+		if strings.EqualFold(l.name, v) {
+			c.logLevel = i
+			return nil
+		}
+	}
+	return fmt.Errorf("argument(s) must be one of the following: debug, verbose, notice, warning")
+}
+
+func applyLogLevel(s *Server) {
+	if s.Level != nil {
+		s.Level.Set(logLevels[s.config.logLevel].level)
+	}
+}
+
+func applyTimeout(s *Server) {
+	for _, c := range s.clients.list {
+		c.idleChanged()
+	}
+}
+
+func outputLimitParam(name string) *param {
+	return &param{
+		name: name,
+		get: func(c *config) string {
+			var parts []string
+			for class, l := range c.outputLimits {
+				parts = append(parts, fmt.Sprintf("%s %d %d %d", classNames[class], l.hard, l.soft, l.seconds))
+			}
+			return strings.Join(parts, " ")
+		},
+		set: setOutputLimits,
+	}
+}
+
+func setOutputLimits(c *config, v string) error {
+	words := strings.Fields(v)
+	if len(words)%4 != 0 {
+		return fmt.Errorf("Wrong number of arguments in buffer limit configuration.")
+	}
+	for ; len(words) > 0; words = words[4:] {
+		class, ok := classByName([]byte(words[0]))
+		if !ok || class == classMaster {
+			return fmt.Errorf("Invalid client class specified in buffer limit configuration.")
+		}
+		hard, ok1 := parseMemory(words[1])
+		soft, ok2 := parseMemory(words[2])
+		seconds, err := strconv.ParseInt(words[3], 10, 32)
+		if !ok1 || !ok2 || err != nil || seconds < 0 {
+			return fmt.Errorf("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+		}
+		c.outputLimits[class] = outputLimit{hard, soft, seconds}
+	}
+	return nil
+}

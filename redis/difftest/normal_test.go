@@ -1,0 +1,141 @@
+package difftest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rondo-go/rondo/resp"
+)
+
+// normalForms are what replies are turned into that differ with reason.
+var normalForms = map[string]func(v resp.Value, args []string) (resp.Value, error){
+	"kind":   kind,
+	"sorted": sorted,
+	"pairs":  sortedPairs,
+	"about":  about,
+	"masked": masked,
+	"lines":  lines,
+	"fields": fields,
+}
+
+// normalize returns a reply in a normal form, given by its name and arguments.
+func normalize(normal string, reply []byte) ([]byte, error) {
+	if normal == "" {
+		return reply, nil
+	}
+	words := strings.Fields(normal)
+	form := normalForms[words[0]]
+	if form == nil {
+		return nil, fmt.Errorf("there is no normal form %q", words[0])
+	}
+	v, n, _, err := resp.ReadValue(reply)
+	if err != nil || n != len(reply) {
+		return nil, fmt.Errorf("%q is not one reply: %v", reply, err)
+	}
+	if v, err = form(v, words[1:]); err != nil {
+		return nil, fmt.Errorf("%q as %s: %w", reply, normal, err)
+	}
+	return resp.AppendValue(nil, v), nil
+}
+
+// kind keeps the type alone.
+func kind(v resp.Value, _ []string) (resp.Value, error) {
+	switch v.Kind {
+	case resp.Array, resp.Set, resp.Push, resp.Map:
+		return resp.Value{Kind: v.Kind}, nil
+	case resp.Error:
+		return v, fmt.Errorf("it is an error")
+	}
+	return resp.Value{Kind: resp.Simple, Str: []byte{byte(v.Kind)}}, nil
+}
+
+func less(a, b resp.Value) int {
+	return bytes.Compare(resp.AppendValue(nil, a), resp.AppendValue(nil, b))
+}
+
+// sorted puts elements in order; those of the element that args numbers, if it
+// does.
+func sorted(v resp.Value, args []string) (resp.Value, error) {
+	elems := v.Elems
+	if len(args) > 0 {
+		i, err := strconv.Atoi(args[0])
+		if err != nil || i >= len(elems) {
+			return v, fmt.Errorf("no element %s", args[0])
+		}
+		elems = elems[i].Elems
+	}
+	slices.SortFunc(elems, less)
+	return v, nil
+}
+
+// sortedPairs puts the pairs of a map, or of an array that stands for one, in
+// the order of their keys.
+func sortedPairs(v resp.Value, _ []string) (resp.Value, error) {
+	pairs := slices.Collect(slices.Chunk(v.Elems, 2))
+	slices.SortFunc(pairs, func(a, b []resp.Value) int { return less(a[0], b[0]) })
+	v.Elems = slices.Concat(pairs...)
+	return v, nil
+}
+
+// about makes of an integer that differs from args[0] by no more than args[1]
+// that number.
+func about(v resp.Value, args []string) (resp.Value, error) {
+	want, err1 := strconv.ParseInt(args[0], 10, 64)
+	tolerance, err2 := strconv.ParseInt(args[1], 10, 64)
+	if v.Kind != resp.Int || err1 != nil || err2 != nil {
+		return v, fmt.Errorf("no integer")
+	}
+	if v.Int >= want-tolerance && v.Int <= want+tolerance {
+		v.Int = want
+	}
+	return v, nil
+}
+
+// masked replaces what stands behind the given strings by its kind, at any
+// depth.
+func masked(v resp.Value, args []string) (_ resp.Value, err error) {
+	for i, elem := range v.Elems {
+		form := masked
+		if i > 0 && slices.Contains(args, string(v.Elems[i-1].Str)) {
+			form = kind
+		}
+		if v.Elems[i], err = form(elem, args); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// lines keeps, of a text of "key:value" lines, the keys that were given.
+func lines(v resp.Value, args []string) (resp.Value, error) {
+	var kept []string
+	for _, line := range strings.SplitAfter(string(v.Str), "\r\n") {
+		key, _, _ := strings.Cut(line, ":")
+		if slices.Contains(args, strings.TrimSpace(key)) {
+			kept = append(kept, line)
+		}
+	}
+	v.Str = []byte(strings.Join(kept, ""))
+	return v, nil
+}
+
+// fields masks, in a text of "key=value" words, the values of all keys but
+// those that were given.
+func fields(v resp.Value, args []string) (resp.Value, error) {
+	text := strings.Split(string(v.Str), "\n")
+	for i, line := range text {
+		words := strings.Split(line, " ")
+		for j, word := range words {
+			key, _, found := strings.Cut(word, "=")
+			if found && !slices.Contains(args, key) {
+				words[j] = key + "=?"
+			}
+		}
+		text[i] = strings.Join(words, " ")
+	}
+	v.Str = []byte(strings.Join(text, "\n"))
+	return v, nil
+}

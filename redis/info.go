@@ -1,0 +1,243 @@
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// infoSection is a section of INFO's text.
+type infoSection struct {
+	name  string
+	write func(s *Server, put func(key string, value any))
+	extra bool // told only if asked for, or with "all"
+}
+
+var infoSections = []infoSection{
+	{name: "Server", write: infoServer},
+	{name: "Clients", write: infoClients},
+	{name: "Memory", write: infoMemory},
+	{name: "Persistence", write: infoPersistence},
+	{name: "Stats", write: infoStats},
+	{name: "Replication", write: infoReplication},
+	{name: "CPU", write: infoCPU},
+	{name: "Modules", write: func(*Server, func(string, any)) {}},
+	{name: "Commandstats", write: infoCommandstats, extra: true},
+	{name: "Errorstats", write: infoErrorstats},
+	{name: "Cluster", write: func(_ *Server, put func(string, any)) { put("cluster_enabled", 0) }},
+	{name: "Keyspace", write: infoKeyspace},
+}
+
+func infoCommand(c *client, args [][]byte) {
+	var text bytes.Buffer
+	for _, section := range infoSections {
+		if !section.wanted(args[1:]) {
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteString("\r\n")
+		}
+		fmt.Fprintf(&text, "# %s\r\n", section.name)
+		section.write(c.server, func(key string, value any) {
+			fmt.Fprintf(&text, "%s:%v\r\n", key, value)
+		})
+	}
+	c.Verbatim("txt", text.String())
+}
+
+func (i *infoSection) wanted(names [][]byte) bool {
+	if len(names) == 0 {
+		return !i.extra
+	}
+	for _, name := range names {
+		switch name := strings.ToLower(string(name)); name {
+		case "all", "everything", strings.ToLower(i.name):
+			return true
+		case "default":
+			if !i.extra {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func infoServer(s *Server, put func(string, any)) {
+	now := s.clock()
+	up := int64(now.Sub(s.since) / time.Second)
+	executable, _ := os.Executable()
+	put("redis_version", Version)
+	put("redis_git_sha1", "00000000")
+	put("redis_git_dirty", 0)
+	put("redis_build_id", 0)
+	put("redis_mode", "standalone")
+	put("os", runtime.GOOS+" "+runtime.GOARCH)
+	put("arch_bits", strconv.IntSize)
+	put("monotonic_clock", "Go "+runtime.Version())
+	put("multiplexing_api", s.Engine.Backend)
+	put("process_id", os.Getpid())
+	put("process_supervised", "no")
+	put("run_id", s.runID)
+	put("tcp_port", s.config.port)
+	put("server_time_usec", now.UnixMicro())
+	put("uptime_in_seconds", up)
+	put("uptime_in_days", up/86400)
+	put("hz", s.config.hz)
+	put("configured_hz", s.config.hz)
+	put("executable", executable)
+	put("config_file", "")
+	put("io_threads_active", 0)
+}
+
+func infoClients(s *Server, put func(string, any)) {
+	put("connected_clients", len(s.clients.list))
+	put("cluster_connections", 0)
+	put("maxclients", s.config.maxClients)
+	put("blocked_clients", 0)
+	put("tracking_clients", 0)
+	put("clients_in_timeout_table", 0)
+}
+
+// usedMemory is how many bytes the program's objects take.
+func usedMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
+
+func memoryMetric(name string) int64 {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(sample[0].Value.Uint64())
+}
+
+// residentMemory is how many bytes the system holds for the program: its own
+// account of them on Linux, elsewhere the Go runtime's.
+func residentMemory() int64 {
+	var pages, resident int64
+	text, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &pages, &resident)
+	}
+	if err == nil {
+		return resident * int64(os.Getpagesize())
+	}
+	return memoryMetric("/memory/classes/total:bytes") - memoryMetric("/memory/classes/heap/released:bytes")
+}
+
+func infoMemory(s *Server, put func(string, any)) {
+	used, resident := usedMemory(), residentMemory()
+	s.stats.peakMemory = max(s.stats.peakMemory, used)
+	data := int64(s.space.memory())
+	for _, m := range []struct {
+		name  string
+		bytes int64
+	}{
+		{"used_memory", used}, {"used_memory_rss", resident}, {"used_memory_peak", s.stats.peakMemory},
+	} {
+		put(m.name, m.bytes)
+		put(m.name+"_human", human(m.bytes))
+	}
+	put("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*float64(used)/float64(s.stats.peakMemory)))
+	put("used_memory_dataset", data)
+	put("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", 100*float64(data)/float64(used)))
+	put("maxmemory", s.config.maxMemory)
+	put("maxmemory_human", human(s.config.maxMemory))
+	put("maxmemory_policy", "noeviction")
+	put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(resident)/float64(used)))
+	put("mem_allocator", "go")
+}
+
+// human writes an amount of memory for people, as in 1.50M.
+func human(n int64) string {
+	if n < 1<<10 {
+		return strconv.FormatInt(n, 10) + "B"
+	}
+	f, unit := float64(n), 0
+	for f >= 1<<10 && unit < len(" KMGTP")-1 {
+		f /= 1 << 10
+		unit++
+	}
+	return fmt.Sprintf("%.2f%c", f, " KMGTP"[unit])
+}
+
+func infoPersistence(s *Server, put func(string, any)) {
+	put("loading", 0)
+	put("async_loading", 0)
+	put("rdb_changes_since_last_save", s.space.dirty)
+	put("rdb_bgsave_in_progress", 0)
+	put("rdb_last_save_time", s.since.Unix())
+	put("aof_enabled", 0)
+	put("aof_rewrite_in_progress", 0)
+}
+
+func infoStats(s *Server, put func(string, any)) {
+	engine := s.Engine.Stats()
+	put("total_connections_received", s.stats.connections)
+	put("total_commands_processed", s.stats.commands)
+	put("instantaneous_ops_per_sec", s.stats.ops.average())
+	put("total_net_input_bytes", engine.BytesIn)
+	put("total_net_output_bytes", engine.BytesOut)
+	put("instantaneous_input_kbps", fmt.Sprintf("%.2f", float64(s.stats.input.average())/1024))
+	put("instantaneous_output_kbps", fmt.Sprintf("%.2f", float64(s.stats.output.average())/1024))
+	put("rejected_connections", s.stats.rejected)
+	put("expired_keys", s.space.expired)
+	put("evicted_keys", 0)
+	put("evicted_clients", 0)
+	put("keyspace_hits", s.space.hits)
+	put("keyspace_misses", s.space.misses)
+	put("pubsub_channels", len(s.broker.channels))
+	put("pubsub_patterns", len(s.broker.patterns))
+	put("total_error_replies", s.stats.totalErrors)
+	put("total_reads_processed", engine.Receives)
+	put("total_writes_processed", engine.Sends)
+}
+
+func infoReplication(s *Server, put func(string, any)) {
+	put("role", "master")
+	put("connected_slaves", 0)
+	put("master_failover_state", "no-failover")
+	put("master_replid", s.runID)
+	put("master_repl_offset", 0)
+}
+
+func infoCPU(_ *Server, put func(string, any)) {
+	sample := []metrics.Sample{{Name: "/cpu/classes/user:cpu-seconds"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/scavenge/total:cpu-seconds"}}
+	metrics.Read(sample)
+	sys := sample[1].Value.Float64() + sample[2].Value.Float64()
+	put("used_cpu_sys", fmt.Sprintf("%.6f", sys))
+	put("used_cpu_user", fmt.Sprintf("%.6f", sample[0].Value.Float64()))
+}
+
+func infoCommandstats(s *Server, put func(string, any)) {
+	s.commands.all(func(cmd *command) {
+		if cmd.calls > 0 || cmd.rejected > 0 {
+			put("cmdstat_"+cmd.name, fmt.Sprintf("calls=%d,rejected_calls=%d,failed_calls=%d", cmd.calls, cmd.rejected, cmd.failed))
+		}
+	})
+}
+
+func infoErrorstats(s *Server, put func(string, any)) {
+	var codes []string
+	for code := range s.stats.errors {
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	for _, code := range codes {
+		put("errorstat_"+code, fmt.Sprintf("count=%d", s.stats.errors[code]))
+	}
+}
+
+func infoKeyspace(s *Server, put func(string, any)) {
+	for i := range s.space.dbs {
+		db := &s.space.dbs[i]
+		if db.len() > 0 {
+			put("db"+strconv.Itoa(i), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.len(), db.expires.len(), db.meanTTL()))
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package redis
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/resp"
+)
+
+// remote is the transport of a connection that is not of the keyspace's loop,
+// and its rondo.Handler. It finds the complete requests in the input, posts a
+// copy of them to the keyspace's loop as one batch, and reads nothing more
+// until that has been run: requests stay in order, and no more than a batch is
+// on its way.
+//
+//	connection's loop                        keyspace's loop
+//
+//	Data: batch, Pause  ------ Post -------> run: client.run
+//	deliver: Write, Resume  <-- Ref.Do ----  handOver: replies and messages,
+//	                                         whether the batch is done
+//
+// What goes back is put in mail, under a lock, so that any number of messages
+// that come before the connection's loop looks cost one call of Do.
+type remote struct {
+	server *Server
+	ref    rondo.Ref
+	laddr  net.Addr
+	raddr  net.Addr
+
+	// The connection's loop's until run is posted, then the keyspace's until
+	// mail says done.
+	batch *block
+	taken int   // of batch, by the keyspace
+	gate  gate  // what batch was made with
+	fault error // the input is not RESP, by gate
+	want  int   // the next request takes at least so many bytes
+
+	// The connection's loop's.
+	request resp.PartialRequest
+	stalled bool // the rest of the batch waits for Drained
+
+	// The keyspace's loop's.
+	client *client
+	out    *block // output of the batch that runs
+	next   mail   // the rest of what is to be handed over at its end
+	listed bool   // in Server.outgoing
+
+	transit  atomic.Int64 // bytes from the keyspace's loop to the connection's
+	buffered atomic.Int64 // bytes that wait to be sent there
+
+	mu   sync.Mutex
+	mail mail
+
+	runFunc  func()
+	mailFunc func(*rondo.Conn)
+}
+
+// gate is how the connection's loop tells complete requests. It may be out of
+// date by a batch.
+type gate struct {
+	limits resp.Limits
+	input  int64 // what an incomplete request may take
+}
+
+// mail is what the keyspace's loop has for the connection's.
+type mail struct {
+	posted bool // the connection's loop has been told
+	out    *block
+	idle   time.Duration
+	idled  bool // idle has been set
+	done   bool // run has returned
+	gate   gate // with done
+	ended  bool // the connection is to end: with err now, without when all is sent
+	err    error
+}
+
+// block is the memory of a batch or of its replies. It is returned when they
+// are through: a connection at rest holds none.
+type block struct{ b []byte }
+
+// blockSize is how much input makes a batch though more requests follow.
+const blockSize = 64 << 10
+
+var blocks = sync.Pool{New: func() any { return &block{make([]byte, 0, 4<<10)} }}
+
+func newBlock() *block { return blocks.Get().(*block) }
+
+func (b *block) free() {
+	if cap(b.b) <= 4*blockSize {
+		b.b = b.b[:0]
+		blocks.Put(b)
+	}
+}
+
+// newRemote begins with asking for admission: nothing is read before.
+func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
+	conn.SetMaxInput(maxInput)
+	conn.SetMaxOutput(maxOutput)
+	conn.Pause()
+	r := &remote{server: s, ref: conn.Ref(), laddr: conn.LocalAddr(), raddr: conn.RemoteAddr()}
+	r.runFunc, r.mailFunc = r.run, r.deliver
+	err := s.loop.Post(func() {
+		r.client = s.clients.admit(r)
+		r.finish()
+		s.handOver()
+	})
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+// The following runs on the connection's loop.
+
+// scratch is each loop's memory for the arguments of requests, which do not
+// matter here.
+var scratch = rondo.Local[*[][]byte]{New: func(*rondo.Loop) *[][]byte { return new([][]byte) }}
+
+// Data makes a batch of the complete requests.
+func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
+	n := r.scan(scratch.Get(conn.Loop()), in)
+	if n == 0 && r.fault == nil && int64(r.want) <= r.gate.input {
+		conn.Want(r.want)
+		return 0, nil
+	}
+	if n > 0 {
+		r.batch = newBlock()
+		r.batch.b = append(r.batch.b, in[:n]...)
+	}
+	// Else the client is to be ended. The keyspace's loop says so, or else
+	// that the gate is out of date, and the input is looked at again.
+	conn.Pause()
+	r.server.loop.Post(r.runFunc) // an error: the engine, and so all, ends
+	return n, nil
+}
+
+// scan returns the length of the complete requests that in begins with, some
+// of them if they are many. If there are none it sets want, or fault.
+func (r *remote) scan(args *[][]byte, in []byte) (n int) {
+	r.want, r.fault = 0, nil
+	for n < min(len(in), blockSize) {
+		out, used, want, err := r.request.Read(in[n:], *args, r.gate.limits)
+		if cap(out) <= maxArgs {
+			*args = out[:0]
+		}
+		if used == 0 {
+			if n == 0 {
+				r.want, r.fault = want, err
+			}
+			break
+		}
+		n += used
+	}
+	return n
+}
+
+// deliver takes the mail.
+func (r *remote) deliver(conn *rondo.Conn) {
+	r.mu.Lock()
+	m := r.mail
+	r.mail = mail{}
+	r.mu.Unlock()
+	if m.out != nil {
+		r.transit.Add(-int64(len(m.out.b)))
+		_, err := conn.Write(m.out.b)
+		m.out.free()
+		r.measure(conn)
+		if err == rondo.ErrOutputFull {
+			conn.Abort(err)
+		}
+	}
+	if m.idled {
+		conn.SetIdle(m.idle)
+	}
+	switch {
+	case m.ended && m.err != nil:
+		conn.Abort(m.err)
+	case m.ended:
+		conn.Close()
+	case m.done:
+		r.gate = m.gate
+		r.proceed(conn)
+	}
+}
+
+// proceed goes on after run: with what it left of the batch, when its replies
+// can be taken, or with reading.
+func (r *remote) proceed(conn *rondo.Conn) {
+	if r.batch != nil && r.taken < len(r.batch.b) {
+		if r.stalled = conn.Buffered() > r.server.highWater; !r.stalled {
+			r.server.loop.Post(r.runFunc)
+		}
+		return
+	}
+	if r.batch != nil {
+		r.batch.free()
+		r.batch, r.taken = nil, 0
+	}
+	conn.Resume()
+}
+
+// Drained goes on when the peer has read what made the batch wait.
+func (r *remote) Drained(conn *rondo.Conn) {
+	r.measure(conn)
+	if r.stalled {
+		r.proceed(conn)
+	}
+}
+
+func (r *remote) measure(conn *rondo.Conn) { r.buffered.Store(int64(conn.Buffered())) }
+
+func (r *remote) Closed(_ *rondo.Conn, err error) {
+	r.server.loop.Post(func() { r.server.clients.closed(r.client, err) })
+}
+
+// The following runs on the keyspace's loop.
+
+// run runs the batch, as far as the replies are taken.
+func (r *remote) run() {
+	c := r.client
+	if c.closing {
+		return // and the connection is being ended
+	}
+	r.server.begin(c)
+	switch {
+	case r.batch != nil:
+		n, _ := c.run(r.batch.b[r.taken:])
+		r.taken += n
+	case r.gate != c.gate():
+	case r.fault != nil:
+		c.B = r.buffer()
+		c.protocolError(r.fault)
+		c.conclude()
+	default:
+		c.checkInput(r.want)
+	}
+	r.finish()
+	r.server.end()
+}
+
+// finish gives the turn back to the connection's loop.
+func (r *remote) finish() {
+	r.next.done = true
+	r.next.gate = r.client.gate()
+	r.list()
+}
+
+func (c *client) gate() gate { return gate{c.limits(), c.inputLimit()} }
+
+// list has the server call handOver at the end of the batch.
+func (r *remote) list() {
+	if !r.listed {
+		r.listed = true
+		r.server.outgoing = append(r.server.outgoing, r)
+	}
+}
+
+// handOver puts everything since the last call into the mail.
+func (r *remote) handOver() {
+	r.listed = false
+	r.mu.Lock()
+	m := &r.mail
+	if m.out == nil {
+		m.out = r.out
+	} else if r.out != nil {
+		m.out.b = append(m.out.b, r.out.b...)
+		r.out.free()
+	}
+	if r.next.idled {
+		m.idle, m.idled = r.next.idle, true
+	}
+	if r.next.done {
+		m.done, m.gate = true, r.next.gate
+	}
+	if r.next.ended {
+		m.ended, m.err = true, r.next.err
+	}
+	post := !m.posted
+	m.posted = true
+	r.mu.Unlock()
+	r.out, r.next = nil, mail{}
+	if post {
+		r.ref.Do(r.mailFunc) // an error: the connection has ended
+	}
+}
+
+func (r *remote) buffer() []byte {
+	if r.out == nil {
+		r.out = newBlock()
+	}
+	return r.out.b[len(r.out.b):]
+}
+
+func (r *remote) write(p []byte) {
+	if r.out == nil {
+		r.out = newBlock()
+	}
+	out := r.out.b
+	end := len(out) + len(p)
+	if len(p) > 0 && end <= cap(out) && &out[len(out):end][0] == &p[0] {
+		r.out.b = out[:end] // p was collected in buffer
+	} else {
+		r.out.b = append(out, p...)
+	}
+	r.transit.Add(int64(len(p)))
+	r.list()
+}
+
+func (r *remote) pending() int { return int(r.transit.Load() + r.buffered.Load()) }
+
+func (r *remote) close() {
+	r.next.ended = true
+	r.list()
+}
+
+func (r *remote) abort(err error) {
+	r.next.ended, r.next.err = true, err
+	r.list()
+}
+
+func (r *remote) setIdle(d time.Duration) {
+	r.next.idle, r.next.idled = d, true
+	r.list()
+}
+
+func (r *remote) local() net.Addr { return r.laddr }
+func (r *remote) peer() net.Addr  { return r.raddr }

@@ -1,0 +1,162 @@
+package redis
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func serverCommands() []*command {
+	const group = "server"
+	all := []string{"request_policy:all_shards", "response_policy:all_succeeded"}
+	return []*command{
+		{name: "dbsize", arity: 1, flags: flagReadonly | flagFast, cats: catKeyspace, run: dbsizeCommand,
+			tips: []string{"request_policy:all_shards", "response_policy:agg_sum"},
+			doc:  doc{"Counts the keys of the database.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "debug", arity: -2, flags: flagAdmin | flagNoscript | flagLoading | flagStale | flagProtected, run: debugCommand,
+			doc: doc{"Helps to test servers and clients.", "1.0.0", group, "depends on the subcommand", "", ""}},
+		{name: "flushall", arity: -1, flags: flagWrite, cats: catKeyspace | catDangerous, tips: all, run: flushallCommand,
+			doc: doc{"Deletes the keys of all databases.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "flushdb", arity: -1, flags: flagWrite, cats: catKeyspace | catDangerous, tips: all, run: flushdbCommand,
+			doc: doc{"Deletes the keys of the database.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "function", arity: -2,
+			doc: doc{"A container for commands about functions, of which there are none.", "7.0.0", "scripting", "O(1)", "", ""},
+			subs: []*command{
+				{name: "function|flush", arity: -2, flags: flagWrite | flagNoscript, cats: catScripting, tips: all, run: functionFlushCommand,
+					doc: doc{"Does nothing: there are no functions.", "7.0.0", "scripting", "O(1)", "", ""}},
+				{name: "function|help", arity: 2, flags: flagLoading | flagStale, cats: catScripting, run: functionHelpCommand,
+					doc: doc{"Tells what the subcommands do.", "7.0.0", "scripting", "O(1)", "", ""}},
+			}},
+		{name: "info", arity: -1, flags: flagLoading | flagStale, cats: catDangerous, run: infoCommand,
+			tips: []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
+			doc:  doc{"Tells how the server is doing.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "time", arity: 1, flags: flagLoading | flagStale | flagFast, run: timeCommand,
+			tips: []string{"nondeterministic_output"},
+			doc:  doc{"Returns the server's time.", "2.6.0", group, "O(1)", "", ""}},
+	}
+}
+
+func dbsizeCommand(c *client, _ [][]byte) { c.Int(int64(c.db.len())) }
+
+// flushOption checks the one option of FLUSHALL, FLUSHDB and FUNCTION FLUSH.
+// Both its values mean the same here, where memory is freed behind the scenes.
+func flushOption(args [][]byte) bool {
+	return len(args) == 0 || len(args) == 1 && (isWord(args[0], "SYNC") || isWord(args[0], "ASYNC"))
+}
+
+func flushdbCommand(c *client, args [][]byte) {
+	if !flushOption(args[1:]) {
+		c.fail(errSyntax)
+		return
+	}
+	c.flushDB(c.db)
+	c.ok()
+}
+
+func flushallCommand(c *client, args [][]byte) {
+	if !flushOption(args[1:]) {
+		c.fail(errSyntax)
+		return
+	}
+	for i := range c.server.space.dbs {
+		c.flushDB(&c.server.space.dbs[i])
+	}
+	c.ok()
+}
+
+func (c *client) flushDB(db *database) {
+	c.server.space.dirty += int64(db.len())
+	db.touchedAll()
+	db.flush()
+}
+
+func functionFlushCommand(c *client, args [][]byte) {
+	switch {
+	case len(args) > 3:
+		c.subcommandSyntax(args)
+	case !flushOption(args[2:]):
+		c.fail("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
+	default:
+		c.ok()
+	}
+}
+
+func functionHelpCommand(c *client, _ [][]byte) {
+	c.help("FUNCTION",
+		"FLUSH [ASYNC|SYNC]",
+		"    Accepted; there are no functions to delete.")
+}
+
+func timeCommand(c *client, _ [][]byte) {
+	now := c.server.clock()
+	c.Array(2)
+	c.BulkInt(now.Unix())
+	c.BulkInt(int64(now.Nanosecond()) / 1000)
+}
+
+// debugAllowed reports whether the client may use DEBUG.
+func (c *client) debugAllowed() bool {
+	switch c.server.config.debug {
+	case DebugYes:
+		return true
+	case DebugNo:
+		return false
+	}
+	return isLocal(c.transport.peer())
+}
+
+const errDebug = `ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`
+
+func debugCommand(c *client, args [][]byte) {
+	switch sub := args[1]; {
+	case isWord(sub, "SLEEP") && len(args) == 3:
+		c.sleep(args[2])
+	case isWord(sub, "LOG") && len(args) == 3:
+		c.server.log().Warn("DEBUG LOG", "text", string(args[2]))
+	case isWord(sub, "SET-ACTIVE-EXPIRE") && len(args) == 3:
+		c.server.expiry.enable(string(args[2]) != "0")
+	case isWord(sub, "HELP") && len(args) == 2:
+		c.help("DEBUG",
+			"LOG <text>",
+			"    Write a text to the log.",
+			"SET-ACTIVE-EXPIRE (0|1)",
+			"    Whether keys are deleted when they expire, or only when they are asked for.",
+			"SLEEP <seconds>",
+			"    Serve nobody for some time. Fractions are allowed.")
+		return
+	default:
+		c.subcommandSyntax(args)
+		return
+	}
+	c.ok()
+}
+
+// sleep stops the loop, as DEBUG SLEEP does in Redis: it is there to see what
+// clients do when the server is stuck.
+func (c *client) sleep(arg []byte) {
+	seconds, err := strconv.ParseFloat(string(arg), 64)
+	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
+		return
+	}
+	d := time.Duration(min(seconds, float64(math.MaxInt32)) * float64(time.Second))
+	time.Sleep(d)
+	c.server.space.now += d.Milliseconds()
+}
+
+// subcommandSyntax answers a known subcommand with arguments it does not take.
+func (c *client) subcommandSyntax(args [][]byte) {
+	c.fail("ERR unknown subcommand or wrong number of arguments for '" + string(cString(args[1], 128)) +
+		"'. Try " + strings.ToUpper(string(args[0])) + " HELP.")
+}
+
+// help replies with what a container's subcommands do.
+func (c *client) help(container string, lines ...string) {
+	c.Array(len(lines) + 3)
+	c.Simple(container + " <subcommand> [<arg> [value] [opt] ...]. Subcommands are:")
+	for _, line := range lines {
+		c.Simple(line)
+	}
+	c.Simple("HELP")
+	c.Simple("    Prints this help.")
+}

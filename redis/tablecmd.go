@@ -1,0 +1,282 @@
+package redis
+
+import (
+	"bytes"
+	"math/bits"
+)
+
+func tableCommands() []*command {
+	const group = "server"
+	const flags = flagLoading | flagStale
+	unordered := []string{"nondeterministic_output_order"}
+	return []*command{
+		{name: "command", arity: -1, flags: flags, cats: catConnection, tips: unordered, run: commandCommand,
+			doc: doc{"Tells about all commands.", "2.8.13", group, "O(N), N the number of commands", "", ""},
+			subs: []*command{
+				{name: "command|count", arity: 2, flags: flags, cats: catConnection, run: commandCountCommand,
+					doc: doc{"Counts the commands.", "2.8.13", group, "O(1)", "", ""}},
+				{name: "command|docs", arity: -2, flags: flags, cats: catConnection, tips: unordered, run: commandDocsCommand,
+					doc: doc{"Tells what commands do.", "7.0.0", group, "O(N), N the number of commands", "", ""}},
+				{name: "command|getkeys", arity: -4, flags: flags, cats: catConnection, run: commandGetkeysCommand,
+					doc: doc{"Returns the keys of a request.", "2.8.13", group, "O(N), N the number of arguments", "", ""}},
+				{name: "command|getkeysandflags", arity: -4, flags: flags, cats: catConnection, run: commandGetkeysandflagsCommand,
+					doc: doc{"Returns the keys of a request and what happens to them.", "7.0.0", group, "O(N), N the number of arguments", "", ""}},
+				{name: "command|help", arity: 2, flags: flags, cats: catConnection, run: commandHelpCommand,
+					doc: doc{"Tells what the subcommands do.", "5.0.0", group, "O(1)", "", ""}},
+				{name: "command|info", arity: -2, flags: flags, cats: catConnection, tips: unordered, run: commandInfoCommand,
+					doc: doc{"Tells about commands.", "2.8.13", group, "O(N), N the number of commands", "", ""}},
+				{name: "command|list", arity: -2, flags: flags, cats: catConnection, tips: unordered, run: commandListCommand,
+					doc: doc{"Returns the names of commands.", "7.0.0", group, "O(N), N the number of commands", "", ""}},
+			}},
+	}
+}
+
+func commandCommand(c *client, _ [][]byte) {
+	c.Array(len(c.server.commands.list))
+	for _, cmd := range c.server.commands.list {
+		c.commandInfo(cmd)
+	}
+}
+
+func commandCountCommand(c *client, _ [][]byte) { c.Int(int64(len(c.server.commands.list))) }
+
+func commandInfoCommand(c *client, args [][]byte) {
+	if len(args) == 2 {
+		commandCommand(c, args)
+		return
+	}
+	c.Array(len(args) - 2)
+	for _, name := range args[2:] {
+		if cmd := c.server.commands.named(name); cmd != nil {
+			c.commandInfo(cmd)
+		} else {
+			c.Null()
+		}
+	}
+}
+
+// commandInfo adds what COMMAND INFO tells of a command.
+func (c *client) commandInfo(cmd *command) {
+	first, last, step := cmd.keyRange()
+	c.Array(10)
+	c.BulkString(cmd.name)
+	c.Int(int64(cmd.arity))
+	c.names(uint32(cmd.flags), flagNames, "")
+	c.Int(int64(first))
+	c.Int(int64(last))
+	c.Int(int64(step))
+	c.names(uint32(cmd.categories()), categoryNames, "@")
+	c.Set(len(cmd.tips))
+	for _, tip := range cmd.tips {
+		c.BulkString(tip)
+	}
+	c.Set(len(cmd.keys))
+	for i := range cmd.keys {
+		c.keySpec(&cmd.keys[i])
+	}
+	if cmd.subs == nil {
+		c.Set(0)
+		return
+	}
+	c.Array(len(cmd.subs))
+	for _, sub := range cmd.subs {
+		c.commandInfo(sub)
+	}
+}
+
+// names adds a set of the names of those bits of set that have one.
+func (c *client) names(set uint32, names []string, prefix string) {
+	set &= 1<<len(names) - 1
+	c.Set(bits.OnesCount32(set))
+	for i, name := range names {
+		if set&(1<<i) != 0 {
+			c.Simple(prefix + name)
+		}
+	}
+}
+
+func (c *client) keySpec(k *keySpec) {
+	if k.notes == "" {
+		c.Map(3)
+	} else {
+		c.Map(4)
+		c.pair("notes", k.notes)
+	}
+	c.BulkString("flags")
+	c.names(uint32(k.flags), keyFlagNames, "")
+	c.BulkString("begin_search")
+	c.Map(2)
+	c.pair("type", "index")
+	c.BulkString("spec")
+	c.Map(1)
+	c.BulkString("index")
+	c.Int(int64(k.first))
+	c.BulkString("find_keys")
+	c.Map(2)
+	c.pair("type", "range")
+	c.BulkString("spec")
+	c.Map(3)
+	c.BulkString("lastkey")
+	c.Int(int64(k.last))
+	c.BulkString("keystep")
+	c.Int(int64(k.step))
+	c.BulkString("limit")
+	c.Int(0)
+}
+
+func commandDocsCommand(c *client, args [][]byte) {
+	chosen := c.server.commands.list
+	if len(args) > 2 {
+		chosen = nil
+		for _, name := range args[2:] {
+			if cmd := c.server.commands.named(name); cmd != nil {
+				chosen = append(chosen, cmd)
+			}
+		}
+	}
+	c.Map(len(chosen))
+	for _, cmd := range chosen {
+		c.commandDocs(cmd)
+	}
+}
+
+// commandDocs adds a command's name and what COMMAND DOCS tells of it.
+func (c *client) commandDocs(cmd *command) {
+	c.BulkString(cmd.name)
+	n := 4
+	if cmd.doc.deprecated != "" {
+		n += 3
+	}
+	if cmd.subs != nil {
+		n++
+	}
+	c.Map(n)
+	c.pair("summary", cmd.doc.summary)
+	c.pair("since", cmd.doc.since)
+	c.pair("group", cmd.doc.group)
+	c.pair("complexity", cmd.doc.complexity)
+	if cmd.doc.deprecated != "" {
+		c.BulkString("doc_flags")
+		c.Set(1)
+		c.Simple("deprecated")
+		c.pair("deprecated_since", cmd.doc.deprecated)
+		c.pair("replaced_by", cmd.doc.instead)
+	}
+	if cmd.subs != nil {
+		c.BulkString("subcommands")
+		c.Map(len(cmd.subs))
+		for _, sub := range cmd.subs {
+			c.commandDocs(sub)
+		}
+	}
+}
+
+func commandListCommand(c *client, args [][]byte) {
+	want := func(*command) bool { return true }
+	if rest := args[2:]; len(rest) > 0 {
+		if len(rest) != 3 || !isWord(rest[0], "FILTERBY") {
+			c.fail(errSyntax)
+			return
+		}
+		if want = commandFilter(rest[1], rest[2]); want == nil {
+			c.fail(errSyntax)
+			return
+		}
+	}
+	c.array(func() (n int) {
+		c.server.commands.all(func(cmd *command) {
+			if want(cmd) {
+				c.BulkString(cmd.name)
+				n++
+			}
+		})
+		return n
+	})
+}
+
+// commandFilter is what FILTERBY lets through; nil: no such filter.
+func commandFilter(filter, arg []byte) func(*command) bool {
+	switch {
+	case isWord(filter, "MODULE"):
+		return func(*command) bool { return false }
+	case isWord(filter, "ACLCAT"):
+		var cat category
+		for i, name := range categoryNames {
+			if bytes.EqualFold(arg, []byte(name)) {
+				cat = 1 << i
+			}
+		}
+		return func(cmd *command) bool { return cmd.categories()&cat != 0 }
+	case isWord(filter, "PATTERN"):
+		return func(cmd *command) bool { return glob(arg, cmd.name, true) }
+	}
+	return nil
+}
+
+func commandGetkeysCommand(c *client, args [][]byte) { c.keysOf(args[2:], false) }
+
+func commandGetkeysandflagsCommand(c *client, args [][]byte) { c.keysOf(args[2:], true) }
+
+// keysOf replies with the keys of a request.
+func (c *client) keysOf(args [][]byte, withFlags bool) {
+	cmd := c.server.commands.find(args)
+	switch {
+	case cmd == nil:
+		c.fail("ERR Invalid command specified")
+		return
+	case len(cmd.keys) == 0:
+		c.fail("ERR The command has no key arguments")
+		return
+	case !cmd.arityOK(len(args)):
+		c.fail("ERR Invalid number of arguments specified for command")
+		return
+	}
+	c.array(func() (n int) {
+		for i := range cmd.keys {
+			k := &cmd.keys[i]
+			for at := k.first; at <= k.lastKey(len(args)); at += k.step {
+				n++
+				if withFlags {
+					c.Array(2)
+					c.Bulk(args[at])
+					c.names(uint32(cmd.keyFlags(k, args)), keyFlagNames, "")
+				} else {
+					c.Bulk(args[at])
+				}
+			}
+		}
+		return n
+	})
+}
+
+// keyFlags are what a request does to keys.
+func (cmd *command) keyFlags(k *keySpec, args [][]byte) keyFlags {
+	if k.flags&keyVariable == 0 {
+		return k.flags
+	}
+	// SET reads the key only if it is to return its value.
+	for _, arg := range args[3:] {
+		if isWord(arg, "GET") {
+			return keyRW | keyAccess | keyUpdate
+		}
+	}
+	return keyOW | keyUpdate
+}
+
+func commandHelpCommand(c *client, _ [][]byte) {
+	c.help("COMMAND",
+		"(no subcommand)",
+		"    What is known of all commands.",
+		"COUNT",
+		"    How many commands there are.",
+		"LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]",
+		"    The names of commands.",
+		"INFO [<command-name> ...]",
+		"    What is known of commands (default: of all).",
+		"DOCS [<command-name> ...]",
+		"    What commands do (default: all).",
+		"GETKEYS <full-command>",
+		"    The keys of a request.",
+		"GETKEYSANDFLAGS <full-command>",
+		"    The keys of a request, and what happens to them.")
+}
