@@ -36,6 +36,8 @@ type Loop struct {
 	acceptors map[*acceptor]struct{}
 	outputs   []*output // free ones
 
+	completion backend.Completion // the one at hand
+
 	current *Conn   // the one whose handler is running
 	lent    []byte  // while the handler has it
 	tasks   []task  // of this turn, still to run
@@ -118,9 +120,8 @@ func (l *Loop) work() (done bool) {
 	l.runTasks()
 	l.timers.Expire(l.now, timersPerTurn)
 	l.offerAgain()
-	var c backend.Completion
-	for l.backend.Next(&c) {
-		c.Op.Owner.Complete(&c)
+	for l.backend.Next(&l.completion) {
+		l.completion.Op.Owner.Complete(&l.completion)
 	}
 	l.flush()
 	return true

@@ -3,6 +3,7 @@ package difftest
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,24 +20,28 @@ var normalForms = map[string]func(v resp.Value, args []string) (resp.Value, erro
 	"masked": masked,
 	"lines":  lines,
 	"fields": fields,
+	"digits": digits,
 }
 
-// normalize returns a reply in a normal form, given by its name and arguments.
+// normalize returns a reply in a normal form, given by its name and arguments,
+// or in several in turn, with " | " between them.
 func normalize(normal string, reply []byte) ([]byte, error) {
 	if normal == "" {
 		return reply, nil
-	}
-	words := strings.Fields(normal)
-	form := normalForms[words[0]]
-	if form == nil {
-		return nil, fmt.Errorf("there is no normal form %q", words[0])
 	}
 	v, n, _, err := resp.ReadValue(reply)
 	if err != nil || n != len(reply) {
 		return nil, fmt.Errorf("%q is not one reply: %v", reply, err)
 	}
-	if v, err = form(v, words[1:]); err != nil {
-		return nil, fmt.Errorf("%q as %s: %w", reply, normal, err)
+	for _, one := range strings.Split(normal, " | ") {
+		words := strings.Fields(one)
+		form := normalForms[words[0]]
+		if form == nil {
+			return nil, fmt.Errorf("there is no normal form %q", words[0])
+		}
+		if v, err = form(v, words[1:]); err != nil {
+			return nil, fmt.Errorf("%q as %s: %w", reply, one, err)
+		}
 	}
 	return resp.AppendValue(nil, v), nil
 }
@@ -109,7 +114,8 @@ func masked(v resp.Value, args []string) (_ resp.Value, err error) {
 	return v, nil
 }
 
-// lines keeps, of a text of "key:value" lines, the keys that were given.
+// lines keeps, of a text of "key:value" lines, the keys that were given, in
+// order.
 func lines(v resp.Value, args []string) (resp.Value, error) {
 	var kept []string
 	for _, line := range strings.SplitAfter(string(v.Str), "\r\n") {
@@ -118,24 +124,35 @@ func lines(v resp.Value, args []string) (resp.Value, error) {
 			kept = append(kept, line)
 		}
 	}
+	slices.Sort(kept)
 	v.Str = []byte(strings.Join(kept, ""))
 	return v, nil
 }
 
-// fields masks, in a text of "key=value" words, the values of all keys but
+var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
+
+// digits replaces the numbers in texts by N, at any depth.
+func digits(v resp.Value, _ []string) (_ resp.Value, err error) {
+	v.Str = number.ReplaceAll(v.Str, []byte("N"))
+	for i, elem := range v.Elems {
+		if v.Elems[i], err = digits(elem, nil); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+var field = regexp.MustCompile(`([a-z_-]+)=[^ ,\r\n]*`)
+
+// fields masks, in a text with "key=value" in it, the values of all keys but
 // those that were given.
 func fields(v resp.Value, args []string) (resp.Value, error) {
-	text := strings.Split(string(v.Str), "\n")
-	for i, line := range text {
-		words := strings.Split(line, " ")
-		for j, word := range words {
-			key, _, found := strings.Cut(word, "=")
-			if found && !slices.Contains(args, key) {
-				words[j] = key + "=?"
-			}
+	v.Str = field.ReplaceAllFunc(v.Str, func(f []byte) []byte {
+		key, _, _ := bytes.Cut(f, []byte("="))
+		if slices.Contains(args, string(key)) {
+			return f
 		}
-		text[i] = strings.Join(words, " ")
-	}
-	v.Str = []byte(strings.Join(text, "\n"))
+		return append(slices.Clip(key), "=?"...)
+	})
 	return v, nil
 }

@@ -1,0 +1,121 @@
+package rondo_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+)
+
+func TestParseAddress(t *testing.T) {
+	for _, c := range []struct{ in, network, address, err string }{
+		{"tcp://:5000", "tcp", ":5000", ""},
+		{"tcp6://[::1]:5000", "tcp6", "[::1]:5000", ""},
+		{"127.0.0.1:5000", "tcp", "127.0.0.1:5000", ""},
+		{":5000", "tcp", ":5000", ""},
+		{"unix:///run/x.sock", "unix", "/run/x.sock", ""},
+		{"unix://@abstract", "unix", "@abstract", ""},
+		{"unix://", "", "", "no path"},
+		{"5000", "", "", "want host:port"},
+		{"tcp://localhost", "", "", "want host:port"},
+		{"http://localhost:80", "", "", "unknown network http"},
+	} {
+		network, address, err := rondo.ParseAddress(c.in)
+		if network != c.network || address != c.address || (err == nil) != (c.err == "") {
+			t.Errorf("ParseAddress(%q) = %q, %q, %v", c.in, network, address, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), c.in)) {
+			t.Errorf("ParseAddress(%q): %v; want it to say %q", c.in, err, c.err)
+		}
+	}
+}
+
+func TestListenErrors(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	var e rondo.Engine
+	defer e.Close()
+	_, err = e.Listen("tcp", taken.Addr().String(), rondo.Socket{}, echo)
+	var op *net.OpError
+	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &op) || !strings.Contains(err.Error(), taken.Addr().String()) {
+		t.Errorf("a port in use: %v", err)
+	}
+	if _, err = e.Listen("udp", "127.0.0.1:0", rondo.Socket{}, echo); err == nil {
+		t.Error("udp was taken for a stream network")
+	}
+	bad := rondo.Engine{Backend: "kernel-bypass"}
+	if _, err = bad.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo); err == nil || !strings.Contains(err.Error(), "choose one of") {
+		t.Errorf("an unknown backend: %v", err)
+	}
+	if err := rondo.Serve("nonsense", echo); err == nil {
+		t.Error("Serve took nonsense for an address")
+	}
+}
+
+// TestZeroEngineCloses: closing and shutting down what never started is fine.
+func TestZeroEngineCloses(t *testing.T) {
+	var e rondo.Engine
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo); !errors.Is(err, rondo.ErrClosed) {
+		t.Errorf("Listen after Close: %v", err)
+	}
+}
+
+// TestOptions tries what changes no behaviour that other tests look at.
+func TestOptions(t *testing.T) {
+	for _, e := range []*rondo.Engine{
+		{LockThreads: true}, {CPUs: []int{0}}, {CPUs: []int{100_000}}, {Spin: 50}, {Loops: 3, Spin: 5},
+	} {
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{Delay: true, KeepAlive: -1, SendBuffer: 100_000, RecvBuffer: 100_000}, echo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			roundTrip(t, "tcp", ln.Addr().String(), "hello")
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// run builds and runs a program of testdata and returns what it printed.
+func run(t *testing.T, program string, flags ...string) (string, error) {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "program")
+	args := append(append([]string{"build"}, flags...), "-o", exe, "./testdata/"+program)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestMisuseIsReported: the race detector finds a Conn used off its loop.
+func TestMisuseIsReported(t *testing.T) {
+	out, err := run(t, "misuse", "-race")
+	if err == nil || !strings.Contains(out, "DATA RACE") || !strings.Contains(out, "(*Conn).Buffered") {
+		t.Errorf("a Conn used off its loop was not reported: %v\n%s", err, out)
+	}
+}
+
+// TestRepanic: with Engine.Repanic a handler's panic ends the program.
+func TestRepanic(t *testing.T) {
+	out, err := run(t, "repanic")
+	if err == nil || !strings.Contains(out, "panic: on purpose") {
+		t.Errorf("the program went on: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,115 @@
+package rondo_test
+
+import (
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rondo-go/rondo"
+
+// importLaw says what of ours a package may import: by the first pattern that
+// matches its path in the module. Tests may import anything.
+var importLaw = []struct{ pkg, may *regexp.Regexp }{
+	law(`resp|http1|wsframe`, `none`), // codecs: bytes in, values out
+	law(`internal/(inbox|buf)`, `none`),
+	law(`internal/backend`, `none`),
+	law(`internal/(sys|timer)`, `internal/backend`),
+	law(`internal/backend/readiness`, `internal/(backend|sys)`),
+	law(`internal/backend/(epoll|poll|kqueue)`, `internal/(backend|sys|backend/readiness)`),
+	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
+	law(`internal/backend/sim`, `internal/backend`),
+	law(`internal/backend/backendtest`, `|internal/backend`),
+	law(`internal/pick`, `internal/backend.*`),
+	law(``, `internal/(backend|sys|timer|inbox|buf|pick)`),
+	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
+	law(`redis`, `|resp`),
+	law(`cmd/.*|examples/.*|testdata/.*|redis/.*`, `.*`),
+}
+
+// tagged is where build constraints may stand.
+var tagged = regexp.MustCompile(`^internal/(sys|pick|backend/(epoll|poll|kqueue|uring))$`)
+
+func law(pkg, may string) (l struct{ pkg, may *regexp.Regexp }) {
+	l.pkg = regexp.MustCompile(`^(` + pkg + `)$`)
+	l.may = regexp.MustCompile(`^(` + may + `)$`)
+	return l
+}
+
+// TestImportLaw keeps the layers apart: servers on rondo, on pick, on backends,
+// on the seam; codecs on nothing; build constraints at the bottom only.
+func TestImportLaw(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != "." {
+				return fs.SkipDir // another module
+			}
+			if strings.HasPrefix(d.Name(), ".") && path != "." {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			files++
+			checkFile(t, filepath.ToSlash(path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 30 {
+		t.Errorf("only %d files were looked at", files)
+	}
+}
+
+func checkFile(t *testing.T, path string) {
+	pkg := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), ".")
+	var may *regexp.Regexp
+	for _, l := range importLaw {
+		if l.pkg.MatchString(pkg) {
+			may = l.may
+			break
+		}
+	}
+	if may == nil {
+		t.Errorf("%s: package %q has no rule: add one to importLaw", path, pkg)
+		return
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for _, i := range f.Imports {
+		name, _ := strconv.Unquote(i.Path.Value)
+		rest, ours := strings.CutPrefix(name, module)
+		if ours && !may.MatchString(strings.TrimPrefix(rest, "/")) {
+			t.Errorf("%s imports %s, against the import law", path, name)
+		}
+	}
+	if tagged.MatchString(pkg) {
+		return
+	}
+	for _, group := range f.Comments {
+		for _, c := range group.List {
+			if constraint.IsGoBuild(c.Text) {
+				t.Errorf("%s has a build constraint: they stand in sys, pick and the systems' backends alone", path)
+			}
+		}
+	}
+	if regexp.MustCompile(`_(linux|windows|darwin|freebsd|openbsd|netbsd|dragonfly|unix|amd64|arm64|386)\.go$`).MatchString(path) {
+		t.Errorf("%s is built for one platform only: such files stand in sys, pick and the systems' backends alone", path)
+	}
+}

@@ -1,0 +1,158 @@
+//go:build unix
+
+package backendtest_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// TestAcceptSurvivesWantOfDescriptors takes all descriptors away: accepting must
+// neither end the loop nor spin, and go on when there are some again.
+func TestAcceptSurvivesWantOfDescriptors(t *testing.T) {
+	for _, name := range pick.Names() {
+		t.Run(name, func(t *testing.T) { acceptWithoutDescriptors(t, name) })
+	}
+}
+
+func acceptWithoutDescriptors(t *testing.T, backend string) {
+	var log lockedBuffer
+	e := &rondo.Engine{Loops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	defer e.Close()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc((*rondo.Conn).Write)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := dial(t, ln.Addr()) // works throughout
+	roundTrip(t, before, "before")
+
+	// The client's descriptor must exist before there are no more.
+	client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(client)
+	release := takeDescriptors(t)
+	defer release()
+	addr := ln.Addr().(*net.TCPAddr)
+	if err := syscall.Connect(client, &syscall.SockaddrInet4{Port: addr.Port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "a word in the log", func() bool { return strings.Contains(log.String(), "cannot accept") })
+	turns := e.Stats().Turns
+	time.Sleep(300 * time.Millisecond)
+	if n := e.Stats().Turns - turns; n > 200 {
+		t.Errorf("the loop made %d turns in 300 ms without descriptors: it spins", n)
+	}
+	roundTrip(t, before, "during")
+	if n := strings.Count(log.String(), "cannot accept"); n != 1 {
+		t.Errorf("the log tells %d times that accepting fails", n)
+	}
+
+	release()
+	if _, err := syscall.Write(client, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 16)
+	syscall.SetsockoptTimeval(client, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: 20})
+	if n, err := syscall.Read(client, b); err != nil || string(b[:n]) != "hello" {
+		t.Fatalf("after descriptors came back: %q, %v", b[:n], err)
+	}
+	roundTrip(t, dial(t, ln.Addr()), "after")
+}
+
+// takeDescriptors opens files until there is no descriptor left.
+func takeDescriptors(t *testing.T) (release func()) {
+	t.Helper()
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	few := old
+	few.Cur = 256
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	var taken []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		taken = append(taken, f)
+	}
+	return func() {
+		for _, f := range taken {
+			f.Close()
+		}
+		taken = nil
+		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)
+	}
+}
+
+func dial(t *testing.T, addr net.Addr) net.Conn {
+	t.Helper()
+	c, err := net.Dial(addr.Network(), addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	return c
+}
+
+func roundTrip(t *testing.T, c net.Conn, msg string) {
+	t.Helper()
+	b := make([]byte, len(msg))
+	if _, err := c.Write([]byte(msg)); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < len(b); {
+		k, err := c.Read(b[n:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += k
+	}
+	if string(b) != msg {
+		t.Fatalf("echo of %q is %q", msg, b)
+	}
+}
+
+func waitFor(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("waited 30 s in vain for %s", what)
+		}
+	}
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -1,0 +1,140 @@
+package redis
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/resp"
+)
+
+// bench is a server without an engine: the command layer alone, with a clock
+// that stands still unless it is moved.
+type bench struct {
+	t       testing.TB
+	s       *Server
+	now     time.Time
+	clients map[string]*fakeConn
+}
+
+// fakeConn is a transport that keeps what is written to it.
+type fakeConn struct {
+	client  *client
+	remote  net.Addr
+	out     []byte
+	waiting int // what pending reports
+	idle    time.Duration
+	closed  bool
+	aborted error
+}
+
+func (f *fakeConn) buffer() []byte          { return f.out[len(f.out):] }
+func (f *fakeConn) write(p []byte)          { f.out = append(f.out, p...) }
+func (f *fakeConn) pending() int            { return f.waiting }
+func (f *fakeConn) close()                  { f.closed = true }
+func (f *fakeConn) abort(err error)         { f.aborted = err }
+func (f *fakeConn) setIdle(d time.Duration) { f.idle = d }
+func (f *fakeConn) local() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379} }
+func (f *fakeConn) peer() net.Addr          { return f.remote }
+
+func newBench(t testing.TB, s *Server) *bench {
+	b := &bench{t: t, s: s, now: time.Unix(1_700_000_000, 0), clients: make(map[string]*fakeConn)}
+	s.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	s.Engine = &rondo.Engine{}
+	s.highWater = rondo.DefaultHighWater
+	s.clock = func() time.Time { return b.now }
+	s.init()
+	s.since = b.now
+	s.expiry.off = true     // there is no loop to set timers on
+	s.upkeep.running = true // likewise
+	return b
+}
+
+// connect returns the connection of a name, which it makes if there is none.
+func (b *bench) connect(name string) *fakeConn {
+	f := b.clients[name]
+	if f == nil {
+		f = &fakeConn{remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 50000 + len(b.clients)}}
+		b.clients[name] = f
+		f.client = b.s.clients.admit(f)
+	}
+	return f
+}
+
+// send runs bytes as a connection's Data does, and returns how many were
+// taken.
+func (b *bench) send(f *fakeConn, in []byte) int {
+	b.s.begin(f.client)
+	n, _ := f.client.run(in)
+	b.s.end()
+	return n
+}
+
+// do runs a command and returns what was written since the last call, with a
+// blank for each line break.
+func (b *bench) do(name string, args ...string) string {
+	f := b.connect(name)
+	b.send(f, resp.AppendRequest(nil, args...))
+	return f.take()
+}
+
+func (f *fakeConn) take() string {
+	s := strings.TrimSuffix(strings.ReplaceAll(string(f.out), "\r\n", " "), " ")
+	f.out = nil
+	return s
+}
+
+// script runs lines of the form
+//
+//	command argument ... => reply
+//	name: command ... => reply       by another client
+//	name? => what it was sent, though it asked for nothing
+//	+250ms                           the clock moves
+//
+// An argument may be quoted as in Go. A reply is compared with a blank in the
+// place of each line break; ... at its end stands for anything.
+func (b *bench) script(lines string) {
+	b.t.Helper()
+	for _, line := range strings.Split(lines, "\n") {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if d, err := time.ParseDuration(line); err == nil && line[0] == '+' {
+			b.now = b.now.Add(d)
+			continue
+		}
+		request, want, _ := strings.Cut(line, "=>")
+		request, want = strings.TrimSpace(request), strings.TrimSpace(want)
+		name, got := "a", ""
+		if first, rest, ok := strings.Cut(request, " "); ok && strings.HasSuffix(first, ":") {
+			name, request = strings.TrimSuffix(first, ":"), rest
+		}
+		if strings.HasSuffix(request, "?") && !strings.Contains(request, " ") {
+			got = b.connect(strings.TrimSuffix(request, "?")).take()
+		} else {
+			got = b.do(name, splitWords(request)...)
+		}
+		begin, open := strings.CutSuffix(want, "...")
+		if got != want && !(open && strings.HasPrefix(got, begin)) {
+			b.t.Errorf("%s\ngot  %s\nwant %s", line, got, want)
+		}
+	}
+}
+
+func splitWords(s string) (words []string) {
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		if quoted, err := strconv.QuotedPrefix(s); err == nil {
+			word, _ := strconv.Unquote(quoted)
+			words, s = append(words, word), s[len(quoted):]
+			continue
+		}
+		word, rest, _ := strings.Cut(s, " ")
+		words, s = append(words, word), rest
+	}
+	return words
+}

@@ -1,0 +1,185 @@
+//go:build unix
+
+package rondo_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+)
+
+// echo serves every connection by sending back what comes.
+func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) }
+
+// backends are this platform's.
+func backends() []string {
+	if runtime.GOOS == "linux" {
+		return []string{"epoll", "poll", "std"}
+	}
+	return []string{"poll", "std"}
+}
+
+func roundTrip(t *testing.T, network, address, msg string) net.Conn {
+	t.Helper()
+	c, err := net.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := c.Write([]byte(msg)); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	if n, err := c.Read(b); err != nil || string(b[:n]) != msg {
+		t.Fatalf("echo of %q: %q, %v", msg, b[:n], err)
+	}
+	return c
+}
+
+func TestUnixSocketFile(t *testing.T) {
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s")
+			leaveStale(t, path)
+			e := &rondo.Engine{Backend: backend, Loops: 1}
+			defer e.Close()
+			ln, err := e.Listen("unix", path, rondo.Socket{UnixMode: 0o620}, echo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != 0o620 {
+				t.Errorf("mode of the socket's file is %v, want 0620", info.Mode().Perm())
+			}
+			c := roundTrip(t, "unix", path, "hello")
+			if c.RemoteAddr().String() != ln.Addr().String() {
+				t.Errorf("Addr is %v, and clients see %v", ln.Addr(), c.RemoteAddr())
+			}
+
+			// A file that a server has open is not replaced.
+			other := &rondo.Engine{Backend: backend, Loops: 1}
+			defer other.Close()
+			if _, err := other.Listen("unix", path, rondo.Socket{}, echo); !errors.Is(err, syscall.EADDRINUSE) {
+				t.Errorf("listening on a socket in use: %v", err)
+			}
+			roundTrip(t, "unix", path, "still here")
+
+			ln.Close()
+			if _, err := os.Stat(path); !os.IsNotExist(err) {
+				t.Errorf("the socket's file outlived its listener: %v", err)
+			}
+		})
+	}
+}
+
+// leaveStale leaves a socket's file as a killed server does.
+func leaveStale(t *testing.T, path string) {
+	t.Helper()
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	ln.Close()
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnixKeepsOtherFiles: what is not a socket is not replaced.
+func TestUnixKeepsOtherFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(path, []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var e rondo.Engine
+	defer e.Close()
+	if _, err := e.Listen("unix", path, rondo.Socket{}, echo); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("listening on a file that is no socket: %v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "data" {
+		t.Errorf("the file is now %q, %v", b, err)
+	}
+}
+
+// TestUnixFileGoesWithTheEngine: also when it is closed without its listeners.
+func TestUnixFileGoesWithTheEngine(t *testing.T) {
+	for _, backend := range backends() {
+		path := filepath.Join(t.TempDir(), "s")
+		e := &rondo.Engine{Backend: backend, Loops: 2}
+		if _, err := e.Listen("unix", path, rondo.Socket{}, echo); err != nil {
+			t.Fatal(err)
+		}
+		roundTrip(t, "unix", path, "hello")
+		e.Close()
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s: the socket's file outlived the engine: %v", backend, err)
+		}
+	}
+}
+
+// TestSeveralAddresses serves TCP of both families and unix with one engine, and
+// tells each connection where it came in.
+func TestSeveralAddresses(t *testing.T) {
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) {
+			e := &rondo.Engine{Backend: backend, Loops: 2}
+			defer e.Close()
+			who := func(c *rondo.Conn) rondo.Handler {
+				return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+					c.Write([]byte(c.LocalAddr().Network() + " " + c.LocalAddr().String() + " " + c.RemoteAddr().String()))
+					return len(in), nil
+				})
+			}
+			listen := func(network, address string) net.Addr {
+				ln, err := e.Listen(network, address, rondo.Socket{}, who)
+				if err != nil {
+					t.Fatalf("listen %s %s: %v", network, address, err)
+				}
+				return ln.Addr()
+			}
+			ask := func(network, address string) {
+				t.Helper()
+				c, err := net.Dial(network, address)
+				if err != nil {
+					t.Fatalf("dial %s %s: %v", network, address, err)
+				}
+				defer c.Close()
+				c.Write([]byte("?"))
+				b := make([]byte, 200)
+				n, err := c.Read(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := c.RemoteAddr().Network() + " " + c.RemoteAddr().String() + " " + c.LocalAddr().String()
+				if got := strings.TrimSpace(string(b[:n])); got != strings.TrimSpace(want) && network != "unix" {
+					t.Errorf("%s %s: the server sees %q, the client %q", network, address, got, want)
+				}
+			}
+			v4, v6 := listen("tcp4", "127.0.0.1:0"), listen("tcp6", "[::1]:0")
+			ask("tcp", v4.String())
+			ask("tcp", v6.String())
+			_, port, _ := net.SplitHostPort(listen("tcp", ":0").String())
+			ask("tcp4", "127.0.0.1:"+port)
+			ask("tcp6", "[::1]:"+port)
+			path := filepath.Join(t.TempDir(), "s")
+			listen("unix", path)
+			ask("unix", path)
+			if runtime.GOOS == "linux" {
+				name := "@rondo-test-" + filepath.Base(filepath.Dir(path)) + backend + v4.String()
+				listen("unix", name)
+				ask("unix", name)
+			}
+		})
+	}
+}
