@@ -84,7 +84,7 @@ func (b *bench) do(name string, args ...string) string {
 }
 
 func (f *fakeConn) take() string {
-	s := strings.TrimSuffix(strings.ReplaceAll(string(f.out), "\r\n", " "), " ")
+	s := strings.TrimRight(strings.ReplaceAll(string(f.out), "\r\n", " "), " ")
 	f.out = nil
 	return s
 }

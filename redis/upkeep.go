@@ -94,14 +94,10 @@ func (u *upkeep) interval() time.Duration {
 	return time.Second / time.Duration(u.server.config.hz)
 }
 
+// tick is what is done each time.
 func (u *upkeep) tick() {
 	s := u.server
-	s.tick()
-	for i := len(u.overSoft) - 1; i >= 0; i-- { // checkOutput may remove the i-th
-		s.checkOutput(u.overSoft[i])
-	}
-	s.clients.carryOut()
-	s.handOver()
+	u.check()
 	if s.stats.sample(s) {
 		u.quiet = 0
 	} else {
@@ -112,6 +108,17 @@ func (u *upkeep) tick() {
 		return
 	}
 	u.timer.Reset(u.interval())
+}
+
+// check cuts off those whose output was above a soft limit for too long.
+func (u *upkeep) check() {
+	s := u.server
+	s.tick()
+	for i := len(u.overSoft) - 1; i >= 0; i-- { // checkOutput may remove the i-th
+		s.checkOutput(u.overSoft[i])
+	}
+	s.clients.carryOut()
+	s.handOver()
 }
 
 func (u *upkeep) stop() {

@@ -13,7 +13,7 @@ import (
 
 func faults(p float64) sim.Faults {
 	return sim.Faults{ShortRead: p, ShortWrite: p, Block: p, Reorder: p, Late: p,
-		SlowClose: p, Spurious: p, LateCancel: p}
+		SlowClose: p, Spurious: p / 5, LateCancel: p}
 }
 
 // seeds is how many seeds to try: RONDO_SEEDS, or else few.

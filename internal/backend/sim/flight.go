@@ -270,26 +270,25 @@ func (fl *flight) pump() bool {
 			fl.part, fl.done = fl.part+1, 0
 			continue
 		}
-		short := fl.backend.rand.chance(fl.backend.net.opt.Faults.ShortWrite)
-		if short {
-			rest = rest[:1+fl.backend.rand.intn(len(rest))]
+		now := rest
+		if fl.backend.rand.chance(fl.backend.net.opt.Faults.ShortWrite) {
+			now = rest[:1+fl.backend.rand.intn(len(rest))]
 		}
-		n, err := e.write(rest)
+		n, err := e.write(now)
 		if err != nil {
 			fl.err = err
 			return true
 		}
 		fl.sent += n
 		fl.done += n
-		if n < len(rest) {
-			e.peer.in.wanted = true // whoever reads will announce room
-			return false
+		if n == len(rest) {
+			continue
 		}
-		if short {
-			e.peer.in.wanted = true
-			e.peer.in.announceRoom()
-			return false
+		e.peer.in.wanted = true // whoever reads announces room
+		if n == len(now) {
+			e.peer.in.announceRoom() // there still is
 		}
+		return false
 	}
 	return true
 }

@@ -1,0 +1,168 @@
+package rondo_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// An echo server on every interface's port 5000. Data and Write have one shape,
+// so the handler can be the method itself.
+func ExampleServe() {
+	err := rondo.Serve("tcp://:5000", func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc((*rondo.Conn).Write)
+	})
+	fmt.Println(err)
+}
+
+// ask connects to addr, sends question, and reads lines lines.
+func ask(addr net.Addr, question string, lines int) {
+	c, err := net.Dial(addr.Network(), addr.String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	io.WriteString(c, question)
+	for r := bufio.NewReader(c); lines > 0; lines-- {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Print(line)
+	}
+}
+
+// A line protocol: the handler takes all complete lines, and leaves the rest.
+func ExampleHandlerFunc() {
+	shout := func(c *rondo.Conn, in []byte) (n int, err error) {
+		for {
+			i := bytes.IndexByte(in[n:], '\n')
+			if i < 0 {
+				return n, nil
+			}
+			c.Write(bytes.ToUpper(in[n : n+i+1]))
+			n += i + 1
+		}
+	}
+	var e rondo.Engine
+	defer e.Close()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(shout)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ask(ln.Addr(), "hello\nloop\n", 2)
+	// Output:
+	// HELLO
+	// LOOP
+}
+
+// Messages with a length in front: Want saves calls of Data for pieces.
+func ExampleConn_Want() {
+	sum := func(c *rondo.Conn, in []byte) (n int, err error) {
+		for len(in)-n >= 4 {
+			size := 4 + int(binary.BigEndian.Uint32(in[n:]))
+			if len(in)-n < size {
+				c.Want(size)
+				break
+			}
+			fmt.Fprintf(c, "%d bytes\n", size-4)
+			n += size
+		}
+		return n, nil
+	}
+	var e rondo.Engine
+	defer e.Close()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(sum)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	message := binary.BigEndian.AppendUint32(nil, 100_000)
+	ask(ln.Addr(), string(message)+strings.Repeat("x", 100_000), 1)
+	// Output: 100000 bytes
+}
+
+// A Ref lets any goroutine write to a connection, here one that did some work
+// which would have blocked the loop.
+func ExampleRef() {
+	var e rondo.Engine
+	defer e.Close()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+			ref := c.Ref()
+			go func() {
+				time.Sleep(time.Millisecond) // a slow query
+				ref.Write([]byte("42\n"))
+			}()
+			return len(in), nil
+		})
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ask(ln.Addr(), "the answer?", 1)
+	// Output: 42
+}
+
+// Timers run on the connection's loop, so they use it without a lock.
+func ExampleLoop_Every() {
+	var e rondo.Engine
+	defer e.Close()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+		n := 0
+		var tick *rondo.Timer
+		tick = c.Loop().Every(time.Millisecond, func() {
+			n++
+			if _, err := fmt.Fprintln(c, "tick", n); err != nil {
+				tick.Stop() // the connection is closed
+			}
+		})
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil })
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ask(ln.Addr(), "", 3)
+	// Output:
+	// tick 1
+	// tick 2
+	// tick 3
+}
+
+// A value that each loop makes once and uses without a lock.
+func ExampleLocal() {
+	hits := rondo.Local[*int]{New: func(*rondo.Loop) *int { return new(int) }}
+	e := rondo.Engine{Loops: 1}
+	defer e.Close()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+		n := hits.Get(c.Loop())
+		*n++
+		fmt.Fprintln(c, "visitor", *n)
+		return nil // say that, and close
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ask(ln.Addr(), "", 1)
+	ask(ln.Addr(), "", 1)
+	// Output:
+	// visitor 1
+	// visitor 2
+}
