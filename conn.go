@@ -77,11 +77,12 @@ func (c *Conn) opened(open Opener) {
 	c.settle()
 }
 
-// settle ends what a handler began.
+// settle ends an event of the connection, which began with loop.current set to
+// it: what was written is sent, and what was closed goes on closing.
 func (c *Conn) settle() {
-	c.loop.current = nil
 	c.flush()
-	if c.flags&(endWrite|drainDue) != 0 {
+	c.loop.current = nil
+	if c.flags&(endWrite|above) != 0 {
 		c.advance()
 	}
 }

@@ -66,16 +66,21 @@ func (c *Conn) Abort(err error) {
 
 // refuse closes a connection that got no handler.
 func (c *Conn) refuse() {
-	if c.out == nil && c.flags&endWrite == 0 {
+	if c.Buffered() == 0 && c.flags&endWrite == 0 {
 		c.finish(backend.Close, nil)
 	} else {
 		c.Close()
 	}
 }
 
-// advance goes on with what CloseWrite and Close began, when the output has
-// drained.
+// advance goes on with what waits for the output to drain: reading, if it had
+// passed HighWater, and what CloseWrite and Close began.
 func (c *Conn) advance() {
+	if c.flags&above != 0 && c.Buffered() <= c.limits.low {
+		c.flags &^= above
+		c.flags |= drainDue
+		c.offerSoon()
+	}
 	switch {
 	case c.flags&(endWrite|closed) != endWrite || c.out != nil:
 	case c.flags&(closing|eof) == closing|eof:
@@ -127,9 +132,8 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 	}
 	c.loop.timers.Stop(&e.late)
 	c.stopTimes()
-	if o := c.out; o != nil && o.sending == 0 {
-		o.shift(len(o.queue)) // it may lie in the loop's scratch
-		o.size = 0
+	if c.loop.current == c {
+		c.loop.scratch = c.loop.scratch[:0]
 	}
 	e.close = backend.Op{Kind: kind, File: c.recv.File, Owner: e}
 	c.loop.backend.Submit(&e.close)

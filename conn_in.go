@@ -84,9 +84,11 @@ func (c *Conn) keep(rest []byte) {
 
 // received takes a Recv's completion.
 func (c *Conn) received(comp *backend.Completion) {
+	c.loop.current = c
 	c.flags &^= receiving
 	if comp.Err != nil || comp.N == 0 {
 		c.readEnded(comp.Err)
+		c.settle()
 		return
 	}
 	l := c.loop
@@ -125,9 +127,7 @@ func (c *Conn) offer(in []byte) {
 	}
 	c.want = 0
 	c.flags &^= reoffer
-	c.loop.current = c
 	n, err := c.handler.Data(c, in)
-	c.loop.current = nil
 	if uint(n) > uint(len(in)) {
 		err = fmt.Errorf("rondo: the handler's Data reports %d bytes done of %d", n, len(in))
 	}
@@ -204,7 +204,6 @@ func (c *Conn) readEnded(err error) {
 		return
 	}
 	c.tellEOF()
-	c.settle()
 }
 
 // tellEOF tells the handler of the end of the stream, if its turn has come.
@@ -215,7 +214,6 @@ func (c *Conn) tellEOF() {
 	c.flags |= eofTold
 	h, ok := c.handler.(EOFer)
 	if ok {
-		c.loop.current = c
 		h.EOF(c)
 	}
 	if !ok || c.flags&endWrite != 0 {
@@ -253,7 +251,7 @@ func (c *Conn) Resume() {
 
 // fail ends the connection for a system's error.
 func (c *Conn) fail(op string, err error) {
-	if c.flags&closing != 0 && c.out == nil {
+	if c.flags&closing != 0 && c.out == nil && op != "write" {
 		err = nil // everything was delivered: it was to end anyway
 	} else {
 		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}

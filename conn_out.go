@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// scratchSize is the room for what a handler writes during one event, which
-	// is then sent from where it lies: only what the system does not take is
-	// copied to memory of the connection's own.
+	// scratchSize is the room for what a handler writes during one event of its
+	// connection. It is sent from there, at the event's end or when it is full:
+	// only what the system does not take is copied to memory of the connection's
+	// own. So the common case touches one piece of memory for all connections.
 	scratchSize = 64 << 10
 	// directSize is the least size of a write that is worth a system call of
 	// its own, to save the copy.
@@ -21,8 +22,8 @@ const (
 	sendSize = 256 << 10
 )
 
-// output is what a connection has to send. A connection borrows one from its
-// loop while there is any.
+// output is what a connection has to send, but for what lies in the loop's
+// scratch. A connection borrows one from its loop while there is any.
 type output struct {
 	conn    *Conn
 	op      backend.SendOp // of the first sending chunks
@@ -36,18 +37,9 @@ type output struct {
 type chunk struct {
 	bytes   []byte
 	sent    int // of its beginning
-	source  source
-	release func() // owned: called when the bytes are no longer needed
+	owned   bool
+	release func() // of owned bytes: called when they are no longer needed
 }
-
-// source tells whose memory a chunk is.
-type source uint8
-
-const (
-	pooled source = iota
-	scratch
-	owned
-)
 
 func (c *Conn) output() *output {
 	if c.out == nil {
@@ -80,17 +72,12 @@ func (o *output) recycle() {
 	}
 }
 
-// drop lets a chunk's memory go.
+// dropChunk lets a chunk's memory go.
 func (c *Conn) dropChunk(k *chunk) {
-	switch k.source {
-	case pooled:
+	if !k.owned {
 		c.loop.pool.Put(k.bytes)
-	case scratch:
-		c.loop.scratch = k.bytes[:0]
-	case owned:
-		if k.release != nil {
-			k.release()
-		}
+	} else if k.release != nil {
+		k.release()
 	}
 	*k = chunk{}
 }
@@ -112,29 +99,47 @@ func (o *output) shift(n int) {
 // or once the connection has failed, ErrOutputFull if more than MaxOutput bytes
 // would wait, or the system's.
 func (c *Conn) Write(p []byte) (n int, err error) {
-	c.loop.check()
+	l := c.loop
+	l.check()
 	if err := c.writable(); err != nil {
 		return 0, err
 	}
-	if len(p) >= directSize && (c.out == nil || c.out.size == 0) {
+	total := len(p)
+	waiting := c.Buffered()
+	if len(p) >= directSize && waiting == 0 {
 		if n, err = c.trySend(p); err != nil || n == len(p) {
 			return n, err
 		}
 	}
-	if c.Buffered()+len(p)-n > c.limits.maxOut {
+	if waiting+len(p)-n > c.limits.maxOut {
 		return n, ErrOutputFull
 	}
-	n += c.gather(p[n:])
+	for n == 0 && c.scratching() {
+		k := min(len(p), cap(l.scratch)-len(l.scratch))
+		l.scratch = append(l.scratch, p[:k]...)
+		if p = p[k:]; len(p) == 0 {
+			c.wrote()
+			return total, nil
+		}
+		if c.spill(); c.flags&closed != 0 {
+			return total - len(p), ErrClosed
+		}
+	}
+	c.gather(p[n:])
 	c.wrote()
-	return n, nil
+	return total, nil
 }
+
+// scratching reports whether what c writes goes to the loop's scratch: during
+// c's own event, while nothing older waits.
+func (c *Conn) scratching() bool { return c.loop.current == c && c.out == nil }
 
 // WriteOwned sends p without copying it. p must not change until release is
 // called, on the loop and exactly once: when p is sent or the connection ends.
 // It is called on an error too. It may be nil.
 func (c *Conn) WriteOwned(p []byte, release func()) error {
 	c.loop.check()
-	k := chunk{bytes: p, source: owned, release: release}
+	k := chunk{bytes: p, owned: true, release: release}
 	err := c.writable()
 	if err == nil && c.Buffered()+len(p) > c.limits.maxOut {
 		err = ErrOutputFull
@@ -143,6 +148,7 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 		c.dropChunk(&k)
 		return err
 	}
+	c.queueScratch()
 	o := c.output()
 	o.queue = append(o.queue, k)
 	o.size += len(p)
@@ -158,6 +164,12 @@ func (c *Conn) AvailableBuffer() []byte {
 	if c.writable() != nil {
 		return nil
 	}
+	if c.scratching() && cap(c.loop.scratch)-len(c.loop.scratch) < minChunk {
+		c.spill()
+	}
+	if c.scratching() {
+		return c.loop.scratch[len(c.loop.scratch):]
+	}
 	k := c.tail(minChunk)
 	c.wrote()
 	return k.bytes[len(k.bytes):]
@@ -166,10 +178,14 @@ func (c *Conn) AvailableBuffer() []byte {
 // Buffered is how many bytes wait to be sent.
 func (c *Conn) Buffered() int {
 	c.loop.check()
-	if c.out == nil {
-		return 0
+	n := 0
+	if c.loop.current == c {
+		n = len(c.loop.scratch)
 	}
-	return c.out.size
+	if c.out != nil {
+		n += c.out.size
+	}
+	return n
 }
 
 // Flush sends what was written so far, as far as the system takes it now.
@@ -190,7 +206,7 @@ func (c *Conn) writable() error {
 
 // wrote sees to it that what was written will be sent.
 func (c *Conn) wrote() {
-	if c.out != nil && c.out.size > c.limits.high {
+	if c.Buffered() > c.limits.high {
 		c.flags |= above
 	}
 	if c.loop.current != c && c.flags&dirty == 0 {
@@ -199,81 +215,81 @@ func (c *Conn) wrote() {
 	}
 }
 
+// spill sends what lies in the scratch, and queues what the system does not take.
+func (c *Conn) spill() {
+	l := c.loop
+	if len(l.scratch) == 0 {
+		return
+	}
+	n, err := c.trySend(l.scratch)
+	if err == nil && n < len(l.scratch) {
+		l.scratch = l.scratch[:copy(l.scratch, l.scratch[n:])]
+		c.queueScratch()
+	}
+	l.scratch = l.scratch[:0]
+}
+
+// queueScratch moves what lies in the scratch to the queue.
+func (c *Conn) queueScratch() {
+	if c.loop.current == c && len(c.loop.scratch) > 0 {
+		c.gather(c.loop.scratch)
+		c.loop.scratch = c.loop.scratch[:0]
+	}
+}
+
 // gather copies p behind the queue.
-func (c *Conn) gather(p []byte) int {
-	total := len(p)
-	for {
-		k := c.tail(min(len(p), buf.MaxPooled))
+func (c *Conn) gather(p []byte) {
+	for len(p) > 0 {
+		k := c.tail(len(p))
 		n := min(len(p), cap(k.bytes)-len(k.bytes))
 		k.bytes = append(k.bytes, p[:n]...)
 		c.out.size += n
-		if p = p[n:]; len(p) == 0 {
-			return total
-		}
-		if k.source == scratch {
-			c.flush()
-		}
+		p = p[n:]
 	}
 }
 
 // tail returns the last chunk of the queue, with room for some bytes, of which
 // it makes a new one if there is none to add to. A new one has room for n, up
-// to what the pool gives.
+// to what the pool keeps; output that grows takes it in growing pieces.
 func (c *Conn) tail(n int) *chunk {
 	o := c.output()
 	if last := len(o.queue) - 1; last >= o.sending {
 		k := &o.queue[last]
-		if k.source != owned && cap(k.bytes)-len(k.bytes) > 0 {
+		if !k.owned && len(k.bytes) < cap(k.bytes) {
 			return k
 		}
-		// Output that grows takes room in growing pieces.
-		n = max(n, min(2*cap(k.bytes), buf.MaxPooled))
+		n = max(n, 2*cap(k.bytes))
 	}
-	k := chunk{}
-	if c.loop.current == c && len(o.queue) == 0 && c.loop.scratch != nil {
-		k = chunk{bytes: c.loop.scratch, source: scratch}
-		c.loop.scratch = nil
-	} else {
-		k.bytes = c.loop.pool.Get(max(n, minChunk))
-	}
-	o.queue = append(o.queue, k)
+	o.queue = append(o.queue, chunk{bytes: c.loop.pool.Get(min(max(n, minChunk), buf.MaxPooled))})
 	return &o.queue[len(o.queue)-1]
 }
 
-// flush hands the queue to the system: at once, from where it lies, if it is one
-// chunk; with a Send if it is more, or does not go at once. Afterwards nothing
-// of it lies in the loop's scratch.
+// flush hands what waits to the system: at once, from where it lies, if it is
+// one piece; with a Send if it is more, or does not go at once. Afterwards
+// nothing of it lies in the loop's scratch.
 func (c *Conn) flush() {
+	if c.loop.current == c {
+		c.spill()
+	}
 	o := c.out
 	if o == nil || o.sending > 0 || c.flags&closed != 0 {
 		return
 	}
-	if o.size == 0 {
-		o.shift(len(o.queue))
-		o.recycle()
-		return
-	}
-	k := &o.queue[0]
-	if len(o.queue) == 1 {
+	if len(o.queue) == 1 && o.size > 0 {
+		k := &o.queue[0]
 		n, err := c.trySend(k.bytes[k.sent:])
 		if err != nil {
 			return // the connection is closed, and its output goes with it
 		}
 		k.sent += n
 		o.size -= n
-		if o.size == 0 {
-			o.shift(1)
-			o.recycle()
-			c.lowered()
-			return
-		}
 	}
-	if k.source == scratch {
-		own := append(c.loop.pool.Get(len(k.bytes)-k.sent), k.bytes[k.sent:]...)
-		c.dropChunk(k)
-		*k = chunk{bytes: own}
+	if o.size > 0 {
+		c.send()
+		return
 	}
-	c.send()
+	o.shift(len(o.queue))
+	o.recycle()
 }
 
 // send submits the next chunks.
@@ -310,7 +326,6 @@ func (o *output) Complete(comp *backend.Completion) {
 	}
 	o.shift(done)
 	c.flush()
-	c.lowered()
 	c.advance()
 }
 
@@ -343,14 +358,5 @@ func (c *Conn) sent(n int) {
 	}
 	if t := c.loop.engine.Trace; t != nil && t.AfterWrite != nil {
 		t.AfterWrite(c, n)
-	}
-}
-
-// lowered goes on reading when output has fallen to LowWater.
-func (c *Conn) lowered() {
-	if c.flags&above != 0 && c.Buffered() <= c.limits.low {
-		c.flags &^= above
-		c.flags |= drainDue
-		c.offerSoon()
 	}
 }

@@ -22,7 +22,7 @@ type Loop struct {
 	inbox   inbox.Queue[task]
 	timers  timer.Set
 	pool    buf.Pool
-	scratch []byte // gathers what the connection being served writes
+	scratch []byte // what current has written in this event, see Conn.scratching
 	locals  map[any]any
 
 	now      backend.Time // of this turn
@@ -172,6 +172,7 @@ func (l *Loop) panicked(value any) {
 	err := &PanicError{value, debug.Stack()}
 	c := l.current
 	l.current = nil
+	l.scratch = l.scratch[:0]
 	l.stats.now.Panics++
 	if l.lent != nil {
 		l.backend.Return(l.lent)

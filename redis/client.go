@@ -28,8 +28,9 @@ type client struct {
 	gone      bool // is in no list of the server
 	noEvict   bool
 	reply     replyMode
-	base      int // where in B the output begins that the mode may take back
-	errors    int // error replies ever
+	flushed   bool // output was handed over before the end of the batch
+	base      int  // where in B the output begins that the mode may take back
+	errors    int  // error replies ever
 
 	name       string
 	libName    string
@@ -87,6 +88,7 @@ func (c *client) flush() {
 	}
 	c.B = c.transport.buffer()
 	c.base = 0
+	c.flushed = true
 }
 
 func (c *client) ok() { c.B = append(c.B, "+OK\r\n"...) }

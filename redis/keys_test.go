@@ -118,7 +118,7 @@ func TestExpire(t *testing.T) {
 		EXPIREAT k 9223372036854776 => -ERR invalid expire time in 'expireat' command
 		PEXPIREAT k 9223372036854775807 => :1
 		PEXPIRETIME k => :9223372036854775807
-		TTL k => :9223370336854775
+		TTL k => :9223370336854766
 		+1000h
 		GET k => $1 v
 		PERSIST k => :1

@@ -71,6 +71,9 @@ func (c *client) run(in []byte) (n, want int) {
 		}
 		if len(c.B) >= spillSize {
 			c.flush()
+		}
+		if c.flushed {
+			c.flushed = false
 			if c.transport.pending() > s.highWater {
 				break
 			}

@@ -36,14 +36,19 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestRondo checks that package redis answers as redis-server did, with one
-// loop, and with connections on other loops than the keys.
+// TestRondo checks that package redis answers as redis-server did: with one
+// loop, with connections on other loops than the keys, and where a write never
+// goes at once.
 func TestRondo(t *testing.T) {
+	engines := []struct {
+		name, backend string
+		loops         int
+	}{{"1 loop", "", 1}, {"3 loops", "", 3}, {"std", "std", 1}}
 	for name, f := range scriptFiles(t) {
-		for _, loops := range []int{1, 3} {
-			t.Run(fmt.Sprintf("%s/%d loops", name, loops), func(t *testing.T) {
+		for _, e := range engines {
+			t.Run(name+"/"+e.name, func(t *testing.T) {
 				t.Parallel()
-				f.compare(t, startRondo(t, loops, f.password), false)
+				f.compare(t, startRondo(t, e.backend, e.loops, f.password), false)
 			})
 		}
 	}

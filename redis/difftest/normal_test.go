@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,6 +22,7 @@ var normalForms = map[string]func(v resp.Value, args []string) (resp.Value, erro
 	"lines":  lines,
 	"fields": fields,
 	"digits": digits,
+	"digest": digest,
 }
 
 // normalize returns a reply in a normal form, given by its name and arguments,
@@ -55,6 +57,12 @@ func kind(v resp.Value, _ []string) (resp.Value, error) {
 		return v, fmt.Errorf("it is an error")
 	}
 	return resp.Value{Kind: resp.Simple, Str: []byte{byte(v.Kind)}}, nil
+}
+
+// digest replaces a reply by a hash of it.
+func digest(v resp.Value, _ []string) (resp.Value, error) {
+	whole := resp.AppendValue(nil, v)
+	return resp.Value{Kind: resp.Simple, Str: fmt.Appendf(nil, "%d bytes, SHA-256 %x", len(whole), sha256.Sum256(whole))}, nil
 }
 
 func less(a, b resp.Value) int {

@@ -91,10 +91,10 @@ func tryReference(t *testing.T, path, address, password string) error {
 	return fmt.Errorf("it does not listen: %s", log.Bytes())
 }
 
-// startRondo starts a server of package redis whose connections are served by
-// so many loops, for the time of the test.
-func startRondo(t *testing.T, loops int, password string) *server {
-	engine := &rondo.Engine{Loops: loops, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+// startRondo starts a server of package redis on an engine of a backend with so
+// many loops, for the time of the test.
+func startRondo(t *testing.T, backend string, loops int, password string) *server {
+	engine := &rondo.Engine{Backend: backend, Loops: loops, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	s := &redis.Server{Engine: engine, Password: password, Logger: engine.Logger}
 	ln, err := s.Listen("tcp4", "127.0.0.1:0", rondo.Socket{})
 	if err != nil {

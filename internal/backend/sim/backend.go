@@ -206,7 +206,7 @@ func (b *Backend) Close() error {
 	b.slots, b.flights, b.ready, b.round = nil, nil, nil, nil
 	b.state = closed
 	n.remove(b)
-	n.note("closed", uint64(b.id), 0)
+	n.note(Event{What: "end", Loop: b.id})
 	n.moved()
 	if n.turn == b {
 		n.turn = nil

@@ -33,7 +33,7 @@ func (n *Network) Dial(network, address string, local netip.Addr) (*Conn, error)
 	}
 	c := &Conn{n, n.newEnd(from)}
 	c.end.dial(to)
-	n.note("dial", uint64(c.end.id), 0)
+	n.note(Event{What: "dial", Socket: c.end.id})
 	n.acted()
 	return c, nil
 }
@@ -70,7 +70,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	if n > 0 {
-		c.net.note("read", uint64(c.end.id), uint64(n))
+		c.net.note(Event{What: "read", Socket: c.end.id, N: n})
 		c.net.acted()
 	}
 	return n, err
@@ -85,7 +85,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 	n, err := c.end.write(p)
 	if n > 0 {
-		c.net.note("write", uint64(c.end.id), uint64(n))
+		c.net.note(Event{What: "write", Socket: c.end.id, N: n})
 		c.net.acted()
 	}
 	return n, err
@@ -105,7 +105,7 @@ func (c *Conn) CloseWrite() error {
 	if c.end.closed {
 		return net.ErrClosed
 	}
-	c.net.note("shutdown", uint64(c.end.id), 0)
+	c.net.note(Event{What: "shutdown", Socket: c.end.id})
 	c.net.acted()
 	return c.end.shutdown()
 }
@@ -122,7 +122,7 @@ func (c *Conn) letGo(how func(*end)) error {
 	if c.end.closed {
 		return net.ErrClosed
 	}
-	c.net.note("close", uint64(c.end.id), 0)
+	c.net.note(Event{What: "close", Socket: c.end.id})
 	how(c.end)
 	c.net.acted()
 	return nil

@@ -228,7 +228,7 @@ func (n *Network) stuck(c *caller, idle bool) bool {
 // grant lets b's goroutine run until it waits again. It is called, and returns,
 // with the network locked.
 func (n *Network) grant(b *Backend) {
-	n.note("turn", uint64(b.id), 0)
+	n.note(Event{What: "turn", Loop: b.id})
 	n.turn = b
 	b.state = running
 	n.mu.Unlock()

@@ -160,7 +160,7 @@ func (e *end) breakOff() {
 	if e.broken || e.closed {
 		return
 	}
-	e.net.note("reset", uint64(e.id), 0)
+	e.net.note(Event{What: "broken", Socket: e.id})
 	e.broken = true
 	e.in.drop()
 	e.changed()

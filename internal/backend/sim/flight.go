@@ -341,11 +341,7 @@ func (b *Backend) complete(fl *flight, c *backend.Completion) {
 		c.N = fl.sent
 		clear(fl.send.Bufs) // as a backend may
 	}
-	errno := uint64(0)
-	if c.Err != nil {
-		errno = 1
-	}
-	b.net.note("completion", uint64(b.id)<<32|uint64(op.Kind)<<16|errno, uint64(op.File)<<32|uint64(c.N))
+	b.note(fl, c)
 	if c.More {
 		return
 	}
@@ -408,4 +404,23 @@ func (b *Backend) receive(fl *flight, c *backend.Completion) {
 		buf = c.Lent[backend.Headroom:]
 	}
 	c.N, c.Err = e.read(buf[:n])
+}
+
+// kinds is what the trace calls completions.
+var kinds = [...]string{
+	backend.Accept:   "Accept",
+	backend.Connect:  "Connect",
+	backend.Recv:     "Recv",
+	backend.Send:     "Send",
+	backend.Shutdown: "Shutdown",
+	backend.Close:    "Close",
+	backend.Reset:    "Reset",
+}
+
+func (b *Backend) note(fl *flight, c *backend.Completion) {
+	e := Event{What: kinds[c.Op.Kind], Loop: b.id, N: c.N, Err: c.Err}
+	if fl.file != nil && fl.file.end != nil {
+		e.Socket = fl.file.end.id
+	}
+	b.net.note(e)
 }

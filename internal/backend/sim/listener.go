@@ -127,7 +127,7 @@ func (h *handshake) fire() {
 		h.from.fail(h.answer)
 	case h.back:
 		h.from.state = open
-		h.from.net.note("connected", uint64(h.from.id), 0)
+		h.from.net.note(Event{What: "connected", Socket: h.from.id})
 		h.from.changed()
 	default:
 		h.ask()
@@ -158,7 +158,7 @@ func (h *handshake) ask() {
 		e.openAt = n.now.Add(way)
 		join(e, s)
 		l.queue = append(l.queue, s)
-		n.note("queued", uint64(s.id), uint64(e.id))
+		n.note(Event{What: "queued", Socket: s.id, N: len(l.queue)})
 		if l.file != nil {
 			l.file.changed()
 		}
@@ -169,7 +169,7 @@ func (h *handshake) ask() {
 
 // fail ends a dial that came to nothing.
 func (e *end) fail(errno error) {
-	e.net.note("unconnected", uint64(e.id), 0)
+	e.net.note(Event{What: "refused", Socket: e.id})
 	e.state, e.failure = failed, errno
 	e.changed()
 }

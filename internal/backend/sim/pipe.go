@@ -87,7 +87,7 @@ func (p *pipe) fire() {
 			break
 		}
 		taken++
-		p.net.note("arrival", uint64(p.dst.id), uint64(s.n))
+		p.net.note(Event{What: "arrival", Socket: p.dst.id, N: s.n})
 		switch {
 		case s.n == endOfStream:
 			p.ended = true

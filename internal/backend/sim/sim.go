@@ -59,7 +59,7 @@ type Options struct {
 	Faults  Faults
 	// Log, if not nil, is called for everything that happens, with the network
 	// locked.
-	Log func(at backend.Time, what string, a, b uint64)
+	Log func(Event)
 }
 
 // Faults are the probabilities, from 0 to 1, of what may go wrong, or go
@@ -237,15 +237,45 @@ func (n *Network) latency(r *random) time.Duration {
 // delay is how long a fault holds something up.
 func (n *Network) delay(r *random) time.Duration { return r.between(0, 10*n.opt.MaxLatency) }
 
-// note adds an event to the trace.
-func (n *Network) note(what string, a, b uint64) {
-	h := n.trace ^ uint64(n.now)
-	for i := range len(what) {
-		h = (h ^ uint64(what[i])) * 0x100000001b3
+// An Event is something that happened.
+type Event struct {
+	At     backend.Time
+	What   string
+	Loop   int    // 1 is the first; 0: it was in no loop
+	Socket uint32 // each end of a connection has its number; 0: none
+	N      int    // bytes, mostly
+	Err    error
+}
+
+func (e Event) String() string {
+	s := fmt.Sprintf("%12v %-10s", time.Duration(e.At-start), e.What)
+	if e.Loop != 0 {
+		s += fmt.Sprintf(" loop %d", e.Loop)
 	}
-	n.trace = mix(mix(h^a) ^ b)
+	if e.Socket != 0 {
+		s += fmt.Sprintf(" socket %d", e.Socket)
+	}
+	s += fmt.Sprintf(" %d", e.N)
+	if e.Err != nil {
+		s += " " + e.Err.Error()
+	}
+	return s
+}
+
+// note adds an event to the trace.
+func (n *Network) note(e Event) {
+	e.At = n.now
+	h := n.trace ^ uint64(e.At)
+	for i := range len(e.What) {
+		h = (h ^ uint64(e.What[i])) * 0x100000001b3
+	}
+	h = mix(h ^ uint64(e.Loop)<<32 ^ uint64(e.Socket))
+	if e.Err != nil {
+		h++
+	}
+	n.trace = mix(h ^ uint64(e.N))
 	if n.opt.Log != nil {
-		n.opt.Log(n.now, what, a, b)
+		n.opt.Log(e)
 	}
 }
 
