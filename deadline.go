@@ -70,7 +70,7 @@ func (c *Conn) setDeadline(d *deadline, t time.Time) {
 		c.loop.timers.Stop(&d.timer)
 		return
 	}
-	d.at = max(1, backend.Time(t.Sub(c.loop.epoch)))
+	d.at = max(1, c.loop.now+backend.Time(t.Sub(c.loop.Now())))
 	c.loop.timers.Start(&d.timer, d.at)
 }
 

@@ -26,7 +26,6 @@ type Loop struct {
 	locals  map[any]any
 
 	now      backend.Time // of this turn
-	epoch    time.Time    // at backend time 0
 	spinning spin
 	stats    counters
 	touched  int // in race builds, see check
@@ -65,14 +64,12 @@ type task struct {
 const timersPerTurn = 1024
 
 func newLoop(e *Engine, id int, be backend.Backend) *Loop {
-	now := be.Now()
 	return &Loop{
 		engine:    e,
 		id:        id,
 		backend:   be,
 		scratch:   make([]byte, 0, scratchSize),
-		now:       now,
-		epoch:     time.Now().Add(-time.Duration(now)),
+		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
 		drained:   make(chan struct{}),
 		spinning:  spin{max: e.Spin},
@@ -321,7 +318,7 @@ func (l *Loop) Engine() *Engine { return l.engine }
 // Now is the time at which this turn began.
 func (l *Loop) Now() time.Time {
 	l.check()
-	return l.epoch.Add(time.Duration(l.now))
+	return l.backend.Wall(l.now)
 }
 
 // Conns ranges over the loop's connections, in no particular order. It may be

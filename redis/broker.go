@@ -4,17 +4,45 @@ import "github.com/rondo-go/rondo/resp"
 
 // broker knows who is subscribed to what.
 type broker struct {
-	channels map[string]*topic
-	patterns map[string]*topic
+	channels topics
+	patterns topics
 	// encoded holds the message that is being published, as RESP2 and RESP3
 	// have it: it is encoded once, not once a subscriber.
 	encoded [2]resp.Reply
 }
 
-// topic is a channel or a pattern that has subscribers.
+// topics is all channels, or all patterns, that have subscribers.
+type topics struct {
+	byName map[string]*topic
+	list   []*topic
+}
+
+// topic is one of them.
 type topic struct {
 	name string
+	at   int // in topics.list
 	subs []*subscription
+}
+
+// get returns the topic of a name, which it makes if there is none.
+func (ts *topics) get(name []byte) *topic {
+	t := ts.byName[string(name)]
+	if t == nil {
+		t = &topic{name: string(name), at: len(ts.list)}
+		ts.byName[t.name] = t
+		ts.list = append(ts.list, t)
+	}
+	return t
+}
+
+// remove forgets a topic. The last one of the list takes its place.
+func (ts *topics) remove(t *topic) {
+	last := len(ts.list) - 1
+	ts.list[t.at] = ts.list[last]
+	ts.list[t.at].at = t.at
+	ts.list[last] = nil
+	ts.list = ts.list[:last]
+	delete(ts.byName, t.name)
 }
 
 // subscription joins a client and a topic; it knows its place in the lists of
@@ -45,21 +73,17 @@ func (s *subscriptions) count() int {
 }
 
 func (b *broker) init() {
-	b.channels = make(map[string]*topic)
-	b.patterns = make(map[string]*topic)
+	b.channels.byName = make(map[string]*topic)
+	b.patterns.byName = make(map[string]*topic)
 	b.encoded[1].Proto = 3
 }
 
 // subscribe adds a client to a topic, unless it is there already.
-func (set *subscriptionSet) subscribe(c *client, topics map[string]*topic, name []byte) {
+func (set *subscriptionSet) subscribe(c *client, ts *topics, name []byte) {
 	if set.byName[string(name)] != nil {
 		return
 	}
-	t := topics[string(name)]
-	if t == nil {
-		t = &topic{name: string(name)}
-		topics[t.name] = t
-	}
+	t := ts.get(name)
 	sub := &subscription{topic: t, client: c, atTopic: len(t.subs), atSet: len(set.list)}
 	t.subs = append(t.subs, sub)
 	set.list = append(set.list, sub)
@@ -71,14 +95,14 @@ func (set *subscriptionSet) subscribe(c *client, topics map[string]*topic, name 
 
 // end takes a subscription out of both lists. The last one of a list takes its
 // place.
-func (set *subscriptionSet) end(topics map[string]*topic, sub *subscription) {
+func (set *subscriptionSet) end(ts *topics, sub *subscription) {
 	t := sub.topic
 	last := t.subs[len(t.subs)-1]
 	t.subs[sub.atTopic] = last
 	last.atTopic = sub.atTopic
 	t.subs[len(t.subs)-1] = nil
 	if t.subs = t.subs[:len(t.subs)-1]; len(t.subs) == 0 {
-		delete(topics, t.name)
+		ts.remove(t)
 	}
 	delete(set.byName, t.name)
 	last = set.list[len(set.list)-1]
@@ -91,7 +115,7 @@ func (set *subscriptionSet) end(topics map[string]*topic, sub *subscription) {
 // publish sends a message to the subscribers of a channel and of the patterns
 // that match it, and returns how many got it.
 func (b *broker) publish(channel, message []byte) (receivers int) {
-	if t := b.channels[string(channel)]; t != nil {
+	if t := b.channels.byName[string(channel)]; t != nil {
 		b.encode(func(r *resp.Reply) {
 			r.Push(3)
 			r.BulkString("message")
@@ -100,7 +124,7 @@ func (b *broker) publish(channel, message []byte) (receivers int) {
 		})
 		receivers += b.deliver(t)
 	}
-	for _, t := range b.patterns {
+	for _, t := range b.patterns.list {
 		if !glob(t.name, channel, false) {
 			continue
 		}

@@ -81,11 +81,15 @@ func (c *client) spill() {
 }
 
 // flush hands all gathered output to the transport.
-func (c *client) flush() {
-	if len(c.B) > 0 {
-		c.transport.write(c.B)
-		c.server.checkOutput(c)
+func (c *client) flush() { c.flushWith(nil) }
+
+// flushWith is flush of the gathered output and of what follows it.
+func (c *client) flushWith(more []byte) {
+	c.transport.write(c.B)
+	if len(more) > 0 {
+		c.transport.write(more) // before buffer: what that returns dies with a write
 	}
+	c.server.checkOutput(c)
 	c.B = c.transport.buffer()
 	c.base = 0
 	c.flushed = true
@@ -111,8 +115,7 @@ func (c *client) value(v []byte) {
 	c.B = append(c.B, '$')
 	c.B = appendInt(c.B, int64(len(v)))
 	c.B = append(c.B, '\r', '\n')
-	c.flush()
-	c.transport.write(v)
+	c.flushWith(v)
 	c.B = append(c.B, '\r', '\n')
 }
 

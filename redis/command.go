@@ -1,5 +1,7 @@
 package redis
 
+import "time"
+
 // A command is a row of the command table: what COMMAND tells about it, and
 // the function that runs it. Each family's file has its rows beside its
 // functions.
@@ -18,10 +20,31 @@ type command struct {
 	run   func(c *client, args [][]byte) // args[0] is the name; they die with the call
 	subs  []*command                     // of a container, which has no run
 
-	byName   map[string]*command // subs, by their own names
+	byName map[string]*command // subs, by their own names
+	count
+}
+
+// count is how often a command was run, and how long that took.
+type count struct {
 	calls    int64
 	failed   int64 // of calls: those whose reply was an error
 	rejected int64 // not called: wrong number of arguments, no permission ...
+	timed    int64 // of calls: those whose time was taken
+	time     time.Duration
+}
+
+// timing reports whether the time of the next call is to be taken. To look at
+// the clock twice would cost as much as many a command does, so it is done for
+// the first calls and some later ones.
+func (n *count) timing() bool { return n.calls < 64 || n.calls%64 == 0 }
+
+// microseconds estimates how long all calls took, and one did on average.
+func (n *count) microseconds() (all int64, one float64) {
+	if n.timed == 0 {
+		return 0, 0
+	}
+	one = float64(n.time) / float64(n.timed) / float64(time.Microsecond)
+	return int64(one * float64(n.calls)), one
 }
 
 // doc is what COMMAND DOCS tells.

@@ -102,7 +102,7 @@ func configResetstatCommand(c *client, _ [][]byte) {
 	s := c.server
 	s.stats.reset()
 	s.space.hits, s.space.misses, s.space.expired = 0, 0, 0
-	s.commands.all(func(cmd *command) { cmd.calls, cmd.failed, cmd.rejected = 0, 0, 0 })
+	s.commands.all(func(cmd *command) { cmd.count = count{} })
 	c.ok()
 }
 

@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // dispatch runs a request, or queues it, or refuses it. The order of the
@@ -57,9 +58,16 @@ func (c *client) needsMemory(cmd *command) bool {
 // call runs a command and counts it.
 func (c *client) call(cmd *command, args [][]byte) {
 	errors := c.errors
-	cmd.calls++
 	c.server.stats.commands++
-	cmd.run(c, args)
+	if cmd.timing() {
+		start := time.Now()
+		cmd.run(c, args)
+		cmd.time += time.Since(start)
+		cmd.timed++
+	} else {
+		cmd.run(c, args)
+	}
+	cmd.calls++
 	if c.errors != errors {
 		cmd.failed++
 	}

@@ -27,9 +27,10 @@ var infoSections = []infoSection{
 	{name: "Stats", write: infoStats},
 	{name: "Replication", write: infoReplication},
 	{name: "CPU", write: infoCPU},
-	{name: "Modules", write: func(*Server, func(string, any)) {}},
+	{name: "Modules", write: infoNothing},
 	{name: "Commandstats", write: infoCommandstats, extra: true},
 	{name: "Errorstats", write: infoErrorstats},
+	{name: "Latencystats", write: infoNothing, extra: true},
 	{name: "Cluster", write: func(_ *Server, put func(string, any)) { put("cluster_enabled", 0) }},
 	{name: "Keyspace", write: infoKeyspace},
 }
@@ -67,6 +68,10 @@ func (i *infoSection) wanted(names [][]byte) bool {
 	}
 	return false
 }
+
+// infoNothing is for what Redis has and this server has not: modules, and
+// percentiles of the time that commands take.
+func infoNothing(*Server, func(string, any)) {}
 
 func infoServer(s *Server, put func(string, any)) {
 	now := s.clock()
@@ -191,8 +196,8 @@ func infoStats(s *Server, put func(string, any)) {
 	put("evicted_clients", 0)
 	put("keyspace_hits", s.space.hits)
 	put("keyspace_misses", s.space.misses)
-	put("pubsub_channels", len(s.broker.channels))
-	put("pubsub_patterns", len(s.broker.patterns))
+	put("pubsub_channels", len(s.broker.channels.list))
+	put("pubsub_patterns", len(s.broker.patterns.list))
 	put("total_error_replies", s.stats.totalErrors)
 	put("total_reads_processed", engine.Receives)
 	put("total_writes_processed", engine.Sends)
@@ -239,7 +244,9 @@ func infoCPU(_ *Server, put func(string, any)) {
 func infoCommandstats(s *Server, put func(string, any)) {
 	s.commands.all(func(cmd *command) {
 		if cmd.calls > 0 || cmd.rejected > 0 {
-			put("cmdstat_"+cmd.name, fmt.Sprintf("calls=%d,rejected_calls=%d,failed_calls=%d", cmd.calls, cmd.rejected, cmd.failed))
+			all, one := cmd.microseconds()
+			put("cmdstat_"+cmd.name, fmt.Sprintf("calls=%d,usec=%d,usec_per_call=%.2f,rejected_calls=%d,failed_calls=%d",
+				cmd.calls, all, one, cmd.rejected, cmd.failed))
 		}
 	})
 }

@@ -40,12 +40,12 @@ func (c *client) subscribeTo(names [][]byte, patterns bool) {
 		c.pubsub = new(subscriptions)
 		c.idleChanged() // subscribers may be idle
 	}
-	set, topics, verb := &c.pubsub.channels, c.server.broker.channels, "subscribe"
+	set, ts, verb := &c.pubsub.channels, &c.server.broker.channels, "subscribe"
 	if patterns {
-		set, topics, verb = &c.pubsub.patterns, c.server.broker.patterns, "psubscribe"
+		set, ts, verb = &c.pubsub.patterns, &c.server.broker.patterns, "psubscribe"
 	}
 	for _, name := range names {
-		set.subscribe(c, topics, name)
+		set.subscribe(c, ts, name)
 		c.confirm(verb, name)
 	}
 }
@@ -67,9 +67,9 @@ func (c *client) confirm(verb string, name []byte) {
 
 // unsubscribeFrom ends subscriptions, all for no names, and confirms each.
 func (c *client) unsubscribeFrom(names [][]byte, patterns bool) {
-	topics, verb := c.server.broker.channels, "unsubscribe"
+	ts, verb := &c.server.broker.channels, "unsubscribe"
 	if patterns {
-		topics, verb = c.server.broker.patterns, "punsubscribe"
+		ts, verb = &c.server.broker.patterns, "punsubscribe"
 	}
 	var set *subscriptionSet
 	if c.pubsub != nil {
@@ -90,7 +90,7 @@ func (c *client) unsubscribeFrom(names [][]byte, patterns bool) {
 	for _, name := range names {
 		if set != nil {
 			if sub := set.byName[string(name)]; sub != nil {
-				set.end(topics, sub)
+				set.end(ts, sub)
 			}
 		}
 		c.confirm(verb, name)
@@ -108,10 +108,10 @@ func (c *client) endSubscriptions() {
 	}
 	b := &c.server.broker
 	for set := &c.pubsub.channels; len(set.list) > 0; {
-		set.end(b.channels, set.list[len(set.list)-1])
+		set.end(&b.channels, set.list[len(set.list)-1])
 	}
 	for set := &c.pubsub.patterns; len(set.list) > 0; {
-		set.end(b.patterns, set.list[len(set.list)-1])
+		set.end(&b.patterns, set.list[len(set.list)-1])
 	}
 	c.pubsub = nil
 }
@@ -134,9 +134,9 @@ func pubsubChannelsCommand(c *client, args [][]byte) {
 		return
 	}
 	c.array(func() (n int) {
-		for name := range c.server.broker.channels {
-			if len(args) == 2 || glob(args[2], name, false) {
-				c.BulkString(name)
+		for _, t := range c.server.broker.channels.list {
+			if len(args) == 2 || glob(args[2], t.name, false) {
+				c.BulkString(t.name)
 				n++
 			}
 		}
@@ -149,7 +149,7 @@ func pubsubNumsubCommand(c *client, args [][]byte) {
 	for _, name := range args[2:] {
 		c.Bulk(name)
 		n := 0
-		if t := c.server.broker.channels[string(name)]; t != nil {
+		if t := c.server.broker.channels.byName[string(name)]; t != nil {
 			n = len(t.subs)
 		}
 		c.Int(int64(n))
@@ -157,7 +157,7 @@ func pubsubNumsubCommand(c *client, args [][]byte) {
 }
 
 func pubsubNumpatCommand(c *client, _ [][]byte) {
-	c.Int(int64(len(c.server.broker.patterns)))
+	c.Int(int64(len(c.server.broker.patterns.list)))
 }
 
 func pubsubHelpCommand(c *client, _ [][]byte) {

@@ -93,7 +93,7 @@ func TestClientsThatLeaveAreUnsubscribed(t *testing.T) {
 		s: QUIT => +OK
 		PUBLISH c x => :1
 	`)
-	if n := len(b.s.broker.channels) + len(b.s.broker.patterns); n != 1 {
+	if n := len(b.s.broker.channels.list) + len(b.s.broker.patterns.list); n != 1 {
 		t.Errorf("%d topics are left, want 1", n)
 	}
 }

@@ -236,6 +236,7 @@ func (r *remote) run() {
 		c.conclude()
 	default:
 		c.checkInput(r.want)
+		c.conclude()
 	}
 	r.finish()
 	r.server.end()

@@ -1,8 +1,6 @@
 package redis
 
 import (
-	"fmt"
-
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -131,7 +129,7 @@ func (c *client) protocolError(err error) {
 // have the server hold.
 const unauthenticatedInput = 1 << 20
 
-// checkInput cuts a client off whose incomplete request, of which want bytes
+// checkInput ends a client whose incomplete request, of which want bytes
 // are the least, would with the transaction that is queued take more memory
 // than it may.
 func (c *client) checkInput(want int) {
@@ -140,7 +138,9 @@ func (c *client) checkInput(want int) {
 		size += int64(c.tx.size)
 	}
 	if size > limit {
-		c.server.condemn(c, fmt.Errorf("redis: input exceeds client-query-buffer-limit of %d bytes", limit))
+		c.server.log().Warn("client closed: its requests exceed client-query-buffer-limit",
+			"client", c.describe(), "bytes", size, "limit", limit)
+		c.closing = true
 	}
 }
 

@@ -141,8 +141,8 @@ func TestInfo(t *testing.T) {
 		"# Server ", "redis_version:7.0.15 ", "uptime_in_seconds:90 ", "# Clients ", "connected_clients:1 ", "# Memory ",
 		"used_memory:", "used_memory_rss:", "# Persistence ", "rdb_changes_since_last_save:2 ", "# Stats ",
 		"total_commands_processed:", "keyspace_hits:1 ", "keyspace_misses:1 ", "total_error_replies:3 ", "# Replication ",
-		"role:master ", "# CPU ", "used_cpu_user:", "# Commandstats ", "cmdstat_set:calls=2,rejected_calls=0,failed_calls=0 ",
-		"cmdstat_incr:calls=1,rejected_calls=0,failed_calls=1 ", "# Errorstats ", "errorstat_ERR:count=3 ", "# Cluster ",
+		"role:master ", "# CPU ", "used_cpu_user:", "# Commandstats ", "cmdstat_set:calls=2,usec=",
+		"cmdstat_incr:calls=1,usec=", ",rejected_calls=0,failed_calls=1 ", "# Errorstats ", "errorstat_ERR:count=3 ", "# Cluster ",
 		"cluster_enabled:0 ", "# Keyspace ", "db0:keys=2,expires=1,avg_ttl=10000",
 	} {
 		if !strings.Contains(all, want) {

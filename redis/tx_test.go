@@ -188,7 +188,7 @@ func TestTransactionMemoryIsBounded(t *testing.T) {
 		MULTI => +OK
 	`)
 	f := b.connect("a")
-	for i := 0; f.aborted == nil; i++ {
+	for i := 0; !f.closed; i++ {
 		if i > 2000 {
 			t.Fatal("two megabytes were queued")
 		}

@@ -202,6 +202,8 @@ type Backend interface {
 	// soon. Any goroutine may call it, also after Close.
 	Wake()
 	Now() Time
+	// Wall is the wall clock's time at t.
+	Wall(t Time) time.Time
 	// Close releases everything, without completing what is in flight.
 	Close() error
 }

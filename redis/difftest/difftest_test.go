@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,7 @@ func TestReference(t *testing.T) {
 			if !*update {
 				return
 			}
-			if err := f.write(); err != nil {
+			if err := os.WriteFile(f.path, f.text(), 0o644); err != nil {
 				t.Error(err)
 			}
 		})
@@ -50,6 +51,20 @@ func TestRondo(t *testing.T) {
 				t.Parallel()
 				f.compare(t, startRondo(t, e.backend, e.loops, f.password), false)
 			})
+		}
+	}
+}
+
+// TestFiles checks that what is read from a file is all that is in it: written
+// again, it is the same.
+func TestFiles(t *testing.T) {
+	for _, f := range scriptFiles(t) {
+		want, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.text(); !bytes.Equal(got, want) {
+			t.Errorf("%s: %s", f.path, difference(got, want, nil))
 		}
 	}
 }

@@ -22,8 +22,8 @@
 //	b?end           client b gets what there is until the server closes
 //	b@127.0.0.2     client b connects from that address
 //	sleep 20ms      nothing happens for that long
-//	~ sorted: why   the reply that follows differs with reason, and is compared
-//	                in a normal form, see normalForms
+//	~ sorted: why   the next reply differs for that reason, and is compared in
+//	                a normal form of normalForms, or in several: a | b x
 //	< +OK           is a line of the reply to what stands before it
 //
 // At a script's end every client sends QUIT and must get no more than its OK.

@@ -122,13 +122,13 @@ func masked(v resp.Value, args []string) (_ resp.Value, err error) {
 	return v, nil
 }
 
-// lines keeps, of a text of "key:value" lines, the keys that were given, in
-// order.
+// lines keeps, of a text of "key:value" lines with "# title" lines between them,
+// the keys and titles that were given, in order.
 func lines(v resp.Value, args []string) (resp.Value, error) {
 	var kept []string
 	for _, line := range strings.SplitAfter(string(v.Str), "\r\n") {
 		key, _, _ := strings.Cut(line, ":")
-		if slices.Contains(args, strings.TrimSpace(key)) {
+		if slices.Contains(args, strings.Trim(key, "# \r\n")) {
 			kept = append(kept, line)
 		}
 	}

@@ -219,20 +219,20 @@ func unquoteLine(text string) ([]byte, error) {
 	return []byte(line), err
 }
 
-// write writes the file with the replies its steps have now.
-func (f *file) write() error {
+// text is the file with the replies its steps have now.
+func (f *file) text() []byte {
 	replies := map[int][]byte{}
 	for _, script := range f.scripts {
 		for _, step := range script.steps {
 			replies[step.line] = step.reply
 		}
 	}
-	var out strings.Builder
+	var out bytes.Buffer
 	for i, line := range f.lines {
 		out.WriteString(line + "\n")
 		for _, line := range quoteReply(replies[i]) {
 			out.WriteString(line + "\n")
 		}
 	}
-	return os.WriteFile(f.path, []byte(out.String()), 0o644)
+	return out.Bytes()
 }

@@ -151,7 +151,7 @@ func (l *loop) turn(until backend.Time) {
 	}
 }
 
-var errLeft = errors.New("Next did not set Err")
+var errLeft = errors.New("err of a Completion that Next did not set")
 
 // turnFor runs a few turns in which nothing needs to happen.
 func (d *driver) turnFor(turns int) {

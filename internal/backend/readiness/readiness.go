@@ -100,6 +100,8 @@ func New(p Poller) *Backend {
 
 func (b *Backend) Now() backend.Time { return backend.Time(time.Since(b.start)) }
 
+func (b *Backend) Wall(t backend.Time) time.Time { return b.start.Add(time.Duration(t)) }
+
 func (b *Backend) Wake() {
 	b.waking.Lock()
 	if !b.closed {

@@ -168,6 +168,7 @@ func (b *Backend) Wake() {
 	if b.state != closed && !b.woken {
 		b.woken = true
 		b.net.moved()
+		b.net.expectDriver()
 	}
 }
 

@@ -273,27 +273,3 @@ func (n *Network) driveSelf(b *Backend) {
 		}
 	}
 }
-
-// lostAfter is how long, in real time, a turn may take before somebody looks
-// whether the loop's goroutine still exists.
-const lostAfter = time.Second
-
-// findTurn runs from time to time while the network is driven. A loop's
-// goroutine that ended in the middle of its turn, as by a test's FailNow in a
-// handler, does not give the turn back: here it is taken.
-func (n *Network) findTurn() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.callers) == 0 || n.closed {
-		return
-	}
-	if b := n.turn; b != nil && !exists(b.goroutine) {
-		n.lost = fmt.Errorf("sim: the goroutine of loop %d ended in the middle of a turn: FailNow or Goexit in a handler?", b.id)
-		n.turn = nil
-		b.state = closed
-		n.remove(b)
-		n.home <- struct{}{}
-		return
-	}
-	n.guard.Reset(lostAfter)
-}

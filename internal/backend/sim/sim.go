@@ -124,6 +124,7 @@ type Network struct {
 	turn      *Backend      // who has the turn; nil: the driver
 	home      chan struct{} // the turn comes back through it
 	guard     *time.Timer   // looks for a turn that was lost
+	standIn   *time.Timer   // drives if nobody does
 	lost      error         // it was
 	loopTurns int           // taken since the network itself last did something
 	stalled   int           // turns taken since time last passed
@@ -193,13 +194,29 @@ func (n *Network) Now() backend.Time {
 // Wall is the wall clock's time at t.
 func Wall(t backend.Time) time.Time { return epoch.Add(time.Duration(t - start)) }
 
-// Trace is a digest of all that has happened: two runs that did the same have
-// the same.
-func (n *Network) Trace() uint64 {
+// FromWall is the time at which the wall clock shows w; Forever, if that is too
+// far away.
+func FromWall(w time.Time) backend.Time { return start.Add(w.Sub(epoch)) }
+
+// Nudge makes every Drive that waits ask its done again.
+func (n *Network) Nudge() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.trace
+	n.moved()
 }
+
+// At has f called at a time, with the network locked, so that it must not use
+// it, by whoever drives.
+func (n *Network) At(t backend.Time, f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.agenda.add(t, alarm(f))
+	n.acted()
+}
+
+type alarm func()
+
+func (f alarm) fire() { f() }
 
 // Close ends the network: loops that wait get ErrClosed. It reports connections
 // that were accepted and then forgotten, which is a bug of the loop.
@@ -210,8 +227,10 @@ func (n *Network) Close() error {
 		return nil
 	}
 	n.closed = true
-	if n.guard != nil {
-		n.guard.Stop()
+	for _, timer := range []*time.Timer{n.guard, n.standIn} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	for _, b := range n.backs {
 		if b.state == parked {
@@ -236,48 +255,6 @@ func (n *Network) latency(r *random) time.Duration {
 
 // delay is how long a fault holds something up.
 func (n *Network) delay(r *random) time.Duration { return r.between(0, 10*n.opt.MaxLatency) }
-
-// An Event is something that happened.
-type Event struct {
-	At     backend.Time
-	What   string
-	Loop   int    // 1 is the first; 0: it was in no loop
-	Socket uint32 // each end of a connection has its number; 0: none
-	N      int    // bytes, mostly
-	Err    error
-}
-
-func (e Event) String() string {
-	s := fmt.Sprintf("%12v %-10s", time.Duration(e.At-start), e.What)
-	if e.Loop != 0 {
-		s += fmt.Sprintf(" loop %d", e.Loop)
-	}
-	if e.Socket != 0 {
-		s += fmt.Sprintf(" socket %d", e.Socket)
-	}
-	s += fmt.Sprintf(" %d", e.N)
-	if e.Err != nil {
-		s += " " + e.Err.Error()
-	}
-	return s
-}
-
-// note adds an event to the trace.
-func (n *Network) note(e Event) {
-	e.At = n.now
-	h := n.trace ^ uint64(e.At)
-	for i := range len(e.What) {
-		h = (h ^ uint64(e.What[i])) * 0x100000001b3
-	}
-	h = mix(h ^ uint64(e.Loop)<<32 ^ uint64(e.Socket))
-	if e.Err != nil {
-		h++
-	}
-	n.trace = mix(h ^ uint64(e.N))
-	if n.opt.Log != nil {
-		n.opt.Log(e)
-	}
-}
 
 // moved tells those who wait for something to happen that something did.
 func (n *Network) moved() {

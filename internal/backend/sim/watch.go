@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -24,20 +25,21 @@ import (
 type watch struct {
 	stirred atomic.Bool     // somebody new may be about; any goroutine sets it
 	kin     map[uint64]bool // the test's goroutines, dead ones too
-	tired   map[uint64]bool // those that did not come to rest in time
 	buf     []byte
 	found   []goroutine
 	alone   int  // runtime.NumGoroutine when there was nobody to watch
 	company bool // there was somebody
 }
 
-// patience is how long the network waits, in real time, for a goroutine that
-// does not come to rest. It does so once for each.
+// patience is how long a network waits, in real time, for a goroutine that does
+// not come to rest. Such are those that wait in a system call for ever, for
+// signals for instance. From then on no network waits for it.
 const patience = time.Second
+
+var tired sync.Map // of their ids
 
 func (w *watch) init() {
 	w.kin = map[uint64]bool{goroutineID(): true}
-	w.tired = map[uint64]bool{}
 	w.company = true
 }
 
@@ -61,7 +63,7 @@ func (w *watch) rest() {
 			began = time.Now()
 		case time.Since(began) > patience:
 			for _, id := range busy {
-				w.tired[id] = true
+				tired.Store(id, true)
 			}
 		case try > 10:
 			time.Sleep(50 * time.Microsecond)
@@ -87,8 +89,11 @@ func (w *watch) look() (busy []uint64, company bool) {
 		if !w.kin[g.id] || g.passive {
 			continue
 		}
+		if _, ok := tired.Load(g.id); ok {
+			continue
+		}
 		company = true
-		if g.busy && !w.tired[g.id] {
+		if g.busy {
 			busy = append(busy, g.id)
 		}
 	}
@@ -99,7 +104,7 @@ func (w *watch) look() (busy []uint64, company bool) {
 type goroutine struct {
 	id, parent uint64
 	busy       bool // it does not wait for other goroutines
-	passive    bool // it waits for loops alone: it is one, or runs on one, or wants to see them end
+	passive    bool // a turn does not make it busy: it is a loop, or runs on one, or waits for their end, or for something real
 }
 
 // goroutines lists all of them, the caller first. It uses buf, and appends to
@@ -137,11 +142,10 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	}
 	calls := func(f string) bool { return bytes.Contains(body, []byte(f)) }
 	switch s := string(state); {
-	case s == "coroutine",
-		(s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("),
-		s == "syscall" && calls("os/signal.signal_recv("):
+	case s == "sleep", s == "IO wait", s == "coroutine",
+		(s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("):
 		g.passive = true
-	case s == "sleep", s == "IO wait", s == "select", strings.HasPrefix(s, "chan "), strings.HasPrefix(s, "sync."):
+	case s == "select", strings.HasPrefix(s, "chan "), strings.HasPrefix(s, "sync."):
 		g.passive = calls("sim.(*Network).park(")
 	default:
 		g.busy = true

@@ -59,6 +59,9 @@ func New() (backend.Backend, error) {
 // Now is monotonic, as time.Since is.
 func (b *Backend) Now() backend.Time { return backend.Time(time.Since(b.start)) }
 
+// Wall is the wall clock's time at t.
+func (b *Backend) Wall(t backend.Time) time.Time { return b.start.Add(time.Duration(t)) }
+
 // post gives the loop a result, for a later turn.
 func (b *Backend) post(r result) { b.shared.post(r) }
 

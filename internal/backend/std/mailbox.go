@@ -3,6 +3,7 @@ package std
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -28,9 +29,9 @@ type mailbox struct {
 	mu     sync.Mutex
 	posts  []result
 	asleep bool
-	woken  bool // the next Wait is not to sleep
 
-	bell chan struct{} // holds one ring; a late one costs a look in vain
+	woken atomic.Bool   // the next Wait is not to sleep
+	bell  chan struct{} // holds one ring; a late one costs a look in vain
 }
 
 func (m *mailbox) post(r result) {
@@ -39,10 +40,13 @@ func (m *mailbox) post(r result) {
 	m.unlockAndRing()
 }
 
+// wake has nothing to do where another one is still in effect: the loop will
+// look at everything that happened before this one too.
 func (m *mailbox) wake() {
-	m.mu.Lock()
-	m.woken = true
-	m.unlockAndRing()
+	if !m.woken.Swap(true) {
+		m.mu.Lock()
+		m.unlockAndRing()
+	}
 }
 
 func (m *mailbox) unlockAndRing() {
@@ -61,7 +65,7 @@ func (m *mailbox) unlockAndRing() {
 func (m *mailbox) prepareSleep() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asleep = len(m.posts) == 0 && !m.woken
+	m.asleep = len(m.posts) == 0 && !m.woken.Load()
 	return m.asleep
 }
 
@@ -70,7 +74,8 @@ func (m *mailbox) prepareSleep() bool {
 func (m *mailbox) collect(turn []result) []result {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asleep, m.woken = false, false
+	m.asleep = false
+	m.woken.Store(false)
 	if len(turn) == 0 {
 		turn, m.posts = m.posts, turn[:0]
 		return turn

@@ -1,0 +1,60 @@
+package backendtest_test
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend/backendtest"
+	"github.com/rondo-go/rondo/rondotest"
+)
+
+var seeds = flag.Int("seeds", 3, "how many seeds TestLawsSimulated tries")
+
+// TestLawsSimulated tries the engine's laws on the simulated network, with
+// another seed each time, and with every fault that a correct engine hides.
+func TestLawsSimulated(t *testing.T) {
+	for seed := 1; seed <= *seeds; seed++ {
+		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
+			backendtest.Laws(t, func(t *testing.T) backendtest.World {
+				o := rondotest.Options{Seed: uint64(seed)}
+				if seed%2 == 0 {
+					o.Faults = rondotest.Harmless(0.1)
+				}
+				return &simulated{t, rondotest.New(t, o)}
+			})
+		})
+	}
+}
+
+// simulated is the World of the simulated network.
+type simulated struct {
+	*testing.T
+	net *rondotest.Network
+}
+
+func (w *simulated) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+	w.Helper()
+	return w.net.Listen(e, "tcp", "127.0.0.1:0", open).Addr()
+}
+
+func (w *simulated) Dial(addr net.Addr) backendtest.Peer {
+	w.Helper()
+	return simPeer{w.net.Dial(addr.Network(), addr.String())}
+}
+
+type simPeer struct{ *rondotest.Conn }
+
+func (p simPeer) Reset() { p.Conn.Reset() }
+
+func (w *simulated) Now() time.Time        { return w.net.Now() }
+func (w *simulated) Sleep(d time.Duration) { w.net.Advance(d) }
+func (w *simulated) Call(f func())         { w.net.Await(f) }
+
+func (w *simulated) Until(_ string, cond func() bool) {
+	w.Helper()
+	w.net.Until(cond)
+}

@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// lostAfter is how long, in real time, a turn may take before somebody looks
+// whether the loop's goroutine still exists.
+const lostAfter = time.Second
+
+// findTurn runs from time to time while the network is driven. A loop's
+// goroutine that ended in the middle of its turn, as by a test's FailNow in a
+// handler, does not give the turn back: here it is taken.
+func (n *Network) findTurn() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.callers) == 0 || n.closed {
+		return
+	}
+	if b := n.turn; b != nil && !exists(b.goroutine) {
+		n.lost = fmt.Errorf("sim: the goroutine of loop %d ended in the middle of a turn: FailNow or Goexit in a handler?", b.id)
+		n.turn = nil
+		b.state = closed
+		n.remove(b)
+		n.home <- struct{}{}
+		return
+	}
+	n.guard.Reset(lostAfter)
+}
+
+// standInAfter is how long, in real time, a Wake may remain unheard.
+const standInAfter = 100 * time.Millisecond
+
+// expectDriver makes sure that a Wake is heard in the end though nobody drives:
+// who called it may be waiting for what the loop does, as an engine's Close
+// called without Await.
+func (n *Network) expectDriver() {
+	switch {
+	case n.manual || n.closed || n.turn != nil || len(n.callers) > 0:
+	case n.standIn == nil:
+		n.standIn = time.AfterFunc(standInAfter, n.serve)
+	default:
+		n.standIn.Reset(standInAfter)
+	}
+}
+
+// serve drives while nobody else does, until the network is quiet, as long as
+// none of the test's goroutines is busy: if one is, it does not wait for a loop.
+func (n *Network) serve() {
+	c := &caller{until: backend.Forever, quiet: true}
+	n.enter(c)
+	defer n.leave(c)
+	for {
+		n.driver.Lock()
+		busy, _ := n.watch.look()
+		err := error(nil)
+		if len(busy) == 0 {
+			err = n.step(c)
+		}
+		n.driver.Unlock()
+		n.mu.Lock()
+		alone := len(n.callers) == 1
+		again := len(busy) > 0 && alone && slices.ContainsFunc(n.backs, func(b *Backend) bool { return b.woken })
+		if again {
+			n.standIn.Reset(standInAfter)
+		}
+		n.mu.Unlock()
+		if err != nil || !alone || len(busy) > 0 {
+			return
+		}
+	}
+}

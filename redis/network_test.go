@@ -1,0 +1,388 @@
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/resp"
+	"github.com/rondo-go/rondo/rondotest"
+)
+
+// seeds runs a test on many simulated networks, with a server of one loop and
+// with one of three.
+func seeds(t *testing.T, n int, test func(t *testing.T, net *rondotest.Network, loops int)) {
+	for _, loops := range []int{1, 3} {
+		t.Run(fmt.Sprint(loops, "loops"), func(t *testing.T) {
+			for seed := range n {
+				o := rondotest.Options{Seed: uint64(seed + 1)}
+				if seed%2 == 1 {
+					o.Faults = rondotest.Harmless(0.1)
+				}
+				net := rondotest.New(t, o)
+				test(t, net, loops)
+				net.Close()
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// serve makes s serve 127.0.0.1:6379.
+func serve(t *testing.T, net *rondotest.Network, loops int, s *Server) {
+	t.Helper()
+	s.Engine = net.Engine(&rondo.Engine{Loops: loops})
+	s.Logger = s.Engine.Logger
+	var err error
+	net.Await(func() { _, err = s.Listen("tcp", ":6379", rondo.Socket{}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// peer is a client on the simulated network.
+type peer struct {
+	*rondotest.Conn
+	t testing.TB
+}
+
+func dial(t testing.TB, net *rondotest.Network) peer {
+	return peer{net.Dial("tcp", "127.0.0.1:6379"), t}
+}
+
+func (p peer) request(line string) {
+	p.Send(string(resp.AppendRequest(nil, splitWords(line)...)))
+}
+
+// do sends a request and expects a reply, with a blank for each line break.
+func (p peer) do(line, want string) {
+	p.t.Helper()
+	p.request(line)
+	p.expect(want)
+}
+
+func (p peer) expect(want string) {
+	p.t.Helper()
+	p.Expect(strings.ReplaceAll(want, " ", "\r\n") + "\r\n")
+}
+
+func TestNetworkAnySplitGivesTheSameReplies(t *testing.T) {
+	in := pipeline()
+	b := newBench(t, &Server{})
+	want := b.feed(b.connect("a"), in)
+	seeds(t, 150, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{})
+		c := dial(t, net)
+		c.Send(string(in))
+		got, err := io.ReadAll(c)
+		if err != nil || string(got) != want {
+			t.Errorf("seed %d: %v\ngot  %q\nwant %q", net.Seed(), err, got, want)
+		}
+	})
+}
+
+func TestNetworkActiveExpiry(t *testing.T) {
+	seeds(t, 20, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		c := dial(t, net)
+		for i := range 1000 {
+			c.do(fmt.Sprintf("SET k%d v PX %d", i, 100000+i), "+OK")
+		}
+		c.do("SET stays v", "+OK")
+		c.do("SET first v PX 50000", "+OK")
+		net.Advance(60 * time.Second)
+		if n := s.space.dbs[0].len(); n != 1001 {
+			t.Errorf("seed %d: %d keys are left after a minute, want 1001", net.Seed(), n)
+		}
+		net.Advance(60 * time.Second)
+		if n := s.space.dbs[0].len(); n != 1 {
+			t.Errorf("seed %d: %d keys are left after two minutes, want 1", net.Seed(), n)
+		}
+	})
+}
+
+func TestNetworkTimeout(t *testing.T) {
+	seeds(t, 20, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{Timeout: 5 * time.Second})
+		idle, busy, subscriber := dial(t, net), dial(t, net), dial(t, net)
+		idle.do("PING", "+PONG")
+		subscriber.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+		for range 6 {
+			net.Advance(time.Second)
+			busy.do("PING", "+PONG")
+		}
+		idle.ExpectEOF()
+		busy.do("PUBLISH c x", ":1")
+		subscriber.expect("*3 $7 message $1 c $1 x")
+		busy.do("CONFIG SET timeout 0", "+OK")
+		net.Advance(time.Hour)
+		busy.do("PING", "+PONG")
+	})
+}
+
+// A subscriber that never reads is cut off at its limit; the others get every
+// message, and the publisher waits for nobody.
+func TestNetworkSlowSubscriber(t *testing.T) {
+	seeds(t, 15, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		slow, fast, p := dial(t, net), dial(t, net), dial(t, net)
+		p.do(`CONFIG SET client-output-buffer-limit "pubsub 1000000 0 0"`, "+OK")
+		slow.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+		fast.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+		message := strings.Repeat("x", 10000)
+		cut := 0
+		for i := range 200 {
+			p.request("PUBLISH c " + message)
+			n, _, _, err := resp.ReadValue(readLine(t, p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Int == 1 && cut == 0 {
+				cut = i
+			}
+			fast.expect("*3 $7 message $1 c $10000 " + message)
+		}
+		if cut < 100 || cut > 120 {
+			t.Errorf("seed %d: the slow subscriber was cut off after %d messages, want 100 to 120", net.Seed(), cut)
+		}
+		if len(s.clients.list) != 2 {
+			t.Errorf("seed %d: %d clients are left, want 2", net.Seed(), len(s.clients.list))
+		}
+	})
+}
+
+func readLine(t testing.TB, r io.Reader) []byte {
+	var line []byte
+	for !bytes.HasSuffix(line, []byte("\r\n")) {
+		b := []byte{0}
+		if _, err := r.Read(b); err != nil {
+			t.Fatal(err)
+		}
+		line = append(line, b...)
+	}
+	return line
+}
+
+func TestNetworkSoftLimit(t *testing.T) {
+	seeds(t, 15, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{})
+		slow, p := dial(t, net), dial(t, net)
+		p.do(`CONFIG SET client-output-buffer-limit "pubsub 0 200000 10"`, "+OK")
+		slow.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+		message := strings.Repeat("x", 10000)
+		for range 60 {
+			p.do("PUBLISH c "+message, ":1")
+		}
+		net.Advance(9 * time.Second)
+		p.do("PUBSUB NUMSUB c", "*2 $1 c :1")
+		net.Advance(3 * time.Second)
+		p.do("PUBSUB NUMSUB c", "*2 $1 c :0")
+	})
+}
+
+// A client that sends requests and reads no replies cannot have the server
+// hold more than a few of them.
+func TestNetworkClientThatNeverReads(t *testing.T) {
+	seeds(t, 15, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		c := dial(t, net)
+		const size = 100000
+		c.do("SET k "+strings.Repeat("x", size), "+OK")
+		const requests = 300
+		go c.Write(bytes.Repeat(resp.AppendRequest(nil, "GET", "k"), requests))
+		net.Run()
+		calls := s.commands.byName["get"].calls
+		if most := int64(rondo.DefaultHighWater/size + 5); calls < 2 || calls > most {
+			t.Errorf("seed %d: %d requests were run though nothing was read, want at most %d", net.Seed(), calls, most)
+		}
+		want := "$100000 " + strings.Repeat("x", size)
+		for range requests {
+			c.expect(want)
+		}
+	})
+}
+
+func TestNetworkLimitsOfAdmission(t *testing.T) {
+	seeds(t, 20, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{MaxClients: 2})
+		a, b := dial(t, net), dial(t, net)
+		a.do("PING", "+PONG")
+		b.do("PING", "+PONG")
+		c := dial(t, net)
+		c.Expect("-ERR max number of clients reached\r\n")
+		c.ExpectEOF()
+		a.do("QUIT", "+OK")
+		a.ExpectEOF()
+		d := net.DialFrom("192.0.2.1", "tcp", "127.0.0.1:6379")
+		d.Expect("-DENIED Redis is running in protected mode")
+		d.Close()
+		e := dial(t, net)
+		e.do("PING", "+PONG")
+	})
+}
+
+func TestNetworkPassword(t *testing.T) {
+	long := strings.Repeat("x", 30000)
+	seeds(t, 30, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{Password: "secret"})
+		c := dial(t, net)
+		c.request("PING")
+		c.Expect("-NOAUTH Authentication required.\r\n")
+		var in []byte
+		in = resp.AppendRequest(in, "AUTH", "secret")
+		in = resp.AppendRequest(in, "ECHO", long)
+		c.Send(string(in))
+		c.expect("+OK $30000 " + long)
+
+		d := dial(t, net)
+		d.Send("*2\r\n$4\r\nECHO\r\n$30000\r\n")
+		d.Expect("-ERR Protocol error: unauthenticated bulk length\r\n")
+		d.ExpectEOF()
+
+		e := dial(t, net)
+		e.Send("PING\r\n*11\r\n")
+		e.Expect("-NOAUTH Authentication required.\r\n-ERR Protocol error: unauthenticated multibulk length\r\n")
+		e.ExpectEOF()
+
+		// The limits may change between a loop's look at them and the next.
+		c.Send("CONFIG SET requirepass \"\"\r\n")
+		c.expect("+OK")
+		f := dial(t, net)
+		f.do("ECHO "+long, "$30000 "+long)
+	})
+}
+
+func TestNetworkCommandsOfManyClientsAreOneSequence(t *testing.T) {
+	seeds(t, 30, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{})
+		var clients []peer
+		const each = 50
+		for range 5 {
+			c := dial(t, net)
+			clients = append(clients, c)
+			c.Send(string(bytes.Repeat(resp.AppendRequest(nil, "INCR", "n"), each)))
+		}
+		seen := make(map[string]bool)
+		for _, c := range clients {
+			last := 0
+			for range each {
+				line := string(readLine(t, c))
+				n, err := strconv.Atoi(strings.Trim(line, ":\r\n"))
+				if err != nil || n <= last || seen[line] {
+					t.Fatalf("seed %d: %q after %d", net.Seed(), line, last)
+				}
+				last, seen[line] = n, true
+			}
+		}
+		clients[0].do("GET n", "$3 250")
+	})
+}
+
+func TestNetworkTransactionsAcrossLoops(t *testing.T) {
+	seeds(t, 20, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{})
+		a, b, c := dial(t, net), dial(t, net), dial(t, net)
+		a.do("WATCH k", "+OK")
+		b.do("WATCH k", "+OK")
+		c.do("SET k v", "+OK")
+		a.do("MULTI", "+OK")
+		a.do("GET k", "+QUEUED")
+		a.do("EXEC", "*-1")
+		b.do("UNWATCH", "+OK")
+		b.do("MULTI", "+OK")
+		b.do("GET k", "+QUEUED")
+		b.do("EXEC", "*1 $1 v")
+		a.do("CLIENT SETNAME victim", "+OK")
+		a.do("CLIENT ID", ":1")
+		b.do("CLIENT KILL ID 1", ":1")
+		a.ExpectEOF()
+	})
+}
+
+// Clients whose connections break leave nothing behind.
+func TestNetworkLostClientsAreForgotten(t *testing.T) {
+	seeds(t, 30, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		for i := range 10 {
+			c := dial(t, net)
+			c.do("SUBSCRIBE a", "*3 $9 subscribe $1 a :1")
+			c.do("RESET", "+RESET")
+			c.do("WATCH k", "+OK")
+			c.do("MULTI", "+OK")
+			c.request("SUBSCRIBE b")
+			if i%2 == 0 {
+				c.Reset()
+			} else {
+				c.Close()
+			}
+		}
+		net.Run()
+		if len(s.clients.list) != 0 || s.clients.connections != 0 || len(s.clients.byID) != 0 ||
+			len(s.broker.channels.list) != 0 || len(s.space.dbs[0].watchers) != 0 {
+			t.Errorf("seed %d: %d clients, %d connections, %d channels, %d watched keys are left", net.Seed(),
+				len(s.clients.list), s.clients.connections, len(s.broker.channels.list), len(s.space.dbs[0].watchers))
+		}
+	})
+}
+
+// Shutdown lets clients have what they are owed, and Close does not wait.
+func TestNetworkShutdown(t *testing.T) {
+	seeds(t, 30, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		c, idle := dial(t, net), dial(t, net)
+		idle.do("PING", "+PONG")
+		value := strings.Repeat("x", 200000)
+		c.do("SET k "+value, "+OK")
+		c.request("GET k")
+		net.Until(func() bool { return s.commands.byName["get"].calls == 1 })
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			net.Await(func() { err = s.Shutdown(net.Timeout(time.Minute)) })
+		}()
+		c.expect("$200000 " + value)
+		c.ExpectEOF()
+		idle.ExpectEOF()
+		c.Close()
+		idle.Close()
+		<-done
+		if err != nil {
+			t.Errorf("seed %d: Shutdown: %v", net.Seed(), err)
+		}
+		if _, err := s.Listen("tcp", ":1", rondo.Socket{}); err == nil {
+			t.Error("a server that was shut down listens")
+		}
+	})
+}
+
+func TestNetworkShutdownCutsOffWhoDoesNotRead(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		c := dial(t, net)
+		c.do("SET k "+strings.Repeat("x", 200000), "+OK")
+		c.request("GET k")
+		net.Run()
+		var err error
+		net.Await(func() { err = s.Shutdown(net.Timeout(time.Second)) })
+		if err == nil {
+			t.Errorf("seed %d: Shutdown has no error", net.Seed())
+		}
+		if s.clients.connections != 0 {
+			t.Errorf("seed %d: %d connections are left", net.Seed(), s.clients.connections)
+		}
+	})
+}
