@@ -304,9 +304,12 @@ func mismatch(a, b []byte) int {
 	return -1
 }
 
-// pattern is n bytes in which every place looks different.
-func pattern(n int) []byte {
-	b := make([]byte, n)
+// pattern is n bytes, at most 16 MiB, in which every place looks different. They
+// are everybody's: nobody writes to them.
+func pattern(n int) []byte { return allPattern()[:n:n] }
+
+var allPattern = sync.OnceValue(func() []byte {
+	b := make([]byte, 16<<20)
 	x := uint32(2463534242)
 	for i := range b {
 		x ^= x << 13
@@ -315,4 +318,4 @@ func pattern(n int) []byte {
 		b[i] = byte(x)
 	}
 	return b
-}
+})
