@@ -63,9 +63,6 @@ func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
 
 // opened makes the handler and begins to read.
 func (c *Conn) opened(open Opener) {
-	if t := c.loop.engine.Trace; t != nil && t.Accepted != nil {
-		t.Accepted(c)
-	}
 	c.loop.current = c
 	c.handler = HandlerFunc(nil) // for Closed, if there will be no other
 	if h := open(c); h != nil {

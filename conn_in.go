@@ -122,7 +122,9 @@ func (c *Conn) received(comp *backend.Completion) {
 // offer gives the handler what there is, and keeps what it leaves.
 func (c *Conn) offer(in []byte) {
 	if len(in) < c.want {
-		c.keep(in)
+		if c.keep(in); len(in) >= c.limits.maxIn {
+			c.CloseWith(ErrInputFull)
+		}
 		return
 	}
 	c.want = 0

@@ -33,7 +33,8 @@ type Loop struct {
 	conns     []*Conn // by slot of their File
 	open      int
 	acceptors map[*acceptor]struct{}
-	outputs   []*output // free ones
+	dialers   map[*dialer]struct{} // whose socket is no Conn's yet
+	outputs   []*output            // free ones
 
 	completion backend.Completion // the one at hand
 
@@ -71,6 +72,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		scratch:   make([]byte, 0, scratchSize),
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
+		dialers:   make(map[*dialer]struct{}),
 		drained:   make(chan struct{}),
 		spinning:  spin{max: e.Spin},
 	}
@@ -93,7 +95,7 @@ func (l *Loop) run() {
 
 // ended reports whether there is nothing left to do, for good.
 func (l *Loop) ended() bool {
-	return l.stopping && l.open == 0 && len(l.acceptors) == 0
+	return l.stopping && l.open == 0 && len(l.dialers) == 0 && len(l.acceptors) == 0
 }
 
 // turn does what there is to do, then waits for more.
@@ -225,6 +227,9 @@ func (l *Loop) stop() {
 	for a := range l.acceptors {
 		a.close()
 	}
+	for d := range l.dialers {
+		l.backend.Cancel(&d.op.Op)
+	}
 	for c := range l.Conns() {
 		c.Abort(ErrClosed)
 	}
@@ -262,6 +267,9 @@ func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 	}
 	c := newConn(l, file, h.Peer)
 	l.stats.now.Accepted++
+	if t := l.engine.Trace; t != nil && t.Accepted != nil {
+		t.Accepted(c)
+	}
 	c.opened(ln.open)
 }
 

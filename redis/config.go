@@ -87,9 +87,9 @@ func levelIndex(l *slog.LevelVar) int {
 type param struct {
 	name string
 	get  func(*config) string
-	// set parses a value into the config. Its error is what the client reads.
-	// nil: the parameter cannot be set.
-	set func(*config, string) error
+	// set parses a value into the config, and returns why that fails, in
+	// Redis's words; "" if it does not. nil: the parameter cannot be set.
+	set func(*config, string) (failure string)
 	// apply is called when a CONFIG SET has succeeded.
 	apply func(*Server)
 }
@@ -115,10 +115,10 @@ var params = []*param{
 	{name: "port", get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
 	{name: "protected-mode", get: func(c *config) string { return yesNo(c.protected) }, set: setProtected},
 	memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
-	{name: "requirepass", get: func(c *config) string { return c.password }, set: func(c *config, v string) error { c.password = v; return nil }},
+	{name: "requirepass", get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
 	onlyParam("save", ""),
 	{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
-		set:   func(c *config, v string) error { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
+		set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 		apply: applyTimeout},
 	fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
 }
@@ -141,36 +141,36 @@ func fixedParam(name string, get func(*config) string) *param { return &param{na
 // onlyParam is one that Redis lets clients change, but of whose values this
 // server has only one. The others it knows of get an error that says so.
 func onlyParam(name, only string, others ...string) *param {
-	return &param{name: name, get: constant(only), set: func(_ *config, v string) error {
+	return &param{name: name, get: constant(only), set: func(_ *config, v string) string {
 		if strings.EqualFold(v, only) {
-			return nil
+			return ""
 		}
 		for _, o := range others {
 			if strings.EqualFold(v, o) {
-				return fmt.Errorf("this server supports only '%s'", only)
+				return fmt.Sprintf("this server supports only '%s'", only)
 			}
 		}
 		switch {
 		case len(others) == 0:
-			return fmt.Errorf("this server supports only '%s'", only)
+			return fmt.Sprintf("this server supports only '%s'", only)
 		case len(others) == 1:
 			return errYesNo
 		}
-		return fmt.Errorf("argument(s) must be one of the following: %s, %s", strings.Join(others, ", "), only)
+		return fmt.Sprintf("argument(s) must be one of the following: %s, %s", strings.Join(others, ", "), only)
 	}}
 }
 
 func memoryParam(name string, field func(*config) *int64, least int64) *param {
-	return &param{name: name, get: getInt(field), set: func(c *config, v string) error {
+	return &param{name: name, get: getInt(field), set: func(c *config, v string) string {
 		n, ok := parseMemory(v)
 		if !ok {
-			return fmt.Errorf("argument must be a memory value")
+			return "argument must be a memory value"
 		}
 		if n < least {
 			return rangeError(least, math.MaxInt64)
 		}
 		*field(c) = n
-		return nil
+		return ""
 	}}
 }
 
@@ -185,22 +185,22 @@ func yesNo(v bool) string {
 	return "no"
 }
 
-var errYesNo = fmt.Errorf("argument must be 'yes' or 'no'")
+const errYesNo = "argument must be 'yes' or 'no'"
 
-func rangeError(least, most int64) error {
-	return fmt.Errorf("argument must be between %d and %d inclusive", least, most)
+func rangeError(least, most int64) string {
+	return fmt.Sprintf("argument must be between %d and %d inclusive", least, most)
 }
 
-func parseRange(v string, least, most int64, to *int64) error {
+func parseRange(v string, least, most int64, to *int64) string {
 	n, ok := resp.ParseInt([]byte(v))
 	if !ok {
-		return fmt.Errorf("argument couldn't be parsed into an integer")
+		return "argument couldn't be parsed into an integer"
 	}
 	if n < least || n > most {
 		return rangeError(least, most)
 	}
 	*to = n
-	return nil
+	return ""
 }
 
 // parseMemory reads an amount of memory as Redis does: 100, 100b, 1k (1000),
@@ -236,36 +236,36 @@ func parseMemory(v string) (int64, bool) {
 	return n * int64(unit), true
 }
 
-func setHz(c *config, v string) error {
-	if err := parseRange(v, 0, math.MaxInt32, &c.hz); err != nil {
-		return err
+func setHz(c *config, v string) string {
+	if failure := parseRange(v, 0, math.MaxInt32, &c.hz); failure != "" {
+		return failure
 	}
 	c.hz = min(max(c.hz, 1), 500)
-	return nil
+	return ""
 }
 
 // setPort takes the port that is listened on, and no other.
-func setPort(c *config, v string) error {
+func setPort(c *config, v string) string {
 	var n int64
-	if err := parseRange(v, 0, 65535, &n); err != nil {
-		return err
+	if failure := parseRange(v, 0, 65535, &n); failure != "" {
+		return failure
 	}
 	if int(n) != c.port {
-		return fmt.Errorf("the port cannot be changed while the server runs")
+		return "the port cannot be changed while the server runs"
 	}
-	return nil
+	return ""
 }
 
-func setMaxClients(c *config, v string) error {
+func setMaxClients(c *config, v string) string {
 	var n int64
-	err := parseRange(v, 1, math.MaxUint32, &n)
-	if err == nil {
+	failure := parseRange(v, 1, math.MaxUint32, &n)
+	if failure == "" {
 		c.maxClients = int(n)
 	}
-	return err
+	return failure
 }
 
-func setProtected(c *config, v string) error {
+func setProtected(c *config, v string) string {
 	switch strings.ToLower(v) {
 	case "yes":
 		c.protected = true
@@ -274,17 +274,17 @@ func setProtected(c *config, v string) error {
 	default:
 		return errYesNo
 	}
-	return nil
+	return ""
 }
 
-func setLogLevel(c *config, v string) error {
+func setLogLevel(c *config, v string) string {
 	for i, l := range logLevels {
 		if strings.EqualFold(l.name, v) {
 			c.logLevel = i
-			return nil
+			return ""
 		}
 	}
-	return fmt.Errorf("argument(s) must be one of the following: debug, verbose, notice, warning")
+	return "argument(s) must be one of the following: debug, verbose, notice, warning"
 }
 
 func applyLogLevel(s *Server) {
@@ -313,23 +313,23 @@ func outputLimitParam(name string) *param {
 	}
 }
 
-func setOutputLimits(c *config, v string) error {
+func setOutputLimits(c *config, v string) string {
 	words := strings.Fields(v)
 	if len(words)%4 != 0 {
-		return fmt.Errorf("Wrong number of arguments in buffer limit configuration.")
+		return "Wrong number of arguments in buffer limit configuration."
 	}
 	for ; len(words) > 0; words = words[4:] {
 		class, ok := classByName([]byte(words[0]))
 		if !ok || class == classMaster {
-			return fmt.Errorf("Invalid client class specified in buffer limit configuration.")
+			return "Invalid client class specified in buffer limit configuration."
 		}
 		hard, ok1 := parseMemory(words[1])
 		soft, ok2 := parseMemory(words[2])
 		seconds, err := strconv.ParseInt(words[3], 10, 32)
 		if !ok1 || !ok2 || err != nil || seconds < 0 {
-			return fmt.Errorf("Error in hard, soft or soft_seconds setting in buffer limit configuration.")
+			return "Error in hard, soft or soft_seconds setting in buffer limit configuration."
 		}
 		c.outputLimits[class] = outputLimit{hard, soft, seconds}
 	}
-	return nil
+	return ""
 }

@@ -84,9 +84,9 @@ func configSetCommand(c *client, args [][]byte) {
 	}
 	old := c.server.config
 	for i, p := range chosen {
-		if err := p.set(&c.server.config, string(args[2*i+1])); err != nil {
+		if failure := p.set(&c.server.config, string(args[2*i+1])); failure != "" {
 			c.server.config = old
-			refuse(p.name, err.Error())
+			refuse(p.name, failure)
 			return
 		}
 	}

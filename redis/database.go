@@ -31,9 +31,6 @@ func (db *database) init(space *keyspace, index int) {
 
 func (db *database) len() int { return db.dense.len() }
 
-// peek finds a key without regard to its expiry.
-func (db *database) peek(key []byte) *entry { return db.entries[string(key)] }
-
 // find returns the entry of a key that exists and has not expired. One that
 // has expired is deleted on the way.
 func (db *database) find(key []byte) *entry {

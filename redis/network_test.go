@@ -199,7 +199,7 @@ func TestNetworkClientThatNeverReads(t *testing.T) {
 		const size = 100000
 		c.do("SET k "+strings.Repeat("x", size), "+OK")
 		const requests = 300
-		go c.Write(bytes.Repeat(resp.AppendRequest(nil, "GET", "k"), requests))
+		c.Send(string(bytes.Repeat(resp.AppendRequest(nil, "GET", "k"), requests)))
 		net.Run()
 		calls := s.commands.byName["get"].calls
 		if most := int64(rondo.DefaultHighWater/size + 5); calls < 2 || calls > most {
@@ -303,8 +303,9 @@ func TestNetworkTransactionsAcrossLoops(t *testing.T) {
 		b.do("GET k", "+QUEUED")
 		b.do("EXEC", "*1 $1 v")
 		a.do("CLIENT SETNAME victim", "+OK")
-		a.do("CLIENT ID", ":1")
-		b.do("CLIENT KILL ID 1", ":1")
+		a.request("CLIENT ID")
+		id := strings.Trim(string(readLine(t, a)), ":\r\n")
+		b.do("CLIENT KILL ID "+id, ":1")
 		a.ExpectEOF()
 	})
 }
@@ -327,7 +328,7 @@ func TestNetworkLostClientsAreForgotten(t *testing.T) {
 				c.Close()
 			}
 		}
-		net.Run()
+		net.Advance(time.Minute) // faults may delay the end
 		if len(s.clients.list) != 0 || s.clients.connections != 0 || len(s.clients.byID) != 0 ||
 			len(s.broker.channels.list) != 0 || len(s.space.dbs[0].watchers) != 0 {
 			t.Errorf("seed %d: %d clients, %d connections, %d channels, %d watched keys are left", net.Seed(),
@@ -347,18 +348,14 @@ func TestNetworkShutdown(t *testing.T) {
 		c.do("SET k "+value, "+OK")
 		c.request("GET k")
 		net.Until(func() bool { return s.commands.byName["get"].calls == 1 })
-		var err error
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			net.Await(func() { err = s.Shutdown(net.Timeout(time.Minute)) })
-		}()
+		net.Await(func() { s.stop((*client).close) }) // the first half, while we read
 		c.expect("$200000 " + value)
 		c.ExpectEOF()
 		idle.ExpectEOF()
 		c.Close()
 		idle.Close()
-		<-done
+		var err error
+		net.Await(func() { err = s.Shutdown(net.Timeout(time.Minute)) })
 		if err != nil {
 			t.Errorf("seed %d: Shutdown: %v", net.Seed(), err)
 		}

@@ -19,8 +19,9 @@
 //     itself.
 //   - One Recv and one Send may be in flight on a file. They complete in any
 //     order to each other.
-//   - Close completes after every other Op on its File. After it the slot may
-//     be used again, under another generation.
+//   - Close completes after every other Op on its File, which end with
+//     ErrClosed. What is submitted after it is ErrClosed too. After its
+//     completion the slot may be used again, under another generation.
 //
 // # Threads
 //
@@ -135,7 +136,8 @@ type Completion struct {
 	// Lent holds a Recv's bytes if its Buf was nil and N > 0:
 	// Lent[Headroom:Headroom+N]. What lies before is room that the loop may
 	// write to, so that bytes kept from earlier go in front without moving
-	// these. The buffer must come home by Return before the next call of Next.
+	// these, and it may change the bytes themselves. The buffer must come home
+	// by Return before the next call of Next.
 	Lent []byte
 	More bool // multishot: the Op is still in flight
 }
@@ -182,7 +184,8 @@ type Backend interface {
 	Connect(*ConnectOp)
 	// TrySend sends at once what it can, from the caller's memory, which it
 	// does not keep. It reports 0, nil where it would block, where the
-	// backend has no such call, and while a Send is in flight.
+	// backend has no such call, and while a Send is in flight; ErrClosed for a
+	// stale or closing File.
 	TrySend(File, []byte) (int, error)
 	// Cancel asks an Op in flight to end now. It still completes: with
 	// ErrCanceled, or with what it had done. On an Op that is not in flight
@@ -190,10 +193,12 @@ type Backend interface {
 	Cancel(*Op)
 
 	// Wait starts a new turn. It returns when there may be completions, when
-	// Wake was called, or at until. With until not after Now it does not
-	// block. ready is false if surely nothing completed.
+	// Wake was called, or at until; now and then it returns early. With until
+	// not after Now it does not block. ready is false if surely nothing
+	// completed.
 	Wait(until Time) (ready bool, err error)
-	// Next fills in the turn's next completion; false: there are no more.
+	// Next fills in the turn's next completion; false: there are no more. The
+	// loop takes all of them before it calls Wait again.
 	Next(*Completion) bool
 	// Return brings a lent buffer home.
 	Return(lent []byte)

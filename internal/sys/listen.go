@@ -27,6 +27,9 @@ func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(network, _ string, c syscall.RawConn) error {
 		return control(c, func(fd uintptr) error { return beforeBind(fd, network, s) })
 	}}
+	// Programs of newer Go versions get multipath TCP by default, which costs
+	// every connection; nobody here asked for it.
+	lc.SetMultipathTCP(false)
 	if len(network) >= 3 && network[:3] == "tcp" {
 		return lc.Listen(context.Background(), network, address)
 	}
@@ -64,7 +67,8 @@ func Unlink(address string) {
 	}
 }
 
-// stale reports whether the file at address is a socket that nobody serves.
+// stale reports whether the file at address is a socket that nobody serves. A
+// live server sees a connection that ends at once.
 func stale(address string) bool {
 	info, err := os.Lstat(address)
 	if err != nil || Abstract(address) || info.Mode().Type() != os.ModeSocket {

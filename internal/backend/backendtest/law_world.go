@@ -91,6 +91,8 @@ var laws = []law{
 	{"RefusedConnCloses", refusedConnCloses},
 	{"ManyConns", manyConns},
 	{"TraceAndStats", traceAndStats},
+	{"DialedConnIsServed", dialedConnIsServed},
+	{"DialFails", dialFails},
 }
 
 // handler records what it is called with, and checks the order of calls:

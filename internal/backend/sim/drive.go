@@ -27,9 +27,6 @@ func (c *caller) allows(t backend.Time, deadline bool) bool {
 	return t <= c.until && !(c.quiet && deadline)
 }
 
-// maxTurns is how many turns loops may take while nothing else happens.
-const maxTurns = 1 << 20
-
 // errBarred: another caller does not allow the clock to go on yet.
 var errBarred = errors.New("sim: barred")
 
@@ -139,8 +136,8 @@ func (n *Network) step(c *caller) error {
 		}
 		n.loopTurns++
 		n.stalled++
-		if n.stalled > maxTurns || n.loopTurns > maxTurns && !c.patient && c.until == backend.Forever {
-			return fmt.Errorf("%w: %d times until %v", ErrSpin, maxTurns, Wall(n.now).Format(time.StampNano))
+		if n.stalled > n.maxTurns || n.loopTurns > n.maxTurns && !c.patient && c.until == backend.Forever {
+			return fmt.Errorf("%w: %d turns until %v", ErrSpin, n.maxTurns, Wall(n.now).Format(time.StampNano))
 		}
 		n.grant(b)
 	}

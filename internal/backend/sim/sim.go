@@ -128,6 +128,7 @@ type Network struct {
 	lost      error         // it was
 	loopTurns int           // taken since the network itself last did something
 	stalled   int           // turns taken since time last passed
+	maxTurns  int           // bounds both
 
 	now       backend.Time
 	rand      random
@@ -151,7 +152,7 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // NewNetwork returns a Network whose loops run under a driver.
 func NewNetwork(o Options) *Network {
 	o.setDefaults()
-	n := &Network{opt: o, now: start, rand: random(mix(o.Seed)), home: make(chan struct{}, 1)}
+	n := &Network{opt: o, now: start, rand: random(mix(o.Seed)), home: make(chan struct{}, 1), maxTurns: 1 << 20}
 	n.change = sync.NewCond(&n.mu)
 	n.watch.init()
 	return n

@@ -64,7 +64,7 @@ func (n *Network) serve() {
 		n.driver.Unlock()
 		n.mu.Lock()
 		alone := len(n.callers) == 1
-		again := len(busy) > 0 && alone && slices.ContainsFunc(n.backs, func(b *Backend) bool { return b.woken })
+		again := len(busy) > 0 && alone && !n.closed && slices.ContainsFunc(n.backs, func(b *Backend) bool { return b.woken })
 		if again {
 			n.standIn.Reset(standInAfter)
 		}

@@ -1,0 +1,297 @@
+package sim
+
+import (
+	"errors"
+	"io"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+func never() bool { return false }
+
+// waiter starts a loop that only waits, each time until what next returns,
+// until its network is closed. It returns the loop's Backend.
+func waiter(n *Network, next func(b *Backend) backend.Time) *Backend {
+	b := n.Open()
+	go func() {
+		defer b.Close()
+		for {
+			if _, err := b.Wait(next(b)); err != nil {
+				return
+			}
+		}
+	}()
+	return b
+}
+
+// every returns what makes a waiter's turn come every d.
+func period(d time.Duration) func(*Backend) backend.Time {
+	return func(b *Backend) backend.Time { return b.Now().Add(d) }
+}
+
+func TestDriveEnds(t *testing.T) {
+	n := NewNetwork(Options{})
+	defer n.Close()
+	if err := n.Drive(backend.Forever, false, never); err != ErrIdle {
+		t.Error("on an empty network:", err)
+	}
+	if err := n.Drive(start+5, false, never); err != ErrTime || n.Now() != start+5 {
+		t.Error("up to a time:", err, n.Now())
+	}
+	if err := n.Drive(start+3, false, never); err != ErrTime || n.Now() != start+5 {
+		t.Error("up to a time gone by:", err, n.Now())
+	}
+	if err := n.Drive(backend.Forever, false, func() bool { return true }); err != nil {
+		t.Error("what is done:", err)
+	}
+	turns := 0
+	waiter(n, func(b *Backend) backend.Time { turns++; return b.Now().Add(time.Hour) })
+	if err := n.Drive(backend.Forever, true, never); err != ErrIdle || n.Now() != start+5 || turns != 1 {
+		t.Error("before a loop's deadline:", err, n.Now(), turns)
+	}
+	if err := n.Drive(n.Now().Add(3*time.Hour), false, never); err != ErrTime || turns != 4 {
+		t.Error("beyond a loop's deadline:", err, turns)
+	}
+}
+
+func TestSpin(t *testing.T) {
+	for name, next := range map[string]func(*Backend) backend.Time{
+		"in an instant": (*Backend).Now,
+		"by timers":     period(time.Second),
+	} {
+		n := NewNetwork(Options{})
+		n.maxTurns = 1000
+		waiter(n, next)
+		if err := n.Drive(backend.Forever, false, never); !errors.Is(err, ErrSpin) {
+			t.Error(name, err)
+		}
+		n.Close()
+	}
+	// Up to a time, timers may fire as often as they like.
+	n := NewNetwork(Options{})
+	defer n.Close()
+	n.maxTurns = 1000
+	waiter(n, period(time.Second))
+	if err := n.Drive(n.Now().Add(time.Hour), false, never); err != ErrTime {
+		t.Error("up to a time:", err)
+	}
+}
+
+// Await runs what waits for loops, and lets time pass for it.
+func TestAwaitTime(t *testing.T) {
+	n := NewNetwork(Options{Seed: 1})
+	s := serve(t, n, 2, ":0")
+	passed := make(chan bool)
+	n.At(n.Now().Add(time.Hour), func() { close(passed) })
+	began := n.Now()
+	await(t, n, func() { <-passed })
+	if d := n.Now() - began; d != backend.Time(time.Hour) {
+		t.Errorf("it took %v", time.Duration(d))
+	}
+	s.stop(n)
+}
+
+// If the function ends its goroutine, so does Await.
+func TestAwaitGoexit(t *testing.T) {
+	n := NewNetwork(Options{})
+	defer n.Close()
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		n.Await(runtime.Goexit)
+		t.Error("Await returned")
+	}()
+	<-ended
+}
+
+// A call that waits for a loop is served without Await too.
+func TestUnattended(t *testing.T) {
+	n := NewNetwork(Options{Seed: 1})
+	s := serve(t, n, 2, ":0")
+	for _, l := range s.loops {
+		done := make(chan bool)
+		l.post(func() { close(done) })
+		<-done
+	}
+	s.stop(n)
+}
+
+// A loop whose goroutine ends in its turn is reported, instead of a hang.
+func TestLostTurn(t *testing.T) {
+	n := NewNetwork(Options{})
+	b := n.Open()
+	go func() {
+		b.Wait(0)
+		runtime.Goexit()
+	}()
+	for range 2 {
+		if err := n.Drive(backend.Forever, false, never); err == nil || !strings.Contains(err.Error(), "loop 1 ended in the middle of a turn") {
+			t.Error(err)
+		}
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A handler must not drive.
+func TestDriveOnLoop(t *testing.T) {
+	n := NewNetwork(Options{Seed: 1})
+	s := serve(t, n, 1, ":0")
+	got := ""
+	await(t, n, func() {
+		done := make(chan bool)
+		s.loops[0].post(func() {
+			got = breachOf(func() { n.Drive(backend.Forever, false, never) })
+			close(done)
+		})
+		<-done
+	})
+	if !strings.Contains(got, "handlers must not use the test's side") {
+		t.Errorf("panicked with %q", got)
+	}
+	s.stop(n)
+}
+
+// Of several callers none lets time pass beyond what another allows.
+func TestCallersShareTime(t *testing.T) {
+	n := NewNetwork(Options{})
+	waiter(n, period(300*time.Microsecond))
+	var over bool
+	var done sync.WaitGroup
+	done.Add(1)
+	go func() {
+		defer done.Done()
+		if err := n.Drive(backend.Forever, false, func() bool { return over }); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 100 {
+		n.mu.Lock()
+		until := n.now.Add(time.Millisecond)
+		c := &caller{until: until}
+		n.callers = append(n.callers, c) // from now on the clock is ours to allow
+		n.mu.Unlock()
+		if err := n.Drive(until, false, never); err != ErrTime || n.Now() != until {
+			t.Fatalf("%v, %v too late", err, time.Duration(n.Now()-until))
+		}
+		n.leave(c)
+	}
+	n.Drive(backend.Forever, false, func() bool { over = true; return true })
+	done.Wait()
+	n.Close()
+}
+
+// Callers that all wait for nothing all learn of it; one that can go on lets
+// the others wait.
+func TestCallersIdle(t *testing.T) {
+	n := NewNetwork(Options{Seed: 1})
+	s := serve(t, n, 2, ":0")
+	errs := make(chan error, 3)
+	await(t, n, func() {
+		var all sync.WaitGroup
+		for i := range 3 {
+			c := dial(t, n, "tcp", s.addr)
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				buf := make([]byte, 10)
+				err := n.Drive(backend.Forever, false, func() bool { over, _ := c.Connected(); return over })
+				for range i {
+					c.Write([]byte("x"))
+					got := 0
+					err = errors.Join(err, n.Drive(backend.Forever, false, func() bool {
+						got, _ = c.Read(buf)
+						return got > 0
+					}))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+				errs <- n.Drive(backend.Forever, false, func() bool { return c.Buffered() > 0 })
+				c.Close()
+			}()
+		}
+		all.Wait()
+	})
+	for range 3 {
+		if err := <-errs; err != ErrIdle {
+			t.Error(err)
+		}
+	}
+	s.stop(n)
+}
+
+// The network waits for goroutines that compute before it lets time pass.
+func TestWorkersComeFirst(t *testing.T) {
+	n := NewNetwork(Options{})
+	results := make(chan int, 1)
+	var early, late int
+	b := n.Open()
+	go func() {
+		defer b.Close()
+		work := make(chan int)
+		go func() {
+			x := uint64(<-work)
+			for range 30_000_000 {
+				x = mix(x)
+			}
+			results <- int(x%7) + 1
+			b.Wake()
+		}()
+		b.Wait(0)
+		work <- 1
+		for until := b.Now().Add(time.Second); b.Now() < until && early == 0; {
+			b.Wait(until)
+			select {
+			case early = <-results:
+			default:
+				late++
+			}
+		}
+	}()
+	if err := n.Drive(backend.Forever, false, never); err != ErrIdle {
+		t.Error(err)
+	}
+	if early == 0 || late > 0 {
+		t.Errorf("the worker's result came after a second's timeout")
+	}
+	n.Close()
+}
+
+// Nothing of a network is left when it is closed.
+func TestNoGoroutinesLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for seed := range uint64(20) {
+		n := NewNetwork(Options{Seed: seed})
+		s := serve(t, n, 3, ":0")
+		c, err := n.Dial("tcp", s.addr, netip.Addr{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Drive(backend.Forever, true, never)
+		c.Write([]byte("hello"))
+		if seed%2 == 0 {
+			s.stop(n)
+		} else {
+			n.Close() // the loops find out
+			s.done.Wait()
+		}
+		if _, err := c.Write([]byte("x")); err == io.EOF {
+			t.Error(err)
+		}
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, and %d before", runtime.NumGoroutine(), before)
+}
