@@ -115,6 +115,7 @@ func (n *Network) leave(c *caller) {
 	n.moved() // others may have waited for c
 	if len(n.callers) == 0 {
 		n.guard.Stop()
+		n.expectDriver()
 	}
 }
 
@@ -212,9 +213,10 @@ func (n *Network) stuck(c *caller, idle bool) bool {
 	defer n.mu.Unlock()
 	c.idle = idle
 	defer func() { c.idle = false }()
-	waits := func(o *caller) bool { return o.idle && o.seen == n.moves }
+	n.change.Broadcast() // c may be the last for whom the others wait
 	for n.moves == c.seen {
-		if idle && !c.patient && !slices.ContainsFunc(n.callers, func(o *caller) bool { return !waits(o) }) {
+		hopes := func(o *caller) bool { return !o.idle || o.seen != n.moves }
+		if idle && !c.patient && !slices.ContainsFunc(n.callers, hopes) {
 			return true
 		}
 		n.change.Wait()

@@ -173,11 +173,9 @@ func TestCallersShareTime(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		n.mu.Lock()
-		until := n.now.Add(time.Millisecond)
+		until := n.Now().Add(time.Millisecond)
 		c := &caller{until: until}
-		n.callers = append(n.callers, c) // from now on the clock is ours to allow
-		n.mu.Unlock()
+		n.enter(c) // the clock stays here until leave
 		if err := n.Drive(until, false, never); err != ErrTime || n.Now() != until {
 			t.Fatalf("%v, %v too late", err, time.Duration(n.Now()-until))
 		}

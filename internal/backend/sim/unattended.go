@@ -39,8 +39,9 @@ const standInAfter = 100 * time.Millisecond
 // who called it may be waiting for what the loop does, as an engine's Close
 // called without Await.
 func (n *Network) expectDriver() {
+	woken := func(b *Backend) bool { return b.woken }
 	switch {
-	case n.manual || n.closed || n.turn != nil || len(n.callers) > 0:
+	case n.manual || n.closed || len(n.callers) > 0 || !slices.ContainsFunc(n.backs, woken):
 	case n.standIn == nil:
 		n.standIn = time.AfterFunc(standInAfter, n.serve)
 	default:
@@ -48,13 +49,13 @@ func (n *Network) expectDriver() {
 	}
 }
 
-// serve drives while nobody else does, until the network is quiet, as long as
-// none of the test's goroutines is busy: if one is, it does not wait for a loop.
+// serve drives while nobody else does, until the network is quiet, or one of
+// the test's goroutines is busy, and so does not wait for a loop.
 func (n *Network) serve() {
 	c := &caller{until: backend.Forever, quiet: true}
 	n.enter(c)
 	defer n.leave(c)
-	for {
+	for alone := true; alone; {
 		n.driver.Lock()
 		busy, _ := n.watch.look()
 		err := error(nil)
@@ -62,15 +63,11 @@ func (n *Network) serve() {
 			err = n.step(c)
 		}
 		n.driver.Unlock()
-		n.mu.Lock()
-		alone := len(n.callers) == 1
-		again := len(busy) > 0 && alone && !n.closed && slices.ContainsFunc(n.backs, func(b *Backend) bool { return b.woken })
-		if again {
-			n.standIn.Reset(standInAfter)
-		}
-		n.mu.Unlock()
-		if err != nil || !alone || len(busy) > 0 {
+		if err != nil || len(busy) > 0 {
 			return
 		}
+		n.mu.Lock()
+		alone = len(n.callers) == 1
+		n.mu.Unlock()
 	}
 }

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a process may take for what takes no time.
+const patience = 20 * time.Second
+
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "rondo")
+	if err == nil {
+		binary = filepath.Join(dir, "rondo.exe")
+		var out []byte
+		if out, err = exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// process is a running program.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // of Wait
+
+	mu  sync.Mutex
+	log bytes.Buffer // its standard error
+}
+
+// start runs the program and waits for its start-up line, from which it
+// returns the addresses.
+func start(t *testing.T, args ...string) (p *process, addresses []string) {
+	t.Helper()
+	p = &process{t: t, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.ended
+	})
+	ready := make(chan string, 1)
+	go p.collect(stderr, ready)
+	select {
+	case line := <-ready:
+		list := regexp.MustCompile(`addresses="?\[([^\]]*)\]`).FindStringSubmatch(line)
+		if list == nil {
+			t.Fatalf("no addresses in %q", line)
+		}
+		return p, strings.Fields(list[1])
+	case <-p.ended:
+		t.Fatalf("%v ended: %v\n%s", args, p.err, p.stderr())
+	case <-time.After(patience):
+		t.Fatalf("%v is not ready:\n%s", args, p.stderr())
+	}
+	return nil, nil
+}
+
+func (p *process) collect(stderr io.Reader, ready chan<- string) {
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		p.mu.Lock()
+		fmt.Fprintln(&p.log, lines.Text())
+		p.mu.Unlock()
+		if strings.Contains(lines.Text(), "is ready") {
+			ready <- lines.Text()
+		}
+	}
+	p.err = p.cmd.Wait()
+	close(p.ended)
+}
+
+func (p *process) stderr() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// stop sends a signal and expects the program to end with a code.
+func (p *process) stop(sig os.Signal, code int) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+	p.wait(code)
+}
+
+func (p *process) wait(code int) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.t.Fatalf("still running:\n%s", p.stderr())
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.t.Errorf("exit code %d, want %d:\n%s", got, code, p.stderr())
+	}
+}
+
+// dial connects to an address of a start-up line.
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	network, address, _ := strings.Cut(address, "://")
+	conn, err := net.DialTimeout(network, address, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	return conn
+}
+
+// closeWithPeer closes a connection as soon as its peer does.
+func closeWithPeer(conn net.Conn) {
+	go func() {
+		io.Copy(io.Discard, conn)
+		conn.Close()
+	}()
+}
+
+func talk(t *testing.T, conn net.Conn, send, want string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, send); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	if n, err := io.ReadFull(conn, got); err != nil || string(got) != want {
+		t.Fatalf("sent %q: got %q, %v, want %q", send, got[:n], err, want)
+	}
+}
+
+func TestRedisServesUntilASignal(t *testing.T) {
+	socket := "unix://" + filepath.Join(t.TempDir(), "s")
+	for _, c := range []struct {
+		sig  os.Signal
+		args []string
+	}{
+		{syscall.SIGTERM, []string{"--addr", "127.0.0.1:0", "--addr", socket}},
+		{os.Interrupt, []string{"--addr", "tcp://127.0.0.1:0", "--addr", socket, "--loops", "3", "--balance", "leastconns"}},
+		{syscall.SIGTERM, []string{"--addr", "tcp4://127.0.0.1:0", "--addr", socket, "--backend", "std"}},
+	} {
+		p, addresses := start(t, append([]string{"redis"}, c.args...)...)
+		if len(addresses) != 2 || addresses[1] != socket {
+			t.Errorf("%v: addresses are %v", c.args, addresses)
+		}
+		for _, a := range addresses {
+			conn := dial(t, a)
+			talk(t, conn, "PING\r\n*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n", "+PONG\r\n$2\r\nhi\r\n")
+			closeWithPeer(conn)
+		}
+		p.stop(c.sig, 0)
+	}
+}
+
+func TestRedisFlags(t *testing.T) {
+	_, addresses := start(t, "redis", "--addr", "127.0.0.1:0", "--maxclients", "7", "--timeout", "5m", "--maxmemory", "64MiB",
+		"--requirepass", "secret", "--no-protected-mode", "--log-level", "warn", "--log-level", "info", "--high-water", "32KiB")
+	conn := dial(t, addresses[0])
+	talk(t, conn, "PING\r\n", "-NOAUTH Authentication required.\r\n")
+	talk(t, conn, "AUTH secret\r\n", "+OK\r\n")
+	for name, value := range map[string]string{"maxclients": "7", "timeout": "300", "maxmemory": "67108864", "protected-mode": "no", "loglevel": "notice"} {
+		talk(t, conn, "CONFIG GET "+name+"\r\n", fmt.Sprintf("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(name), name, len(value), value))
+	}
+	_, addresses = start(t, "redis", "--addr", "127.0.0.1:0", "--protected-mode=no")
+	talk(t, dial(t, addresses[0]), "CONFIG GET protected-mode\r\n", "*2\r\n$14\r\nprotected-mode\r\n$2\r\nno\r\n")
+}
+
+// A client that does not take its replies holds the program up until the
+// second signal.
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	p, addresses := start(t, "redis", "--addr", "127.0.0.1:0")
+	conn := dial(t, addresses[0])
+	const size = 50_000_000 // more than the system takes
+	talk(t, conn, fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s\r\n", size, strings.Repeat("x", size)), "+OK\r\n")
+	talk(t, conn, "GET k\r\n", "$")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); !strings.Contains(p.stderr(), "stopping"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not stopping:\n%s", p.stderr())
+		}
+	}
+	p.stop(syscall.SIGTERM, 1)
+}
+
+func TestAnAddressInUseIsOneSentence(t *testing.T) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	for _, cmd := range []string{"redis", "echo"} {
+		out, code := run(t, cmd, "--addr", "tcp4://"+ln.Addr().String())
+		want := "rondo: cannot listen on tcp4://" + ln.Addr().String() + ": another program has that address; stop it, or choose another address with --addr\n"
+		if out != want || code != 1 {
+			t.Errorf("%s: exit code %d, output %q, want %q", cmd, code, out, want)
+		}
+	}
+}
+
+// run runs the program to its end.
+func run(t *testing.T, args ...string) (output string, code int) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	out, err := cmd.CombinedOutput()
+	if _, ok := err.(*exec.ExitError); err != nil && !ok {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func TestHelpTeaches(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want []string
+	}{
+		{"--help", []string{"Examples:", "rondo redis --addr :6379", "redis-cli", "echo"}},
+		{"redis --help", []string{"Examples:", "--requirepass", "--loops=1", "need no locks", "SIGTERM"}},
+		{"echo --help", []string{"Examples:", "nc 127.0.0.1 5000", "--timeout"}},
+	} {
+		out, code := run(t, strings.Fields(c.args)...)
+		for _, want := range c.want {
+			if code != 0 || !strings.Contains(out, want) {
+				t.Errorf("rondo %s: exit code %d, no %q in:\n%s", c.args, code, want, out)
+			}
+		}
+	}
+}
+
+func TestMistakesAreExplained(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"redis --addr nowhere", "nowhere"},
+		{"redis --addr ftp://x:1", "want tcp, tcp4, tcp6 or unix"},
+		{"redis --backend nope --addr 127.0.0.1:0", "choose one of"},
+		{"redis --timeout soon", "is no duration"},
+		{"redis --high-water 1.5parsec", "is no size"},
+		{"redis --balance nope", "roundrobin"},
+		{"redis --loops x", "loops"},
+		{"nope", "nope"},
+	} {
+		out, code := run(t, strings.Fields(c.args)...)
+		if code == 0 || !strings.Contains(out, c.want) {
+			t.Errorf("rondo %s: exit code %d, no %q in:\n%s", c.args, code, c.want, out)
+		}
+	}
+}
+
+func TestEcho(t *testing.T) {
+	socket := "unix://" + filepath.Join(t.TempDir(), "s")
+	p, addresses := start(t, "echo", "--addr", "127.0.0.1:0", "--addr", socket, "--maxclients", "2", "--loops", "2")
+	a, b := dial(t, addresses[0]), dial(t, addresses[1])
+	talk(t, a, "hello", "hello")
+	talk(t, b, "hello", "hello")
+	c := dial(t, addresses[0])
+	if n, err := c.Read(make([]byte, 1)); err == nil {
+		t.Errorf("a third client got %d bytes", n)
+	}
+	talk(t, a, "again", "again")
+	closeWithPeer(a)
+	closeWithPeer(b)
+	p.stop(syscall.SIGTERM, 0)
+}
+
+func TestEchoTimeout(t *testing.T) {
+	_, addresses := start(t, "echo", "--addr", "127.0.0.1:0", "--timeout", "50ms")
+	conn := dial(t, addresses[0])
+	talk(t, conn, "hello", "hello")
+	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("an idle client was not closed: %v", err)
+	}
+}
