@@ -35,7 +35,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 }
 
 // tagged is where build constraints may stand.
-var tagged = regexp.MustCompile(`^internal/(sys|pick|backend/(epoll|poll|kqueue|uring))$`)
+var tagged = regexp.MustCompile(`^internal/(sys|pick|backend/(readiness|epoll|poll|kqueue|uring))$`)
 
 func law(pkg, may string) (l struct{ pkg, may *regexp.Regexp }) {
 	l.pkg = regexp.MustCompile(`^(` + pkg + `)$`)

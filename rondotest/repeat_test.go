@@ -1,10 +1,7 @@
 package rondotest
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"testing"
@@ -113,7 +110,3 @@ func TestSameSeedSameRun(t *testing.T) {
 		seen[trace] = seed
 	}
 }
-
-var _ = io.EOF
-var _ = errors.Is
-var _ context.Context

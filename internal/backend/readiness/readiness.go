@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package readiness bends a poller, which tells what is ready, into a backend,
 // which tells what is done. It is written once, for epoll, kqueue and poll; they
 // are thin Pollers under it.

@@ -78,8 +78,11 @@ func (b *Backend) begin() {
 	if id == b.opener || b.net.closed {
 		return
 	}
-	b.goroutine, b.until = id, b.net.now
+	b.goroutine = id
+	b.woken = true
+	b.net.expectDriver()
 	b.net.park(b)
+	b.woken = false
 }
 
 // breach reports a broken law.

@@ -237,7 +237,7 @@ func TestWorkersComeFirst(t *testing.T) {
 		work := make(chan int)
 		go func() {
 			x := uint64(<-work)
-			for range 30_000_000 {
+			for range 3_000_000 {
 				x = mix(x)
 			}
 			results <- int(x%7) + 1

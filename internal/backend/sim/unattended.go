@@ -52,6 +52,12 @@ func (n *Network) expectDriver() {
 // serve drives while nobody else does, until the network is quiet, or one of
 // the test's goroutines is busy, and so does not wait for a loop.
 func (n *Network) serve() {
+	n.mu.Lock()
+	driven := len(n.callers) > 0
+	n.mu.Unlock()
+	if driven {
+		return
+	}
 	c := &caller{until: backend.Forever, quiet: true}
 	n.enter(c)
 	defer n.leave(c)
