@@ -21,7 +21,7 @@ type client struct {
 	transport transport
 	db        *database
 	id        int64
-	index     int // in Server.clients
+	index     int // in clients.list
 	request   resp.PartialRequest
 	authed    bool
 	closing   bool // runs nothing any more
@@ -30,6 +30,7 @@ type client struct {
 	reply     replyMode
 	flushed   bool // output was handed over before the end of the batch
 	base      int  // where in B the output begins that the mode may take back
+	input     int  // bytes received of requests that have not been run, or run now
 	errors    int  // error replies ever
 
 	name       string

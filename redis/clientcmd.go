@@ -167,10 +167,10 @@ func (c *client) describe() string {
 		cmd = c.lastCmd.name
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d "+
-		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=%s cmd=%s "+
+		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=%s cmd=%s "+
 		"user=default redir=-1 resp=%d%s",
 		c.id, c.addr(), c.laddr(), c.name, (now-c.created)/1000, (now-c.active)/1000, c.flagLetters(), c.db.index, sub, psub, multi,
-		multiMem, pending, pending+multiMem, events, cmd, c.Proto, c.library())
+		c.input, multiMem, pending, c.input+multiMem+pending, events, cmd, c.Proto, c.library())
 }
 
 // library is what the client told with CLIENT SETINFO, which is not in the

@@ -11,10 +11,32 @@
 // # One loop owns the keyspace
 //
 // All keys and all clients' state belong to the engine's first loop, and only
-// code that runs on it touches them: there is no lock in this package. A
+// code that runs on it touches them, so they need no lock. A
 // connection that the first loop serves runs its commands at once, from the
 // bytes as they were received. One that another loop serves hands its complete
 // requests over as a batch, and gets the replies back; see transport.
+//
+// # Differences
+//
+// Replies and error texts are those of Redis 7.0.15, byte for byte, but for
+// these:
+//
+//   - A key is deleted when it expires, in order, not when it is sampled.
+//   - What a client publishes within a transaction to a channel it is itself
+//     subscribed to, with RESP3, comes behind EXEC's reply, as in Redis 7.2; it
+//     used to come in the middle of it.
+//   - client-query-buffer-limit counts a whole request, and cuts a client off
+//     as soon as the request announces that it will exceed it.
+//   - maxmemory counts an estimate of what keys and values take. There is no
+//     eviction.
+//   - DEBUG (LOG, SLEEP, SET-ACTIVE-EXPIRE) is allowed to clients of this host;
+//     see [Server.Debug].
+//   - CLIENT SETINFO, of Redis 7.2, is there, since the clients of today call
+//     it.
+//   - CONFIG knows the parameters that act here, and some that clients ask for
+//     (save, appendonly), which have one value only. INFO leaves out what does
+//     not exist here, and estimates usec of Commandstats from a sample.
+//   - HELP texts and COMMAND DOCS are our own.
 //
 // # Bounds
 //

@@ -50,6 +50,7 @@ func (s *Server) handOver() {
 // many. When the peer does not take them, the rest of the requests waits.
 func (c *client) run(in []byte) (n, want int) {
 	s := c.server
+	c.input = len(in)
 	c.B = c.transport.buffer()
 	for n < len(in) && !c.closing {
 		args, used, need, err := c.request.Read(in[n:], s.args, c.limits())
@@ -79,8 +80,9 @@ func (c *client) run(in []byte) (n, want int) {
 	}
 	c.conclude()
 	if c.closing {
-		return len(in), 0
+		n, want = len(in), 0
 	}
+	c.input = len(in) - n
 	return n, want
 }
 

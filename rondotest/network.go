@@ -222,6 +222,10 @@ func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.Op
 	}
 	var ln *rondo.Listener
 	var err error
+	n.Await(func() { err = e.Start() })
+	if err != nil {
+		n.fatal(err)
+	}
 	n.Await(func() { ln, err = e.Listen(network, address, rondo.Socket{}, open) })
 	if err != nil {
 		n.fatal(err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,26 +20,39 @@ import (
 // fakeTB stands in for a test that fails.
 type fakeTB struct {
 	testing.TB
+	mu      sync.Mutex // guards the rest: a lost loop may log
 	log     strings.Builder
 	failed  bool
 	cleanup []func()
 }
 
 func (f *fakeTB) Helper()          {}
-func (f *fakeTB) Failed() bool     { return f.failed }
 func (f *fakeTB) Cleanup(g func()) { f.cleanup = append(f.cleanup, g) }
-func (f *fakeTB) Errorf(s string, args ...any) {
-	f.failed = true
-	f.Logf(s, args...)
+
+func (f *fakeTB) Failed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
 }
-func (f *fakeTB) Logf(s string, args ...any) { fmt.Fprintf(&f.log, s+"\n", args...) }
-func (f *fakeTB) FailNow() {
+
+func (f *fakeTB) fail(s string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.failed = true
-	runtime.Goexit()
+	f.log.WriteString(s)
 }
+
+func (f *fakeTB) Logf(s string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fmt.Fprintf(&f.log, s+"\n", args...)
+}
+
+func (f *fakeTB) Errorf(s string, args ...any) { f.fail(fmt.Sprintf(s, args...)) }
+
 func (f *fakeTB) Fatal(args ...any) {
-	f.Logf("%s", fmt.Sprint(args...))
-	f.FailNow()
+	f.fail(fmt.Sprint(args...))
+	runtime.Goexit()
 }
 
 // run runs a test with f, and returns what it logged.
@@ -54,6 +68,8 @@ func (f *fakeTB) run(test func()) string {
 		test()
 	}()
 	<-done
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return f.log.String()
 }
 
@@ -259,23 +275,26 @@ func TestNoGoroutinesLeft(t *testing.T) {
 
 // Whatever the network does to a stream, it stays that stream.
 func TestManySeeds(t *testing.T) {
-	const clients = 4
-	message := func(i int) string { return strings.Repeat(fmt.Sprintf("%d, and then ", i), 100*i) }
+	text := strings.Repeat("Whatever the network does to a stream, it stays that stream. ", 100)
 	for seed := uint64(1); seed <= seeds(300); seed++ {
 		f := Harmless(0.2)
 		f.NoFiles = 0.2
 		n := New(t, Options{Seed: seed, Faults: f, Buffer: 500})
 		n.Listen(n.Engine(&rondo.Engine{Loops: 2}), "tcp", ":7", echo)
-		var conns [clients]*Conn
+		var conns [4]*Conn
 		for i := range conns {
 			conns[i] = n.Dial("tcp", "127.0.0.1:7")
-			conns[i].Send(message(i)[:300*i])
 		}
-		for i, c := range conns {
-			n.Await(func() {
-				go c.Write([]byte(message(i)[300*i:]))
-				c.Expect(message(i))
-			})
+		for at := 0; at < 1500; at += 300 {
+			for i, c := range conns {
+				c.Send(text[at+i : at+i+300])
+				n.Advance(time.Duration(i) * 200 * time.Microsecond)
+			}
+			for i, c := range conns {
+				c.Expect(text[at+i : at+i+300])
+			}
+		}
+		for _, c := range conns {
 			c.CloseWrite()
 			c.ExpectEOF()
 		}

@@ -60,7 +60,7 @@ func (h *chatter) EOF(c *rondo.Conn)             { c.Close() }
 func (h *chatter) Closed(c *rondo.Conn, _ error) {}
 
 // chat returns the network's digest after some clients have talked.
-func chat(t *testing.T, o Options) uint64 {
+func chat(t testing.TB, o Options) uint64 {
 	n := New(t, o)
 	e := n.Engine(&rondo.Engine{Loops: 3, Linger: time.Second})
 	n.Listen(e, "tcp", ":7", func(c *rondo.Conn) rondo.Handler {

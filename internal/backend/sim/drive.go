@@ -100,6 +100,9 @@ func (n *Network) enter(c *caller) {
 	n.stalled, n.loopTurns = 0, 0
 	n.moved()
 	if len(n.callers) == 1 {
+		if n.standIn != nil {
+			n.standIn.Stop()
+		}
 		if n.guard == nil {
 			n.guard = time.AfterFunc(lostAfter, n.findTurn)
 		} else {
