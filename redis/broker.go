@@ -1,6 +1,9 @@
 package redis
 
-import "github.com/rondo-go/rondo/resp"
+import (
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/resp"
+)
 
 // broker knows who is subscribed to what.
 type broker struct {
@@ -178,6 +181,10 @@ func (c *client) deliver(message []byte) bool {
 		return false
 	case c.executing:
 		// A push in the middle of EXEC's array would break it apart.
+		if len(c.late)+len(message) > maxOutput {
+			c.server.condemn(c, rondo.ErrOutputFull)
+			return false
+		}
 		c.late = append(c.late, message...)
 	case c.server.current == c:
 		c.push(message)

@@ -260,7 +260,7 @@ func setMaxClients(c *config, v string) string {
 	var n int64
 	failure := parseRange(v, 1, math.MaxUint32, &n)
 	if failure == "" {
-		c.maxClients = int(n)
+		c.maxClients = int(min(n, math.MaxInt))
 	}
 	return failure
 }

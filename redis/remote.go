@@ -296,6 +296,10 @@ func (r *remote) buffer() []byte {
 }
 
 func (r *remote) write(p []byte) {
+	if r.pending()+len(p) > maxOutput {
+		r.server.condemn(r.client, rondo.ErrOutputFull)
+		return
+	}
 	if r.out == nil {
 		r.out = newBlock()
 	}

@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"math"
+
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -102,7 +104,7 @@ func (c *client) conclude() {
 // limits are what requests may announce.
 func (c *client) limits() resp.Limits {
 	return resp.Limits{
-		Bulk:            int(c.server.config.maxBulk),
+		Bulk:            int(min(c.server.config.maxBulk, math.MaxInt)),
 		Unauthenticated: c.authRequired(),
 	}
 }

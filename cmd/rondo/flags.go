@@ -37,12 +37,13 @@ func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.Leve
 		return nil, nil, nil, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	highWater := int(min(f.HighWater, math.MaxInt))
 	return &rondo.Engine{
 		Loops:     loops,
 		Backend:   f.Backend,
 		Balance:   balances[f.Balance],
-		HighWater: int(f.HighWater),
-		LowWater:  int(f.HighWater) / 4,
+		HighWater: highWater,
+		LowWater:  highWater / 4,
 		Logger:    log,
 	}, log, level, nil
 }

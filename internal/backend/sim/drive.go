@@ -47,6 +47,7 @@ func (n *Network) Drive(until backend.Time, quiet bool, done func() bool) error 
 func (n *Network) Await(f func()) error {
 	var over, returned atomic.Bool
 	go func() {
+		n.watch.add(goroutineID())
 		defer func() {
 			over.Store(true)
 			n.mu.Lock()
@@ -56,7 +57,7 @@ func (n *Network) Await(f func()) error {
 		f()
 		returned.Store(true)
 	}()
-	n.watch.stirred.Store(true)
+	n.watch.stir()
 	err := n.drive(&caller{until: backend.Forever, patient: true}, over.Load)
 	if err == nil && !returned.Load() {
 		runtime.Goexit()

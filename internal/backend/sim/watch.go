@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,7 +22,10 @@ import (
 // the format to change, would cost determinism where there are such goroutines,
 // and nothing else.
 type watch struct {
-	stirred atomic.Bool     // somebody new may be about; any goroutine sets it
+	mu      sync.Mutex // guards added and stirred, which are not the driver's
+	added   []uint64   // goroutines of the test that may die unseen
+	stirred bool       // somebody new may be about
+
 	kin     map[uint64]bool // the test's goroutines, dead ones too
 	buf     []byte
 	found   []goroutine
@@ -43,12 +45,34 @@ func (w *watch) init() {
 	w.company = true
 }
 
+// add makes a goroutine one of the test's. Otherwise it would not be known as
+// the parent of those that it starts, if it ended before anybody looked.
+func (w *watch) add(id uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.added = append(w.added, id)
+}
+
+// stir makes the next rest look.
+func (w *watch) stir() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stirred = true
+}
+
+func (w *watch) wasStirred() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.stirred
+	w.stirred = false
+	return was
+}
+
 // rest returns when every goroutine that matters waits for something.
 func (w *watch) rest() {
-	if !w.company && runtime.NumGoroutine() == w.alone && !w.stirred.Load() {
+	if !w.wasStirred() && !w.company && runtime.NumGoroutine() == w.alone {
 		return
 	}
-	w.stirred.Store(false)
 	var began time.Time
 	for try := 0; ; try++ {
 		runtime.Gosched()
@@ -76,6 +100,12 @@ func (w *watch) rest() {
 func (w *watch) look() (busy []uint64, company bool) {
 	w.buf, w.found = goroutines(w.buf, w.found[:0])
 	w.kin[w.found[0].id] = true // the caller comes first
+	w.mu.Lock()
+	for _, id := range w.added {
+		w.kin[id] = true
+	}
+	w.added = w.added[:0]
+	w.mu.Unlock()
 	for more := true; more; {
 		more = false
 		for _, g := range w.found {
