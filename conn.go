@@ -26,10 +26,10 @@ type Conn struct {
 	end     *ending    // nil: it has not begun
 	peer    netip.AddrPort
 
-	flags  connFlags
-	want   int
 	posted atomic.Int64 // bytes in the inbox, by Ref.Write
 	gone   atomic.Bool  // no handler method but Closed will be called
+	want   int32        // see Want
+	flags  connFlags
 }
 
 // A connection is open, then closing (its output is flushed, its input

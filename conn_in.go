@@ -3,6 +3,7 @@ package rondo
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -42,8 +43,8 @@ func (c *Conn) room() []byte {
 	size := len(c.carry)
 	if cap(c.carry)-size < least {
 		grown := max(2*size, 16<<10)
-		if c.want > size {
-			grown = min(c.want, max(grown, backend.LendSize))
+		if want := int(c.want); want > size {
+			grown = min(want, max(grown, backend.LendSize))
 		}
 		c.recarry(c.carry, max(grown, size+least))
 	}
@@ -121,7 +122,7 @@ func (c *Conn) received(comp *backend.Completion) {
 
 // offer gives the handler what there is, and keeps what it leaves.
 func (c *Conn) offer(in []byte) {
-	if len(in) < c.want {
+	if len(in) < int(c.want) {
 		if c.keep(in); len(in) >= c.limits.maxIn {
 			c.CloseWith(ErrInputFull)
 		}
@@ -136,7 +137,7 @@ func (c *Conn) offer(in []byte) {
 	if err == nil && c.flags&closing == 0 {
 		rest := in[n:]
 		c.keep(rest)
-		if n == 0 && len(rest) >= c.limits.maxIn || c.want > c.limits.maxIn {
+		if n == 0 && len(rest) >= c.limits.maxIn || int(c.want) > c.limits.maxIn {
 			err = ErrInputFull
 		}
 	}
@@ -225,10 +226,11 @@ func (c *Conn) tellEOF() {
 
 // Want has the next call of Data wait until there are n bytes: a message's
 // length, once it is known. Data is not called for less, however long it takes;
-// what is left below n at the end of the stream is not offered.
+// what is left below n at the end of the stream is not offered. An n over 2 GiB
+// counts as 2 GiB.
 func (c *Conn) Want(n int) {
 	c.loop.check()
-	c.want = n
+	c.want = int32(min(n, math.MaxInt32))
 }
 
 // Pause stops reading, and calling Data, until Resume. The peer notices when the

@@ -1,7 +1,6 @@
 package rondo
 
 import (
-	"iter"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,7 @@ type Loop struct {
 	stats    counters
 	touched  int // in race builds, see check
 
-	conns     []*Conn // by slot of their File
+	conns     connTable
 	open      int
 	acceptors map[*acceptor]struct{}
 	dialers   map[*dialer]struct{} // whose socket is no Conn's yet
@@ -275,17 +274,13 @@ func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 
 // enter and leave keep the table of connections.
 func (l *Loop) enter(c *Conn) {
-	slot := int(c.recv.File.Slot())
-	for slot >= len(l.conns) {
-		l.conns = append(l.conns, nil)
-	}
-	l.conns[slot] = c
+	l.conns.set(c.recv.File.Slot(), c)
 	l.open++
 	l.loaded.Store(int32(l.open))
 }
 
 func (l *Loop) leave(c *Conn) {
-	l.conns[c.recv.File.Slot()] = nil
+	l.conns.set(c.recv.File.Slot(), nil)
 	l.open--
 	l.loaded.Store(int32(l.open))
 }
@@ -327,17 +322,4 @@ func (l *Loop) Engine() *Engine { return l.engine }
 func (l *Loop) Now() time.Time {
 	l.check()
 	return l.backend.Wall(l.now)
-}
-
-// Conns ranges over the loop's connections, in no particular order. It may be
-// left and connections closed on the way.
-func (l *Loop) Conns() iter.Seq[*Conn] {
-	return func(yield func(*Conn) bool) {
-		l.check()
-		for i := 0; i < len(l.conns); i++ {
-			if c := l.conns[i]; c != nil && !yield(c) {
-				return
-			}
-		}
-	}
 }

@@ -3,7 +3,6 @@ package rondotest
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"strings"
@@ -243,5 +242,3 @@ func TestExpectations(t *testing.T) {
 		})
 	}
 }
-
-var _ io.Reader = (*Conn)(nil)

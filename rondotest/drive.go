@@ -45,8 +45,8 @@ func (n *Network) Advance(d time.Duration) {
 func never() bool { return false }
 
 // Until lets the network run until cond, which it asks before every step, is
-// true; cond must not call the network or its Conns. It fails the test if cond
-// cannot become true any more.
+// true. It fails the test if that cannot be any more. cond may look at what it
+// likes, Conn.Buffered included, but not let the network run.
 func (n *Network) Until(cond func() bool) {
 	n.helper()
 	if err := n.sim.Drive(backend.Forever, false, cond); err != nil {

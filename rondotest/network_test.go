@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -300,9 +299,4 @@ func TestManySeeds(t *testing.T) {
 		}
 		n.Close()
 	}
-}
-
-func TestMain(m *testing.M) {
-	os.Unsetenv("RONDO_TRACE")
-	os.Exit(m.Run())
 }

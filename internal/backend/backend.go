@@ -100,10 +100,8 @@ type Op struct {
 	Owner Completer // the loop calls it
 	File  File
 	Buf   []byte // Recv: filled from its start; nil: a buffer is lent
-	Link  *Op    // the backend's, while it owns the Op
-	Slot  uint32 // likewise, to find it again or to tell turns apart
+	Slot  uint32 // the backend's, while it owns the Op: to find it again, or to tell turns apart
 	Kind  Kind
-	State uint8 // likewise
 }
 
 // SendOp is an Op of kind Send: all of Bufs, in order. The completion has N,

@@ -171,7 +171,7 @@ func (l *loop) received(c *call, r *backend.Completion) {
 // takeBack overwrites an Op that is the loop's again, so that a backend which
 // still uses it goes wrong, or is caught by the race detector.
 func (c *call) takeBack() {
-	*c.op = backend.Op{Kind: 0xdb, State: 0xdb, Slot: 0xdbdbdbdb, File: 0xdbdbdbdbdbdbdbdb, Link: c.op}
+	*c.op = backend.Op{Kind: 0xdb, Slot: 0xdbdbdbdb, File: 0xdbdbdbdbdbdbdbdb}
 	c.send.Bufs, c.send.Sent = nil, -1
 	c.connect.Addr = nil
 }

@@ -16,8 +16,7 @@ type file struct {
 
 	descriptor int32 // -1: the slot is free
 	generation uint32
-	slot       uint32
-	free       uint32 // next free slot, while this one is
+	slot       uint32 // its own; of a free one, the next free one
 	watched    Interest
 	full       bool // the last send was cut short, and no event since
 	closing    bool
@@ -79,7 +78,7 @@ func (t *table) get(id backend.File) *file {
 func (t *table) add(fd int) backend.File {
 	slot := t.free
 	if slot != 0 {
-		t.free = t.at(slot).free
+		t.free = t.at(slot).slot
 	} else {
 		t.used++
 		slot = t.used
@@ -94,8 +93,8 @@ func (t *table) add(fd int) backend.File {
 
 func (t *table) remove(id backend.File) {
 	f := t.at(id.Slot())
-	*f = file{descriptor: -1, generation: f.generation, slot: f.slot, free: t.free}
-	t.free = f.slot
+	*f = file{descriptor: -1, generation: f.generation, slot: t.free}
+	t.free = id.Slot()
 }
 
 func (f *file) id() backend.File { return backend.MakeFile(f.slot, f.generation) }

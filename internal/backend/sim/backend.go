@@ -22,7 +22,8 @@ type Backend struct {
 	opener    uint64 // the goroutine that called Open
 	goroutine uint64 // the loop's, once it has been seen
 	until     backend.Time
-	woken     bool
+	woken     bool // by Wake, or for nothing
+	owed      bool // its first turn
 	rand      random
 	slots     []slot
 	free      []uint32
@@ -79,10 +80,10 @@ func (b *Backend) begin() {
 		return
 	}
 	b.goroutine = id
-	b.woken = true
+	b.owed = true
 	b.net.expectDriver()
 	b.net.park(b)
-	b.woken = false
+	b.owed = false
 }
 
 // breach reports a broken law.
@@ -135,7 +136,7 @@ func (x *nudge) fire() { x.woken = true }
 
 // due tells whether the loop, which is in Wait, has a reason to return.
 func (b *Backend) due() bool {
-	return b.woken || len(b.ready) > 0 || len(b.round) > 0 || b.until <= b.net.now
+	return b.owed || b.woken || len(b.ready) > 0 || len(b.round) > 0 || b.until <= b.net.now
 }
 
 // Next implements backend.Backend.

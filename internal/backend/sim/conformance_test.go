@@ -2,8 +2,6 @@ package sim_test
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -16,30 +14,19 @@ func faults(p float64) sim.Faults {
 		SlowClose: p, Spurious: p / 5, LateCancel: p}
 }
 
-// seeds is how many seeds to try: RONDO_SEEDS, or else few.
-func seeds(few int) uint64 {
-	if n, err := strconv.ParseUint(os.Getenv("RONDO_SEEDS"), 10, 32); err == nil {
-		return n
-	}
-	if testing.Short() {
-		return uint64(few+9) / 10
-	}
-	return uint64(few)
-}
-
-// TestConformance runs the suite of all backends, with many seeds.
+// TestConformance runs the suite of all backends, with many seeds and more or
+// fewer faults.
 func TestConformance(t *testing.T) {
-	for _, p := range []float64{0, 0.1, 0.5} {
-		for seed := range seeds(20) {
-			t.Run(fmt.Sprintf("faults=%v/seed=%d", p, seed), func(t *testing.T) {
-				networks := map[testing.TB]*sim.Network{}
-				backendtest.Seam(t, func(t testing.TB) backend.Backend {
-					if networks[t] == nil {
-						networks[t] = sim.NewUndriven(sim.Options{Seed: seed, Faults: faults(p)})
-					}
-					return networks[t].Open()
-				})
+	for seed := range sim.Seeds(60) {
+		p := [...]float64{0, 0.1, 0.5}[seed%3]
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			networks := map[testing.TB]*sim.Network{}
+			backendtest.Seam(t, func(t testing.TB) backend.Backend {
+				if networks[t] == nil {
+					networks[t] = sim.NewUndriven(sim.Options{Seed: seed, Faults: faults(p)})
+				}
+				return networks[t].Open()
 			})
-		}
+		})
 	}
 }

@@ -125,14 +125,11 @@ func TestEcho(t *testing.T) {
 		"many":  every(0.4),
 		"reset": {Reset: 0.005, Late: 0.1, Reorder: 0.5},
 	}
-	seeds := 150
-	if testing.Short() {
-		seeds = 20
-	}
+	tries := seeds(150)
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			resets, bad := 0, 0
-			for seed := range uint64(seeds) {
+			for seed := range tries {
 				o := Options{Seed: seed, Faults: f, Buffer: 1 << (6 + seed%11)}
 				t.Run(fmt.Sprint(seed), func(t *testing.T) {
 					_, r, b := echoRun(t, o)

@@ -35,13 +35,14 @@ func (n *Network) findTurn() {
 // standInAfter is how long, in real time, a Wake may remain unheard.
 const standInAfter = 100 * time.Millisecond
 
-// expectDriver makes sure that a Wake is heard in the end though nobody drives:
+// expectDriver makes sure that a Wake is heard, and that a loop has its first
+// turn, in the end though nobody drives:
 // who called it may be waiting for what the loop does, as an engine's Close
 // called without Await.
 func (n *Network) expectDriver() {
-	woken := func(b *Backend) bool { return b.woken }
+	waits := func(b *Backend) bool { return b.woken || b.owed }
 	switch {
-	case n.manual || n.closed || len(n.callers) > 0 || !slices.ContainsFunc(n.backs, woken):
+	case n.manual || n.closed || len(n.callers) > 0 || !slices.ContainsFunc(n.backs, waits):
 	case n.standIn == nil:
 		n.standIn = time.AfterFunc(standInAfter, n.serve)
 	default:

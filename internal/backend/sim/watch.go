@@ -76,10 +76,9 @@ func (w *watch) rest() {
 	var began time.Time
 	for try := 0; ; try++ {
 		runtime.Gosched()
-		count := runtime.NumGoroutine()
 		busy, company := w.look()
 		if len(busy) == 0 {
-			w.company, w.alone = company, count
+			w.company, w.alone = company, len(w.found)
 			return
 		}
 		switch {
