@@ -17,7 +17,7 @@ func faults(p float64) sim.Faults {
 // TestConformance runs the suite of all backends, with many seeds and more or
 // fewer faults.
 func TestConformance(t *testing.T) {
-	for seed := range sim.Seeds(60) {
+	for seed := range sim.Seeds(15) {
 		p := [...]float64{0, 0.1, 0.5}[seed%3]
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			networks := map[testing.TB]*sim.Network{}

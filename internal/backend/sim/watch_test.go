@@ -43,7 +43,7 @@ func TestGoroutines(t *testing.T) {
 	ended.Add(3)
 	for _, wait := range []func(){
 		func() { <-release },
-		func() { mu.Lock(); mu.Unlock() },
+		func() { mu.Lock(); defer mu.Unlock() },
 		func() { block.Wait() },
 	} {
 		go func() {
@@ -60,6 +60,9 @@ func TestGoroutines(t *testing.T) {
 	n.watch.rest()
 	n.driver.Unlock()
 
+	n.mu.Lock()
+	loop := be.goroutine
+	n.mu.Unlock()
 	_, list := goroutines(nil, nil)
 	me := goroutineID()
 	if list[0].id != me || !list[0].busy {
@@ -76,14 +79,14 @@ func TestGoroutines(t *testing.T) {
 				passive++ // block.Wait
 			}
 		}
-		if g.id == be.goroutine && (!g.passive || g.busy) {
+		if g.id == loop && (!g.passive || g.busy) {
 			t.Errorf("a loop: %+v", g)
 		}
 	}
 	if len(waiting) != 0 || passive != 1 {
 		t.Errorf("%d goroutines were not found, %d wait for others to end", len(waiting), passive)
 	}
-	if !exists(be.goroutine) || exists(1<<60) {
+	if !exists(loop) || exists(1<<60) {
 		t.Error("a goroutine's existence is mistaken")
 	}
 	close(release)
