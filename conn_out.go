@@ -157,8 +157,8 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 }
 
 // AvailableBuffer returns an empty buffer to append to and pass to Write, which
-// then copies nothing as long as it was not outgrown. It is valid until the
-// next call of a method of c.
+// then copies nothing as long as it was not outgrown. It is valid until c is
+// next written to, flushed or closed, and no longer than the handler's call.
 func (c *Conn) AvailableBuffer() []byte {
 	c.loop.check()
 	if c.writable() != nil {

@@ -106,7 +106,7 @@ static void resume(int loop, struct conn *c) {
 	watch(loop, EPOLL_CTL_MOD, c, EPOLLIN);
 }
 
-static void *run(void *arg) {
+static __attribute__((noreturn)) void *run(void *arg) {
 	int loop = *(int *)arg;
 	char *buffer = malloc(BUFFER);
 	struct epoll_event events[EVENTS];

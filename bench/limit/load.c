@@ -162,7 +162,7 @@ static void want_out(struct worker *w, struct conn *c, int want) {
 }
 
 static void push(struct worker *w, struct conn *c) {
-	ssize_t n = send(c->fd, c->message + c->sent, size - c->sent, MSG_NOSIGNAL);
+	ssize_t n = send(c->fd, c->message + c->sent, size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0 && errno != EAGAIN)
 		fail("send on connection %u: %s", c->id, strerror(errno));
 	if (n > 0)
@@ -211,7 +211,7 @@ static void check(struct conn *c, const char *bytes, size_t n) {
 
 static void pull(struct worker *w, struct conn *c) {
 	size_t want = size - c->got + 1; // one more, to see what should not be there
-	ssize_t n = recv(c->fd, w->buffer, want < BUFFER ? want : BUFFER, 0);
+	ssize_t n = recv(c->fd, w->buffer, want < BUFFER ? want : BUFFER, MSG_DONTWAIT);
 	if (n == 0)
 		fail("connection %u: the server closed it", c->id);
 	if (n < 0) {
