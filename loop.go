@@ -1,6 +1,7 @@
 package rondo
 
 import (
+	"errors"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -80,8 +81,11 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 // run is the loop's goroutine.
 func (l *Loop) run() {
 	defer l.pin()()
+	l.now = l.backend.Now()
 	for !l.ended() {
-		l.turn()
+		if err := l.turn(); errors.Is(err, backend.ErrClosed) {
+			break // somebody took the backend away
+		}
 	}
 	l.inbox.Close()
 	for !l.work() {
@@ -98,12 +102,12 @@ func (l *Loop) ended() bool {
 }
 
 // turn does what there is to do, then waits for more.
-func (l *Loop) turn() {
+func (l *Loop) turn() error {
 	for !l.work() {
 		// A handler panicked. What was left to do is still there.
 	}
 	l.checkDrained()
-	l.wait()
+	return l.wait()
 }
 
 // work runs handlers. It reports false when one of them panicked.
@@ -184,7 +188,7 @@ func (l *Loop) panicked(value any) {
 	log.Error("rondo: a handler panicked", "panic", value, "stack", string(err.Stack))
 }
 
-func (l *Loop) wait() {
+func (l *Loop) wait() error {
 	l.stats.now.Turns++
 	l.stats.show()
 	if l.engine.Trace != nil && l.engine.Trace.Turn != nil {
@@ -195,7 +199,7 @@ func (l *Loop) wait() {
 		until = l.now
 	}
 	if until > l.now && l.spin() {
-		return
+		return nil
 	}
 	if !l.inbox.Sleep() {
 		until = l.now
@@ -203,11 +207,12 @@ func (l *Loop) wait() {
 	_, err := l.backend.Wait(until)
 	l.inbox.Awake()
 	l.now = l.backend.Now()
-	if err != nil {
+	if err != nil && !errors.Is(err, backend.ErrClosed) {
 		// Nothing that a loop can mend: say so, and do not spin on it.
 		l.engine.log().With("loop", l.id).Error("rondo: waiting for events failed, the loop goes on", "error", err)
 		time.Sleep(time.Millisecond)
 	}
+	return err
 }
 
 // call runs f on the loop and waits for it; false: the loop has ended.

@@ -86,9 +86,12 @@ func (b *Backend) begin() {
 	b.owed = false
 }
 
-// breach reports a broken law.
+// breach reports a broken law, by a panic, and to the driver too: an engine may
+// take the panic for a handler's and go on.
 func (b *Backend) breach(format string, args ...any) {
-	panic(fmt.Sprintf("sim: loop %d: ", b.id) + fmt.Sprintf(format, args...))
+	err := fmt.Errorf("sim: loop %d: %s", b.id, fmt.Sprintf(format, args...))
+	b.net.breached.CompareAndSwap(nil, &err)
+	panic(err.Error())
 }
 
 // Wait implements backend.Backend.
@@ -183,7 +186,7 @@ func (b *Backend) Now() backend.Time {
 	return b.net.now
 }
 
-// Wall is the wall clock's time at t, which repeats as everything does.
+// Wall implements backend.Backend.
 func (b *Backend) Wall(t backend.Time) time.Time { return Wall(t) }
 
 // Close implements backend.Backend. The loop's goroutine may call it, or

@@ -33,8 +33,9 @@ var errBarred = errors.New("sim: barred")
 // Drive runs the network step by step until done, which it calls before each
 // step, returns true. It returns ErrTime at the time until at the latest,
 // ErrIdle when nothing is left to be done, and ErrSpin when loops keep
-// themselves busy without end. If quiet, the deadlines of loops do not count as
-// something to be done: it returns ErrIdle with the clock before them.
+// themselves busy without end. Any other error is what went wrong with a loop.
+// If quiet, the deadlines of loops do not count as something to be done: it
+// returns ErrIdle with the clock before them.
 //
 // done runs with the right to drive, and must not call Drive or Await.
 func (n *Network) Drive(until backend.Time, quiet bool, done func() bool) error {
@@ -127,6 +128,9 @@ func (n *Network) leave(c *caller) {
 func (n *Network) step(c *caller) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.breached.Load(); err != nil {
+		return *err
+	}
 	switch {
 	case n.lost != nil:
 		return n.lost

@@ -80,7 +80,7 @@ func echoRun(t *testing.T, o Options) (trace uint64, broken, bad int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &client{conn: conn, id: o.Seed<<8 + uint64(i), all: r.intn(20000)}
+		c := &client{conn: conn, id: o.Seed<<8 + uint64(i), all: 1 + r.intn(20000)}
 		if err := n.Drive(backend.Forever, false, func() bool { over, _ := conn.Connected(); return over }); err != nil {
 			t.Fatal(err)
 		}

@@ -181,8 +181,8 @@ func breachOf(f func()) (text string) {
 func TestOutsideOfTurn(t *testing.T) {
 	n := NewNetwork(Options{Seed: 1})
 	s := serve(t, n, 1, ":0")
-	defer s.stop(n)
 	be := s.loops[0].be
+	first := ""
 	for name, f := range map[string]func(){
 		"Next":   func() { be.Next(new(backend.Completion)) },
 		"Submit": func() { be.Submit(&backend.Op{Kind: backend.Recv}) },
@@ -193,7 +193,18 @@ func TestOutsideOfTurn(t *testing.T) {
 		if !strings.Contains(got, name+" was called while the loop is in Wait") {
 			t.Errorf("%s: panicked with %q", name, got)
 		}
+		if first == "" {
+			first = got
+		}
 	}
+	// Whoever drives hears of it too, as the panic may go unnoticed.
+	if err := n.Drive(backend.Forever, true, never); err == nil || err.Error() != first {
+		t.Errorf("Drive: %v, want %s", err, first)
+	}
+	if err := n.Close(); err == nil || err.Error() != first {
+		t.Errorf("Close: %v, want %s", err, first)
+	}
+	s.done.Wait()
 }
 
 // Lent bytes that are kept beyond Return are not what they were.

@@ -35,6 +35,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -113,6 +114,8 @@ func (o *Options) setDefaults() {
 type Network struct {
 	opt    Options
 	manual bool // loops drive it themselves, one goroutine all of them
+
+	breached atomic.Pointer[error] // the first law that was broken
 
 	driver sync.Mutex // whoever drives has it, for a step
 	watch  watch      // the driver's
@@ -219,8 +222,8 @@ type alarm func()
 
 func (f alarm) fire() { f() }
 
-// Close ends the network: loops that wait get ErrClosed. It reports connections
-// that were accepted and then forgotten, which is a bug of the loop.
+// Close ends the network: loops that wait get ErrClosed. It reports a law that
+// was broken, if only by connections that were accepted and then forgotten.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -240,6 +243,9 @@ func (n *Network) Close() error {
 		}
 	}
 	n.moved()
+	if err := n.breached.Load(); err != nil {
+		return *err
+	}
 	if n.accepted > 0 {
 		return fmt.Errorf("sim: %d connections were accepted, and neither adopted nor discarded", n.accepted)
 	}

@@ -50,8 +50,9 @@ func (n *Network) expectDriver() {
 	}
 }
 
-// serve drives while nobody else does, until the network is quiet, or one of
-// the test's goroutines is busy, and so does not wait for a loop.
+// serve drives while nobody else does, until the network is quiet. If one of
+// the test's goroutines is busy, and so does not wait for a loop, it tries again
+// later.
 func (n *Network) serve() {
 	n.mu.Lock()
 	driven := len(n.callers) > 0
@@ -61,20 +62,31 @@ func (n *Network) serve() {
 	}
 	c := &caller{until: backend.Forever, quiet: true}
 	n.enter(c)
-	defer n.leave(c)
+	busy := n.serveAs(c)
+	n.leave(c)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if busy && len(n.callers) == 0 && !n.closed {
+		n.standIn.Reset(standInAfter)
+	}
+}
+
+// serveAs reports whether a busy goroutine ended it.
+func (n *Network) serveAs(c *caller) (busy bool) {
 	for alone := true; alone; {
 		n.driver.Lock()
-		busy, _ := n.watch.look()
+		resting := n.watch.rests()
 		err := error(nil)
-		if len(busy) == 0 {
+		if resting {
 			err = n.step(c)
 		}
 		n.driver.Unlock()
-		if err != nil || len(busy) > 0 {
-			return
+		if err != nil || !resting {
+			return !resting
 		}
 		n.mu.Lock()
 		alone = len(n.callers) == 1
 		n.mu.Unlock()
 	}
+	return false
 }

@@ -94,6 +94,18 @@ func (w *watch) rest() {
 	}
 }
 
+// rests tells whether every goroutine that matters waits for something, after
+// giving them some chances to get there.
+func (w *watch) rests() bool {
+	for range 10 {
+		runtime.Gosched()
+		if busy, _ := w.look(); len(busy) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // look returns which of the test's goroutines are busy, but for the caller, and
 // whether there are any that may become so.
 func (w *watch) look() (busy []uint64, company bool) {
