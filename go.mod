@@ -6,3 +6,5 @@ require (
 	github.com/alecthomas/kong v1.12.1
 	golang.org/x/sys v0.35.0
 )
+
+require github.com/HdrHistogram/hdrhistogram-go v1.1.2 // indirect

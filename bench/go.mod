@@ -2,7 +2,18 @@ module github.com/rondo-go/rondo/bench
 
 go 1.23.0
 
-require github.com/rondo-go/rondo v0.0.0
+require (
+	github.com/alecthomas/kong v1.12.1
+	github.com/cloudwego/netpoll v0.7.2
+	github.com/lesismal/nbio v1.6.12
+	github.com/panjf2000/gnet/v2 v2.10.0
+	github.com/rondo-go/rondo v0.0.0
+	github.com/tidwall/evio v1.0.8
+	github.com/tidwall/redcon v1.6.2
+	github.com/xtaci/gaio v1.2.34
+	golang.org/x/sys v0.35.0
+	gonum.org/v1/plot v0.16.0
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
@@ -10,30 +21,21 @@ require (
 	codeberg.org/go-pdf/fpdf v0.10.0 // indirect
 	git.sr.ht/~sbinet/gg v0.6.0 // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
-	github.com/alecthomas/kong v1.12.1 // indirect
 	github.com/bytedance/gopkg v0.1.1 // indirect
 	github.com/campoy/embedmd v1.0.0 // indirect
 	github.com/cloudwego/gopkg v0.1.4 // indirect
-	github.com/cloudwego/netpoll v0.7.2 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/kavu/go_reuseport v1.5.0 // indirect
-	github.com/lesismal/nbio v1.6.12 // indirect
 	github.com/panjf2000/ants/v2 v2.12.1 // indirect
-	github.com/panjf2000/gnet/v2 v2.10.0 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/tidwall/btree v1.1.0 // indirect
-	github.com/tidwall/evio v1.0.8 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
-	github.com/tidwall/redcon v1.6.2 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
-	github.com/xtaci/gaio v1.2.34 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
 	golang.org/x/image v0.25.0 // indirect
 	golang.org/x/sync v0.12.0 // indirect
-	golang.org/x/sys v0.35.0 // indirect
 	golang.org/x/text v0.23.0 // indirect
-	gonum.org/v1/plot v0.16.0 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )
 

@@ -7,7 +7,7 @@
 //	-p PORT     where the server listens
 //	-c N        connections; in rate, how many are under way at once
 //	-b BYTES    of a message
-//	-w SECONDS  of warm-up, not measured
+//	-w SECONDS  of warm-up, not measured; longer, until each has had a reply
 //	-s SECONDS  that are measured
 //	-t THREADS  among which the connections are divided
 //
@@ -41,6 +41,8 @@ enum {
 	EVENTS = 512,
 	BUFFER = 256 << 10,
 	PATTERNS = 4093,       // offsets at which a message may start in the pattern
+	BATCH = 100,           // messages under way at once in idle
+	FIRST_MS = 10000,      // until when each connection must have had a reply
 	STALL_NS = 2000000000, // without a reply for so long after the end is a stall
 	PATIENCE_S = 60,       // beyond the given times, before giving up altogether
 	SUB = 64,              // buckets per power of two: below 1.6% wide
@@ -74,6 +76,7 @@ static double seconds = 1, warmup = 0.2;
 static struct conn *table;
 static char *pattern;
 static atomic_int phase;
+static atomic_uint answered; // connections that have had a reply
 
 static int64_t now(void) {
 	struct timespec t;
@@ -188,6 +191,8 @@ static void complete(struct worker *w, struct conn *c) {
 	if (rate)
 		close(c->fd);
 	w->under_way--;
+	if (c->number == 1)
+		atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
 	int at = atomic_load_explicit(&phase, memory_order_relaxed);
 	if (at == MEASURE) {
 		uint64_t ns = now() - c->started;
@@ -288,6 +293,11 @@ static void drive(void) {
 			fail("cannot start a thread");
 
 	wait_for(warmup);
+	for (int ms = 0; atomic_load(&answered) < conns; ms++) {
+		if (ms == FIRST_MS)
+			fail("%u of %u connections got no reply in %d s", conns - atomic_load(&answered), conns, FIRST_MS / 1000);
+		wait_for(0.001);
+	}
 	say("measuring");
 	double cpu = cpu_seconds();
 	int64_t start = now();
@@ -317,8 +327,8 @@ static void drive(void) {
 	       (unsigned long long)sum->max);
 }
 
-// exchange sends one message and takes its reply, blocking.
-static void exchange(struct conn *c, char *buffer) {
+// put sends one message, and take takes its reply, both blocking.
+static void put(struct conn *c) {
 	compose(c);
 	while (c->sent < size) {
 		ssize_t n = send(c->fd, c->message + c->sent, size - c->sent, MSG_NOSIGNAL);
@@ -326,6 +336,9 @@ static void exchange(struct conn *c, char *buffer) {
 			fail("send on connection %u: %s", c->id, strerror(errno));
 		c->sent += n;
 	}
+}
+
+static void take(struct conn *c, char *buffer) {
 	while (c->got < size) {
 		ssize_t n = recv(c->fd, buffer, BUFFER, 0);
 		if (n == 0)
@@ -348,9 +361,14 @@ static void idle(void) {
 		fail("no memory");
 	say("connected");
 	await_line();
-	for (uint32_t i = 0; i < conns; i++) {
-		setsockopt(table[i].fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-		exchange(&table[i], buffer);
+	for (uint32_t first = 0; first < conns; first += BATCH) {
+		uint32_t end = first + BATCH < conns ? first + BATCH : conns;
+		for (uint32_t i = first; i < end; i++)
+			put(&table[i]);
+		for (uint32_t i = first; i < end; i++) {
+			setsockopt(table[i].fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+			take(&table[i], buffer);
+		}
 	}
 	printf("{\"messages\": %u}\n", conns);
 }

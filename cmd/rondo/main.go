@@ -15,6 +15,7 @@ import (
 type program struct {
 	Redis redisCommand `cmd:"" help:"Serve Redis clients from one event loop."`
 	Echo  echoCommand  `cmd:"" help:"Send back what clients send."`
+	Bench benchCommand `cmd:"" help:"Measure a server: a load generator."`
 }
 
 const description = `Servers on event loops.

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A rig is what measures need.
+type rig struct {
+	programs *programs
+	warmup   time.Duration
+	measured time.Duration
+	maxConns int // as descriptors allow
+}
+
+// loadResult is what limit/load.c says at its end.
+type loadResult struct {
+	Error      string  `json:"error"`
+	Seconds    float64 `json:"seconds"`
+	Messages   float64 `json:"messages"`
+	Stalled    int     `json:"stalled"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	P50        float64 `json:"p50_ns"`
+	P90        float64 `json:"p90_ns"`
+	P99        float64 `json:"p99_ns"`
+	P999       float64 `json:"p999_ns"`
+	Max        float64 `json:"max_ns"`
+}
+
+// measureEcho has conns connections echo messages of size bytes.
+func measureEcho(conns, size int) measure {
+	return func(ctx context.Context, r *rig, t *target) (figures, error) {
+		return r.drive(ctx, t, "echo", min(conns, r.maxConns), size)
+	}
+}
+
+// measureRate opens a connection for each message, some of them at once.
+func measureRate(atOnce, size int) measure {
+	return func(ctx context.Context, r *rig, t *target) (figures, error) {
+		return r.drive(ctx, t, "rate", atOnce, size)
+	}
+}
+
+func (r *rig) drive(ctx context.Context, t *target, kind string, conns, size int) (figures, error) {
+	var before, after time.Duration
+	threads := min(t.mode.threads, conns)
+	args := []string{
+		"-c", strconv.Itoa(conns), "-b", strconv.Itoa(size), "-t", strconv.Itoa(threads),
+		"-w", fmt.Sprint(r.warmup.Seconds()), "-s", fmt.Sprint(r.measured.Seconds()), kind,
+	}
+	res, err := r.load(ctx, t, args, func(stage string, _ io.Writer) (err error) {
+		switch stage {
+		case "measuring":
+			before, err = cpuTime(t.pid())
+		case "measured":
+			after, err = cpuTime(t.pid())
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return figures{}, err
+	case res.Stalled > 0:
+		return figures{}, fmt.Errorf("%d of %s got no reply in 2 s", res.Stalled, connsText(conns))
+	case res.Messages == 0:
+		return figures{}, errors.New("no message came back in the time measured")
+	}
+	const us = 1e3
+	return figures{
+		PerSecond:   res.Messages / res.Seconds,
+		CPU:         float64(after-before) / us / res.Messages,
+		P50:         res.P50 / us,
+		P90:         res.P90 / us,
+		P99:         res.P99 / us,
+		P999:        res.P999 / us,
+		Max:         res.Max / us,
+		Connections: conns,
+		ClientCPU:   res.CPUSeconds / res.Seconds / float64(threads),
+	}, nil
+}
+
+// measureIdle compares the resident memory before connections were opened, with
+// them idle, and after one echo on each.
+func measureIdle(conns, size int) measure {
+	return func(ctx context.Context, r *rig, t *target) (figures, error) {
+		conns := min(conns, r.maxConns)
+		// What a server allocates at its first connections, whatever their
+		// number, is not theirs.
+		first := []string{"-c", "8", "-b", strconv.Itoa(size), "-w", "0", "-s", "0.05", "echo"}
+		if _, err := r.load(ctx, t, first, nil); err != nil {
+			return figures{}, err
+		}
+		pause(ctx)
+		files, err := openFiles(t.pid())
+		if err != nil {
+			return figures{}, err
+		}
+		before, err := residentBytes(t.pid())
+		if err != nil {
+			return figures{}, err
+		}
+		var idle, echoed int64
+		args := []string{"-c", strconv.Itoa(conns), "-b", strconv.Itoa(size), "idle"}
+		_, err = r.load(ctx, t, args, func(stage string, client io.Writer) (err error) {
+			if stage == "done" {
+				pause(ctx)
+				echoed, err = residentBytes(t.pid())
+				return err
+			}
+			if err := t.accepted(ctx, files+conns); err != nil {
+				return err
+			}
+			pause(ctx)
+			if idle, err = residentBytes(t.pid()); err != nil {
+				return err
+			}
+			_, err = io.WriteString(client, "\n")
+			return err
+		})
+		return figures{
+			IdleBytes:   float64(idle-before) / float64(conns),
+			EchoedBytes: float64(echoed-before) / float64(conns),
+			Connections: conns,
+		}, err
+	}
+}
+
+// pause lets a server finish what it does of its own accord.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
+// accepted waits until the server has so many descriptors: a connection may be
+// established before it is accepted.
+func (t *target) accepted(ctx context.Context, files int) error {
+	for {
+		n, err := openFiles(t.pid())
+		if err != nil || n >= files {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the server has accepted all but %d connections: %w", files-n, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// load runs limit/load.c against a server. It calls at, unless that is nil, at
+// each stage that the client announces, and with "done" before the client's
+// connections are closed. What at writes goes to the client.
+func (r *rig) load(ctx context.Context, t *target, args []string, at func(stage string, client io.Writer) error) (loadResult, error) {
+	var res loadResult
+	args = append([]string{"-p", strconv.Itoa(t.port)}, args...)
+	client, err := spawnClient(ctx, t.mode.clientCPU, r.programs.load, args...)
+	if err != nil {
+		return res, err
+	}
+	defer client.stop()
+	said := false
+	for lines := bufio.NewScanner(client.stdout); !said && lines.Scan(); {
+		stage, announced := strings.CutPrefix(lines.Text(), "@")
+		if !announced {
+			if err := json.Unmarshal(lines.Bytes(), &res); err != nil {
+				return res, fmt.Errorf("result of the load generator: %w", err)
+			}
+			if res.Error != "" {
+				return res, errors.New(res.Error)
+			}
+			stage, said = "done", true
+		}
+		if at == nil {
+			continue
+		}
+		if err := at(stage, client.stdin); err != nil {
+			return res, err
+		}
+	}
+	client.stdin.Close()
+	err = client.wait()
+	if !said {
+		return res, fmt.Errorf("the load generator ended without a result: %s", client.end())
+	}
+	return res, err
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestParseStat(t *testing.T) {
+	const stat = "4711 (a) b (1 2)) S 1 4711 4711 0 -1 4194560 100 0 0 0 1234 66 5 6 20 0 3 0 99 1000 50\n"
+	got, err := parseStat([]byte(stat))
+	if want := 13 * time.Second; err != nil || got != want {
+		t.Errorf("parseStat = %v, %v, want %v", got, err, want)
+	}
+	for _, bad := range []string{"", "1 (x) S 1 2 3", "1 (x) S 1 1 1 0 -1 4 1 0 0 0 12x 66 5 6"} {
+		if got, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("parseStat(%q) = %v, want an error", bad, got)
+		}
+	}
+}
+
+func TestParseResident(t *testing.T) {
+	got, err := parseResident("Name:\tx\nVmHWM:\t   9000 kB\nVmRSS:\t    1024 kB\nRssAnon:\t 1 kB\n")
+	if err != nil || got != 1<<20 {
+		t.Errorf("parseResident = %v, %v, want %v", got, err, 1<<20)
+	}
+	for _, bad := range []string{"", "Name:\tzombie\n", "VmRSS:\t12 MB\n", "VmRSS:\tmany kB\n"} {
+		if got, err := parseResident(bad); err == nil {
+			t.Errorf("parseResident(%q) = %v, want an error", bad, got)
+		}
+	}
+}
+
+func TestOwnProcess(t *testing.T) {
+	before, err := cpuTime(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, start := 0.0, time.Now(); time.Since(start) < time.Minute; x++ {
+		if now, err := cpuTime(os.Getpid()); err != nil || now > before {
+			break
+		}
+	}
+	if after, err := cpuTime(os.Getpid()); err != nil || after <= before {
+		t.Errorf("cpuTime was %v, and %v (%v) after a minute of work", before, after, err)
+	}
+	if n, err := residentBytes(os.Getpid()); err != nil || n < 1<<20 {
+		t.Errorf("residentBytes = %v, %v, want more than a megabyte", n, err)
+	}
+	files, err := openFiles(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if n, err := openFiles(os.Getpid()); err != nil || n != files+1 {
+		t.Errorf("openFiles = %v, %v, want %v", n, err, files+1)
+	}
+}
+
+func TestParseCPU(t *testing.T) {
+	const two = "processor\t: 0\nmodel name\t: Fast 9000\nflags\t\t: fpu hypervisor vme\n\nprocessor\t: 1\nmodel name\t: Slow\n"
+	if model, virtual := parseCPU(two); model != "Fast 9000" || !virtual {
+		t.Errorf("parseCPU = %q, %v, want Fast 9000, true", model, virtual)
+	}
+	if model, virtual := parseCPU("processor\t: 0\nflags\t: hypervisors\n"); model == "" || virtual {
+		t.Errorf("parseCPU without a model = %q, %v, want the architecture, false", model, virtual)
+	}
+}

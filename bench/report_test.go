@@ -1,0 +1,166 @@
+package main
+
+import (
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNumbers(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{thousands(0), "0"}, {thousands(999.6), "1,000"}, {thousands(1234567), "1,234,567"}, {thousands(-123456), "-123,456"},
+		{micros(99.94), "99.9"}, {micros(1234.5), "1,234"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// sample are results of two repetitions in which the machine's speed changed,
+// with a server that failed once and one that failed always.
+func sample() *results {
+	one := func(server string, repetition int, rate, cpu float64, err string) run {
+		return run{Mode: "pinned", Workload: "echo-64-50", Server: server, Repetition: repetition, Error: err,
+			figures: figures{PerSecond: rate, CPU: cpu}}
+	}
+	chosen, err := parseWorkloads([]string{"echo-64-50"})
+	if err != nil {
+		panic(err)
+	}
+	r := &results{
+		Date:    time.Date(2030, 2, 3, 0, 0, 0, 0, time.UTC),
+		Machine: machine{CPU: "Fast 9000", Cores: 8, Kernel: "Linux 7", Go: "1.30", Versions: map[string]string{"gnet": "v2", "gcc": "12"}},
+		Seconds: 3, Warmup: 0.5, Repetitions: 2, Notes: []string{"A note."},
+		Modes: []string{"pinned"}, Servers: []string{"c-epoll", "rondo-epoll", "gnet", "net"}, Workloads: chosen,
+		Runs: []run{
+			one("c-epoll", 0, 200000, 4, ""), one("rondo-epoll", 0, 196000, 4.2, ""), one("gnet", 0, 100000, 6, ""), one("net", 0, 0, 0, "server died (signal)"),
+			one("c-epoll", 1, 100000, 4, ""), one("rondo-epoll", 1, 98000, 4.2, ""), one("gnet", 1, 0, 0, "it stalls"), one("net", 1, 0, 0, "server died (signal)"),
+		},
+	}
+	r.summarize()
+	return r
+}
+
+func TestRender(t *testing.T) {
+	got := render(sample(), []string{"echo-pinned", "echo-free"}, "charts/")
+	for _, want := range []string{
+		"3 February 2030; Fast 9000, 8 cores, Linux 7, Go 1.30.\n",
+		"2 repetitions of 3 s after 0.5 s of warm-up. Versions: gcc 12, gnet v2.\n",
+		"**A note.**",
+		"| rondo-epoll | 0.98 (1.05) |\n| gnet | 0.50 (1.50) |\n| net | failed |\n",
+		"![echo-pinned](charts/echo-pinned.svg)",
+		"| server | messages/s | ÷ c-epoll | spread | CPU µs/message | ÷ c-epoll |\n",
+		"| rondo-epoll | 147,000 | 0.98 | 67% | 4.20 | 1.05 |\n",
+		"| gnet | 100,000 | 0.50 |  | 6.00 | 1.50 |\n",
+		"| net | failed |  |  |  |  |\n",
+		"gnet failed 1 of 2 times: it stalls\n",
+		"net failed 2 of 2 times: server died (signal)\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "echo-free") {
+		t.Error("the chart of a mode that was not run is shown")
+	}
+}
+
+// TestResultsAreRead writes everything, and writes it again from the JSON.
+func TestResultsAreRead(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	if err := write(sample(), first, ""); err != nil {
+		t.Fatal(err)
+	}
+	again, err := loadResults(filepath.Join(first, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(again, second, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"results.json", "results.md", "echo-pinned.svg", "echo-pinned.png", "cpu-pinned.svg"} {
+		a, err := os.ReadFile(filepath.Join(first, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(second, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(a) != string(b) {
+			t.Errorf("%s differs when written from results.json", name)
+		}
+	}
+}
+
+func TestCharts(t *testing.T) {
+	dir := t.TempDir()
+	names, err := drawCharts(sample(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(names, " "); got != "echo-pinned cpu-pinned" {
+		t.Fatalf("charts %q, want echo-pinned and cpu-pinned", got)
+	}
+	svg, err := os.ReadFile(filepath.Join(dir, "echo-pinned.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"3 February 2030; Fast 9000, 8 cores", "rondo-epoll", "147,000", "echo, 64 B, 50 connections"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("the chart does not say %q", want)
+		}
+	}
+	f, err := os.Open(filepath.Join(dir, "echo-pinned.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := png.Decode(f); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUpdateDocs(t *testing.T) {
+	dir := t.TempDir()
+	page := filepath.Join(dir, "benchmarks.md")
+	if err := os.WriteFile(page, []byte("before\n"+beginMarker+"\nold\n"+endMarker+"\nafter\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time finds what the first has written
+		if err := updateDocs(sample(), dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "before\n" + beginMarker + "\n\n" + render(sample(), []string{"echo-pinned", "cpu-pinned"}, "benchmarks/") + "\n" + endMarker + "\nafter\n"
+	if string(b) != want {
+		t.Errorf("the page is\n%s\nwant\n%s", b, want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "benchmarks", "cpu-pinned.svg")); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", beginMarker, endMarker + beginMarker} {
+		if got, err := between(bad, "x"); err == nil {
+			t.Errorf("between(%q) = %q, want an error", bad, got)
+		}
+	}
+}
+
+// TestDocsHaveMarkers looks at the page that --update docs writes to.
+func TestDocsHaveMarkers(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "docs", "benchmarks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := between(string(b), ""); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,91 @@
+package serve
+
+import (
+	"net"
+
+	"github.com/xtaci/gaio"
+)
+
+// gaioRun has a watcher for each loop. A connection is read into the watcher's
+// own buffer, so that idle ones hold none; reply makes what is written, and must
+// not keep in. The next read begins when the write has ended.
+func gaioRun(address string, loops int, open func() any, reply func(ctx any, in []byte) ([]byte, error)) error {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	watchers := make([]*gaio.Watcher, loops)
+	for i := range watchers {
+		if watchers[i], err = gaio.NewWatcher(); err != nil {
+			return err
+		}
+	}
+	failed := make(chan error, loops)
+	for _, w := range watchers {
+		go func() { failed <- gaioWatch(w, reply) }()
+	}
+	go func() {
+		for i := 0; ; i++ {
+			c, err := ln.Accept()
+			if err == nil {
+				err = watchers[i%loops].Read(open(), c, nil)
+			}
+			if err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	return <-failed
+}
+
+func gaioWatch(w *gaio.Watcher, reply func(ctx any, in []byte) ([]byte, error)) error {
+	for {
+		results, err := w.WaitIO()
+		if err != nil {
+			return err
+		}
+		for _, r := range results {
+			switch {
+			case r.Error != nil:
+				err = r.Error
+			case r.Operation == gaio.OpWrite:
+				err = w.Read(r.Context, r.Conn, nil)
+			default:
+				var out []byte
+				if out, err = reply(r.Context, r.Buffer[:r.Size]); err != nil {
+					break
+				}
+				if len(out) == 0 { // the rest of a request is missing
+					err = w.Read(r.Context, r.Conn, nil)
+				} else {
+					err = w.Write(r.Context, r.Conn, out)
+				}
+			}
+			if err != nil {
+				w.Free(r.Conn)
+			}
+		}
+	}
+}
+
+// gaioBuffer holds what is being written, since the watcher's buffer is used
+// again before the write has ended.
+type gaioBuffer struct{ bytes []byte }
+
+func gaioEcho(address string, loops int) error {
+	open := func() any { return new(gaioBuffer) }
+	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {
+		b := ctx.(*gaioBuffer)
+		b.bytes = append(b.bytes[:0], in...)
+		return b.bytes, nil
+	})
+}
+
+func gaioRedis(address string, loops int) error {
+	store := newStore()
+	open := func() any { return new(session) }
+	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {
+		return ctx.(*session).serve(store, in)
+	})
+}

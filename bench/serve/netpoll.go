@@ -1,0 +1,34 @@
+package serve
+
+import (
+	"context"
+
+	"github.com/cloudwego/netpoll"
+)
+
+func netpollEcho(address string, loops int) error {
+	if err := netpoll.Configure(netpoll.Config{PollerNum: loops}); err != nil {
+		return err
+	}
+	ln, err := netpoll.CreateListener("tcp", address)
+	if err != nil {
+		return err
+	}
+	loop, err := netpoll.NewEventLoop(func(_ context.Context, c netpoll.Connection) error {
+		in, err := c.Reader().Next(c.Reader().Len())
+		if err != nil {
+			return err
+		}
+		if _, err := c.Writer().WriteBinary(in); err != nil {
+			return err
+		}
+		if err := c.Writer().Flush(); err != nil { // all of it is sent: in may go
+			return err
+		}
+		return c.Reader().Release()
+	})
+	if err != nil {
+		return err
+	}
+	return loop.Serve(ln)
+}

@@ -1,0 +1,20 @@
+package serve
+
+import "github.com/rondo-go/rondo"
+
+// Spin is Engine.Spin of the servers that spin: enough looks to outlast the
+// waking of a client that sleeps between two messages.
+const Spin = 400
+
+func rondoEcho(backend string, spin int) Server {
+	return func(address string, loops int) error {
+		engine := rondo.Engine{Backend: backend, Loops: loops, Spin: spin}
+		_, err := engine.Listen("tcp", address, rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) })
+		})
+		if err != nil {
+			return err
+		}
+		return engine.Wait()
+	}
+}

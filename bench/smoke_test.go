@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// newRig builds the C programs and measures briefly.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	p, err := build(context.Background(), t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{programs: p, warmup: 10 * time.Millisecond, measured: 50 * time.Millisecond, maxConns: 20}
+}
+
+// TestSmoke runs each kind of echo workload on the limit, net and rondo, and
+// writes the results.
+func TestSmoke(t *testing.T) {
+	p := plan{rig: *newRig(t), repetitions: 1}
+	var err error
+	if p.servers, err = parseServers([]string{limitServer, "rondo-epoll", "net"}); err != nil {
+		t.Fatal(err)
+	}
+	if p.workloads, err = parseWorkloads([]string{"echo-64-50", "echo-64k-1", "rate", "idle"}); err != nil {
+		t.Fatal(err)
+	}
+	if p.modes, err = parseModes([]string{"free"}); err != nil {
+		t.Fatal(err)
+	}
+	res := p.run(context.Background())
+	if len(res.Runs) != len(p.steps()) {
+		t.Fatalf("%d runs, want %d", len(res.Runs), len(p.steps()))
+	}
+	for _, x := range res.Runs {
+		switch {
+		case x.Error != "":
+			t.Errorf("%s %s: %s", x.Workload, x.Server, x.Error)
+		case x.Workload == "idle" && x.Connections != 20:
+			t.Errorf("%s: %d idle connections, want 20", x.Server, x.Connections)
+		case x.Workload != "idle" && (x.PerSecond <= 0 || x.P50 <= 0 || x.P50 > x.P99 || x.P99 > x.Max):
+			t.Errorf("%s %s: %+v: want a rate and percentiles in order", x.Workload, x.Server, x.figures)
+		}
+	}
+	dir := t.TempDir()
+	if err := write(res, dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(b) {
+		t.Error("results.json is no JSON")
+	}
+}
+
+// TestToyRedis asks the toy on package net, as a child, for what the Redis
+// workloads ask.
+func TestToyRedis(t *testing.T) {
+	r := newRig(t)
+	target, err := r.programs.start(context.Background(), mode{serverCPU: anyCPU, loops: 1}, server{"net", "net", 0}, "redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.stop()
+	if err := checkRedis(context.Background(), target.port); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLoadVerifies lets the load generator meet servers that do not echo.
+func TestLoadVerifies(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct {
+		name, want string
+		serve      func(c net.Conn, message []byte)
+	}{
+		{"wrong byte", "came back with other bytes", func(c net.Conn, m []byte) {
+			m[len(m)-1] ^= 1
+			c.Write(m)
+		}},
+		{"extra byte", "more bytes came back", func(c net.Conn, m []byte) { c.Write(append(m, 0)) }},
+		{"last message again", "came back with other bytes", func() func(c net.Conn, m []byte) {
+			var last []byte
+			return func(c net.Conn, m []byte) {
+				if last == nil {
+					last = append(last, m...)
+				}
+				c.Write(last)
+			}
+		}()},
+		{"closes", "the server closed it", func(c net.Conn, _ []byte) { c.Close() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			target := &target{port: listen(t, c.serve), mode: mode{clientCPU: anyCPU}}
+			_, err := r.load(context.Background(), target, []string{"-c", "1", "-b", "64", "-s", "0.1", "echo"}, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestDeadline meets a server that never answers.
+func TestDeadline(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	target := &target{port: listen(t, func(net.Conn, []byte) {}), mode: mode{clientCPU: anyCPU}}
+	start := time.Now()
+	if _, err := r.load(ctx, target, []string{"-c", "1", "echo"}, nil); err == nil {
+		t.Error("no error")
+	}
+	if took := time.Since(start); took > 8*time.Second {
+		t.Errorf("it took %v to give up", took)
+	}
+}
+
+// listen serves messages of 64 bytes, and returns the port.
+func listen(t *testing.T, serve func(c net.Conn, message []byte)) int {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for message := make([]byte, 64, 65); ; {
+					if _, err := io.ReadFull(c, message); err != nil {
+						return
+					}
+					serve(c, message)
+				}
+			}()
+		}
+	}()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+// TestServerDies kills a server in the middle of a run.
+func TestServerDies(t *testing.T) {
+	r := newRig(t)
+	w := workload{Family: "echo", measure: func(ctx context.Context, r *rig, t *target) (figures, error) {
+		return figures{}, r.killAt(ctx, t, "measuring")
+	}}
+	m := mode{serverCPU: anyCPU, clientCPU: anyCPU, loops: 1, threads: 1}
+	_, err := r.take(context.Background(), step{mode: m, workload: w, server: server{limitServer, limitServer, 0}})
+	if err == nil || !strings.Contains(err.Error(), "server died (signal: killed)") {
+		t.Errorf("error %v, want one that tells that the server was killed", err)
+	}
+}
+
+// killAt runs a load during which the server is killed.
+func (r *rig) killAt(ctx context.Context, t *target, at string) error {
+	_, err := r.load(ctx, t, []string{"-c", "5", "-s", "10", "echo"}, func(stage string, _ io.Writer) error {
+		if stage == at {
+			return t.cmd.Process.Kill()
+		}
+		return nil
+	})
+	return err
+}

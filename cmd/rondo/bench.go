@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/load"
+)
+
+type benchCommand struct {
+	Echo  benchEchoCommand  `cmd:"" help:"Measure a server that sends back what it is sent." set:"payload=of messages"`
+	Redis benchRedisCommand `cmd:"" help:"Measure a Redis server." set:"payload=of values"`
+}
+
+// benchFlags are what all loads take.
+type benchFlags struct {
+	Conns    int      `help:"Connections, all open before the first request." default:"50" short:"c"`
+	Size     size     `help:"Size ${payload}, as in 64 or 4KiB." default:"64"`
+	Pipeline int      `help:"Requests that each connection keeps in flight; what may be sent at once goes out in one write." default:"1" short:"P"`
+	Duration duration `help:"How long to measure, as in 10s or 2m." default:"10s"`
+	Count    int64    `help:"Measure so many requests instead, however long it takes." short:"n" default:"0"`
+	Warmup   duration `help:"How long the load runs before it is measured." default:"1s"`
+	Rate     float64  `help:"Requests due a second, at even intervals, over all connections, whether the server keeps up or not (open loop). Latencies count from when a request was due, so that what a slow server makes wait is not left out. 0: as many as the server takes; a reply makes room for the next request (closed loop)." default:"0"`
+	Spin     bool     `help:"With --rate above 1000: keep a core busy, so that requests leave within microseconds of when they are due. Without, they may be a millisecond late, which counts as latency." default:"true" negatable:""`
+	Timeout  duration `help:"Give up when nothing came for so long while replies were due." default:"10s"`
+	Loops    int      `help:"Event loops that make the load. More than one pays where cores are free and the server takes more than one can make." default:"1"`
+	Backend  string   `help:"What moves the bytes: epoll, poll or std. Default: the platform's best." placeholder:"NAME"`
+	JSON     bool     `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
+}
+
+const benchHelp = `Every byte that comes back is verified. A wrong one, or a lost connection, ends the program with exit code 1. Ctrl-C ends it early: it prints what was measured until then.
+
+Progress goes to standard error once a second, the results to standard output. Latencies are of requests sent (with --rate: due) after the warm-up; each ends when its reply was received.`
+
+// bench makes one load, and prints what became of it.
+type bench struct {
+	command  string // "echo" or "redis"
+	addr     string // as given
+	flags    *benchFlags
+	size     int
+	keyspace int // of redis
+	network  string
+	address  string
+	ctx      context.Context // over at a signal
+	results  []benchResult
+}
+
+// newBench checks what is common to all loads. stop is to be called at the end.
+func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err error) {
+	network, address, err := rondo.ParseAddress(addr)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--addr: %w", err)
+	}
+	if host, port, err := net.SplitHostPort(address); network != "unix" && err == nil && host == "" {
+		address = net.JoinHostPort("localhost", port)
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"--conns", int64(f.Conns)}, {"--size", int64(f.Size)}, {"--pipeline", int64(f.Pipeline)}, {"--loops", int64(f.Loops)}} {
+		if n.value < 1 || n.value > math.MaxInt32 {
+			return nil, nil, fmt.Errorf("%s: %d is no number for it: at least 1 is needed", n.name, n.value)
+		}
+	}
+	ctx, stop := benchContext()
+	return &bench{command: command, addr: addr, flags: f, size: int(f.Size), network: network, address: address, ctx: ctx}, stop, nil
+}
+
+// benchContext is over at a signal; a second one ends the program.
+func benchContext() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := notify()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+			<-signals
+			os.Exit(1)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// run makes one load. more is false if it was interrupted.
+func (b *bench) run(w load.Workload) (more bool, err error) {
+	f := b.flags
+	engine := &rondo.Engine{Loops: min(f.Loops, f.Conns), Backend: f.Backend}
+	progress := newProgress(os.Stderr, f.JSON, w.Name, f.Conns)
+	report, err := load.Run(b.ctx, engine, load.Config{
+		Network:  b.network,
+		Address:  b.address,
+		Workload: w,
+		Conns:    f.Conns,
+		Pipeline: f.Pipeline,
+		Rate:     f.Rate,
+		Spin:     f.Spin,
+		Warmup:   time.Duration(f.Warmup),
+		Count:    f.Count,
+		Duration: time.Duration(f.Duration),
+		Timeout:  time.Duration(f.Timeout),
+		Progress: progress.show,
+	})
+	progress.end()
+	if err != nil {
+		return false, b.explain(err)
+	}
+	result := b.result(w.Name, engine.Backend, report)
+	b.results = append(b.results, result)
+	if !f.JSON {
+		result.print(os.Stdout)
+	}
+	return !report.Interrupted, nil
+}
+
+// end prints what is printed once.
+func (b *bench) end() error {
+	if b.flags.JSON {
+		return printJSON(os.Stdout, b.results)
+	}
+	return nil
+}
+
+// explain says what to do about an error.
+func (b *bench) explain(err error) error {
+	var wrong *load.Mismatch
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("cannot connect to %s: no server listens there; start one, as with \"rondo %s\", or give another address with --addr", b.addr, b.command)
+	case errors.Is(err, syscall.EMFILE):
+		return fmt.Errorf("%w; choose fewer connections with --conns, or raise the limit, as with \"ulimit -n 20000\"", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w; this host has no ports left for so many connections to one address: choose fewer with --conns, or a unix socket", err)
+	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-NOAUTH ")):
+		return fmt.Errorf("%s wants a password: give it with --password", b.addr)
+	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-WRONGPASS ")):
+		return fmt.Errorf("%s does not accept the password given with --password", b.addr)
+	}
+	return err
+}

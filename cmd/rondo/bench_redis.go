@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rondo-go/rondo/internal/load"
+)
+
+type benchRedisCommand struct {
+	Addr     string   `help:"Address of the server: tcp://host:port, or host:port, or unix:///path." default:"tcp://127.0.0.1:6379"`
+	Tests    []string `help:"What to measure, one after the other: ping, set, get, incr, mset." default:"ping,set,get,incr,mset" short:"t"`
+	Keyspace int      `help:"Number of keys, of which each request takes one at random (mset: ten)." default:"1" short:"r"`
+	Password string   `help:"Password, for AUTH." short:"a"`
+	benchFlags
+}
+
+// Help is the end of "rondo bench redis --help".
+func (*benchRedisCommand) Help() string {
+	return `It writes the keys key:<12 digits> and counter:<12 digits> of database 0: point it at no server whose data matter.
+
+Examples:
+
+  rondo bench redis
+      50 connections to 127.0.0.1:6379, each with one request in flight; each test for 10 seconds.
+
+  rondo bench redis -t set,get -P 32 -n 2000000
+      Two million SETs, then as many GETs, 32 in flight on each connection.
+
+  rondo bench redis -t get -r 100000 --size 1KiB --rate 50000
+      50,000 GETs a second, of 100,000 keys with values of 1 KiB, which are set before.
+
+` + benchHelp
+}
+
+// Run measures one test after the other, until the end or a signal.
+func (r *benchRedisCommand) Run() error {
+	b, stop, err := newBench("redis", r.Addr, &r.benchFlags)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if r.Keyspace < 1 || int64(r.Keyspace) > 1e12 {
+		return fmt.Errorf("--keyspace: %d is no number of keys: it must be from 1 to 10^12", r.Keyspace)
+	}
+	b.keyspace = r.Keyspace
+	var loads []load.Workload
+	for _, test := range r.Tests {
+		w, err := load.Redis(strings.ToLower(strings.TrimSpace(test)), load.RedisOptions{
+			Conns:    r.Conns,
+			Pipeline: r.Pipeline,
+			Size:     b.size,
+			Keyspace: r.Keyspace,
+			Password: r.Password,
+		})
+		if err != nil {
+			return fmt.Errorf("--tests: %w", err)
+		}
+		loads = append(loads, w)
+	}
+	for _, w := range loads {
+		if more, err := b.run(w); err != nil {
+			return err
+		} else if !more {
+			break
+		}
+	}
+	return b.end()
+}

@@ -1,0 +1,23 @@
+package load
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// A picker chooses numbers below n at random. Those made with the same seed
+// choose the same: so what a connection asked for need not be remembered until
+// the reply comes.
+type picker struct {
+	random rand.PCG
+	n      uint64
+}
+
+func newPicker(seed, n int) *picker {
+	return &picker{*rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15), uint64(n)}
+}
+
+func (p *picker) next() int {
+	hi, _ := bits.Mul64(p.random.Uint64(), p.n)
+	return int(hi)
+}

@@ -1,0 +1,88 @@
+package load
+
+import (
+	"bytes"
+	"math/rand/v2"
+)
+
+// A tape is an endless, periodic run of bytes: bytes[i] is bytes[i+period]. So
+// any piece of it of up to len(bytes)-period bytes, from any position, is a
+// slice of bytes, which is shared by all connections.
+type tape struct {
+	bytes  []byte
+	period int
+}
+
+// leastPiece is how long a piece is at least: what is compared at once.
+const leastPiece = 64 << 10
+
+// repeat is unit over and over, with pieces of at least n bytes.
+func repeat(unit []byte, n int) tape {
+	b := bytes.Repeat(unit, 1+(max(n, leastPiece)+len(unit)-1)/len(unit))
+	return tape{b, len(unit)}
+}
+
+// patternPeriod is prime: messages of any size are all different until as many
+// of them have passed.
+const patternPeriod = 65521
+
+// pattern is text without order, the same in every run of the program, with
+// pieces of at least n bytes.
+func pattern(n int) tape {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	random := rand.NewPCG(1, 2)
+	unit := make([]byte, patternPeriod)
+	for i := range unit {
+		unit[i] = letters[random.Uint64()%uint64(len(letters))]
+	}
+	return repeat(unit, n)
+}
+
+// from is the piece of n bytes at a position.
+func (t tape) from(at, n int) []byte { return t.bytes[at : at+n : at+n] }
+
+// A head is a position on a tape, as a tape recorder's.
+type head struct {
+	tape
+	at int
+}
+
+func (h *head) move(n int) { h.at = (h.at + n) % h.period }
+
+// next is the next n bytes, not more than a piece.
+func (h *head) next(n int) []byte {
+	b := h.from(h.at, n)
+	h.move(n)
+	return b
+}
+
+// match moves over the bytes that in and the tape have in common, and returns
+// how many they are.
+func (h *head) match(in []byte) int {
+	total := 0
+	for len(in) > 0 {
+		piece := in[:min(len(in), len(h.bytes)-h.period)]
+		n := common(piece, h.bytes[h.at:])
+		h.move(n)
+		total += n
+		if n < len(piece) {
+			break
+		}
+		in = in[n:]
+	}
+	return total
+}
+
+// common is the length of what a and b begin with alike.
+func common(a, b []byte) int {
+	n := min(len(a), len(b))
+	if bytes.Equal(a[:n], b[:n]) {
+		return n
+	}
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
