@@ -3,8 +3,7 @@ module github.com/rondo-go/rondo
 go 1.23.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/alecthomas/kong v1.12.1
 	golang.org/x/sys v0.35.0
 )
-
-require github.com/HdrHistogram/hdrhistogram-go v1.1.2 // indirect

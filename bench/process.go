@@ -133,8 +133,12 @@ func (p *process) stop() {
 func (p *process) died(within time.Duration) (how string, dead bool) {
 	select {
 	case <-p.ended:
-		return p.end(), true
 	case <-time.After(within):
+	}
+	select {
+	case <-p.ended:
+		return p.end(), true
+	default:
 		return "", false
 	}
 }

@@ -274,7 +274,7 @@ func (r *rig) take(ctx context.Context, s step) (figures, error) {
 	if timed.Err() != nil {
 		return figures{}, fmt.Errorf("no end within %v: it stalls", limit)
 	}
-	if how, dead := t.died(200 * time.Millisecond); dead {
+	if how, dead := t.died(time.Second); dead {
 		return figures{}, fmt.Errorf("server died (%s)", how)
 	}
 	return figures{}, err

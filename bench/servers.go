@@ -48,7 +48,7 @@ func (s server) serves(family string) bool {
 	case s.base == redisServer:
 		return family == "redis"
 	case family == "redis" && s.isRondo():
-		return !strings.HasSuffix(s.base, "-spin") // rondo redis has no such flag
+		return true // cmd/rondo
 	}
 	return serve.Families[family][s.base] != nil
 }
@@ -157,9 +157,14 @@ func (p *programs) command(s server, family string, port, loops int) (path strin
 		return redisServer, []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port),
 			"--save", "", "--appendonly", "no", "--dir", p.dir, "--loglevel", "warning"}
 	case family == "redis" && s.isRondo():
+		backend, spins := strings.CutSuffix(strings.TrimPrefix(s.base, "rondo-"), "-spin")
 		// One loop unless told otherwise, as is rondo redis's own default.
-		return p.rondo, []string{"redis", "--backend", strings.TrimPrefix(s.base, "rondo-"),
+		args := []string{"redis", "--backend", backend,
 			"--addr", address, "--loops", strconv.Itoa(max(1, s.loops)), "--log-level", "error"}
+		if spins {
+			args = append(args, "--spin", strconv.Itoa(serve.Spin))
+		}
+		return p.rondo, args
 	}
 	return p.self, []string{"serve", family, s.base, "--addr", address, "--loops", strconv.Itoa(loops)}
 }

@@ -8,7 +8,7 @@
 //	-c N        connections; in rate, how many are under way at once
 //	-b BYTES    of a message
 //	-w SECONDS  of warm-up, not measured; longer, until each has had a reply
-//	-s SECONDS  that are measured
+//	-s SECONDS  that are measured; longer, until a reply has come
 //	-t THREADS  among which the connections are divided
 //
 // echo sends messages, rate opens a connection for each message and closes it,
@@ -42,7 +42,7 @@ enum {
 	BUFFER = 256 << 10,
 	PATTERNS = 4093,       // offsets at which a message may start in the pattern
 	BATCH = 100,           // messages under way at once in idle
-	FIRST_MS = 10000,      // until when each connection must have had a reply
+	FIRST_MS = 10000,      // until when each connection, then any, must have had a reply
 	STALL_NS = 2000000000, // without a reply for so long after the end is a stall
 	PATIENCE_S = 60,       // beyond the given times, before giving up altogether
 	SUB = 64,              // buckets per power of two: below 1.6% wide
@@ -77,6 +77,7 @@ static struct conn *table;
 static char *pattern;
 static atomic_int phase;
 static atomic_uint answered; // connections that have had a reply
+static atomic_int measured;  // whether a message has been measured
 
 static int64_t now(void) {
 	struct timespec t;
@@ -196,7 +197,8 @@ static void complete(struct worker *w, struct conn *c) {
 	int at = atomic_load_explicit(&phase, memory_order_relaxed);
 	if (at == MEASURE) {
 		uint64_t ns = now() - c->started;
-		w->messages++;
+		if (w->messages++ == 0)
+			atomic_store(&measured, 1);
 		w->histogram[bucket(ns)]++;
 		if (ns > w->max)
 			w->max = ns;
@@ -303,6 +305,8 @@ static void drive(void) {
 	int64_t start = now();
 	atomic_store(&phase, MEASURE);
 	wait_for(seconds);
+	for (int ms = 0; !atomic_load(&measured) && ms < FIRST_MS; ms++)
+		wait_for(0.001);
 	atomic_store(&phase, STOP);
 	double took = (now() - start) / 1e9;
 	cpu = cpu_seconds() - cpu;

@@ -86,14 +86,15 @@ type tapedReplies struct {
 }
 
 func (t *tapedReplies) Check(in []byte, limit int) (n, replies int, wrong *Mismatch) {
-	in = in[:min(len(in), limit*t.size-t.seen)]
-	n = t.match(in)
+	most := min(len(in), limit*t.size-t.seen)
+	n = t.match(in[:most])
 	t.seen += n
 	replies, t.seen = t.seen/t.size, t.seen%t.size
-	if n < len(in) {
+	if n < most {
 		back := min(t.seen, n, shownBefore)
 		from := (t.at - back + t.period*(1+back/t.period)) % t.period
-		wrong = &Mismatch{Reply: int64(replies) + 1, Byte: t.seen, Got: excerpt(in, n, back), Want: excerpt(t.bytes[from:], 0, 0)}
+		want := t.from(from, min(back+t.size-t.seen, leastPiece)) // to the reply's end
+		wrong = &Mismatch{Reply: int64(replies) + 1, Byte: t.seen, Got: excerpt(in, n, back), Want: excerpt(want, back, back)}
 	}
 	return n, replies, wrong
 }

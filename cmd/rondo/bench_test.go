@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis"
+)
+
+// serveHere serves an address in this process.
+func serveHere(t *testing.T, network, address string, open rondo.Opener) string {
+	t.Helper()
+	e := &rondo.Engine{Loops: 1}
+	ln, err := e.Listen(network, address, rondo.Socket{}, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return ln.Addr().String()
+}
+
+func echoHere(t *testing.T) (address string) {
+	return serveHere(t, "tcp", "127.0.0.1:0", func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) })
+}
+
+func redisHere(t *testing.T, password string) (address string) {
+	t.Helper()
+	s := &redis.Server{Engine: &rondo.Engine{Loops: 1}, Password: password}
+	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.Socket{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Close()
+		s.Engine.Close()
+	})
+	return ln.Addr().String()
+}
+
+// runBench runs "rondo bench" to its end.
+func runBench(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(binary, append([]string{"bench"}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// results runs a load with --json.
+func results(t *testing.T, args ...string) []map[string]any {
+	t.Helper()
+	stdout, stderr, code := runBench(t, append(args, "--json", "--warmup", "10ms")...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("%v: exit code %d, standard error %q", args, code, stderr)
+	}
+	var got struct{ Results []map[string]any }
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatalf("%v: %v in %s", args, err, stdout)
+	}
+	return got.Results
+}
+
+func TestBenchEchoJSON(t *testing.T) {
+	address := echoHere(t)
+	all := results(t, "echo", "--addr", address, "--conns", "4", "--size", "1KiB", "--pipeline", "3", "--count", "2000", "--loops", "2")
+	if len(all) != 1 {
+		t.Fatalf("%d results", len(all))
+	}
+	r := all[0]
+	for name, want := range map[string]any{
+		"test": "echo", "address": address, "loops": 2.0, "conns": 4.0, "pipeline": 3.0, "size_bytes": 1024.0,
+		"warmup_s": 0.01, "requests": 2000.0, "interrupted": false,
+	} {
+		if r[name] != want {
+			t.Errorf("%s is %v, want %v", name, r[name], want)
+		}
+	}
+	for _, name := range []string{"elapsed_s", "requests_per_s", "sent_bytes_per_s", "received_bytes_per_s"} {
+		if v, ok := r[name].(float64); !ok || v <= 0 {
+			t.Errorf("%s is %v", name, r[name])
+		}
+	}
+	latency, _ := r["latency_us"].(map[string]any)
+	last := 0.0
+	for _, name := range []string{"p50", "p90", "p99", "p99.9", "max"} {
+		v, ok := latency[name].(float64)
+		if !ok || v <= 0 || v < last {
+			t.Errorf("latencies are %v", latency)
+		}
+		last = v
+	}
+	want := []string{"address", "backend", "conns", "elapsed_s", "interrupted", "latency_us", "loops", "pipeline", "received_bytes_per_s",
+		"requests", "requests_per_s", "sent_bytes_per_s", "size_bytes", "test", "warmup_s"}
+	if got := slices.Sorted(maps.Keys(r)); !slices.Equal(got, want) {
+		t.Errorf("the names are %q, want %q", got, want)
+	}
+}
+
+func TestBenchEchoOverUnix(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	serveHere(t, "unix", socket, func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) })
+	for _, backend := range []string{"", "std"} {
+		r := results(t, "echo", "--addr", "unix://"+socket, "--backend", backend, "--duration", "100ms", "--rate", "2000")
+		if len(r) != 1 || r[0]["rate_per_s"] != 2000.0 || backend != "" && r[0]["backend"] != backend {
+			t.Errorf("%q: %v", backend, r)
+		}
+	}
+}
+
+func TestBenchRedis(t *testing.T) {
+	address := redisHere(t, "secret")
+	all := results(t, "redis", "--addr", address, "--password", "secret", "--keyspace", "100", "-P", "8", "-n", "1000")
+	var names []string
+	for _, r := range all {
+		names = append(names, r["test"].(string))
+		if r["requests"] != 1000.0 || r["keyspace"] != 100.0 {
+			t.Errorf("%v", r)
+		}
+	}
+	if want := []string{"ping", "set", "get", "incr", "mset"}; !slices.Equal(names, want) {
+		t.Errorf("the tests are %q, want %q", names, want)
+	}
+	if all = results(t, "redis", "--addr", address, "-a", "secret", "--tests", "GET,ping", "-n", "10"); len(all) != 2 || all[0]["test"] != "get" || all[1]["test"] != "ping" {
+		t.Errorf("of two tests: %v", all)
+	}
+}
+
+// What people get to read.
+func TestBenchText(t *testing.T) {
+	stdout, stderr, code := runBench(t, "echo", "--addr", echoHere(t), "--conns", "2", "--count", "1200", "--warmup", "0", "--rate", "500")
+	want := regexp.MustCompile(`^ECHO: 127\.0\.0\.1:\d+, 2 connections, 1 in flight on each, 64 B, open loop at 500 requests/s, \w+, 1 loop
+  [\d.]+ requests/s \(1200 in \d+\.\d\d s\), [\d.]+ \w+/s sent, [\d.]+ \w+/s received
+  latency p50 [\d.]+ \S+, p90 [\d.]+ \S+, p99 [\d.]+ \S+, p99\.9 [\d.]+ \S+, max [\d.]+ \S+
+(  fell behind: .*\n)?$`)
+	if code != 0 || !want.MatchString(stdout) {
+		t.Errorf("exit code %d, output %q", code, stdout)
+	}
+	if !regexp.MustCompile(`(?m)^echo: \d+ s, \d+ requests/s, p99 `).MatchString(stderr) {
+		t.Errorf("progress is %q", stderr)
+	}
+}
+
+func TestBenchInterrupted(t *testing.T) {
+	begun := make(chan bool, 1)
+	requests := 0
+	address := serveHere(t, "tcp", "127.0.0.1:0", func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+			if requests++; requests == 1000 {
+				begun <- true
+			}
+			return c.Write(in)
+		})
+	})
+	cmd := exec.Command(binary, "bench", "echo", "--addr", address, "--duration", "1h", "--warmup", "0")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	select {
+	case <-begun:
+	case <-time.After(patience):
+		t.Fatal("no load came")
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := out.String(); !strings.Contains(got, "  latency p50 ") || !strings.HasSuffix(got, "  interrupted: this is what was measured until then\n") {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestBenchFailures(t *testing.T) {
+	silent := echoHere(t)
+	corrupt := serveHere(t, "tcp", "127.0.0.1:0", func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+			bad := bytes.Clone(in)
+			bad[len(bad)-1] = '!'
+			return c.Write(bad)
+		})
+	})
+	closing := serveHere(t, "tcp", "127.0.0.1:0", func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+			c.Close()
+			return len(in), nil
+		})
+	})
+	protected := redisHere(t, "secret")
+	missing := "unix://" + filepath.Join(t.TempDir(), "s")
+	for _, c := range []struct{ args, want string }{
+		{"echo --addr " + missing, "cannot connect to " + missing + `: no server listens there; start one, as with "rondo echo", or give another address with --addr`},
+		{"redis --addr " + missing, `"rondo redis"`},
+		{"echo --conns 1 --addr " + corrupt, "connection 1 of 1: reply 1 is wrong at byte 63: got "},
+		{"echo --conns 1 --addr " + closing, "connection 1 of 1: lost after 0 replies, with 1 more to come: the server closed it"},
+		{"redis --addr " + protected, protected + " wants a password: give it with --password"},
+		{"redis --password wrong --addr " + protected, protected + " does not accept the password given with --password"},
+		{"echo --addr nowhere", "--addr: address \"nowhere\""},
+		{"echo --conns 0 --addr " + silent, "--conns: 0 is no number for it"},
+		{"echo --size 0 --addr " + silent, "--size: 0 is no number for it"},
+		{"echo --size 1GiB --addr " + silent, "choose smaller ones, or fewer"},
+		{"echo --count 0 --duration 0 --addr " + silent, "a duration or a count is needed"},
+		{"echo --backend nope --addr " + silent, "choose one of"},
+		{"redis --tests set,nope --addr " + silent, `no test "nope": choose from ping, set, get, incr, mset`},
+		{"redis --keyspace 0 --addr " + silent, "--keyspace: 0 is no number of keys"},
+	} {
+		stdout, stderr, code := runBench(t, append(strings.Fields(c.args), "--json", "--warmup", "0")...)
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "rondo: ") || !strings.Contains(stderr, c.want) {
+			t.Errorf("rondo bench %s: exit code %d, output %q, errors %q, want %q", c.args, code, stdout, stderr, c.want)
+		}
+	}
+}
+
+func TestBenchHelpTeaches(t *testing.T) {
+	for args, want := range map[string][]string{
+		"bench --help":       {"bench echo", "bench redis"},
+		"bench echo --help":  {"Examples:", "rondo bench echo --rate 20000", "when a request was due", "Size of messages", "Ctrl-C"},
+		"bench redis --help": {"Examples:", "-t set,get -P 32", "Size of values", "no server whose data matter"},
+	} {
+		out, code := run(t, strings.Fields(args)...)
+		for _, want := range want {
+			if code != 0 || !strings.Contains(out, want) {
+				t.Errorf("rondo %s: exit code %d, no %q in:\n%s", args, code, want, out)
+			}
+		}
+	}
+}
+
+func TestScaled(t *testing.T) {
+	for micros, want := range map[float64]string{
+		0: "0 µs", 7: "7 µs", 7.25: "7.25 µs", 12.34: "12.3 µs", 999.4: "999 µs", 999.6: "1.00 ms", 12345: "12.3 ms", 2.5e6: "2.50 s", 3.6e9: "3600 s",
+	} {
+		if got := timeText(micros); got != want {
+			t.Errorf("%v µs are %q, want %q", micros, got, want)
+		}
+	}
+	for n, want := range map[float64]string{64: "64 B", 1024: "1 KiB", 1536: "1.50 KiB", 5e6: "4.77 MiB"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%v bytes are %q, want %q", n, got, want)
+		}
+	}
+}
