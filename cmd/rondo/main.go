@@ -1,5 +1,6 @@
 // Command rondo runs servers built on the rondo library: one that Redis's
-// clients talk to, and one that sends back what it is sent.
+// clients talk to, and one that sends back what it is sent; and a load generator
+// that measures such servers.
 //
 // Run "rondo --help" for the commands, "rondo redis --help" for one of them.
 package main
@@ -18,7 +19,7 @@ type program struct {
 	Bench benchCommand `cmd:"" help:"Measure a server: a load generator."`
 }
 
-const description = `Servers on event loops.
+const description = `Servers on event loops, and a load generator for them.
 
 Examples:
 
@@ -29,7 +30,10 @@ Examples:
       Serve all hosts, and a unix socket, with a password.
 
   rondo echo --addr 127.0.0.1:5000 --loops 4
-      Send back what clients send, on four loops. Try: nc 127.0.0.1 5000`
+      Send back what clients send, on four loops. Try: nc 127.0.0.1 5000
+
+  rondo bench redis --addr 127.0.0.1:6379 --pipeline 32
+      Measure a Redis server, this one or another.`
 
 func main() {
 	var p program
