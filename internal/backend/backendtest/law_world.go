@@ -306,18 +306,8 @@ func mismatch(a, b []byte) int {
 	return -1
 }
 
-// pattern is n bytes, at most 16 MiB, in which every place looks different. They
-// are everybody's: nobody writes to them.
+// pattern is n bytes of noise, at most 16 MiB. They are everybody's: nobody
+// writes to them.
 func pattern(n int) []byte { return allPattern()[:n:n] }
 
-var allPattern = sync.OnceValue(func() []byte {
-	b := make([]byte, 16<<20)
-	x := uint32(2463534242)
-	for i := range b {
-		x ^= x << 13
-		x ^= x >> 17
-		x ^= x << 5
-		b[i] = byte(x)
-	}
-	return b
-})
+var allPattern = sync.OnceValue(func() []byte { return noise(16 << 20) })

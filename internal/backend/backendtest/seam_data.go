@@ -15,9 +15,12 @@ func scale(n int) int {
 
 // block is what streams of test data repeat. Its length is prime, so that bytes
 // out of place show wherever the pieces of a stream end.
-var block = func() []byte {
-	b := make([]byte, 65521)
-	x := uint32(1)
+var block = noise(65521)
+
+// noise is n bytes in which every place looks different, the same each time.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	x := uint32(2463534242)
 	for i := range b {
 		x ^= x << 13
 		x ^= x >> 17
@@ -25,7 +28,7 @@ var block = func() []byte {
 		b[i] = byte(x)
 	}
 	return b
-}()
+}
 
 // A stream is a place in endless test data.
 type stream struct{ at int }
