@@ -21,7 +21,7 @@ type Conn struct {
 	limits  *limits
 	recv    backend.Op // Recv, in flight while flags has receiving
 	carry   []byte     // received, not consumed
-	out     *output    // nil: nothing to send
+	out     *output    // nil: nothing to send but what is in the loop's outbox
 	times   *deadlines // nil: none was ever set
 	end     *ending    // nil: it has not begun
 	peer    netip.AddrPort
@@ -45,6 +45,7 @@ const (
 	listed                          // in Loop.again or Loop.offer
 	reoffer                         // carry is to be offered though nothing came
 	dirty                           // in Loop.dirty
+	boxed                           // has a part in Loop.outbox
 	eof                             // the peer's stream has ended
 	eofTold                         // and the handler knows
 	endWrite                        // CloseWrite or Close was called
@@ -75,13 +76,10 @@ func (c *Conn) opened(open Opener) {
 }
 
 // settle ends an event of the connection, which began with loop.current set to
-// it: what was written is sent, and what was closed goes on closing.
+// it.
 func (c *Conn) settle() {
-	c.flush()
 	c.loop.current = nil
-	if c.flags&(endWrite|above) != 0 {
-		c.advance()
-	}
+	c.loop.outbox.reserved = nil
 }
 
 // Loop is the loop that the connection belongs to.

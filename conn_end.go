@@ -30,7 +30,7 @@ func (c *Conn) CloseWrite() {
 		return
 	}
 	c.flags |= endWrite
-	c.wrote()
+	c.wrote(c.Buffered())
 }
 
 // Close flushes what was written, however slow the peer, and closes the
@@ -51,7 +51,7 @@ func (c *Conn) CloseWith(err error) {
 	e.err = err
 	e.late.Owner = e
 	c.loop.timers.Start(&e.late, c.loop.now.Add(c.loop.engine.linger()))
-	c.wrote()
+	c.wrote(c.Buffered())
 }
 
 // Abort closes the connection now, dropping its output: a TCP peer sees a reset.
@@ -82,7 +82,7 @@ func (c *Conn) advance() {
 		c.offerSoon()
 	}
 	switch {
-	case c.flags&(endWrite|closed) != endWrite || c.out != nil:
+	case c.flags&(endWrite|closed|boxed) != endWrite || c.out != nil:
 	case c.flags&(closing|eof) == closing|eof:
 		c.finish(backend.Close, nil)
 	default:
@@ -112,7 +112,7 @@ func (s *shutter) Complete(comp *backend.Completion) {
 
 // Fire ends the lingering.
 func (e *ending) Fire(*timer.Timer, backend.Time) {
-	if e.conn.out != nil {
+	if e.conn.Buffered() > 0 {
 		e.conn.finish(backend.Reset, ErrLinger)
 	} else {
 		e.conn.finish(backend.Close, nil)
@@ -132,9 +132,7 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 	}
 	c.loop.timers.Stop(&e.late)
 	c.stopTimes()
-	if c.loop.current == c {
-		c.loop.scratch = c.loop.scratch[:0]
-	}
+	c.loop.outbox.drop(c)
 	e.close = backend.Op{Kind: kind, File: c.recv.File, Owner: e}
 	c.loop.backend.Submit(&e.close)
 }

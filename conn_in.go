@@ -255,7 +255,7 @@ func (c *Conn) Resume() {
 
 // fail ends the connection for a system's error.
 func (c *Conn) fail(op string, err error) {
-	if c.flags&closing != 0 && c.out == nil && op != "write" {
+	if c.flags&closing != 0 && c.Buffered() == 0 && op != "write" {
 		err = nil // everything was delivered: it was to end anyway
 	} else {
 		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}

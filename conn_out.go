@@ -8,11 +8,6 @@ import (
 )
 
 const (
-	// scratchSize is the room for what a handler writes during one event of its
-	// connection. It is sent from there, at the event's end or when it is full:
-	// only what the system does not take is copied to memory of the connection's
-	// own. So the common case touches one piece of memory for all connections.
-	scratchSize = 64 << 10
 	// directSize is the least size of a write that is worth a system call of
 	// its own, to save the copy.
 	directSize = 16 << 10
@@ -23,7 +18,7 @@ const (
 )
 
 // output is what a connection has to send, but for what lies in the loop's
-// scratch. A connection borrows one from its loop while there is any.
+// outbox. A connection borrows one from its loop while there is any.
 type output struct {
 	conn    *Conn
 	op      backend.SendOp // of the first sending chunks
@@ -90,10 +85,10 @@ func (o *output) shift(n int) {
 	o.queue = append(o.queue[:0], o.queue[n:]...)
 }
 
-// Write sends p, or keeps a copy to be sent: what is written during one event
-// of the connection (its Data, say) is sent at the event's end, what is written
-// at other times at the turn's. A large p with nothing waiting is sent at once,
-// and only what is left of it copied. p is the caller's again on return.
+// Write sends p, or keeps a copy to be sent: together with what other
+// connections write in the same turn, and no later than at the turn's end. A
+// large p with nothing waiting is sent at once, and only what is left of it
+// copied. p is the caller's again on return.
 //
 // n is less than len(p) only with an error: ErrClosed after Close or CloseWrite
 // or once the connection has failed, ErrOutputFull if more than MaxOutput bytes
@@ -104,35 +99,27 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	if err := c.writable(); err != nil {
 		return 0, err
 	}
-	total := len(p)
 	waiting := c.Buffered()
 	if len(p) >= directSize && waiting == 0 {
 		if n, err = c.trySend(p); err != nil || n == len(p) {
 			return n, err
 		}
 	}
-	if waiting+len(p)-n > c.limits.maxOut {
+	rest := p[n:]
+	switch waiting += len(rest); {
+	case waiting > c.limits.maxOut:
 		return n, ErrOutputFull
+	case len(p) < directSize && l.outbox.accepts(c, len(p)):
+		l.outbox.add(c, p)
+	case c.flags&closed != 0: // making room found that the connection has failed
+		return 0, ErrClosed
+	default:
+		l.outbox.unload(c)
+		c.gather(rest)
 	}
-	for n == 0 && c.scratching() {
-		k := min(len(p), cap(l.scratch)-len(l.scratch))
-		l.scratch = append(l.scratch, p[:k]...)
-		if p = p[k:]; len(p) == 0 {
-			c.wrote()
-			return total, nil
-		}
-		if c.spill(); c.flags&closed != 0 {
-			return total - len(p), ErrClosed
-		}
-	}
-	c.gather(p[n:])
-	c.wrote()
-	return total, nil
+	c.wrote(waiting)
+	return len(p), nil
 }
-
-// scratching reports whether what c writes goes to the loop's scratch: during
-// c's own event, while nothing older waits.
-func (c *Conn) scratching() bool { return c.loop.current == c && c.out == nil }
 
 // WriteOwned sends p without copying it. p must not change until release is
 // called, on the loop and exactly once: when p is sent or the connection ends.
@@ -148,11 +135,11 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 		c.dropChunk(&k)
 		return err
 	}
-	c.queueScratch()
+	c.loop.outbox.unload(c)
 	o := c.output()
 	o.queue = append(o.queue, k)
 	o.size += len(p)
-	c.wrote()
+	c.wrote(o.size)
 	return nil
 }
 
@@ -160,28 +147,28 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 // then copies nothing as long as it was not outgrown. It is valid until c is
 // next written to, flushed or closed, and no longer than the handler's call.
 func (c *Conn) AvailableBuffer() []byte {
-	c.loop.check()
+	l := c.loop
+	l.check()
 	if c.writable() != nil {
 		return nil
 	}
-	if c.scratching() && cap(c.loop.scratch)-len(c.loop.scratch) < minChunk {
-		c.spill()
+	if l.outbox.accepts(c, minChunk) {
+		l.outbox.reserved = c
+		return l.outbox.bytes[len(l.outbox.bytes):]
 	}
-	if c.scratching() {
-		return c.loop.scratch[len(c.loop.scratch):]
+	if c.flags&closed != 0 {
+		return nil
 	}
+	l.outbox.unload(c)
 	k := c.tail(minChunk)
-	c.wrote()
+	c.wrote(c.Buffered())
 	return k.bytes[len(k.bytes):]
 }
 
 // Buffered is how many bytes wait to be sent.
 func (c *Conn) Buffered() int {
 	c.loop.check()
-	n := 0
-	if c.loop.current == c {
-		n = len(c.loop.scratch)
-	}
+	n := c.loop.outbox.size(c)
 	if c.out != nil {
 		n += c.out.size
 	}
@@ -191,6 +178,9 @@ func (c *Conn) Buffered() int {
 // Flush sends what was written so far, as far as the system takes it now.
 func (c *Conn) Flush() {
 	c.loop.check()
+	if c.flags&boxed != 0 {
+		c.loop.outbox.flush()
+	}
 	c.flush()
 }
 
@@ -204,36 +194,14 @@ func (c *Conn) writable() error {
 	return nil
 }
 
-// wrote sees to it that what was written will be sent.
-func (c *Conn) wrote() {
-	if c.Buffered() > c.limits.high {
+// wrote sees to it that what waits, size bytes now, will be sent.
+func (c *Conn) wrote(size int) {
+	if size > c.limits.high {
 		c.flags |= above
 	}
-	if c.loop.current != c && c.flags&dirty == 0 {
+	if c.flags&dirty == 0 && (c.out != nil || c.flags&(above|endWrite) != 0) {
 		c.flags |= dirty
 		c.loop.dirty = append(c.loop.dirty, c)
-	}
-}
-
-// spill sends what lies in the scratch, and queues what the system does not take.
-func (c *Conn) spill() {
-	l := c.loop
-	if len(l.scratch) == 0 {
-		return
-	}
-	n, err := c.trySend(l.scratch)
-	if err == nil && n < len(l.scratch) {
-		l.scratch = l.scratch[:copy(l.scratch, l.scratch[n:])]
-		c.queueScratch()
-	}
-	l.scratch = l.scratch[:0]
-}
-
-// queueScratch moves what lies in the scratch to the queue.
-func (c *Conn) queueScratch() {
-	if c.loop.current == c && len(c.loop.scratch) > 0 {
-		c.gather(c.loop.scratch)
-		c.loop.scratch = c.loop.scratch[:0]
 	}
 }
 
@@ -264,13 +232,9 @@ func (c *Conn) tail(n int) *chunk {
 	return &o.queue[len(o.queue)-1]
 }
 
-// flush hands what waits to the system: at once, from where it lies, if it is
-// one piece; with a Send if it is more, or does not go at once. Afterwards
-// nothing of it lies in the loop's scratch.
+// flush hands what is queued to the system: at once, from where it lies, if it
+// is one piece; with a Send if it is more, or does not go at once.
 func (c *Conn) flush() {
-	if c.loop.current == c {
-		c.spill()
-	}
 	o := c.out
 	if o == nil || o.sending > 0 || c.flags&closed != 0 {
 		return

@@ -22,7 +22,7 @@ type Loop struct {
 	inbox   inbox.Queue[task]
 	timers  timer.Set
 	pool    buf.Pool
-	scratch []byte // what current has written in this event, see Conn.scratching
+	outbox  outbox
 	locals  map[any]any
 
 	now      backend.Time // of this turn
@@ -69,7 +69,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		engine:    e,
 		id:        id,
 		backend:   be,
-		scratch:   make([]byte, 0, scratchSize),
+		outbox:    newOutbox(),
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
 		dialers:   make(map[*dialer]struct{}),
@@ -157,13 +157,16 @@ func (l *Loop) offerAgain() {
 	}
 }
 
-// flush sends what was written to connections outside of their own events.
+// flush sends what was written in this turn, and goes on with connections that
+// are to end once it is sent.
 func (l *Loop) flush() {
+	l.outbox.flush()
 	for i := 0; i < len(l.dirty); i++ {
 		c := l.dirty[i]
 		c.flags &^= dirty
 		c.flush()
 		c.advance()
+		l.outbox.flush() // a release function may have written
 	}
 	clear(l.dirty)
 	l.dirty = l.dirty[:0]
@@ -174,7 +177,6 @@ func (l *Loop) panicked(value any) {
 	err := &PanicError{value, debug.Stack()}
 	c := l.current
 	l.current = nil
-	l.scratch = l.scratch[:0]
 	l.stats.now.Panics++
 	if l.lent != nil {
 		l.backend.Return(l.lent)

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"bytes"
 	"sync/atomic"
 	"time"
 
@@ -77,5 +78,73 @@ func ownedIsReleasedOnce(w World) {
 				w.Fatalf("write %d was released %d times", i, n)
 			}
 		}
+	}
+}
+
+// What several connections are sent in turn, from one of them, from timers and
+// from posts, arrives at each in order and whole, though one of them takes a
+// buffer before another is written to, and one is cut off in the middle.
+func writesToMany(w World) {
+	const conns, rounds = 40, 60
+	var all [conns]*rondo.Conn
+	h := &handler{w: w}
+	opened := 0
+	e := &rondo.Engine{Loops: 1, MaxOutput: 64 << 20, HighWater: 64 << 20}
+	addr := w.Listen(e, opener(func(c *rondo.Conn) *handler {
+		all[opened] = c
+		if opened++; opened == 1 {
+			return h
+		}
+		return &handler{w: w}
+	}))
+	peers := make([]Peer, conns)
+	want := make([][]byte, conns)
+	for i := range peers {
+		peers[i] = w.Dial(addr)
+		send(w, peers[i], []byte("x"))
+		expect(w, peers[i], []byte("x"))
+	}
+	message := func(round, i int) []byte {
+		return bytes.Repeat([]byte{byte(round), byte(i)}, 1+(round*conns+i)%1500)
+	}
+	write := func(round int) {
+		first := all[0].AvailableBuffer()
+		first = append(first, message(round, 0)...)
+		for i := 1; i < conns; i++ {
+			if p := message(round, i); (i+round)%3 == 0 {
+				all[i].Write(append(all[i].AvailableBuffer(), p...))
+			} else {
+				all[i].Write(p)
+			}
+		}
+		all[0].Write(first)
+		if round == rounds/2 {
+			all[1].Abort(nil)
+		}
+	}
+	for i := range conns {
+		for round := range rounds {
+			want[i] = append(want[i], message(round, i)...)
+		}
+	}
+	h.do(func(c *rondo.Conn) {
+		for round := range rounds {
+			switch d := time.Duration(round/20) * time.Millisecond; {
+			case d == 0:
+				write(round)
+			case round%20 == 0:
+				c.Loop().AfterFunc(d, func() {
+					for r := round; r < round+20; r++ {
+						write(r)
+					}
+				})
+			}
+		}
+	})
+	for i := range peers {
+		if i != 1 {
+			expect(w, peers[i], want[i])
+		}
+		peers[i].Close()
 	}
 }

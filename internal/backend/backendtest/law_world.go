@@ -72,6 +72,7 @@ var laws = []law{
 	{"PauseStopsReading", pauseStopsReading},
 	{"UpgradeKeepsTheRest", upgradeKeepsTheRest},
 	{"WritesKeepOrder", writesKeepOrder},
+	{"WritesToMany", writesToMany},
 	{"OwnedIsReleasedOnce", ownedIsReleasedOnce},
 	{"RefOfAClosedConn", refOfAClosedConn},
 	{"RefWritesKeepOrder", refWritesKeepOrder},

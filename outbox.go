@@ -1,0 +1,136 @@
+package rondo
+
+// An outbox gathers what a loop's connections write, each in a part of its own,
+// and sends the parts one after the other: when there are many, when it is full,
+// and at the turn's end. So receiving and sending each go in a row, which keeps
+// the caches warm, and the common case touches one piece of memory for all
+// connections: only what the system does not take is copied to memory of the
+// connection's own.
+type outbox struct {
+	bytes    []byte // of all parts; what has been sent of it stays until all is
+	parts    []part
+	reserved *Conn // has the room behind bytes, by AvailableBuffer
+}
+
+// part is what one connection has written. Its bytes begin where those of the
+// part before it end. While it exists the connection is flagged boxed, and has no
+// output beside it.
+type part struct {
+	conn *Conn // nil: nobody's any more
+	end  int
+}
+
+const (
+	outboxSize = 64 << 10
+	// outboxParts bounds how long a connection's output waits for that of others.
+	outboxParts = 32
+)
+
+func newOutbox() outbox {
+	return outbox{bytes: make([]byte, 0, outboxSize), parts: make([]part, 0, outboxParts)}
+}
+
+// accepts reports whether c may add n bytes, less than outboxSize, and makes room
+// for them. It may not while it has older output elsewhere, or in a part that is
+// not the last.
+func (o *outbox) accepts(c *Conn, n int) bool {
+	if c.out != nil || o.reserved != nil && o.reserved != c {
+		return false
+	}
+	last := len(o.parts) - 1
+	mine := c.flags&boxed != 0
+	if mine && o.parts[last].conn != c {
+		return false
+	}
+	if n > cap(o.bytes)-len(o.bytes) || !mine && last == outboxParts-1 {
+		o.flush()
+		return c.flags&closed == 0 && c.out == nil
+	}
+	return true
+}
+
+// add appends p to c's part. The outbox accepts it.
+func (o *outbox) add(c *Conn, p []byte) {
+	o.bytes = append(o.bytes, p...)
+	o.reserved = nil
+	if c.flags&boxed == 0 {
+		c.flags |= boxed
+		o.parts = append(o.parts, part{conn: c})
+	}
+	o.parts[len(o.parts)-1].end = len(o.bytes)
+}
+
+// flush sends every part. A connection's failure is noted, not told: no handler
+// runs.
+func (o *outbox) flush() {
+	if len(o.parts) == 0 {
+		return
+	}
+	reserved := o.reserved
+	o.reserved = nobody // what a hook of Trace writes goes elsewhere
+	start := 0
+	for _, p := range o.parts {
+		if p.conn != nil {
+			p.conn.sendPart(o.bytes[start:p.end])
+		}
+		start = p.end
+	}
+	o.parts = o.parts[:0]
+	o.bytes = o.bytes[:0]
+	o.reserved = reserved
+}
+
+// nobody is a connection that never writes.
+var nobody = new(Conn)
+
+// find returns the place of c's part, and its bytes.
+func (o *outbox) find(c *Conn) (i int, bytes []byte) {
+	for i = len(o.parts) - 1; o.parts[i].conn != c; i-- {
+	}
+	start := 0
+	if i > 0 {
+		start = o.parts[i-1].end
+	}
+	return i, o.bytes[start:o.parts[i].end]
+}
+
+// size is how many bytes c has there.
+func (o *outbox) size(c *Conn) int {
+	if c.flags&boxed == 0 {
+		return 0
+	}
+	_, b := o.find(c)
+	return len(b)
+}
+
+// unload moves c's part, if there is one, to its queue.
+func (o *outbox) unload(c *Conn) {
+	if c.flags&boxed != 0 {
+		_, b := o.find(c)
+		o.drop(c)
+		c.gather(b)
+	}
+}
+
+// drop forgets c's part, if there is one, and what it has reserved.
+func (o *outbox) drop(c *Conn) {
+	if o.reserved == c {
+		o.reserved = nil
+	}
+	if c.flags&boxed != 0 {
+		i, _ := o.find(c)
+		o.parts[i].conn = nil
+		c.flags &^= boxed
+	}
+}
+
+// sendPart sends the connection's part of the outbox, and queues what the system
+// does not take.
+func (c *Conn) sendPart(p []byte) {
+	c.flags &^= boxed
+	n, err := c.trySend(p)
+	if err == nil && n < len(p) {
+		c.gather(p[n:])
+		c.send()
+	}
+}
