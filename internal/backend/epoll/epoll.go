@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package epoll is the poller over Linux's epoll(7), level-triggered.
+// Package epoll is the poller over Linux's epoll(7).
 package epoll
 
 import (
@@ -43,7 +43,7 @@ func New() (backend.Backend, error) {
 		p.Close()
 		return nil, err
 	}
-	return readiness.New(p), nil
+	return readiness.NewEdge(p), nil
 }
 
 func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) error {
@@ -60,6 +60,9 @@ func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) erro
 	}
 	if now&readiness.Out != 0 {
 		mask |= unix.EPOLLOUT
+	}
+	if now&readiness.Edge != 0 {
+		mask |= unix.EPOLLET | unix.EPOLLRDHUP
 	}
 	return p.control(op, fd, f, mask)
 }
@@ -96,6 +99,9 @@ func (p *poller) Wait(timeout time.Duration) (int, error) {
 func (p *poller) Event(i int) (backend.File, readiness.Interest) {
 	ev := &p.events[i]
 	var ready readiness.Interest
+	if ev.Events&(unix.EPOLLRDHUP|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		ready = readiness.Hup
+	}
 	if ev.Events&(unix.EPOLLIN|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		ready |= readiness.In
 	}

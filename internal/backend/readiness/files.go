@@ -20,6 +20,8 @@ type file struct {
 	watched    Interest
 	full       bool // the last send was cut short, and no event since
 	closing    bool
+	more       bool // there may be something to receive that no edge will tell of
+	hup        bool // Hup was reported, or the end received
 }
 
 func (f *file) fd() int { return int(f.descriptor) }
@@ -27,7 +29,7 @@ func (f *file) fd() int { return int(f.descriptor) }
 // wanted is what the Ops in flight need to be watched.
 func (f *file) wanted() (i Interest) {
 	if f.in != nil {
-		i = In
+		i = In | Edge
 		if f.in.Kind == backend.Connect {
 			i = Out
 		}

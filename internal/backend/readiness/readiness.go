@@ -27,10 +27,17 @@ type Interest uint8
 const (
 	In  Interest = 1 << iota // can be read, or accepted from
 	Out                      // can be written, or is connected
+	// Edge, in what to watch for: report In when more has come, not as long as
+	// something is there; and what is there when Watch is called. It is asked of
+	// pollers made with NewEdge only.
+	Edge
+	// Hup, with Edge, in what was found: the stream has ended or failed, so In
+	// will not be reported again.
+	Hup
 )
 
-// A Poller watches descriptors, level-triggered. Only Wake may be called off
-// the goroutine that runs the loop.
+// A Poller watches descriptors, level-triggered but for Edge. Only Wake may be
+// called off the goroutine that runs the loop.
 type Poller interface {
 	// Watch changes what fd is watched for from old to now; 0 is not at all,
 	// not even for errors. f is what Event will report.
@@ -55,6 +62,7 @@ type Backend struct {
 	files  table
 	paths  map[backend.File]string // of unix listeners, removed at their end
 	lend   []byte                  // the hot buffer: backend.Headroom, then LendSize
+	stream Interest                // what a stream is watched for to receive: In, perhaps with Edge
 
 	// What was submitted in this turn, and what of it is up in the next.
 	next, now queue
@@ -72,9 +80,15 @@ var _ backend.Backend = (*Backend)(nil)
 
 // queue is work that needs no event of the poller.
 type queue struct {
-	done []result       // completed without the system
-	try  []backend.File // Sends not yet tried
-	i, j int            // how far Next is in them
+	done []result // completed without the system
+	try  []trial
+	i, j int // how far Next is in them
+}
+
+// trial is a Send or Recv to be tried though the poller reports nothing.
+type trial struct {
+	file backend.File
+	in   bool
 }
 
 type result struct {
@@ -91,8 +105,15 @@ func (q *queue) reset() {
 }
 
 // New makes a Backend, which owns p.
-func New(p Poller) *Backend {
+func New(p Poller) *Backend { return newBackend(p, In) }
+
+// NewEdge is New for a Poller that knows Edge. It has less to look at: a socket
+// that was emptied is not asked again whether it is empty.
+func NewEdge(p Poller) *Backend { return newBackend(p, In|Edge) }
+
+func newBackend(p Poller, stream Interest) *Backend {
 	return &Backend{
+		stream: stream,
 		poller: p,
 		start:  time.Now(),
 		paths:  make(map[backend.File]string),
@@ -158,9 +179,13 @@ func (b *Backend) Next(c *backend.Completion) bool {
 		return true
 	}
 	for b.now.j < len(b.now.try) {
-		f := b.files.get(b.now.try[b.now.j])
+		t := b.now.try[b.now.j]
 		b.now.j++
-		if f != nil && f.out != nil && b.send(f, c) {
+		f := b.files.get(t.file)
+		switch {
+		case f == nil:
+		case t.in && f.in != nil && f.in.Slot != b.turn && b.recv(f, c),
+			!t.in && f.out != nil && f.out.Slot != b.turn && b.send(f, c):
 			return true
 		}
 	}
@@ -189,6 +214,7 @@ func (b *Backend) serve(c *backend.Completion) (completed, more bool) {
 		b.outDone = true
 		return b.serveOut(f, c), ready&In != 0
 	}
+	f.hup = f.hup || ready&Hup != 0
 	switch {
 	case ready&In == 0:
 	case f.in == nil:
@@ -197,6 +223,9 @@ func (b *Backend) serve(c *backend.Completion) (completed, more bool) {
 		b.watch(f, f.watched&f.wanted())
 	case f.in.Slot == b.turn:
 		// Submitted since Wait: it is for a later turn.
+		if f.watched&Edge != 0 {
+			b.next.try = append(b.next.try, trial{id, true})
+		}
 	case f.in.Kind == backend.Recv:
 		return b.recv(f, c), false
 	case f.in.Kind == backend.Accept:
@@ -229,9 +258,14 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 	}
 	n, ok, err := sys.Recv(f.fd(), buf)
 	if !ok {
+		f.more = false
 		return false
 	}
 	f.in = nil
+	// A stream that gave less than it was asked for is empty (epoll(7)), unless
+	// its end is behind that.
+	f.hup = f.hup || n == 0
+	f.more = f.hup || n == len(buf)
 	*c = backend.Completion{Op: op, N: n, Err: err}
 	if op.Buf == nil && n > 0 {
 		c.Lent = b.lend[:backend.Headroom+n]

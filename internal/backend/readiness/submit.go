@@ -47,7 +47,12 @@ func (b *Backend) Submit(op *backend.Op) {
 		return
 	}
 	switch op.Kind {
-	case backend.Recv, backend.Accept:
+	case backend.Recv:
+		b.wait(f, op, b.stream)
+		if f.more && b.stream&Edge != 0 {
+			b.next.try = append(b.next.try, trial{op.File, true})
+		}
+	case backend.Accept:
 		b.wait(f, op, In)
 	case backend.Shutdown:
 		if f.out != nil {
@@ -94,7 +99,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	f.out = op
 	if !f.full {
-		b.next.try = append(b.next.try, op.File)
+		b.next.try = append(b.next.try, trial{op.File, false})
 		return
 	}
 	if err := b.watch(f, f.watched|Out); err != nil {
