@@ -281,6 +281,7 @@ func (o *output) Complete(comp *backend.Completion) {
 	o.sending = 0
 	o.size -= comp.N
 	c.sent(comp.N)
+	c.after(comp.N, nil)
 	if comp.Err != nil {
 		// What is left goes when the connection is gone.
 		if c.flags&closed == 0 {
@@ -296,10 +297,14 @@ func (o *output) Complete(comp *backend.Completion) {
 // trySend sends what the system takes at once. On an error the connection is
 // closed.
 func (c *Conn) trySend(p []byte) (int, error) {
-	c.before(len(p))
-	n, err := c.loop.backend.TrySend(c.recv.File, p)
-	if n > 0 || err == nil {
-		c.sent(n)
+	l := c.loop
+	if l.engine.Trace != nil {
+		c.before(len(p))
+	}
+	n, err := l.backend.TrySend(c.recv.File, p)
+	c.sent(n)
+	if l.engine.Trace != nil {
+		c.after(n, err)
 	}
 	if err != nil {
 		c.fail("write", err)
@@ -307,20 +312,26 @@ func (c *Conn) trySend(p []byte) (int, error) {
 	return n, err
 }
 
+// sent accounts for bytes that the system took.
+func (c *Conn) sent(n int) {
+	if n > 0 {
+		s := &c.loop.stats.now
+		s.Sends++
+		s.BytesOut += uint64(n)
+		c.active()
+	}
+}
+
+// before and after call the hooks around a write, of which the system took n bytes.
+
 func (c *Conn) before(n int) {
 	if t := c.loop.engine.Trace; t != nil && t.BeforeWrite != nil {
 		t.BeforeWrite(c, n)
 	}
 }
 
-// sent accounts for bytes that the system took.
-func (c *Conn) sent(n int) {
-	if n > 0 {
-		c.loop.stats.now.Sends++
-		c.loop.stats.now.BytesOut += uint64(n)
-		c.active()
-	}
-	if t := c.loop.engine.Trace; t != nil && t.AfterWrite != nil {
+func (c *Conn) after(n int, err error) {
+	if t := c.loop.engine.Trace; t != nil && t.AfterWrite != nil && (n > 0 || err == nil) {
 		t.AfterWrite(c, n)
 	}
 }

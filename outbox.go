@@ -70,10 +70,17 @@ func (o *outbox) flush() {
 	o.reserved = nobody // what a hook of Trace writes goes elsewhere
 	start := 0
 	for _, p := range o.parts {
-		if p.conn != nil {
-			p.conn.sendPart(o.bytes[start:p.end])
-		}
+		bytes := o.bytes[start:p.end]
 		start = p.end
+		c := p.conn
+		if c == nil {
+			continue
+		}
+		c.flags &^= boxed
+		if n, err := c.trySend(bytes); err == nil && n < len(bytes) {
+			c.gather(bytes[n:])
+			c.send()
+		}
 	}
 	o.parts = o.parts[:0]
 	o.bytes = o.bytes[:0]
@@ -121,16 +128,5 @@ func (o *outbox) drop(c *Conn) {
 		i, _ := o.find(c)
 		o.parts[i].conn = nil
 		c.flags &^= boxed
-	}
-}
-
-// sendPart sends the connection's part of the outbox, and queues what the system
-// does not take.
-func (c *Conn) sendPart(p []byte) {
-	c.flags &^= boxed
-	n, err := c.trySend(p)
-	if err == nil && n < len(p) {
-		c.gather(p[n:])
-		c.send()
 	}
 }

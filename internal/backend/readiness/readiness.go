@@ -190,7 +190,16 @@ func (b *Backend) Next(c *backend.Completion) bool {
 		}
 	}
 	for b.event < b.events {
-		completed, more := b.serve(c)
+		id, ready := b.poller.Event(b.event)
+		f := b.files.get(id)
+		if ready == In && f != nil && f.in != nil && f.in.Kind == backend.Recv && f.in.Slot != b.turn {
+			b.event++
+			if b.recv(f, c) {
+				return true
+			}
+			continue
+		}
+		completed, more := b.serve(f, ready, c)
 		if !more {
 			b.event++
 			b.outDone, b.accepted = false, 0
@@ -204,9 +213,7 @@ func (b *Backend) Next(c *backend.Completion) bool {
 
 // serve does the next thing that the current event makes possible. It reports
 // whether that completed something, and whether the event may be good for more.
-func (b *Backend) serve(c *backend.Completion) (completed, more bool) {
-	id, ready := b.poller.Event(b.event)
-	f := b.files.get(id)
+func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (completed, more bool) {
 	if f == nil {
 		return false, false
 	}
@@ -224,7 +231,7 @@ func (b *Backend) serve(c *backend.Completion) (completed, more bool) {
 	case f.in.Slot == b.turn:
 		// Submitted since Wait: it is for a later turn.
 		if f.watched&Edge != 0 {
-			b.next.try = append(b.next.try, trial{id, true})
+			b.next.try = append(b.next.try, trial{f.id(), true})
 		}
 	case f.in.Kind == backend.Recv:
 		return b.recv(f, c), false
