@@ -16,20 +16,22 @@ import (
 // elsewhere: output while there is any, deadlines once they are set, and what
 // belongs to the end once it has begun.
 type Conn struct {
+	// What a message touches comes first, in two cache lines.
+
 	loop    *Loop
 	handler Handler
 	limits  *limits
-	recv    backend.Op // Recv, in flight while flags has receiving
-	carry   []byte     // received, not consumed
-	out     *output    // nil: nothing to send but what is in the loop's outbox
-	times   *deadlines // nil: none was ever set
-	end     *ending    // nil: it has not begun
-	peer    netip.AddrPort
+	want    int32 // see Want
+	flags   connFlags
+	gone    atomic.Bool // no handler method but Closed will be called
+	out     *output     // nil: nothing to send but what is in the loop's outbox
+	times   *deadlines  // nil: none was ever set
+	recv    backend.Op  // Recv, in flight while flags has receiving
+	carry   []byte      // received, not consumed
 
+	end    *ending // nil: it has not begun
+	peer   netip.AddrPort
 	posted atomic.Int64 // bytes in the inbox, by Ref.Write
-	gone   atomic.Bool  // no handler method but Closed will be called
-	want   int32        // see Want
-	flags  connFlags
 }
 
 // A connection is open, then closing (its output is flushed, its input

@@ -16,23 +16,31 @@ func (r *receiver) Complete(comp *backend.Completion) { (*Conn)(r).received(comp
 
 // read submits a Recv, if the connection is to be read.
 func (c *Conn) read() {
-	switch {
-	case c.flags&(receiving|eof|closed) != 0:
-		return
-	case c.flags&closing != 0:
-		c.drop() // what comes is discarded
-	case c.flags&(paused|above) != 0:
-		return
-	case len(c.carry) >= c.limits.maxIn:
-		c.offerSoon() // the handler is slow: no more before it took some
+	if c.flags&(receiving|eof|closed|closing|paused|above) != 0 && !c.discards() {
 		return
 	}
-	c.recv.Buf = nil
-	if len(c.carry) > backend.Headroom {
-		c.recv.Buf = c.room()
+	if len(c.carry) > 0 || c.recv.Buf != nil {
+		if len(c.carry) >= c.limits.maxIn {
+			c.offerSoon() // the handler is slow: no more before it took some
+			return
+		}
+		c.recv.Buf = nil
+		if len(c.carry) > backend.Headroom {
+			c.recv.Buf = c.room()
+		}
 	}
 	c.flags |= receiving
 	c.loop.backend.Submit(&c.recv)
+}
+
+// discards reports whether the connection is read only to see the end of its
+// stream.
+func (c *Conn) discards() bool {
+	if c.flags&(receiving|eof|closed|closing) != closing {
+		return false
+	}
+	c.drop()
+	return true
 }
 
 // room returns space behind the carry, for a message too long to be moved in
