@@ -44,11 +44,12 @@ type Engine struct {
 	// LockThreads gives each loop a thread of its own. It is seldom good:
 	// passing work between a loop and other goroutines costs far more then.
 	LockThreads bool
-	// Spin is how often a loop that has run out of work looks for more before it
-	// sleeps. It halves the latency of few connections where a core is free for
-	// each loop, and wastes it otherwise; a loop that spins in vain stops doing
-	// so for a while. 0: never.
-	Spin int
+	// Spin is how long a loop that has run out of work looks for more before it
+	// sleeps. 50 µs or so, longer than a thread takes to wake, more than halves
+	// the latency of few connections where a core is free for each loop, and
+	// wastes it otherwise; a loop that spins in vain stops doing so for a while.
+	// 0: no time.
+	Spin time.Duration
 
 	// MaxInput is how many received bytes of a connection may wait for its
 	// handler, and so the largest message; see ErrInputFull.

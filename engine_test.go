@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
 )
@@ -75,7 +76,7 @@ func TestZeroEngineCloses(t *testing.T) {
 // TestOptions tries what changes no behaviour that other tests look at.
 func TestOptions(t *testing.T) {
 	for _, e := range []*rondo.Engine{
-		{LockThreads: true}, {CPUs: []int{0}}, {CPUs: []int{100_000}}, {Spin: 50}, {Loops: 3, Spin: 5},
+		{LockThreads: true}, {CPUs: []int{0}}, {CPUs: []int{100_000}}, {Spin: 50 * time.Microsecond}, {Loops: 3, Spin: time.Microsecond},
 	} {
 		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{Delay: true, KeepAlive: -1, SendBuffer: 100_000, RecvBuffer: 100_000}, echo)
 		if err != nil {

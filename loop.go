@@ -74,7 +74,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		acceptors: make(map[*acceptor]struct{}),
 		dialers:   make(map[*dialer]struct{}),
 		drained:   make(chan struct{}),
-		spinning:  spin{max: e.Spin},
+		spinning:  spin{time: e.Spin},
 	}
 }
 

@@ -1,34 +1,47 @@
 package rondo
 
-import "github.com/rondo-go/rondo/internal/backend"
+import (
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
 
 // spin decides whether a loop without work looks for more before it sleeps.
 type spin struct {
-	max  int // looks; 0: never
-	skip int // sleeps to come without a look
-	back int // how many the next look in vain will cost
+	time time.Duration // of looking; 0: none
+	skip int           // sleeps to come without a look
+	back int           // how many the next look in vain will cost
 }
 
-// maxBack bounds how long a loop that spun in vain goes without.
-const maxBack = 64
+const (
+	// maxBack bounds how long a loop that spun in vain goes without.
+	maxBack = 64
+	// leastLook is less than a look takes; it bounds their number where the
+	// clock stands still meanwhile, as a simulated one does.
+	leastLook = 100 * time.Nanosecond
+)
 
 // spin looks for work without sleeping. It reports whether it found some, and
 // began a turn with it.
 func (l *Loop) spin() bool {
 	s := &l.spinning
-	if s.max == 0 {
+	if s.time <= 0 {
 		return false
 	}
 	if s.skip > 0 {
 		s.skip--
 		return false
 	}
-	for range s.max {
+	begun := l.backend.Now()
+	for range s.time / leastLook {
 		ready, err := l.backend.Wait(backend.Time(0))
 		if ready || err != nil || !l.inbox.Empty() {
 			l.now = l.backend.Now()
 			s.back = 0
 			return true
+		}
+		if l.backend.Now() >= begun.Add(s.time) {
+			break
 		}
 	}
 	s.back = min(max(1, 2*s.back), maxBack)

@@ -23,11 +23,20 @@ const batch = 512
 type poller struct {
 	fd     int
 	waker  *sys.Waker
+	coarse bool // the system has no epoll_pwait2
 	events [batch]unix.EpollEvent
 }
 
 // New makes a backend on epoll.
 func New() (backend.Backend, error) {
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	return readiness.NewEdge(p), nil
+}
+
+func newPoller() (*poller, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -43,7 +52,7 @@ func New() (backend.Backend, error) {
 		p.Close()
 		return nil, err
 	}
-	return readiness.NewEdge(p), nil
+	return p, nil
 }
 
 func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) error {
@@ -76,24 +85,49 @@ func (p *poller) control(op, fd int, f backend.File, mask uint32) error {
 	return nil
 }
 
-func (p *poller) Wait(timeout time.Duration) (int, error) {
-	// Only a wait that may block needs to tell the scheduler.
-	call := syscall.Syscall6
-	ms := -1
+func (p *poller) Wait(timeout time.Duration) (n int, err error) {
+	var e syscall.Errno
 	switch {
 	case timeout == 0:
-		call, ms = syscall.RawSyscall6, 0
-	case timeout > 0:
-		ms = int(min(timeout+time.Millisecond-1, time.Hour) / time.Millisecond)
+		n, e = p.look()
+	case timeout > 0 && !p.coarse:
+		if n, e = p.sleep(timeout); e == unix.ENOSYS || e == unix.EPERM {
+			p.coarse = true // Linux before 5.11, or a filter that does not know the call
+			return 0, nil
+		}
+	default:
+		n, e = p.sleepCoarse(timeout)
 	}
-	n, _, e := call(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, uintptr(ms), 0, 0)
 	if e == unix.EINTR {
 		return 0, nil
 	}
 	if e != 0 {
-		return 0, os.NewSyscallError("epoll_pwait", e)
+		return 0, os.NewSyscallError("epoll_wait", e)
 	}
-	return int(n), nil
+	return n, nil
+}
+
+// look does not block, so it need not tell the scheduler.
+func (p *poller) look() (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, 0, 0, 0)
+	return int(n), e
+}
+
+// sleep waits to the precision of the system's timers.
+func (p *poller) sleep(timeout time.Duration) (int, syscall.Errno) {
+	t := struct{ sec, nsec int64 }{int64(timeout / time.Second), int64(timeout % time.Second)}
+	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, uintptr(unsafe.Pointer(&t)), 0, 0)
+	return int(n), e
+}
+
+// sleepCoarse waits for milliseconds, rounded up; less than none is for ever.
+func (p *poller) sleepCoarse(timeout time.Duration) (int, syscall.Errno) {
+	ms := -1
+	if timeout > 0 {
+		ms = int(min(timeout+time.Millisecond-1, time.Hour) / time.Millisecond)
+	}
+	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, uintptr(ms), 0, 0)
+	return int(n), e
 }
 
 func (p *poller) Event(i int) (backend.File, readiness.Interest) {
