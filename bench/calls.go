@@ -32,8 +32,8 @@ func countCalls(pid int) (*callCounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &callCounter{began: time.Now()}
-	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: id, Bits: unix.PerfBitInherit}
+	c := new(callCounter)
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: id, Bits: unix.PerfBitInherit | unix.PerfBitDisabled}
 	attr.Size = uint32(unsafe.Sizeof(attr))
 	for _, task := range tasks {
 		tid, err := strconv.Atoi(task.Name())
@@ -49,6 +49,14 @@ func countCalls(pid int) (*callCounter, error) {
 			return nil, os.NewSyscallError("perf_event_open", err)
 		}
 		c.events = append(c.events, fd)
+	}
+	// Opening takes milliseconds, enabling does not.
+	c.began = time.Now()
+	for _, fd := range c.events {
+		if err := unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
+			c.close()
+			return nil, os.NewSyscallError("ioctl of a perf event", err)
+		}
 	}
 	return c, nil
 }

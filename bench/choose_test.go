@@ -254,6 +254,18 @@ func TestReuse(t *testing.T) {
 	}
 }
 
+// TestOtherMachine does not go on with a run of another machine.
+func TestOtherMachine(t *testing.T) {
+	out := t.TempDir()
+	if err := sample().save(filepath.Join(out, "results.json")); err != nil {
+		t.Fatal(err)
+	}
+	c := runCommand{Append: true, Out: out}
+	if err := c.Run(); err == nil || !strings.Contains(err.Error(), "of another machine (Fast 9000, 8 cores") {
+		t.Errorf("error %v, want that the machine is another", err)
+	}
+}
+
 func TestChoicesExclude(t *testing.T) {
 	for _, bad := range []runCommand{
 		{Append: true, Quick: true}, {Append: true, Servers: []string{"net"}}, {Append: true, Duration: 1},

@@ -191,7 +191,7 @@ func (p *plan) run(ctx context.Context) error {
 
 // estimate is how long a group will take: as long as the last time.
 func (p *plan) estimate(g *group) time.Duration {
-	const overhead = 1.2 // s, of a run: to start, to connect, to end
+	const overhead = 0.5 // s, of a run: to start, to connect, to end
 	last := map[string]float64{}
 	for _, x := range p.results.Runs {
 		if x.Suite == g.suite && x.Mode == g.mode.name && x.Workload == g.workload.Name {

@@ -17,8 +17,8 @@ type runCommand struct {
 	Workloads   []string      `help:"Instead of suites: workloads, likewise." placeholder:"NAME"`
 	Modes       []string      `help:"pinned: server on one CPU with GOMAXPROCS=1, client on another. free: both on all CPUs. Default: both, or as the suite says." placeholder:"NAME"`
 	Repetitions int           `help:"Times that each server runs under each workload. Default: 7; with --quick 3." placeholder:"N"`
-	Duration    time.Duration `help:"Time measured in a run. Default: 1s; with --quick 300ms." placeholder:"TIME"`
-	Warmup      time.Duration `help:"Time before it that is not measured. Default: 300ms; with --quick 100ms." placeholder:"TIME"`
+	Duration    time.Duration `help:"Time measured in a run. Default: 500ms; with --quick 300ms." placeholder:"TIME"`
+	Warmup      time.Duration `help:"Time before it that is not measured. Default: 200ms; with --quick 100ms." placeholder:"TIME"`
 	Quick       bool          `help:"Few servers, short runs, and an end within two minutes: for a look, not for figures to quote."`
 	Prepare     bool          `help:"Build what is needed and measure nothing: --append will."`
 	Append      bool          `help:"Go on with the run that is in --out, as that was planned. --repetitions may change."`
@@ -42,7 +42,7 @@ const quickLimit = 100 * time.Second
 
 // defaults fills in what was not given.
 func (c *runCommand) defaults() {
-	repetitions, duration, warmup := 7, time.Second, 300*time.Millisecond
+	repetitions, duration, warmup := 7, 500*time.Millisecond, 200*time.Millisecond
 	if c.Quick {
 		repetitions, duration, warmup = 3, 300*time.Millisecond, 100*time.Millisecond
 	}
@@ -124,6 +124,9 @@ func (c *runCommand) plan(ctx context.Context) (*plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--append: %w", err)
 		}
+		if here := thisMachine(); here.String() != res.Machine.String() {
+			return nil, fmt.Errorf("--append: %s is of another machine (%s) than this one (%s): begin a new run without --append", file, res.Machine, here)
+		}
 		if c.Repetitions > 0 {
 			res.Repetitions = c.Repetitions
 		}
@@ -154,7 +157,7 @@ func (c *runCommand) newResults() (*results, error) {
 	if err := callsCountable(); err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("System calls could not be counted (%v).", err))
 	} else {
-		r.Counted = min(c.Duration, 200*time.Millisecond).Seconds()
+		r.Counted = min(c.Duration, 100*time.Millisecond).Seconds()
 	}
 	var err error
 	switch {

@@ -81,11 +81,17 @@ var suites = []suite{
 	},
 	{
 		Name: "redis", Title: "Redis",
-		Text: "All but redis-server and rondo are toys that know SET and GET only.",
-		Servers: slices.Concat([]string{redisServer}, known("rondo-epoll", "rondo-uring"),
-			[]string{"gnet", "nbio", "gaio", "evio", "redcon", "net"}),
-		Workloads: named("redis-*"),
+		Text:      "All but redis-server and rondo are toys that know SET and GET only. The client is redis-benchmark.",
+		Servers:   redises,
+		Workloads: named("redis-set-p1", "redis-get-p1", "redis-set-p32", "redis-get-p32"),
 		Modes:     modeNames, views: usual,
+	},
+	{
+		Name: "redis-verified", Title: "Redis, by a client that verifies every reply",
+		Text:      "The client is rondo bench redis.",
+		Servers:   redises,
+		Workloads: named("redis-set-p1-by-rondo", "redis-get-p1-by-rondo", "redis-set-p32-by-rondo", "redis-get-p32-by-rondo"),
+		Modes:     modeNames[:1], views: usual,
 	},
 	{
 		Name: "generators", Title: "rondo bench redis as a load generator, beside redis-benchmark",
@@ -95,6 +101,9 @@ var suites = []suite{
 		Modes:     modeNames, views: []view{rateAndCPU, cpuChart},
 	},
 }
+
+// redises are the Redis servers that are compared.
+var redises = slices.Concat([]string{redisServer}, known("rondo-epoll", "rondo-uring"), []string{"gnet", "nbio", "gaio", "evio", "redcon", "net"})
 
 // quickSuite is what --quick measures.
 var quickSuite = suite{

@@ -8,9 +8,10 @@
 //	-c N        connections; in rate, how many are under way at once
 //	-b BYTES    of a message
 //	-w SECONDS  of warm-up, not measured; longer, until each has had a reply
-//	-s SECONDS  that are measured; longer, until a reply has come
+//	-s SECONDS  that are measured; longer, until the connections have had some
+//	            replies each, since many connections have their replies in waves
 //	-n SECONDS  in which messages are counted once more, while the caller does
-//	            what would disturb the measuring
+//	            what would disturb the measuring; longer, likewise
 //	-t THREADS  among which the connections are divided
 //	-P PID      the server's process, whose CPU time is measured
 //
@@ -46,7 +47,9 @@ enum {
 	BUFFER = 256 << 10,
 	PATTERNS = 4093,       // offsets at which a message may start in the pattern
 	BATCH = 100,           // messages under way at once in idle
-	FIRST_MS = 10000,      // until when each connection, then any, must have had a reply
+	FIRST_MS = 10000,      // until when each connection must have had a reply
+	WAVES = 4,             // replies to be measured for each connection, in the mean
+	MORE_MS = 3000,        // beyond the time given to measure, to wait for these
 	STALL_NS = 2000000000, // without a reply for so long after the end is a stall
 	PATIENCE_S = 60,       // beyond the given times, before giving up altogether
 	SUB = 64,              // buckets per power of two: below 1.6% wide
@@ -70,7 +73,8 @@ struct worker {
 	int loop, first, count; // its connections
 	int under_way;          // messages without their whole reply
 	char *buffer;
-	uint64_t messages, counted, max;
+	_Atomic uint64_t messages, counted; // that it alone adds to
+	uint64_t max;
 	uint64_t histogram[BUCKETS];
 };
 
@@ -82,7 +86,6 @@ static struct conn *table;
 static char *pattern;
 static atomic_int phase;
 static atomic_uint answered; // connections that have had a reply
-static atomic_int measured;  // whether a message has been measured
 
 static int64_t read_clock(clockid_t clock) {
 	struct timespec t;
@@ -202,6 +205,10 @@ static void begin(struct worker *w, struct conn *c, int64_t at) {
 	push(w, c);
 }
 
+static void add_one(_Atomic uint64_t *n) {
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
 static void complete(struct worker *w, struct conn *c) {
 	if (rate)
 		close(c->fd);
@@ -212,13 +219,12 @@ static void complete(struct worker *w, struct conn *c) {
 	int64_t t = now();
 	if (at == MEASURE) {
 		uint64_t ns = t - c->started;
-		if (w->messages++ == 0)
-			atomic_store(&measured, 1);
+		add_one(&w->messages);
 		w->histogram[bucket(ns)]++;
 		if (ns > w->max)
 			w->max = ns;
 	} else if (at == COUNT) {
-		w->counted++;
+		add_one(&w->counted);
 	}
 	if (at != STOP)
 		begin(w, c, t);
@@ -315,17 +321,30 @@ static void warm_up(void) {
 	}
 }
 
+// last waits for so long, and until messages have come in some waves.
+static double last(enum phase p, double length, struct worker *workers) {
+	int64_t start = now();
+	atomic_store(&phase, p);
+	wait_for(length);
+	for (int ms = 0; ms < MORE_MS; ms++) {
+		uint64_t n = 0;
+		for (int i = 0; i < threads; i++)
+			n += p == COUNT ? workers[i].counted : workers[i].messages;
+		if (n >= (uint64_t)WAVES * conns)
+			break;
+		wait_for(0.001);
+	}
+	atomic_store(&phase, REST);
+	return (now() - start) / 1e9;
+}
+
 // count counts messages while the caller does, and says for how long.
-static double count(void) {
+static double count(struct worker *workers) {
 	if (count_seconds <= 0)
 		return 0;
 	say("count");
 	await_line();
-	int64_t start = now();
-	atomic_store(&phase, COUNT);
-	wait_for(count_seconds);
-	atomic_store(&phase, REST);
-	double took = (now() - start) / 1e9;
+	double took = last(COUNT, count_seconds, workers);
 	say("counted");
 	await_line();
 	return took;
@@ -363,16 +382,11 @@ static void drive(void) {
 	warm_up();
 	say("measuring");
 	double cpu = cpu_seconds();
-	int64_t start = now(), server = server_cpu();
-	atomic_store(&phase, MEASURE);
-	wait_for(seconds);
-	for (int ms = 0; !atomic_load(&measured) && ms < FIRST_MS; ms++)
-		wait_for(0.001);
-	atomic_store(&phase, REST);
-	double took = (now() - start) / 1e9;
+	int64_t server = server_cpu();
+	double took = last(MEASURE, seconds, workers);
 	server = server_cpu() - server;
 	cpu = cpu_seconds() - cpu;
-	double counted = count();
+	double counted = count(workers);
 	atomic_store(&phase, STOP);
 	int stalled = add_up(workers, sum);
 	printf("{\"seconds\": %.6f, \"messages\": %llu, \"stalled\": %d, \"cpu_seconds\": %.6f, \"server_cpu_seconds\": %.6f,"
