@@ -32,60 +32,47 @@ type panel struct {
 }
 
 type bar struct {
-	label, text string
-	value       float64
-	color       color.Color
-}
-
-// A topic is what a chart of each mode shows.
-type topic struct {
-	name, title string
-	family      string
-	metric      func(*figures) *float64
-	show        func(float64) string
-}
-
-var topics = []topic{
-	{"echo", "Echo: messages, or connections, per second", "echo", func(f *figures) *float64 { return &f.PerSecond }, thousands},
-	{"cpu", "Echo: CPU time of the server for each message or connection, µs (less is better)", "echo", func(f *figures) *float64 { return &f.CPU }, two},
-	{"memory", "Resident bytes for each idle connection (less is better)", "echo", func(f *figures) *float64 { return &f.IdleBytes }, thousands},
-	{"echoed", "Resident bytes for each idle connection after an echo (less is better)", "echo", func(f *figures) *float64 { return &f.EchoedBytes }, thousands},
-	{"redis", "Redis: commands per second", "redis", func(f *figures) *float64 { return &f.PerSecond }, thousands},
-	{"redis-cpu", "Redis: CPU time of the server for each command, µs (less is better)", "redis", func(f *figures) *float64 { return &f.CPU }, two},
+	label, text      string
+	value, low, high float64
+	color            color.Color
 }
 
 // drawCharts writes each chart as SVG and PNG to dir, and returns their names.
 func drawCharts(r *results, dir string) ([]string, error) {
 	var names []string
-	for _, mode := range r.Modes {
-		for _, t := range topics {
-			c := t.chart(r, mode)
-			if len(c.panels) == 0 {
-				continue
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		for _, mode := range s.Modes {
+			for _, v := range s.views {
+				c := v.chart(r, s, mode)
+				if v.name == "" || len(c.panels) == 0 {
+					continue
+				}
+				if err := c.save(dir); err != nil {
+					return nil, err
+				}
+				names = append(names, c.name)
 			}
-			if err := c.save(dir); err != nil {
-				return nil, err
-			}
-			names = append(names, c.name)
 		}
 	}
 	return names, nil
 }
 
-func (t topic) chart(r *results, mode string) chart {
+// file is the name of a view's chart, without extension.
+func (v view) file(s *suite, mode string) string { return s.Name + "-" + v.name + "-" + mode }
+
+func (v view) chart(r *results, s *suite, mode string) chart {
 	c := chart{
-		name:  t.name + "-" + mode,
-		title: t.title + "; " + modeTitles[mode],
-		foot:  r.Date.Format("2 January 2006") + "; " + r.Machine.String(),
+		name:  v.file(s, mode),
+		title: v.title + "; " + modeTitles[mode],
+		foot:  r.Began.Format("2 January 2006") + "; " + r.Machine.String() + ". Bars: medians; lines: the middle half of the repetitions.",
 	}
-	for _, w := range r.Workloads {
-		if w.Family != t.family {
-			continue
-		}
+	for _, w := range s.Workloads {
 		p := panel{title: w.Title}
-		for _, s := range r.of(mode, w.Name) {
-			if v := *t.metric(&s.Median); v > 0 {
-				p.bars = append(p.bars, bar{s.Server, t.show(v), v, barColor(s.Server)})
+		for _, x := range r.of(s.Name, mode, w.Name) {
+			if value := x.Values.median(v.metric); value > 0 {
+				low, high := *v.metric.of(&x.Values.Low), *v.metric.of(&x.Values.High)
+				p.bars = append(p.bars, bar{x.Server, v.metric.show(value), value, low, high, barColor(x.Server)})
 			}
 		}
 		if len(p.bars) > 0 {
@@ -100,8 +87,8 @@ func barColor(server string) color.Color {
 	switch {
 	case strings.HasPrefix(server, "rondo-"):
 		return color.RGBA{0xd9, 0x5f, 0x0e, 0xff}
-	case strings.HasPrefix(server, limitServer), server == redisServer:
-		return color.RGBA{0x55, 0x55, 0x55, 0xff}
+	case strings.HasPrefix(server, "c-"), server == redisServer:
+		return color.RGBA{0x9a, 0x9a, 0x9a, 0xff}
 	}
 	return color.RGBA{0x8d, 0xa9, 0xc4, 0xff}
 }
@@ -110,8 +97,8 @@ func barColor(server string) color.Color {
 const (
 	columnsOfPanels = 3
 	margin          = 14 * vg.Length(1)
-	panelWidth      = 260 * vg.Length(1)
-	labelWidth      = 88 * vg.Length(1)
+	panelWidth      = 272 * vg.Length(1)
+	labelWidth      = 100 * vg.Length(1)
 	valueWidth      = 50 * vg.Length(1) // for the figure behind the longest bar
 	lineHeight      = 14 * vg.Length(1)
 	titleSize       = 11
@@ -156,15 +143,18 @@ func (p *panel) draw(canvas draw.Canvas, left, top vg.Length) {
 	const thick = 0.7 * lineHeight
 	longest := 0.0
 	for _, b := range p.bars {
-		longest = max(longest, b.value)
+		longest = max(longest, b.value, b.high)
 	}
+	const room = panelWidth - labelWidth - valueWidth
+	length := func(value float64) vg.Length { return room * vg.Length(value/longest) }
 	putText(canvas, left+labelWidth, top-textSize, p.title, textSize, draw.XLeft)
 	for i, b := range p.bars {
 		y := top - vg.Length(i+1)*lineHeight - thick
-		length := (panelWidth - labelWidth - valueWidth) * vg.Length(b.value/longest)
-		fill(canvas, left+labelWidth, y, left+labelWidth+length, y+thick, b.color)
-		putText(canvas, left+labelWidth-4, y+2, b.label, textSize, draw.XRight)
-		putText(canvas, left+labelWidth+length+3, y+2, b.text, textSize, draw.XLeft)
+		zero := left + labelWidth
+		fill(canvas, zero, y, zero+length(b.value), y+thick, b.color)
+		fill(canvas, zero+length(b.low), y+thick/2-0.5, zero+length(b.high), y+thick/2+0.5, color.Black)
+		putText(canvas, zero-4, y+2, b.label, textSize, draw.XRight)
+		putText(canvas, zero+length(max(b.value, b.high))+3, y+2, b.text, textSize, draw.XLeft)
 	}
 }
 

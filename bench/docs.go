@@ -7,29 +7,27 @@ import (
 	"strings"
 )
 
-// What stands between the markers in docs/benchmarks.md is this program's.
+// What stands between the markers in docs/benchmarks.md is this program's, and
+// so is the directory docs/benchmarks.
 const (
 	beginMarker = "<!-- results: written by bench, do not edit -->"
 	endMarker   = "<!-- end of results -->"
 )
 
-// updateDocs puts the results into dir/benchmarks.md, and the charts beside it
-// in dir/benchmarks.
+// updateDocs puts the results into dir/benchmarks.md, and charts and details
+// into dir/benchmarks.
 func updateDocs(res *results, dir string) error {
 	name := filepath.Join(dir, "benchmarks.md")
 	page, err := os.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("--update docs: %w: run this in the directory bench", err)
 	}
-	const charts = "benchmarks"
-	if err := os.MkdirAll(filepath.Join(dir, charts), 0o777); err != nil {
-		return err
-	}
-	drawn, err := drawCharts(res, filepath.Join(dir, charts))
+	const beside = "benchmarks"
+	text, err := writeAll(res, filepath.Join(dir, beside), beside+"/")
 	if err != nil {
 		return err
 	}
-	updated, err := between(string(page), render(res, drawn, charts+"/"))
+	updated, err := between(string(page), text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -38,6 +36,25 @@ func updateDocs(res *results, dir string) error {
 	}
 	fmt.Println(name)
 	return nil
+}
+
+// writeAll writes charts and details to dir, and returns the page about them,
+// which calls them by the prefix.
+func writeAll(res *results, dir, prefix string) (string, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return "", err
+	}
+	charts, err := drawCharts(res, dir)
+	if err != nil {
+		return "", err
+	}
+	for i := range res.Suites {
+		s := &res.Suites[i]
+		if err := os.WriteFile(filepath.Join(dir, detailsFile(s)), []byte(renderDetails(res, s)), 0o666); err != nil {
+			return "", err
+		}
+	}
+	return render(res, charts, prefix), nil
 }
 
 // between replaces what stands between the markers.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -9,23 +11,21 @@ type listCommand struct{}
 
 // Run lists.
 func (*listCommand) Run() error {
-	fmt.Println("servers (@N for N event loops):")
-	for _, name := range serverNames {
-		var families []string
-		for _, f := range []string{"echo", "redis"} {
-			if (server{base: name}).serves(f) {
-				families = append(families, f)
-			}
-		}
-		fmt.Printf("  %-18s %s\n", name, strings.Join(families, ", "))
+	fmt.Println("suites:")
+	for _, s := range suites {
+		fmt.Printf("  %-28s %s\n", s.Name, s.Title)
+	}
+	fmt.Println("servers (@N for N event loops), and the families of workloads that they serve:")
+	for _, e := range registry {
+		fmt.Printf("  %-28s %s\n", e.name, strings.Join(slices.Sorted(maps.Keys(e.does)), ", "))
 	}
 	fmt.Println("workloads:")
 	for _, w := range workloads {
-		fmt.Printf("  %-18s %s\n", w.Name, w.Title)
+		fmt.Printf("  %-28s %s: %s\n", w.Name, w.Family, w.Title)
 	}
 	fmt.Println("modes:")
 	for _, name := range modeNames {
-		fmt.Printf("  %-18s %s\n", name, modeTitles[name])
+		fmt.Printf("  %-28s %s\n", name, modeTitles[name])
 	}
 	return nil
 }

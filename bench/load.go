@@ -17,21 +17,25 @@ type rig struct {
 	programs *programs
 	warmup   time.Duration
 	measured time.Duration
-	maxConns int // as descriptors allow
+	counted  time.Duration // in which system calls are counted; 0: they are not
+	maxConns int           // as descriptors allow
 }
 
 // loadResult is what limit/load.c says at its end.
 type loadResult struct {
-	Error      string  `json:"error"`
-	Seconds    float64 `json:"seconds"`
-	Messages   float64 `json:"messages"`
-	Stalled    int     `json:"stalled"`
-	CPUSeconds float64 `json:"cpu_seconds"`
-	P50        float64 `json:"p50_ns"`
-	P90        float64 `json:"p90_ns"`
-	P99        float64 `json:"p99_ns"`
-	P999       float64 `json:"p999_ns"`
-	Max        float64 `json:"max_ns"`
+	Error            string  `json:"error"`
+	Seconds          float64 `json:"seconds"`
+	Messages         float64 `json:"messages"`
+	Stalled          int     `json:"stalled"`
+	CPUSeconds       float64 `json:"cpu_seconds"`
+	ServerCPUSeconds float64 `json:"server_cpu_seconds"`
+	CountedSeconds   float64 `json:"counted_seconds"`
+	Counted          float64 `json:"counted"`
+	P50              float64 `json:"p50_ns"`
+	P90              float64 `json:"p90_ns"`
+	P99              float64 `json:"p99_ns"`
+	P999             float64 `json:"p999_ns"`
+	Max              float64 `json:"max_ns"`
 }
 
 // measureEcho has conns connections echo messages of size bytes.
@@ -48,19 +52,27 @@ func measureRate(atOnce, size int) measure {
 	}
 }
 
+// drive measures a load, and counts the server's system calls afterwards.
 func (r *rig) drive(ctx context.Context, t *target, kind string, conns, size int) (figures, error) {
-	var before, after time.Duration
 	threads := min(t.mode.threads, conns)
 	args := []string{
-		"-c", strconv.Itoa(conns), "-b", strconv.Itoa(size), "-t", strconv.Itoa(threads),
-		"-w", fmt.Sprint(r.warmup.Seconds()), "-s", fmt.Sprint(r.measured.Seconds()), kind,
+		"-c", strconv.Itoa(conns), "-b", strconv.Itoa(size), "-t", strconv.Itoa(threads), "-P", strconv.Itoa(t.pid()),
+		"-w", fmt.Sprint(r.warmup.Seconds()), "-s", fmt.Sprint(r.measured.Seconds()), "-n", fmt.Sprint(r.counted.Seconds()), kind,
 	}
-	res, err := r.load(ctx, t, args, func(stage string, _ io.Writer) (err error) {
+	var counter *callCounter
+	var calls float64
+	var took time.Duration
+	res, err := r.load(ctx, t, args, func(stage string, client io.Writer) (err error) {
 		switch stage {
-		case "measuring":
-			before, err = cpuTime(t.pid())
-		case "measured":
-			after, err = cpuTime(t.pid())
+		case "count":
+			counter, err = countCalls(t.pid())
+		case "counted":
+			calls, took, err = counter.stop()
+		default:
+			return nil
+		}
+		if err == nil {
+			_, err = io.WriteString(client, "\n")
 		}
 		return err
 	})
@@ -73,17 +85,24 @@ func (r *rig) drive(ctx context.Context, t *target, kind string, conns, size int
 		return figures{}, errors.New("no message came back in the time measured")
 	}
 	const us = 1e3
-	return figures{
+	f := figures{
 		PerSecond:   res.Messages / res.Seconds,
-		CPU:         float64(after-before) / us / res.Messages,
+		CPU:         res.ServerCPUSeconds * 1e6 / res.Messages,
 		P50:         res.P50 / us,
 		P90:         res.P90 / us,
 		P99:         res.P99 / us,
 		P999:        res.P999 / us,
 		Max:         res.Max / us,
 		Connections: conns,
-		ClientCPU:   res.CPUSeconds / res.Seconds / float64(threads),
-	}, nil
+		ClientCPU:   res.CPUSeconds * 1e6 / res.Messages,
+		ClientBusy:  res.CPUSeconds / res.Seconds / float64(threads),
+	}
+	if res.Counted > 0 {
+		// The counter began a little earlier than the load generator and
+		// ended a little later.
+		f.Calls = calls / took.Seconds() / (res.Counted / res.CountedSeconds)
+	}
+	return f, nil
 }
 
 // measureIdle compares the resident memory before connections were opened, with
@@ -162,7 +181,7 @@ func (t *target) accepted(ctx context.Context, files int) error {
 func (r *rig) load(ctx context.Context, t *target, args []string, at func(stage string, client io.Writer) error) (loadResult, error) {
 	var res loadResult
 	args = append([]string{"-p", strconv.Itoa(t.port)}, args...)
-	client, err := spawnClient(ctx, t.mode.clientCPU, r.programs.load, args...)
+	client, err := spawnClient(ctx, t.mode.clientCPU, r.programs.path(loadProgram), args...)
 	if err != nil {
 		return res, err
 	}

@@ -62,13 +62,11 @@ func (m machine) String() string {
 // versions tells what the servers are built from.
 func versions() map[string]string {
 	v := map[string]string{}
-	modules := map[string]string{
-		"github.com/panjf2000/gnet/v2": "gnet",
-		"github.com/lesismal/nbio":     "nbio",
-		"github.com/xtaci/gaio":        "gaio",
-		"github.com/tidwall/evio":      "evio",
-		"github.com/cloudwego/netpoll": "netpoll",
-		"github.com/tidwall/redcon":    "redcon",
+	modules := map[string]string{} // names of servers by their modules
+	for _, e := range registry {
+		if e.module != "" {
+			modules[e.module] = e.name
+		}
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
@@ -76,6 +74,9 @@ func versions() map[string]string {
 				v[name] = d.Version
 			}
 		}
+	}
+	if out, err := exec.Command("git", "-C", "..", "describe", "--always", "--dirty").Output(); err == nil {
+		v["rondo"] = strings.TrimSpace(string(out))
 	}
 	if out, err := exec.Command("redis-server", "--version").Output(); err == nil {
 		for _, word := range strings.Fields(string(out)) {

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -17,7 +18,7 @@ import (
 
 type program struct {
 	Run    runCommand    `cmd:"" default:"withargs" help:"Run servers and workloads and write the results (the default command)."`
-	List   listCommand   `cmd:"" help:"List servers, workloads and modes."`
+	List   listCommand   `cmd:"" help:"List suites, servers, workloads and modes."`
 	Report reportCommand `cmd:"" help:"Write table and charts again from a results.json."`
 	Serve  serveCommand  `cmd:"" help:"Be one of the servers, until killed; run starts them this way."`
 }
@@ -30,13 +31,13 @@ Examples:
       A look in two minutes: few servers, short runs.
 
   go run .
-      Everything, five times each, over an hour; then out/results.md has the tables.
+      Everything, seven times each, over two hours; then out/results.md has the tables.
 
-  go run . --servers rondo-epoll,c-epoll,net --workloads echo-64-50,echo-64-1000 --modes pinned
+  go run . --suites peers,backends --modes pinned
+      Two of the comparisons.
+
+  go run . --servers rondo-epoll,c-epoll,net --workloads echo-64-50,echo-64-1000
       Three servers at two points.
-
-  go run . --servers rondo-epoll@1,rondo-epoll@2 --workloads echo-64-50 --modes free
-      What a second event loop brings.
 
   go run . report out/results.json --update docs
       Put a run into docs/benchmarks.md.`
@@ -60,5 +61,8 @@ func main() {
 
 func fail(err error) {
 	fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+	if errors.Is(err, errUnfinished) {
+		os.Exit(3)
+	}
 	os.Exit(1)
 }

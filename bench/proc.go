@@ -1,49 +1,26 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// clockTick is the unit of times in /proc/PID/stat: Linux's USER_HZ, which is
-// 100 on every architecture that Go supports.
-const clockTick = time.Second / 100
-
-// cpuTime is the time that a process has used, in user and system mode.
+// cpuTime is the time that a process has used, in user and system mode and in
+// all of its threads. It is that of the process's own clock (as
+// clock_getcpuclockid(3) gives it), in nanoseconds: /proc/PID/stat counts in
+// hundredths of a second.
 func cpuTime(pid int) (time.Duration, error) {
-	name := fmt.Sprintf("/proc/%d/stat", pid)
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return 0, err
+	const schedClock = 2 // CPUCLOCK_SCHED of the kernel's posix-timers.h
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedClock), &t); err != nil {
+		return 0, fmt.Errorf("CPU time of process %d: %w", pid, os.NewSyscallError("clock_gettime", err))
 	}
-	t, err := parseStat(b)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
-	}
-	return t, nil
-}
-
-// parseStat reads utime and stime, fields 14 and 15. Field 2, the command's
-// name, may hold anything; fields are counted from its closing parenthesis.
-func parseStat(stat []byte) (time.Duration, error) {
-	const first, utime, stime = 3, 14, 15
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) <= stime-first {
-		return 0, fmt.Errorf("%d fields after the name: want more than %d", len(fields), stime-first)
-	}
-	var ticks uint64
-	for _, f := range fields[utime-first : stime-first+1] {
-		n, err := strconv.ParseUint(string(f), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("utime or stime: %w", err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * clockTick, nil
+	return time.Duration(t.Nano()), nil
 }
 
 // residentBytes is the memory of a process that is in RAM.

@@ -4,22 +4,10 @@ import (
 	"context"
 	"io"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 )
-
-func TestParseStat(t *testing.T) {
-	const stat = "4711 (a) b (1 2)) S 1 4711 4711 0 -1 4194560 100 0 0 0 1234 66 5 6 20 0 3 0 99 1000 50\n"
-	got, err := parseStat([]byte(stat))
-	if want := 13 * time.Second; err != nil || got != want {
-		t.Errorf("parseStat = %v, %v, want %v", got, err, want)
-	}
-	for _, bad := range []string{"", "1 (x) S 1 2 3", "1 (x) S 1 1 1 0 -1 4 1 0 0 0 12x 66 5 6"} {
-		if got, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("parseStat(%q) = %v, want an error", bad, got)
-		}
-	}
-}
 
 func TestParseResident(t *testing.T) {
 	got, err := parseResident("Name:\tx\nVmHWM:\t   9000 kB\nVmRSS:\t    1024 kB\nRssAnon:\t 1 kB\n")
@@ -38,16 +26,61 @@ func TestOwnProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for x, start := 0.0, time.Now(); time.Since(start) < time.Minute; x++ {
-		if now, err := cpuTime(os.Getpid()); err != nil || now > before {
-			break
+	const work = 20 * time.Millisecond // of this goroutine, by the wall clock: at most so much of the CPU's
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	for used := time.Duration(0); used < work; used = time.Duration(usage.Utime.Nano()+usage.Stime.Nano()) - start {
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if after, err := cpuTime(os.Getpid()); err != nil || after <= before {
-		t.Errorf("cpuTime was %v, and %v (%v) after a minute of work", before, after, err)
+	if after, err := cpuTime(os.Getpid()); err != nil || after < before+work/2 {
+		t.Errorf("cpuTime was %v, and %v (%v) after %v of work", before, after, err, work)
 	}
 	if n, err := residentBytes(os.Getpid()); err != nil || n < 1<<20 {
 		t.Errorf("residentBytes = %v, %v, want more than a megabyte", n, err)
+	}
+}
+
+func TestGoneProcess(t *testing.T) {
+	p, err := spawnServer(context.Background(), anyCPU, "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	if got, err := cpuTime(p.pid()); err == nil {
+		t.Errorf("cpuTime of a process that is gone = %v", got)
+	}
+}
+
+// TestCalls counts those of a child that makes so many, and of its threads.
+func TestCalls(t *testing.T) {
+	if err := callsCountable(); err != nil {
+		t.Logf("not possible here, so only that is tested: %v", err)
+		return
+	}
+	const many = 20000
+	p, err := spawnClient(context.Background(), anyCPU, "sh", "-c", "read line; exec dd if=/dev/zero of=/dev/null bs=1 count=10000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	counter, err := countCalls(p.pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(p.stdin, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(); err != nil {
+		t.Fatal(err)
+	}
+	n, took, err := counter.stop()
+	if err != nil || n < many || n > many+2000 || took <= 0 {
+		t.Errorf("%v calls in %v, %v, want a little more than %d", n, took, err, many)
 	}
 }
 

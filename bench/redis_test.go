@@ -23,6 +23,20 @@ func TestParseRedisBenchmark(t *testing.T) {
 	}
 }
 
+func TestParseRondoBench(t *testing.T) {
+	const printed = `{"results": [{"test": "get", "requests_per_s": 1234.5, "latency_us": {"mean": 2, "p50": 1, "p90": 3, "p99": 4, "p99.9": 5, "max": 6}}]}`
+	got, err := parseRondoBench([]byte(printed))
+	want := figures{PerSecond: 1234.5, P50: 1, P90: 3, P99: 4, P999: 5, Max: 6}
+	if err != nil || got != want {
+		t.Errorf("parseRondoBench = %+v, %v, want %+v", got, err, want)
+	}
+	for _, bad := range []string{"", `{"results": []}`, strings.Replace(printed, "1234.5", "0", 1)} {
+		if got, err := parseRondoBench([]byte(bad)); err == nil {
+			t.Errorf("parseRondoBench(%q) = %+v, want an error", bad, got)
+		}
+	}
+}
+
 func TestCheckRedis(t *testing.T) {
 	port := listen(t, func(c net.Conn, _ []byte) {
 		c.Write([]byte("+OK\r\n$3\r\nxxy\r\n"))

@@ -14,12 +14,12 @@ func write(res *results, dir, update string) error {
 	if err := res.save(filepath.Join(dir, "results.json")); err != nil {
 		return err
 	}
-	charts, err := drawCharts(res, dir)
+	text, err := writeAll(res, dir, "")
 	if err != nil {
 		return err
 	}
 	name := filepath.Join(dir, "results.md")
-	if err := os.WriteFile(name, []byte(render(res, charts, "")), 0o666); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 		return err
 	}
 	fmt.Println(name)

@@ -23,39 +23,61 @@ func TestNumbers(t *testing.T) {
 // sample are results of two repetitions in which the machine's speed changed,
 // with a server that failed once and one that failed always.
 func sample() *results {
-	one := func(server string, repetition int, rate, cpu float64, err string) run {
-		return run{Mode: "pinned", Workload: "echo-64-50", Server: server, Repetition: repetition, Error: err,
-			figures: figures{PerSecond: rate, CPU: cpu}}
+	one := func(workload, server string, repetition int, rate, cpu float64, err string) run {
+		return run{Suite: "peers", Mode: "pinned", Workload: workload, Server: server, Repetition: repetition, Error: err,
+			figures: figures{PerSecond: rate, CPU: cpu, Calls: 2}}
 	}
-	chosen, err := parseWorkloads([]string{"echo-64-50"})
-	if err != nil {
-		panic(err)
-	}
+	const few, many = "echo-64-50", "echo-64-10000"
 	r := &results{
-		Date:    time.Date(2030, 2, 3, 0, 0, 0, 0, time.UTC),
+		Began:   time.Date(2030, 2, 3, 0, 0, 0, 0, time.UTC),
+		Ended:   time.Date(2030, 2, 4, 0, 0, 0, 0, time.UTC),
 		Machine: machine{CPU: "Fast 9000", Cores: 8, Kernel: "Linux 7", Go: "1.30", Versions: map[string]string{"gnet": "v2", "gcc": "12"}},
 		Seconds: 3, Warmup: 0.5, Repetitions: 2, Notes: []string{"A note."},
-		Modes: []string{"pinned"}, Servers: []string{"c-epoll", "rondo-epoll", "gnet", "net"}, Workloads: chosen,
+		Suites: []suite{{Name: "peers", Title: "Peers", Servers: []string{"c-epoll", "rondo-epoll", "gnet", "net"}, Workloads: named(few, many), Modes: []string{"pinned"}}},
 		Runs: []run{
-			one("c-epoll", 0, 200000, 4, ""), one("rondo-epoll", 0, 196000, 4.2, ""), one("gnet", 0, 100000, 6, ""), one("net", 0, 0, 0, "server died (signal)"),
-			one("c-epoll", 1, 100000, 4, ""), one("rondo-epoll", 1, 98000, 4.2, ""), one("gnet", 1, 0, 0, "it stalls"), one("net", 1, 0, 0, "server died (signal)"),
+			one(few, "c-epoll", 0, 200000, 4, ""), one(few, "rondo-epoll", 0, 196000, 4.2, ""), one(few, "gnet", 0, 100000, 6, ""), one(few, "net", 0, 0, 0, "server died (signal)"),
+			one(few, "c-epoll", 1, 100000, 4, ""), one(few, "rondo-epoll", 1, 101000, 4.2, ""), one(few, "gnet", 1, 0, 0, "it stalls"), one(few, "net", 1, 0, 0, "server died (signal)"),
+			one(many, "rondo-epoll", 0, 100000, 4.62, ""), one(many, "rondo-epoll", 1, 100000, 4.62, ""),
 		},
 	}
+	r.Suites[0].link()
 	r.summarize()
 	return r
 }
 
 func TestRender(t *testing.T) {
-	got := render(sample(), []string{"echo-pinned", "echo-free"}, "charts/")
+	r := sample()
+	got := render(r, []string{"peers-rate-pinned", "peers-rate-free"}, "charts/")
 	for _, want := range []string{
-		"3 February 2030; Fast 9000, 8 cores, Linux 7, Go 1.30.\n",
+		"3 February 2030 to 4 February 2030; Fast 9000, 8 cores, Linux 7, Go 1.30.\n",
 		"2 repetitions of 3 s after 0.5 s of warm-up. Versions: gcc 12, gnet v2.\n",
 		"**A note.**",
-		"| rondo-epoll | 0.98 (1.05) |\n| gnet | 0.50 (1.50) |\n| net | failed |\n",
-		"![echo-pinned](charts/echo-pinned.svg)",
-		"| server | messages/s | ÷ c-epoll | spread | CPU µs/message | ÷ c-epoll |\n",
-		"| rondo-epoll | 147,000 | 0.98 | 67% | 4.20 | 1.05 |\n",
-		"| gnet | 100,000 | 0.50 |  | 6.00 | 1.50 |\n",
+		"messages/s, and in brackets CPU µs/message, as ratios to c-epoll:\n",
+		"| rondo-epoll | ≈0.99 (1.05) |\n| gnet | 0.50 (1.50) |\n| net | failed |\n",
+		"![peers-rate-pinned](charts/peers-rate-pinned.svg)",
+		"System calls of the server for each request:\n",
+		"| gnet | 2.00 |",
+		"under echo-64-10000 as a ratio to that under echo-64-50, and quartiles:\n\n| server | pinned |\n|---|---:|\n| rondo-epoll | 1.10 (1.10–1.10) |\n",
+		"[All figures](charts/peers.md)",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "peers-rate-free") {
+		t.Error("the chart of a mode that was not run is shown")
+	}
+}
+
+func TestRenderDetails(t *testing.T) {
+	r := sample()
+	got := renderDetails(r, &r.Suites[0])
+	for _, want := range []string{
+		"# Peers: all figures\n",
+		"### echo-64-50: echo, 64 B, 50 connections\n",
+		"| server | messages/s | ÷ c-epoll | CPU µs/message | ÷ c-epoll | system calls/message |\n",
+		"| rondo-epoll | 148,500 | 0.99 (0.99–1.00) | 4.20 | 1.05 | 2.00 |\n",
+		"| gnet | 100,000 | 0.50 | 6.00 | 1.50 | 2.00 |\n",
 		"| net | failed |  |  |  |  |\n",
 		"gnet failed 1 of 2 times: it stalls\n",
 		"net failed 2 of 2 times: server died (signal)\n",
@@ -64,8 +86,14 @@ func TestRender(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if strings.Contains(got, "echo-free") {
-		t.Error("the chart of a mode that was not run is shown")
+}
+
+func TestValueText(t *testing.T) {
+	var s summary
+	s.Runs = 3
+	s.Values.set(perSecond, []float64{90000, 100000, 120000})
+	if got, want := valueText(s, perSecond), "100,000 ±8%"; got != want {
+		t.Errorf("valueText = %q, want %q", got, want)
 	}
 }
 
@@ -82,7 +110,7 @@ func TestResultsAreRead(t *testing.T) {
 	if err := write(again, second, ""); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"results.json", "results.md", "echo-pinned.svg", "echo-pinned.png", "cpu-pinned.svg"} {
+	for _, name := range []string{"results.json", "results.md", "peers.md", "peers-rate-pinned.svg", "peers-rate-pinned.png", "peers-cpu-pinned.svg"} {
 		a, err := os.ReadFile(filepath.Join(first, name))
 		if err != nil {
 			t.Fatal(err)
@@ -103,19 +131,19 @@ func TestCharts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(names, " "); got != "echo-pinned cpu-pinned" {
-		t.Fatalf("charts %q, want echo-pinned and cpu-pinned", got)
+	if got := strings.Join(names, " "); got != "peers-rate-pinned peers-cpu-pinned" {
+		t.Fatalf("charts %q, want peers-rate-pinned and peers-cpu-pinned", got)
 	}
-	svg, err := os.ReadFile(filepath.Join(dir, "echo-pinned.svg"))
+	svg, err := os.ReadFile(filepath.Join(dir, "peers-rate-pinned.svg"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3 February 2030; Fast 9000, 8 cores", "rondo-epoll", "147,000", "echo, 64 B, 50 connections"} {
+	for _, want := range []string{"3 February 2030; Fast 9000, 8 cores", "rondo-epoll", "148,500", "echo, 64 B, 50 connections"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("the chart does not say %q", want)
 		}
 	}
-	f, err := os.Open(filepath.Join(dir, "echo-pinned.png"))
+	f, err := os.Open(filepath.Join(dir, "peers-rate-pinned.png"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,11 +168,11 @@ func TestUpdateDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "before\n" + beginMarker + "\n\n" + render(sample(), []string{"echo-pinned", "cpu-pinned"}, "benchmarks/") + "\n" + endMarker + "\nafter\n"
+	want := "before\n" + beginMarker + "\n\n" + render(sample(), []string{"peers-rate-pinned", "peers-cpu-pinned"}, "benchmarks/") + "\n" + endMarker + "\nafter\n"
 	if string(b) != want {
 		t.Errorf("the page is\n%s\nwant\n%s", b, want)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "benchmarks", "cpu-pinned.svg")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "benchmarks", "peers-cpu-pinned.svg")); err != nil {
 		t.Error(err)
 	}
 	for _, bad := range []string{"", beginMarker, endMarker + beginMarker} {

@@ -15,30 +15,37 @@ import (
 // newRig builds the C programs and measures briefly.
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	p, err := build(context.Background(), t.TempDir(), false)
+	p, err := build(context.Background(), t.TempDir(), []string{"epoll"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{programs: p, warmup: 10 * time.Millisecond, measured: 50 * time.Millisecond, maxConns: 20}
+	return &rig{programs: p, warmup: 10 * time.Millisecond, measured: 50 * time.Millisecond, counted: 20 * time.Millisecond, maxConns: 20}
 }
 
 // TestSmoke runs each kind of echo workload on the limit, net and rondo, and
 // writes the results.
 func TestSmoke(t *testing.T) {
-	p := plan{rig: *newRig(t), repetitions: 1}
-	var err error
-	if p.servers, err = parseServers([]string{limitServer, "rondo-epoll", "net"}); err != nil {
+	s, err := chosenSuite([]string{limitServer, "rondo-epoll", "net"}, []string{"echo-64-50", "echo-64k-1", "rate", "idle"}, []string{"free"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if p.workloads, err = parseWorkloads([]string{"echo-64-50", "echo-64k-1", "rate", "idle"}); err != nil {
+	dir := t.TempDir()
+	modes, err := parseModes(s.Modes)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if p.modes, err = parseModes([]string{"free"}); err != nil {
+	p := plan{rig: *newRig(t), file: filepath.Join(dir, "results.json"), modes: map[string]mode{"free": modes[0]},
+		results: &results{Repetitions: 1, Suites: []suite{s}}}
+	counts := callsCountable() == nil
+	if !counts {
+		p.rig.counted = 0
+	}
+	if err := p.run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	res := p.run(context.Background())
-	if len(res.Runs) != len(p.steps()) {
-		t.Fatalf("%d runs, want %d", len(res.Runs), len(p.steps()))
+	res := p.results
+	if len(res.Runs) != p.total() {
+		t.Fatalf("%d runs, want %d", len(res.Runs), p.total())
 	}
 	for _, x := range res.Runs {
 		switch {
@@ -46,15 +53,16 @@ func TestSmoke(t *testing.T) {
 			t.Errorf("%s %s: %s", x.Workload, x.Server, x.Error)
 		case x.Workload == "idle" && x.Connections != 20:
 			t.Errorf("%s: %d idle connections, want 20", x.Server, x.Connections)
-		case x.Workload != "idle" && (x.PerSecond <= 0 || x.P50 <= 0 || x.P50 > x.P99 || x.P99 > x.Max):
-			t.Errorf("%s %s: %+v: want a rate and percentiles in order", x.Workload, x.Server, x.figures)
+		case x.Workload != "idle" && (x.PerSecond <= 0 || x.CPU <= 0 || x.ClientCPU <= 0 || x.P50 <= 0 || x.P50 > x.P99 || x.P99 > x.Max):
+			t.Errorf("%s %s: %+v: want a rate, CPU time and percentiles in order", x.Workload, x.Server, x.figures)
+		case x.Workload != "idle" && counts != (x.Calls > 0):
+			t.Errorf("%s %s: %v system calls, which can be counted: %v", x.Workload, x.Server, x.Calls, counts)
 		}
 	}
-	dir := t.TempDir()
 	if err := write(res, dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	b, err := os.ReadFile(p.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +75,7 @@ func TestSmoke(t *testing.T) {
 // workloads ask.
 func TestToyRedis(t *testing.T) {
 	r := newRig(t)
-	target, err := r.programs.start(context.Background(), mode{serverCPU: anyCPU, loops: 1}, server{"net", "net", 0}, "redis")
+	target, err := r.programs.start(context.Background(), mode{serverCPU: anyCPU, loops: 1}, serverOf(t, "net"), "redis")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +83,15 @@ func TestToyRedis(t *testing.T) {
 	if err := checkRedis(context.Background(), target.port); err != nil {
 		t.Error(err)
 	}
+}
+
+func serverOf(t *testing.T, name string) server {
+	t.Helper()
+	servers, err := parseServers([]string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servers[0]
 }
 
 // TestLoadVerifies lets the load generator meet servers that do not echo.
@@ -159,7 +176,7 @@ func TestServerDies(t *testing.T) {
 		return figures{}, r.killAt(ctx, t, "measuring")
 	}}
 	m := mode{serverCPU: anyCPU, clientCPU: anyCPU, loops: 1, threads: 1}
-	_, err := r.take(context.Background(), step{mode: m, workload: w, server: server{limitServer, limitServer, 0}})
+	_, err := r.take(context.Background(), m, w, serverOf(t, limitServer))
 	if err == nil || !strings.Contains(err.Error(), "server died (signal: killed)") {
 		t.Errorf("error %v, want one that tells that the server was killed", err)
 	}

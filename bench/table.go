@@ -4,60 +4,45 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// A column of a workload's table. show gives "" where a summary has no value;
-// a column without any is left out.
-type column struct {
-	title string
-	show  func(summary) string
-}
-
-// columns of the tables of a family's workloads.
-func columns(w workload) []column {
-	of := func(show func(float64) string, metric func(*figures) *float64) func(summary) string {
-		return func(s summary) string { return orNone(*metric(&s.Median), show) }
-	}
-	ratio := func(base string, metric func(*figures) *float64) column {
-		return column{"÷ " + base, func(s summary) string {
-			f := s.Ratios[base]
-			return orNone(*metric(&f), two)
-		}}
-	}
-	base := bases[w.Family]
-	rate, cpu := metrics[0], metrics[1]
-	p50 := metrics[2]
-	return []column{
-		{w.Unit + "s/s", of(thousands, rate)},
-		ratio(base[0], rate), ratio(base[1], rate),
-		{"spread", func(s summary) string {
-			if s.Runs-s.Failed < 2 {
-				return ""
-			}
-			return fmt.Sprintf("%.0f%%", 100*s.Spread)
-		}},
-		{"CPU µs/" + w.Unit, of(two, cpu)},
-		ratio(base[0], cpu), ratio(base[1], cpu),
-		{"p50 µs", of(micros, p50)},
-		ratio(base[0], p50),
-		{"p90", of(micros, func(f *figures) *float64 { return &f.P90 })},
-		{"p95", of(micros, func(f *figures) *float64 { return &f.P95 })},
-		{"p99", of(micros, func(f *figures) *float64 { return &f.P99 })},
-		{"p99.9", of(micros, func(f *figures) *float64 { return &f.P999 })},
-		{"max", of(micros, func(f *figures) *float64 { return &f.Max })},
-		{"B per idle connection", of(thousands, func(f *figures) *float64 { return &f.IdleBytes })},
-		{"after an echo", of(thousands, func(f *figures) *float64 { return &f.EchoedBytes })},
-		{"client busy", of(percent, func(f *figures) *float64 { return &f.ClientCPU })},
-	}
-}
-
-// render writes the results as Markdown. Names of charts get a prefix, the
-// directory they are in.
+// render writes the results as Markdown: what was compared, and charts and
+// details by their names, which get a prefix, the directory they are in.
 func render(r *results, charts []string, prefix string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; %s.\n", r.Date.Format("2 January 2006"), r.Machine)
+	b.WriteString(when(r))
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		fmt.Fprintf(&b, "\n### %s\n", s.Title)
+		if s.Text != "" {
+			fmt.Fprintf(&b, "\n%s\n", s.Text)
+		}
+		for _, mode := range s.Modes {
+			fmt.Fprintf(&b, "\n#### %s: %s\n", strings.ToUpper(mode[:1])+mode[1:], modeTitles[mode])
+			for _, v := range s.views {
+				for _, family := range s.families() {
+					v.write(&b, r, s, mode, family)
+				}
+				if name := v.file(s, mode); slices.Contains(charts, name) {
+					fmt.Fprintf(&b, "\n![%s](%s%s.svg)\n", name, prefix, name)
+				}
+			}
+		}
+		writeGrowth(&b, r, s)
+		fmt.Fprintf(&b, "\n[All figures](%s%s)\n", prefix, detailsFile(s))
+	}
+	return b.String()
+}
+
+// when tells when, where and how the run was made.
+func when(r *results) string {
+	var b strings.Builder
+	days := r.Began.Format("2 January 2006")
+	if end := r.Ended.Format("2 January 2006"); end != days && !r.Ended.IsZero() {
+		days += " to " + end
+	}
+	fmt.Fprintf(&b, "%s; %s.\n", days, r.Machine)
 	fmt.Fprintf(&b, "%d repetitions of %g s after %g s of warm-up.", r.Repetitions, r.Seconds, r.Warmup)
 	for i, name := range slices.Sorted(maps.Keys(r.Machine.Versions)) {
 		fmt.Fprintf(&b, "%s %s %s", map[bool]string{true: " Versions:", false: ","}[i == 0], name, r.Machine.Versions[name])
@@ -66,113 +51,142 @@ func render(r *results, charts []string, prefix string) string {
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "\n**%s**\n", n)
 	}
-	for _, mode := range r.Modes {
-		fmt.Fprintf(&b, "\n### %s: %s\n", strings.ToUpper(mode[:1])+mode[1:], modeTitles[mode])
-		for _, family := range slices.Sorted(maps.Keys(bases)) {
-			overview(&b, r, mode, family)
-		}
-		for _, c := range charts {
-			if strings.HasSuffix(c, "-"+mode) {
-				fmt.Fprintf(&b, "\n![%s](%s%s.svg)\n", c, prefix, c)
-			}
-		}
-		for _, w := range r.Workloads {
-			details(&b, w, r.of(mode, w.Name))
-		}
-	}
 	return b.String()
 }
 
-// overview is a table of servers and a family's workloads: the rate as a ratio
-// to the first base that took part, and in brackets the CPU time's.
-func overview(b *strings.Builder, r *results, mode, family string) {
+// families are those of the suite's workloads.
+func (s *suite) families() []string {
+	var list []string
+	for _, w := range s.Workloads {
+		if !slices.Contains(list, w.Family) {
+			list = append(list, w.Family)
+		}
+	}
+	return list
+}
+
+// write writes a table of servers and a family's workloads, if there are
+// figures for one.
+func (v view) write(b *strings.Builder, r *results, s *suite, mode, family string) {
+	if v.table == noTable {
+		return
+	}
 	var list []workload
 	cells := map[[2]string]string{} // server, workload
 	base := ""
-	for _, name := range bases[family] {
-		if base == "" && slices.Contains(r.Servers, name) {
-			base = name
-		}
-	}
-	for _, w := range r.Workloads {
-		summaries := r.of(mode, w.Name)
-		rated := func(s summary) bool { return s.Ratios[base].PerSecond > 0 }
-		if w.Family != family || !slices.ContainsFunc(summaries, rated) {
+	for _, w := range s.Workloads {
+		if w.Family != family {
 			continue
 		}
-		list = append(list, w)
-		for _, s := range summaries {
-			cell := ""
-			if ratio := s.Ratios[base]; s.Failed == s.Runs {
+		if bases := s.bases(w); len(bases) > 0 {
+			base = bases[0]
+		}
+		some := false
+		for _, x := range r.of(s.Name, mode, w.Name) {
+			cell := v.cell(x, base)
+			some = some || cell != ""
+			if x.Failed == x.Runs {
 				cell = "failed"
-			} else if rated(s) {
-				cell = two(ratio.PerSecond) + orNone(ratio.CPU, func(v float64) string { return " (" + two(v) + ")" })
 			}
-			cells[[2]string{s.Server, w.Name}] = cell
+			cells[[2]string{x.Server, w.Name}] = cell
+		}
+		if some {
+			list = append(list, w)
 		}
 	}
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\nRate, and in brackets CPU time, as a ratio to %s:\n\n| server |", base)
+	fmt.Fprintf(b, "\n%s:\n\n| server |", v.heading(list[0], base))
 	for _, w := range list {
 		fmt.Fprintf(b, " %s |", w.Name)
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(list)) + "\n")
-	for _, server := range r.Servers {
-		line, any := "| "+server+" |", false
+	b.WriteString("\n|---|" + strings.Repeat("---:|", len(list)) + "\n")
+	for _, server := range s.Servers {
+		line, some := "| "+server+" |", false
 		for _, w := range list {
 			cell := cells[[2]string{server, w.Name}]
-			any = any || cell != ""
+			some = some || cell != ""
 			line += " " + cell + " |"
 		}
-		if any {
+		if some {
 			b.WriteString(line + "\n")
 		}
 	}
 }
 
-// details is a workload's table.
-func details(b *strings.Builder, w workload, list []summary) {
-	if len(list) == 0 {
-		return
+// heading says what the table shows.
+func (v view) heading(w workload, base string) string {
+	text := v.title
+	if v.table == ratios {
+		text = v.metric.name(w)
 	}
-	fmt.Fprintf(b, "\n#### %s: %s\n\n", w.Name, detailTitle(w, list))
-	shown := slices.DeleteFunc(columns(w), func(c column) bool {
-		return !slices.ContainsFunc(list, func(s summary) bool { return c.show(s) != "" })
-	})
-	head, rule := "| server |", "|---|"
-	for _, c := range shown {
-		head += " " + c.title + " |"
-		rule += "---:|"
+	if v.beside != nil {
+		text += ", and in brackets " + v.beside.name(w)
 	}
-	b.WriteString(head + "\n" + rule + "\n")
-	for _, s := range list {
-		line := "| " + s.Server + " |"
-		for i, c := range shown {
-			text := c.show(s)
-			if i == 0 && s.Failed == s.Runs {
-				text = "failed"
-			}
-			line += " " + text + " |"
-		}
-		b.WriteString(line + "\n")
+	if v.table == ratios {
+		text += ", as ratios to " + base
 	}
-	for _, s := range list {
-		if s.Failed > 0 {
-			fmt.Fprintf(b, "\n%s failed %d of %d times: %s\n", s.Server, s.Failed, s.Runs, s.Error)
-		}
-	}
+	return text
 }
 
-// detailTitle tells the connections too where there were fewer than planned.
-func detailTitle(w workload, list []summary) string {
-	for _, s := range list {
-		if n := s.Median.Connections; n > 0 && w.Name == "idle" {
-			return fmt.Sprintf("%s, %s", w.Title, connsText(n))
+// name is the metric's title for a workload.
+func (m metric) name(w workload) string { return strings.ReplaceAll(m.title, "%s", w.Unit) }
+
+func (v view) cell(x summary, base string) string {
+	m := x.Values
+	show := func(metric metric) string { return orNone(m.median(metric), metric.show) }
+	if v.table == ratios {
+		m = x.Ratios[base]
+		show = func(metric metric) string { return ratioText(m, metric) }
+	}
+	cell := show(v.metric)
+	if v.beside != nil && cell != "" {
+		if second := show(*v.beside); second != "" {
+			cell += " (" + second + ")"
 		}
 	}
-	return w.Title
+	return cell
+}
+
+// ratioText marks a ratio that may as well be 1.
+func ratioText(m middle, metric metric) string {
+	v := m.median(metric)
+	if v != 0 && v != 1 && m.even(metric) {
+		return "≈" + two(v)
+	}
+	return orNone(v, two)
+}
+
+// writeGrowth compares the CPU time under one workload with that under another.
+func writeGrowth(b *strings.Builder, r *results, s *suite) {
+	for _, pair := range s.growth {
+		var rows []string
+		for _, server := range s.Servers {
+			row, some := "| "+server+" |", false
+			for _, mode := range s.Modes {
+				of := func(workload string) map[int]float64 {
+					var runs []run
+					for _, x := range r.Runs {
+						if x.Suite == s.Name && x.Mode == mode && x.Workload == workload && x.Server == server {
+							runs = append(runs, x)
+						}
+					}
+					return byRepetition(runs, cpu)
+				}
+				low, median, high := quartiles(pairedRatios(of(pair[1]), of(pair[0])))
+				some = some || median > 0
+				row += " " + orNone(median, func(v float64) string { return fmt.Sprintf("%.2f (%.2f–%.2f)", v, low, high) }) + " |"
+			}
+			if some {
+				rows = append(rows, row+"\n")
+			}
+		}
+		if len(rows) > 0 {
+			fmt.Fprintf(b, "\nCPU time of a message under %s as a ratio to that under %s, and quartiles:\n\n| server | %s |\n|---|%s\n%s",
+				pair[1], pair[0], strings.Join(s.Modes, " | "), strings.Repeat("---:|", len(s.Modes)), strings.Join(rows, ""))
+		}
+	}
 }
 
 func orNone(v float64, show func(float64) string) string {
@@ -180,24 +194,4 @@ func orNone(v float64, show func(float64) string) string {
 		return ""
 	}
 	return show(v)
-}
-
-func two(v float64) string     { return strconv.FormatFloat(v, 'f', 2, 64) }
-func percent(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
-
-// micros shows three digits, and all of those before the point.
-func micros(v float64) string {
-	if v < 100 {
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return thousands(v)
-}
-
-// thousands shows a rounded number with commas.
-func thousands(v float64) string {
-	s := strconv.FormatFloat(v, 'f', 0, 64)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -4,75 +4,84 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// A workload is what is done to a server. A further kind of server is a family
-// in package serve, an entry in bases, and workloads with a measure of their own.
+// A workload is what is done to a server. To add one is to add it to workloads;
+// what is new about it is its measure.
 type workload struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
 	Family string `json:"family"` // of servers
 	Unit   string `json:"unit"`   // what is counted, in the singular
 
-	once    bool // the same in every mode: measured in the first
-	quick   bool // part of --quick
+	once    bool   // the same in every mode: measured in the first
+	against string // the server that all are measured against, where those that are measured are none
+	with    string // program that it needs
 	measure measure
 }
 
 // A measure measures a server once. It ends with its context.
 type measure func(context.Context, *rig, *target) (figures, error)
 
-// bases are the servers that others are compared with, the first one foremost.
-var bases = map[string][]string{
-	"echo":  {limitServer, "net"},
-	"redis": {redisServer, "net"},
-}
-
 // Connections of idle, and at most of any workload.
 const mostConns = 10000
 
 var workloads = slices.Concat(
+	echoes(64, 1, 50, 1000, mostConns),
+	echoes(1<<10, 1, 50, 1000, mostConns),
+	echoes(64<<10, 1, 8, 50, 1000, mostConns),
 	[]workload{
-		echo("echo-64-1", 1, 64),
-		quick(echo("echo-64-50", 50, 64)),
-		echo("echo-64-1000", 1000, 64),
-		echo("echo-64-10000", mostConns, 64),
-		echo("echo-1k-50", 50, 1<<10),
-		echo("echo-64k-1", 1, 64<<10),
-		quick(echo("echo-64k-8", 8, 64<<10)),
-		quick(workload{Name: "rate", Title: "connect, one echo of 64 B, close, 50 at once", Family: "echo", Unit: "connection",
-			measure: measureRate(50, 64)}),
-		quick(workload{Name: "idle", Title: "memory of idle connections", Family: "echo", Unit: "connection",
-			once: true, measure: measureIdle(mostConns, 64)}),
+		{Name: "rate", Title: "connect, one echo of 64 B, close, 50 at once", Family: "echo", Unit: "connection", measure: measureRate(50, 64)},
+		{Name: "idle", Title: "memory of idle connections", Family: "echo", Unit: "connection", once: true, measure: measureIdle(mostConns, 64)},
 	},
-	redis("set", 1), redis("get", 1), redis("set", 32), redis("get", 32),
+	redisWorkloads(),
 )
 
-func echo(name string, conns, size int) workload {
-	return workload{
-		Name:    name,
-		Title:   fmt.Sprintf("echo, %s, %s", sizeText(size), connsText(conns)),
-		Family:  "echo",
-		Unit:    "message",
-		measure: measureEcho(conns, size),
+// echoes are echo workloads of a size, named as in echo-64k-1000.
+func echoes(size int, conns ...int) []workload {
+	var list []workload
+	for _, n := range conns {
+		list = append(list, workload{
+			Name:    fmt.Sprintf("echo-%s-%d", sizeName(size), n),
+			Title:   fmt.Sprintf("echo, %s, %s", sizeText(size), connsText(n)),
+			Family:  "echo",
+			Unit:    "message",
+			measure: measureEcho(n, size),
+		})
 	}
+	return list
 }
 
-func redis(command string, pipeline int) []workload {
-	return []workload{{
-		Name:    fmt.Sprintf("redis-%s-p%d", command, pipeline),
-		Title:   fmt.Sprintf("redis-benchmark -t %s -c 50 -P %d", command, pipeline),
-		Family:  "redis",
-		Unit:    "command",
-		quick:   command == "get" && pipeline > 1,
-		measure: measureRedis(command, 50, pipeline),
-	}}
+// redisWorkloads ask Redis servers by each generator, and compare generators.
+func redisWorkloads() []workload {
+	const conns = 50
+	var servers, generators []workload
+	for _, pipeline := range []int{1, 32} {
+		for _, command := range []string{"set", "get"} {
+			name := fmt.Sprintf("%s-p%d", command, pipeline)
+			what := fmt.Sprintf("%s -c %d -P %d", strings.ToUpper(command), conns, pipeline)
+			servers = append(servers,
+				workload{Name: "redis-" + name, Title: what + ", by redis-benchmark", Family: "redis", Unit: "command",
+					measure: measureRedis(redisGenerator, command, conns, pipeline)},
+				workload{Name: "redis-" + name + "-by-rondo", Title: what + ", by rondo bench", Family: "redis", Unit: "command",
+					with: "rondo", measure: measureRedis(rondoGenerator, command, conns, pipeline)})
+			for _, s := range []string{redisServer, "rondo-" + backends()[0]} {
+				generators = append(generators, workload{
+					Name: "load-" + name + "-" + s, Title: "asking " + s + " to " + what, Family: "load", Unit: "command",
+					against: s, measure: measureGenerator(command, conns, pipeline)})
+			}
+		}
+	}
+	return append(servers, generators...)
 }
 
-func quick(w workload) workload {
-	w.quick = true
-	return w
+func sizeName(n int) string {
+	if n >= 1<<10 {
+		return fmt.Sprintf("%dk", n>>10)
+	}
+	return strconv.Itoa(n)
 }
 
 func sizeText(n int) string {
@@ -94,10 +103,9 @@ func connsText(n int) string {
 func parseWorkloads(names []string) ([]workload, error) {
 	var chosen []workload
 	for _, name := range names {
-		prefix, star := strings.CutSuffix(name, "*")
 		found := false
 		for _, w := range workloads {
-			if name != "all" && name != w.Name && !(star && strings.HasPrefix(w.Name, prefix)) {
+			if !matches(name, w.Name) {
 				continue
 			}
 			found = true

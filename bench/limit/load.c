@@ -8,16 +8,21 @@
 //	-c N        connections; in rate, how many are under way at once
 //	-b BYTES    of a message
 //	-w SECONDS  of warm-up, not measured; longer, until each has had a reply
-//	-s SECONDS  that are measured; longer, until a reply has come
+//	-s SECONDS  that are measured; longer, until the connections have had some
+//	            replies each, since many connections have their replies in waves
+//	-n SECONDS  in which messages are counted once more, while the caller does
+//	            what would disturb the measuring; longer, likewise
 //	-t THREADS  among which the connections are divided
+//	-P PID      the server's process, whose CPU time is measured
 //
 // echo sends messages, rate opens a connection for each message and closes it,
 // idle opens all connections and later sends one message on each.
 //
-// It tells on its standard output what it is at, in lines: "@measuring" and
-// "@measured", or, in idle, "@connected", upon which it waits for a line on its
-// standard input. The last line is a JSON object: the result or the error. Then
-// the connections stay open until its standard input ends.
+// It tells on its standard output what it is at, in lines: "@measuring", and with
+// -n "@count" and "@counted"; or, in idle, "@connected". Upon the last three it
+// waits for a line on its standard input. The last line is a JSON object: the
+// result or the error. Then the connections stay open until its standard input
+// ends.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -42,14 +47,16 @@ enum {
 	BUFFER = 256 << 10,
 	PATTERNS = 4093,       // offsets at which a message may start in the pattern
 	BATCH = 100,           // messages under way at once in idle
-	FIRST_MS = 10000,      // until when each connection, then any, must have had a reply
+	FIRST_MS = 10000,      // until when each connection must have had a reply
+	WAVES = 4,             // replies to be measured for each connection, in the mean
+	MORE_MS = 3000,        // beyond the time given to measure, to wait for these
 	STALL_NS = 2000000000, // without a reply for so long after the end is a stall
 	PATIENCE_S = 60,       // beyond the given times, before giving up altogether
 	SUB = 64,              // buckets per power of two: below 1.6% wide
 	BUCKETS = 60 * SUB,
 };
 
-enum phase { WARMUP, MEASURE, STOP };
+enum phase { REST, MEASURE, COUNT, STOP };
 
 // A conn sends bytes [sent, size) of its message and expects [got, size).
 struct conn {
@@ -66,23 +73,33 @@ struct worker {
 	int loop, first, count; // its connections
 	int under_way;          // messages without their whole reply
 	char *buffer;
-	uint64_t messages, max;
+	_Atomic uint64_t messages, counted; // that it alone adds to
+	uint64_t max;
 	uint64_t histogram[BUCKETS];
 };
 
 static int port, threads = 1, rate, addresses = 1;
 static uint32_t conns = 1, size = 64;
-static double seconds = 1, warmup = 0.2;
+static double seconds = 1, warmup = 0.2, count_seconds;
+static clockid_t server_clock; // 0: the server's CPU time is not asked for
 static struct conn *table;
 static char *pattern;
 static atomic_int phase;
 static atomic_uint answered; // connections that have had a reply
-static atomic_int measured;  // whether a message has been measured
+
+static int64_t read_clock(clockid_t clock) {
+	struct timespec t;
+	if (clock_gettime(clock, &t) < 0)
+		return 0;
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
 
 static int64_t now(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+static int64_t server_cpu(void) {
+	return server_clock ? read_clock(server_clock) : 0;
 }
 
 // fail ends the program with the reason. Texts hold nothing that JSON escapes.
@@ -174,8 +191,8 @@ static void push(struct worker *w, struct conn *c) {
 	want_out(w, c, c->sent < size);
 }
 
-static void begin(struct worker *w, struct conn *c) {
-	c->started = now();
+static void begin(struct worker *w, struct conn *c, int64_t at) {
+	c->started = at;
 	if (rate) {
 		c->fd = open_socket(SOCK_NONBLOCK);
 		struct epoll_event ev = {.events = EPOLLIN, .data.ptr = c};
@@ -188,6 +205,10 @@ static void begin(struct worker *w, struct conn *c) {
 	push(w, c);
 }
 
+static void add_one(_Atomic uint64_t *n) {
+	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
 static void complete(struct worker *w, struct conn *c) {
 	if (rate)
 		close(c->fd);
@@ -195,16 +216,18 @@ static void complete(struct worker *w, struct conn *c) {
 	if (c->number == 1)
 		atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
 	int at = atomic_load_explicit(&phase, memory_order_relaxed);
+	int64_t t = now();
 	if (at == MEASURE) {
-		uint64_t ns = now() - c->started;
-		if (w->messages++ == 0)
-			atomic_store(&measured, 1);
+		uint64_t ns = t - c->started;
+		add_one(&w->messages);
 		w->histogram[bucket(ns)]++;
 		if (ns > w->max)
 			w->max = ns;
+	} else if (at == COUNT) {
+		add_one(&w->counted);
 	}
 	if (at != STOP)
-		begin(w, c);
+		begin(w, c, t);
 }
 
 // check compares n received bytes with what is expected next.
@@ -236,7 +259,7 @@ static void *work(void *arg) {
 	struct epoll_event events[EVENTS];
 	int64_t last = 0;
 	for (int i = 0; i < w->count; i++)
-		begin(w, &table[w->first + i]);
+		begin(w, &table[w->first + i], now());
 	while (w->under_way > 0) {
 		int n = epoll_wait(w->loop, events, EVENTS, 100);
 		if (n < 0 && errno != EINTR)
@@ -283,6 +306,68 @@ static void start_worker(struct worker *w, int number) {
 	}
 }
 
+static void await_line(void) {
+	for (int ch; (ch = getchar()) != '\n' && ch != EOF;)
+		;
+}
+
+// warm_up waits for the time given, and until every connection has had a reply.
+static void warm_up(void) {
+	wait_for(warmup);
+	for (int ms = 0; atomic_load(&answered) < conns; ms++) {
+		if (ms == FIRST_MS)
+			fail("%u of %u connections got no reply in %d s", conns - atomic_load(&answered), conns, FIRST_MS / 1000);
+		wait_for(0.001);
+	}
+}
+
+// last waits for so long, and until messages have come in some waves.
+static double last(enum phase p, double length, struct worker *workers) {
+	int64_t start = now();
+	atomic_store(&phase, p);
+	wait_for(length);
+	for (int ms = 0; ms < MORE_MS; ms++) {
+		uint64_t n = 0;
+		for (int i = 0; i < threads; i++)
+			n += p == COUNT ? workers[i].counted : workers[i].messages;
+		if (n >= (uint64_t)WAVES * conns)
+			break;
+		wait_for(0.001);
+	}
+	atomic_store(&phase, REST);
+	return (now() - start) / 1e9;
+}
+
+// count counts messages while the caller does, and says for how long.
+static double count(struct worker *workers) {
+	if (count_seconds <= 0)
+		return 0;
+	say("count");
+	await_line();
+	double took = last(COUNT, count_seconds, workers);
+	say("counted");
+	await_line();
+	return took;
+}
+
+// add_up waits for the workers' ends and adds up what they have. It returns how
+// many messages are without a reply.
+static int add_up(struct worker *workers, struct worker *sum) {
+	int stalled = 0;
+	for (int i = 0; i < threads; i++) {
+		struct worker *w = &workers[i];
+		pthread_join(w->thread, NULL);
+		stalled += w->under_way;
+		sum->messages += w->messages;
+		sum->counted += w->counted;
+		for (int b = 0; b < BUCKETS; b++)
+			sum->histogram[b] += w->histogram[b];
+		if (w->max > sum->max)
+			sum->max = w->max;
+	}
+	return stalled;
+}
+
 // drive runs echo and rate.
 static void drive(void) {
 	struct worker *workers = calloc(threads, sizeof *workers), *sum = calloc(1, sizeof *sum);
@@ -294,38 +379,20 @@ static void drive(void) {
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			fail("cannot start a thread");
 
-	wait_for(warmup);
-	for (int ms = 0; atomic_load(&answered) < conns; ms++) {
-		if (ms == FIRST_MS)
-			fail("%u of %u connections got no reply in %d s", conns - atomic_load(&answered), conns, FIRST_MS / 1000);
-		wait_for(0.001);
-	}
+	warm_up();
 	say("measuring");
 	double cpu = cpu_seconds();
-	int64_t start = now();
-	atomic_store(&phase, MEASURE);
-	wait_for(seconds);
-	for (int ms = 0; !atomic_load(&measured) && ms < FIRST_MS; ms++)
-		wait_for(0.001);
-	atomic_store(&phase, STOP);
-	double took = (now() - start) / 1e9;
+	int64_t server = server_cpu();
+	double took = last(MEASURE, seconds, workers);
+	server = server_cpu() - server;
 	cpu = cpu_seconds() - cpu;
-	say("measured");
-
-	int stalled = 0;
-	for (int i = 0; i < threads; i++) {
-		struct worker *w = &workers[i];
-		pthread_join(w->thread, NULL);
-		stalled += w->under_way;
-		sum->messages += w->messages;
-		for (int b = 0; b < BUCKETS; b++)
-			sum->histogram[b] += w->histogram[b];
-		if (w->max > sum->max)
-			sum->max = w->max;
-	}
-	printf("{\"seconds\": %.6f, \"messages\": %llu, \"stalled\": %d, \"cpu_seconds\": %.4f,"
+	double counted = count(workers);
+	atomic_store(&phase, STOP);
+	int stalled = add_up(workers, sum);
+	printf("{\"seconds\": %.6f, \"messages\": %llu, \"stalled\": %d, \"cpu_seconds\": %.6f, \"server_cpu_seconds\": %.6f,"
+	       " \"counted_seconds\": %.6f, \"counted\": %llu,"
 	       " \"p50_ns\": %llu, \"p90_ns\": %llu, \"p99_ns\": %llu, \"p999_ns\": %llu, \"max_ns\": %llu}\n",
-	       took, (unsigned long long)sum->messages, stalled, cpu,
+	       took, (unsigned long long)sum->messages, stalled, cpu, server / 1e9, counted, (unsigned long long)sum->counted,
 	       (unsigned long long)percentile(sum, .5), (unsigned long long)percentile(sum, .9),
 	       (unsigned long long)percentile(sum, .99), (unsigned long long)percentile(sum, .999),
 	       (unsigned long long)sum->max);
@@ -351,11 +418,6 @@ static void take(struct conn *c, char *buffer) {
 			fail("no reply on connection %u: %s", c->id, strerror(errno));
 		check(c, buffer, n);
 	}
-}
-
-static void await_line(void) {
-	for (int ch; (ch = getchar()) != '\n' && ch != EOF;)
-		;
 }
 
 static void idle(void) {
@@ -388,14 +450,19 @@ static void make_pattern(void) {
 }
 
 static const char *parse(int argc, char **argv) {
-	for (int o; (o = getopt(argc, argv, "p:c:b:w:s:t:")) != -1;) {
+	for (int o; (o = getopt(argc, argv, "p:c:b:w:s:n:t:P:")) != -1;) {
 		switch (o) {
 		case 'p': port = atoi(optarg); break;
 		case 'c': conns = atoi(optarg); break;
 		case 'b': size = atoi(optarg); break;
 		case 'w': warmup = atof(optarg); break;
 		case 's': seconds = atof(optarg); break;
+		case 'n': count_seconds = atof(optarg); break;
 		case 't': threads = atoi(optarg); break;
+		case 'P':
+			if (clock_getcpuclockid(atoi(optarg), &server_clock))
+				return NULL;
+			break;
 		default: return NULL;
 		}
 	}
@@ -409,10 +476,10 @@ int main(int argc, char **argv) {
 	int is_idle = mode && !strcmp(mode, "idle"), is_echo = mode && !strcmp(mode, "echo");
 	rate = mode && !strcmp(mode, "rate");
 	if (!is_idle && !is_echo && !rate) {
-		fprintf(stderr, "usage: load -p PORT [-c N] [-b BYTES] [-w SECONDS] [-s SECONDS] [-t THREADS] echo|rate|idle\n");
+		fprintf(stderr, "usage: load -p PORT [-c N] [-b BYTES] [-w SECONDS] [-s SECONDS] [-n SECONDS] [-t THREADS] [-P PID] echo|rate|idle\n");
 		return 2;
 	}
-	alarm((unsigned)(seconds + warmup) + PATIENCE_S); // never outlive a server that hangs
+	alarm((unsigned)(seconds + warmup + count_seconds) + PATIENCE_S); // never outlive a server that hangs
 	make_pattern();
 	if (!(table = calloc(conns, sizeof *table)))
 		fail("no memory");

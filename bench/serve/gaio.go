@@ -73,7 +73,8 @@ func gaioWatch(w *gaio.Watcher, reply func(ctx any, in []byte) ([]byte, error)) 
 // again before the write has ended.
 type gaioBuffer struct{ bytes []byte }
 
-func gaioEcho(address string, loops int) error {
+// GaioEcho writes each piece back before it reads the next.
+func GaioEcho(address string, loops int) error {
 	open := func() any { return new(gaioBuffer) }
 	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {
 		b := ctx.(*gaioBuffer)
@@ -82,7 +83,8 @@ func gaioEcho(address string, loops int) error {
 	})
 }
 
-func gaioRedis(address string, loops int) error {
+// GaioRedis is the toy on gaio.
+func GaioRedis(address string, loops int) error {
 	store := newStore()
 	open := func() any { return new(session) }
 	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {

@@ -6,7 +6,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-func redconRedis(address string, _ int) error {
+// RedconRedis is the toy on redcon, whose parser all toys share.
+func RedconRedis(address string, _ int) error {
 	store := newStore()
 	return redcon.ListenAndServe(address, func(c redcon.Conn, cmd redcon.Command) {
 		switch {

@@ -2,11 +2,8 @@ package serve
 
 import "github.com/rondo-go/rondo"
 
-// Spin is Engine.Spin of the servers that spin: enough looks to outlast the
-// waking of a client that sleeps between two messages.
-const Spin = 400
-
-func rondoEcho(backend string, spin int) Server {
+// RondoEcho is rondo's callbacks, on a backend; spin is Engine.Spin.
+func RondoEcho(backend string, spin int) Server {
 	return func(address string, loops int) error {
 		engine := rondo.Engine{Backend: backend, Loops: loops, Spin: spin}
 		_, err := engine.Listen("tcp", address, rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
