@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rondo-go/rondo/bench/serve"
 	"github.com/rondo-go/rondo/internal/pick"
@@ -101,10 +102,10 @@ func debianRedis(_ *programs, o options) (string, []string) {
 		"--save", "", "--appendonly", "no", "--dir", o.dir, "--loglevel", "warning"}
 }
 
-// spins are the values of Engine.Spin besides 0: enough looks for a server on
-// the same machine to be quick, and enough to outlast the waking of a client
-// that sleeps between two messages.
-var spins = []int{50, 400}
+// spins are the values of Engine.Spin besides none: enough for a server on the
+// same machine to be quick, and enough to outlast the waking of a client that
+// sleeps between two messages.
+var spins = []time.Duration{20 * time.Microsecond, 100 * time.Microsecond}
 
 // backends are this platform's, the best one first.
 func backends() []string { return pick.Names() }
@@ -121,7 +122,7 @@ func rondos() []entry {
 	return entries
 }
 
-func rondo(backend string, spin int) entry {
+func rondo(backend string, spin time.Duration) entry {
 	e := entry{name: "rondo-" + backend, does: map[string]start{
 		"echo": {inside: serve.RondoEcho(backend, spin)},
 		"redis": {
@@ -130,16 +131,19 @@ func rondo(backend string, spin int) entry {
 					o.loops = 1 // rondo redis's own default
 				}
 				return p.path("rondo"), []string{"redis", "--backend", backend, "--addr", o.address(),
-					"--loops", strconv.Itoa(o.loops), "--spin", strconv.Itoa(spin), "--log-level", "error"}
+					"--loops", strconv.Itoa(o.loops), "--spin", spinText(spin), "--log-level", "error"}
 			},
 			with: []string{"rondo"},
 		},
 	}}
 	if spin > 0 {
-		e.name += "-spin" + strconv.Itoa(spin)
+		e.name += "-spin" + spinText(spin)
 	}
 	return e
 }
+
+// spinText is a duration as names have it, in plain letters.
+func spinText(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
 // entryOf finds an entry.
 func entryOf(name string) (entry, bool) {

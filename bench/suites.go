@@ -62,7 +62,7 @@ var suites = []suite{
 	},
 	{
 		Name: "latency", Title: "Latency at one connection, with and without spinning",
-		Text:      "-spinN is rondo with Engine.Spin N: a loop that has run out of work looks for more N times before it sleeps.",
+		Text:      "-spinT is rondo with Engine.Spin T: a loop that has run out of work looks for more for that time before it sleeps.",
 		Servers:   slices.Concat([]string{limitServer}, known("c-uring"), spinning(), []string{"net"}),
 		Workloads: named("echo-64-1"),
 		Modes:     modeNames, views: []view{{"p50", "Median latency, µs", p50, &cpu, ratios}, {title: "Median latency in µs", metric: p50, beside: &p99, table: values}},
@@ -223,7 +223,7 @@ func spinning() []string {
 	for _, b := range known("rondo-epoll", "rondo-uring") {
 		names = append(names, b)
 		for _, n := range spins {
-			names = append(names, fmt.Sprintf("%s-spin%d", b, n))
+			names = append(names, b+"-spin"+spinText(n))
 		}
 	}
 	return names

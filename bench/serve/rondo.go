@@ -1,9 +1,13 @@
 package serve
 
-import "github.com/rondo-go/rondo"
+import (
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
 
 // RondoEcho is rondo's callbacks, on a backend; spin is Engine.Spin.
-func RondoEcho(backend string, spin int) Server {
+func RondoEcho(backend string, spin time.Duration) Server {
 	return func(address string, loops int) error {
 		engine := rondo.Engine{Backend: backend, Loops: loops, Spin: spin}
 		_, err := engine.Listen("tcp", address, rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
