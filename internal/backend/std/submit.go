@@ -42,9 +42,9 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 
 // Adopt takes a Handle whose Obj is a net.Conn.
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
-	conn, ok := h.Obj.(net.Conn)
-	if !ok {
-		return 0, fmt.Errorf("adopt: %T is no net.Conn: adopt it on a backend of the kind that accepted it", h.Obj)
+	conn, err := netConn(h)
+	if err != nil {
+		return 0, err
 	}
 	if b.closed {
 		conn.Close()
@@ -54,11 +54,58 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	return b.files.add(f), nil
 }
 
+// netConn is what a Handle holds, which may be of a backend with descriptors.
+func netConn(h backend.Handle) (net.Conn, error) {
+	if h.FD >= 0 {
+		return sys.NetConn(h.FD)
+	}
+	if conn, ok := h.Obj.(net.Conn); ok {
+		return conn, nil
+	}
+	return nil, fmt.Errorf("a %T is no net.Conn: %w", h.Obj, backend.ErrForeign)
+}
+
+// Disown lets the reader go, which is parked.
+func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+	f := b.open(id)
+	switch {
+	case f == nil:
+		return backend.Handle{}, backend.ErrClosed
+	case f.in != nil || f.out != nil || f.shut != nil:
+		return backend.Handle{}, backend.ErrBusy
+	case f.conn == nil:
+		return backend.Handle{}, errNotConnected
+	}
+	if f.reader != nil {
+		close(f.reader.recvs)
+	}
+	b.files.remove(id)
+	return backend.Handle{FD: -1, Obj: f.conn}, nil
+}
+
 // Discard closes the Handle's net.Conn.
 func (b *Backend) Discard(h backend.Handle) {
-	if conn, ok := h.Obj.(net.Conn); ok {
+	if conn, err := netConn(h); err == nil {
 		conn.Close()
 	}
+}
+
+// Import takes every net.Conn.
+func (b *Backend) Import(conn net.Conn) (backend.Handle, error) {
+	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(conn)}, nil
+}
+
+// Export gives the net.Conn back, without the deadlines that ended Ops.
+func (b *Backend) Export(h backend.Handle) (net.Conn, error) {
+	conn, err := netConn(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		conn.Close()
+		return nil, plain(err)
+	}
+	return conn, nil
 }
 
 // LocalAddr of a File that is not connected yet is what it was made with.
