@@ -56,7 +56,13 @@ func (t Time) Add(d time.Duration) Time {
 // A File names a socket of one backend: a slot in the low 32 bits, the slot's
 // generation in the high 32. It is never a descriptor, so that a stale File is
 // ErrClosed and not a stranger's socket. Zero is no File.
+//
+// Slots are used again, so that they stay few. A backend that has two tables of
+// Files sets SecondTable in the slots of one.
 type File uint64
+
+// SecondTable is a bit of a File's slot.
+const SecondTable = 1 << 31
 
 // MakeFile puts a File together.
 func MakeFile(slot, generation uint32) File {
