@@ -26,6 +26,9 @@ func (c *Conn) read() {
 		}
 		c.recv.Buf = nil
 		if len(c.carry) > backend.Headroom {
+			if c.flags&reoffer != 0 {
+				return // the carry is the handler's first: offerAgain reads on
+			}
 			c.recv.Buf = c.room()
 		}
 	}
@@ -130,6 +133,7 @@ func (c *Conn) received(comp *backend.Completion) {
 
 // offer gives the handler what there is, and keeps what it leaves.
 func (c *Conn) offer(in []byte) {
+	c.flags &^= reoffer
 	if len(in) < int(c.want) {
 		if c.keep(in); len(in) >= c.limits.maxIn {
 			c.CloseWith(ErrInputFull)
@@ -137,7 +141,6 @@ func (c *Conn) offer(in []byte) {
 		return
 	}
 	c.want = 0
-	c.flags &^= reoffer
 	n, err := c.handler.Data(c, in)
 	if uint(n) > uint(len(in)) {
 		err = fmt.Errorf("rondo: the handler's Data reports %d bytes done of %d", n, len(in))
@@ -180,16 +183,24 @@ func (c *Conn) offerAgain() {
 			d.Drained(c)
 		}
 	}
-	busy := c.flags&receiving != 0 && c.recv.Buf != nil // the carry is the backend's
-	if c.flags&(reoffer|paused|above|closing) == reoffer && !busy {
-		c.flags &^= reoffer
-		if len(c.carry) > 0 {
-			c.offer(c.carry[:len(c.carry):len(c.carry)])
-		}
+	if c.flags&(reoffer|paused|above|closing) == reoffer {
+		c.offerCarry()
 	}
 	c.tellEOF()
 	c.read()
 	c.settle()
+}
+
+// offerCarry offers what was kept, though nothing came.
+func (c *Conn) offerCarry() {
+	switch {
+	case len(c.carry) == 0:
+		c.flags &^= reoffer
+	case c.flags&receiving != 0 && c.recv.Buf != nil:
+		c.loop.backend.Cancel(&c.recv) // the carry is the backend's until this ends
+	default:
+		c.offer(c.carry[:len(c.carry):len(c.carry)])
+	}
 }
 
 // readEnded takes a Recv's completion that brought nothing.
@@ -198,7 +209,7 @@ func (c *Conn) readEnded(err error) {
 	case c.flags&closed != 0:
 		return
 	case errors.Is(err, backend.ErrCanceled):
-		// By Pause; perhaps Resume was called since.
+		// By Pause, and perhaps Resume was called since; or for offerCarry.
 		if c.flags&(reoffer|paused) == reoffer {
 			c.list()
 			return

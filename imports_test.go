@@ -25,6 +25,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/readiness`, `internal/(backend|sys)`),
 	law(`internal/backend/(epoll|poll|kqueue)`, `internal/(backend|sys|backend/readiness)`),
 	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
+	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
 	law(`internal/backend/backendtest`, `|internal/backend`),
 	law(`internal/pick`, `internal/backend.*`),

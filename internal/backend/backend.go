@@ -56,7 +56,13 @@ func (t Time) Add(d time.Duration) Time {
 // A File names a socket of one backend: a slot in the low 32 bits, the slot's
 // generation in the high 32. It is never a descriptor, so that a stale File is
 // ErrClosed and not a stranger's socket. Zero is no File.
+//
+// Slots are used again, so that they stay few. A backend that has two tables of
+// Files sets SecondTable in the slots of one.
 type File uint64
+
+// SecondTable is a bit of a File's slot.
+const SecondTable = 1 << 31
 
 // MakeFile puts a File together.
 func MakeFile(slot, generation uint32) File {
@@ -148,13 +154,14 @@ const Headroom = 1024
 // messages: 16 KiB 40%, 4 KiB 78%.
 const LendSize = 64 << 10
 
-// A Handle is a connection that no backend holds: as Accept makes it and Adopt
-// takes it. It may be adopted by any backend of the kind that made it, in the
-// same process (or the same simulated network), and must be adopted or closed.
+// A Handle is a connection that no backend holds: as Accept, Import and Disown
+// make it and Adopt takes it. It is adopted by any backend of the same kind, with
+// descriptors or without, in the same process (or the same simulated network),
+// and must be adopted, exported or discarded, once.
 type Handle struct {
 	FD   int            // descriptor, non-blocking and close-on-exec; -1: none
 	Obj  any            // what backends without descriptors hold instead
-	Peer netip.AddrPort // zero if it is not TCP
+	Peer netip.AddrPort // zero if it is not TCP; Disown leaves it out
 }
 
 // Backend performs operations. See the package comment for the laws.
@@ -166,8 +173,20 @@ type Backend interface {
 	Socket(network string, local net.Addr, s *Socket) (File, error)
 	// Adopt makes a File of a connection. On an error the Handle is closed.
 	Adopt(Handle) (File, error)
+	// Disown makes a Handle of a stream File, which is stale from then on. There
+	// must be nothing in flight on it: ErrBusy, and nothing has changed. What was
+	// received stays with the loop, and what was not with the connection.
+	Disown(File) (Handle, error)
 	// Discard closes a Handle that nobody adopts.
 	Discard(Handle)
+	// Import makes a Handle of a connection of package net, which is not to be
+	// used any more. On an error it is as it was: ErrForeign, if the backend
+	// cannot hold such a one.
+	Import(net.Conn) (Handle, error)
+	// Export makes a connection of package net of a Handle that the backend
+	// could adopt. Socket options and deadlines are the socket's, unchanged, and
+	// none. On an error the Handle is closed.
+	Export(Handle) (net.Conn, error)
 	// LocalAddr and RemoteAddr are nil for a stale File, and RemoteAddr for
 	// one that has lost its peer.
 	LocalAddr(File) net.Addr
@@ -226,4 +245,9 @@ var (
 	ErrClosed = net.ErrClosed
 	// ErrCanceled is the error of an Op that Cancel ended.
 	ErrCanceled = errors.New("operation canceled")
+	// ErrBusy is the error of Disown while an Op is in flight.
+	ErrBusy = errors.New("operations are in flight")
+	// ErrForeign is the error of Import where a connection has nothing that the
+	// backend could work on: no descriptor of its own.
+	ErrForeign = errors.New("not a connection that this backend can hold")
 )

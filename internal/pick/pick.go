@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/mixed"
 	"github.com/rondo-go/rondo/internal/backend/std"
 )
 
@@ -68,4 +69,15 @@ func Register(name string, open Open) (unregister func()) {
 		defer registered.Unlock()
 		delete(registered.open, name)
 	}
+}
+
+// Beside returns b, or what also serves connections that b cannot hold and that
+// package net's interface alone leads to. Nobody but it is to use b then, but for
+// Wake.
+func Beside(b backend.Backend) backend.Backend {
+	switch b.(type) {
+	case *std.Backend, *mixed.Backend:
+		return b
+	}
+	return mixed.New(b)
 }

@@ -16,3 +16,10 @@ func setKeepAliveIdle(fd, seconds int) error {
 	}
 	return os.NewSyscallError("setsockopt TCP_KEEPINTVL", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds))
 }
+
+// keepAliveOptions are those of TCP keep-alive probes.
+var keepAliveOptions = []option{
+	{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
+	{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL},
+	{unix.IPPROTO_TCP, unix.TCP_KEEPCNT},
+}

@@ -70,17 +70,7 @@ func SetOptions(fd int, s *backend.Socket) error {
 // closes ln itself.
 func TakeListener(ln net.Listener) (fd int, err error) {
 	defer ln.Close()
-	rc, err := ln.(interface {
-		SyscallConn() (syscall.RawConn, error)
-	}).SyscallConn()
-	if err != nil {
-		return -1, err
-	}
-	err = control(rc, func(old uintptr) error {
-		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
-		return os.NewSyscallError("fcntl", err)
-	})
-	return fd, err
+	return duplicate(ln.(syscall.Conn))
 }
 
 func ignore(err, what error) error {

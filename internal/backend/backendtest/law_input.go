@@ -174,3 +174,31 @@ func upgradeKeepsTheRest(w World) {
 		w.Errorf("calls of the old handler: %s", before.calls)
 	}
 }
+
+// A long rest goes to the new one too, though nothing more comes, whether the
+// upgrade is made by the old handler or while the connection waits for input.
+func upgradeOffersALongRest(w World) {
+	for _, posted := range []bool{false, true} {
+		after := &handler{w: w}
+		before := &handler{w: w}
+		before.data = func(c *rondo.Conn, in []byte) (int, error) {
+			if !posted && len(in) == len(longRest) {
+				c.SetHandler(after)
+			}
+			return 0, nil
+		}
+		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, before.one()))
+		send(w, p, longRest)
+		if posted {
+			before.conn()
+			w.Sleep(20 * time.Millisecond) // all of it is there, and more is waited for
+			before.do(func(c *rondo.Conn) { c.SetHandler(after) })
+		}
+		expect(w, p, longRest)
+		p.Close()
+		after.untilClosed()
+	}
+}
+
+// longRest is more than a lent buffer's headroom.
+var longRest = pattern(5000)

@@ -71,6 +71,7 @@ var laws = []law{
 	{"WantWaits", wantWaits},
 	{"PauseStopsReading", pauseStopsReading},
 	{"UpgradeKeepsTheRest", upgradeKeepsTheRest},
+	{"UpgradeOffersALongRest", upgradeOffersALongRest},
 	{"WritesKeepOrder", writesKeepOrder},
 	{"WritesToMany", writesToMany},
 	{"OwnedIsReleasedOnce", ownedIsReleasedOnce},

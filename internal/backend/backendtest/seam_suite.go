@@ -52,6 +52,7 @@ var seamBehaviours = []struct {
 	{"StaleFile", seamStaleFile},
 	{"NeverAFile", seamNeverAFile},
 	{"UnconnectedFile", seamUnconnectedFile},
+	{"ImportForeign", seamImportForeign},
 }
 
 // seamStreamBehaviours hold on every stream.
@@ -85,6 +86,9 @@ var seamStreamBehaviours = []struct {
 	{"CloseLast", seamCloseLast},
 	{"CloseListener", seamCloseListener},
 	{"CloseTwice", seamCloseTwice},
+	{"Disown", seamDisown},
+	{"DisownBusy", seamDisownBusy},
+	{"Export", seamExport},
 	{"Churn", seamChurn},
 	{"BackendClose", seamBackendClose},
 }

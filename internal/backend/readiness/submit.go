@@ -35,10 +35,35 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 }
 
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
+	if h.FD < 0 {
+		return 0, fmt.Errorf("adopt a %T: %w", h.Obj, backend.ErrForeign)
+	}
 	return b.files.add(h.FD), nil
 }
 
 func (b *Backend) Discard(h backend.Handle) { sys.Close(h.FD) }
+
+// Disown ends the watching at once: the descriptor stays open, and with it what
+// a poller knows of it.
+func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+	f := b.files.get(id)
+	switch {
+	case f == nil || f.closing:
+		return backend.Handle{}, backend.ErrClosed
+	case f.in != nil || f.out != nil || f.shut != nil:
+		return backend.Handle{}, backend.ErrBusy
+	}
+	if err := b.watch(f, 0); err != nil {
+		return backend.Handle{}, err
+	}
+	h := backend.Handle{FD: f.fd()}
+	b.files.remove(id)
+	return h, nil
+}
+
+func (b *Backend) Import(nc net.Conn) (backend.Handle, error) { return sys.TakeConn(nc) }
+
+func (b *Backend) Export(h backend.Handle) (net.Conn, error) { return sys.NetConn(h.FD) }
 
 func (b *Backend) Submit(op *backend.Op) {
 	f := b.files.get(op.File)

@@ -293,11 +293,71 @@ func (b *Backend) take(h backend.Handle) (*end, error) {
 		return nil, fmt.Errorf("sim: not a connection of this simulated network: %v", h.Obj)
 	}
 	if !e.handle {
-		b.breach("a Handle was adopted or discarded twice")
+		b.breach("a Handle was adopted, exported or discarded twice")
 	}
 	e.handle = false
-	b.net.accepted--
+	b.net.handles--
 	return e, nil
+}
+
+// Disown implements backend.Backend.
+func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+	b.enter("Disown")
+	defer b.net.mu.Unlock()
+	f := b.file(id)
+	switch {
+	case f == nil:
+		return backend.Handle{}, backend.ErrClosed
+	case len(f.ops) > 0:
+		return backend.Handle{}, backend.ErrBusy
+	case f.end == nil || f.end.state != open:
+		return backend.Handle{}, os.NewSyscallError("disown", syscall.ENOTCONN)
+	}
+	e := f.end
+	e.file = nil
+	f.release()
+	b.net.note(Event{What: "disown", Loop: b.id, Socket: e.id})
+	return b.give(e), nil
+}
+
+// Import implements backend.Backend. It takes the Conns of its network.
+func (b *Backend) Import(nc net.Conn) (backend.Handle, error) {
+	b.enter("Import")
+	defer b.net.mu.Unlock()
+	c := b.net.unwrap(nc)
+	switch {
+	case c == nil || c.net != b.net:
+		return backend.Handle{}, fmt.Errorf("sim: not a connection of this simulated network: %T", nc)
+	case c.end.closed:
+		return backend.Handle{}, backend.ErrClosed
+	case c.end.state != open:
+		return backend.Handle{}, os.NewSyscallError("import", syscall.ENOTCONN)
+	}
+	b.net.note(Event{What: "import", Loop: b.id, Socket: c.end.id})
+	return b.give(c.surrender()), nil
+}
+
+// Export implements backend.Backend.
+func (b *Backend) Export(h backend.Handle) (net.Conn, error) {
+	b.enter("Export")
+	defer b.net.mu.Unlock()
+	e, err := b.take(h)
+	if err != nil {
+		return nil, err
+	}
+	b.net.note(Event{What: "export", Loop: b.id, Socket: e.id})
+	return b.net.wrap(&Conn{b.net, e}), nil
+}
+
+// give makes a Handle of a connection.
+func (b *Backend) give(e *end) backend.Handle {
+	e.handle = true
+	b.net.handles++
+	h := backend.Handle{FD: -1, Obj: e}
+	if !e.remote.unix {
+		h.Peer = e.remote.tcp
+	}
+	return h
 }
 
 // LocalAddr implements backend.Backend.

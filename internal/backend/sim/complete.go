@@ -54,13 +54,8 @@ func (b *Backend) accept(fl *flight, c *backend.Completion) {
 	l := fl.file.listener
 	e := l.queue[0]
 	l.queue = append(l.queue[:0], l.queue[1:]...)
-	e.handle = true
-	b.net.accepted++
 	c.More = true
-	c.Conn = backend.Handle{FD: -1, Obj: e}
-	if !e.remote.unix {
-		c.Conn.Peer = e.remote.tcp
-	}
+	c.Conn = b.give(e)
 	if fl.stage = waiting; len(l.queue) > 0 {
 		fl.stage = ready
 		b.round = append(b.round, fl)

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/netip"
+	"time"
 )
 
 // A Conn is a connection, or the attempt at one, that no loop owns: the side of
@@ -13,6 +15,24 @@ import (
 type Conn struct {
 	net *Network
 	end *end
+}
+
+// Face makes wrap's results what loops export, and has unwrap find the Conns in
+// what they import; nil for what holds none of this network. Otherwise Conns
+// themselves are both.
+func (n *Network) Face(wrap func(*Conn) net.Conn, unwrap func(net.Conn) *Conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.wrap, n.unwrap = wrap, unwrap
+}
+
+var _ net.Conn = (*Conn)(nil)
+
+// surrender gives c's connection away. Afterwards c is closed.
+func (c *Conn) surrender() *end {
+	e := c.end
+	c.end = &end{net: e.net, id: e.id, state: open, local: e.local, remote: e.remote, closed: true}
+	return e
 }
 
 // Dial starts to connect to address. local is the IP address to connect from;
@@ -141,3 +161,8 @@ func (c *Conn) RemoteAddr() net.Addr {
 	defer c.net.mu.Unlock()
 	return c.end.remote.addr()
 }
+
+// SetDeadline and its sisters fail: no method waits.
+func (c *Conn) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
+func (c *Conn) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
+func (c *Conn) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }

@@ -22,7 +22,7 @@ type end struct {
 	peer          *end
 	in            pipe         // what the peer writes
 	file          *file        // nil: no File holds it
-	handle        bool         // it was accepted, and nobody has adopted it
+	handle        bool         // it is in a Handle that nobody has adopted
 	openAt        backend.Time // nothing of the peer arrives before this
 
 	failure error // state failed: why; an errno

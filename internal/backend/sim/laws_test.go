@@ -151,7 +151,7 @@ func TestLaws(t *testing.T) {
 			b[0] = 'j'
 			r.completion()
 		}, "bytes of a Send changed"},
-		"Handle adopted twice": {func(r *rig) { r.be.Adopt(r.handle) }, "adopted or discarded twice"},
+		"Handle adopted twice": {func(r *rig) { r.be.Adopt(r.handle) }, "adopted, exported or discarded twice"},
 		"after Close": {func(r *rig) {
 			r.be.Close()
 			r.be.Submit(recv(r))
@@ -259,7 +259,7 @@ func TestForgottenHandle(t *testing.T) {
 	r.be.Submit(&backend.Op{Kind: backend.Accept, File: r.ln})
 	r.completion()
 	r.be.Close()
-	if err := r.net.Close(); err == nil || !strings.Contains(err.Error(), "1 connections were accepted, and neither adopted nor discarded") {
+	if err := r.net.Close(); err == nil || !strings.Contains(err.Error(), "1 connections were accepted, imported or disowned, and then neither") {
 		t.Errorf("Close: %v", err)
 	}
 }

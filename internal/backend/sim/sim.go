@@ -33,6 +33,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -117,6 +118,9 @@ type Network struct {
 
 	breached atomic.Pointer[error] // the first law that was broken
 
+	wrap   func(*Conn) net.Conn // see Face
+	unwrap func(net.Conn) *Conn
+
 	driver sync.Mutex // whoever drives has it, for a step
 	watch  watch      // the driver's
 
@@ -141,7 +145,7 @@ type Network struct {
 	ends      uint32
 	listeners []*listener
 	port      int // the last one given away
-	accepted  int // Handles that nobody has adopted or discarded
+	handles   int // that nobody has adopted, exported or discarded
 	trace     uint64
 	closed    bool
 }
@@ -156,6 +160,8 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 func NewNetwork(o Options) *Network {
 	o.setDefaults()
 	n := &Network{opt: o, now: start, rand: random(mix(o.Seed)), home: make(chan struct{}, 1), maxTurns: 1 << 20}
+	n.wrap = func(c *Conn) net.Conn { return c }
+	n.unwrap = func(nc net.Conn) *Conn { c, _ := nc.(*Conn); return c }
 	n.change = sync.NewCond(&n.mu)
 	n.watch.init()
 	return n
@@ -246,8 +252,8 @@ func (n *Network) Close() error {
 	if err := n.breached.Load(); err != nil {
 		return *err
 	}
-	if n.accepted > 0 {
-		return fmt.Errorf("sim: %d connections were accepted, and neither adopted nor discarded", n.accepted)
+	if n.handles > 0 {
+		return fmt.Errorf("sim: %d connections were accepted, imported or disowned, and then neither adopted nor exported nor discarded", n.handles)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package std
 
 import (
 	"net"
-	"net/netip"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -89,11 +88,7 @@ func (f *file) accepted(r *result, c *backend.Completion) {
 		return
 	}
 	<-f.accept.ahead
-	c.Conn = backend.Handle{FD: -1, Obj: r.conn}
-	if tcp, ok := r.conn.RemoteAddr().(*net.TCPAddr); ok {
-		peer := tcp.AddrPort()
-		c.Conn.Peer = netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port())
-	}
+	c.Conn = backend.Handle{FD: -1, Obj: r.conn, Peer: sys.PeerOf(r.conn)}
 }
 
 // setOptions sets a new connection's options: not every system lets it inherit

@@ -41,6 +41,7 @@ type Backend struct {
 	closed bool
 
 	shared  mailbox
+	bell    chan struct{}  // holds one ring of the mailbox; nil: another's Wait hears it
 	alarm   *time.Timer    // for a Wait with an end
 	workers sync.WaitGroup // the goroutines
 }
@@ -49,12 +50,32 @@ var _ backend.Backend = (*Backend)(nil)
 
 // New makes a Backend.
 func New() (backend.Backend, error) {
-	b := &Backend{start: time.Now(), alarm: time.NewTimer(time.Hour)}
+	b := &Backend{start: time.Now(), alarm: time.NewTimer(time.Hour), bell: make(chan struct{}, 1)}
 	b.alarm.Stop()
 	b.files.init()
-	b.shared.bell = make(chan struct{}, 1)
+	b.shared.ring = func() {
+		select {
+		case b.bell <- struct{}{}:
+		default:
+		}
+	}
 	return b, nil
 }
+
+// Beside makes a Backend that works beside another one, for the same loop. Its
+// own Wait is only called not to block; before the other's may, Arm is. Its Files
+// have slots from base on.
+func Beside(base uint32, ring func()) *Backend {
+	b := &Backend{start: time.Now()}
+	b.files.base = base
+	b.files.init()
+	b.shared.ring = ring
+	return b
+}
+
+// Arm has the next thing that there is to collect ring. It reports false if there
+// is something already.
+func (b *Backend) Arm() bool { return b.shared.prepareSleep() }
 
 // Now is monotonic, as time.Since is.
 func (b *Backend) Now() backend.Time { return backend.Time(time.Since(b.start)) }
@@ -90,12 +111,12 @@ func (b *Backend) Wait(until backend.Time) (ready bool, err error) {
 
 func (b *Backend) sleep(until backend.Time) {
 	if until == backend.Forever {
-		<-b.shared.bell
+		<-b.bell
 		return
 	}
 	b.alarm.Reset(time.Duration(until - b.Now()))
 	select {
-	case <-b.shared.bell:
+	case <-b.bell:
 		b.alarm.Stop()
 	case <-b.alarm.C:
 	}
@@ -139,7 +160,7 @@ func (b *Backend) Close() error {
 	for f := range b.files.all() {
 		f.abandon()
 	}
-	b.files = table{}
+	b.files = table{base: b.files.base}
 	b.files.init()
 	b.workers.Wait()
 	for _, r := range b.shared.collect(b.turn[b.taken:]) {

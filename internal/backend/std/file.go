@@ -23,6 +23,7 @@ type file struct {
 	id backend.File
 
 	conn   net.Conn  // nil: not connected
+	slow   bool      // conn is not package net's own: its CloseWrite and Close may block
 	reader *reader   // nil: no Recv yet
 	sender func()    // its method send, so that a Send allocates nothing
 	accept *acceptor // nil: not a listener
@@ -35,6 +36,7 @@ type file struct {
 	shut *backend.Op     // Shutdown, while it waits for out
 	end  *backend.Op     // Close or Reset
 
+	ending    bool // a CloseWrite is under way
 	postponed bool // in waits for the lent buffer to come home
 	// A deadline in the past was set to end an Op, or may have been left by
 	// who had the connection before.
@@ -62,6 +64,8 @@ func (f *file) completed(r *result, c *backend.Completion) {
 		}
 	case backend.Accept:
 		f.accepted(r, c)
+	case backend.Shutdown:
+		f.ending = false
 	case backend.Connect:
 		f.in = nil
 		f.conn = r.conn
@@ -90,16 +94,33 @@ func (f *file) close(op *backend.Op) {
 	f.finishIfIdle()
 }
 
+// idle reports whether nothing is in flight, and so no goroutine inside the
+// socket.
+func (f *file) idle() bool { return f.in == nil && f.out == nil && f.shut == nil && !f.ending }
+
 // finishIfIdle closes a closing file's socket when nothing is in flight on it:
-// then no goroutine is inside it, and closing it does not block.
+// then closing it does not block, unless it is slow.
 func (f *file) finishIfIdle() {
-	if f.in != nil || f.out != nil {
+	if !f.idle() {
 		return
 	}
-	if tcp, ok := f.conn.(*net.TCPConn); ok && f.end.Kind == backend.Reset {
-		tcp.SetLinger(0) // fails only where the connection is reset already
+	if l, ok := f.conn.(interface{ SetLinger(int) error }); ok && f.end.Kind == backend.Reset {
+		l.SetLinger(0) // fails only where the connection is reset already
 	}
-	f.b.post(result{op: f.end, file: f, err: plain(f.release())})
+	f.apart(func() { f.b.post(result{op: f.end, file: f, err: plain(f.release())}) })
+}
+
+// apart calls do, on a goroutine if that may block.
+func (f *file) apart(do func()) {
+	if !f.slow {
+		do()
+		return
+	}
+	f.b.workers.Add(1)
+	go func() {
+		defer f.b.workers.Done()
+		do()
+	}()
 }
 
 // release gives back all that f has. Blocked goroutines end; it waits for them
@@ -120,18 +141,21 @@ func (f *file) release() (err error) {
 	return err
 }
 
-// abandon ends f with what is in flight on it, for Backend.Close.
+// abandon ends f with what is in flight on it, for Backend.Close, which waits for
+// the goroutines.
 func (f *file) abandon() {
-	if f.end != nil && f.in == nil && f.out == nil {
+	if f.end != nil && f.idle() {
 		return // released
 	}
 	f.hurryIn()
 	f.hurryOut()
-	f.release()
+	f.apart(func() { f.release() })
 }
 
-// table holds the files by slot. Slot 0 stays empty, so that File 0 is none.
+// table holds the files by slot, from base on. The first stays empty, so that
+// File 0 is none.
 type table struct {
+	base  uint32
 	slots []slot
 	free  []uint32
 }
@@ -145,10 +169,11 @@ func (t *table) init() { t.slots = make([]slot, 1) }
 
 // get is nil for a File that is stale or never was.
 func (t *table) get(id backend.File) *file {
-	if int(id.Slot()) >= len(t.slots) {
+	i := id.Slot() - t.base // huge for one below it
+	if uint64(i) >= uint64(len(t.slots)) {
 		return nil
 	}
-	s := &t.slots[id.Slot()]
+	s := &t.slots[i]
 	if s.generation != id.Generation() {
 		return nil
 	}
@@ -167,13 +192,14 @@ func (t *table) add(f *file) backend.File {
 	s := &t.slots[i]
 	s.generation++
 	s.file = f
-	f.id = backend.MakeFile(i, s.generation)
+	f.id = backend.MakeFile(t.base+i, s.generation)
 	return f.id
 }
 
 func (t *table) remove(id backend.File) {
-	t.slots[id.Slot()].file = nil
-	t.free = append(t.free, id.Slot())
+	i := id.Slot() - t.base
+	t.slots[i].file = nil
+	t.free = append(t.free, i)
 }
 
 // all ranges over the files.

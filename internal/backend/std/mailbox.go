@@ -22,16 +22,16 @@ type result struct {
 // A mailbox carries results from any goroutine to the loop, which takes all of
 // them at once, a turn's worth.
 //
-// asleep says that the loop will look at the bell before it looks at the posts
-// again. Whoever posts to a loop that is not asleep needs no channel operation;
-// whoever finds it asleep clears the flag, and so is the only one to ring.
+// asleep says that the loop will not look at the posts again before it hears the
+// bell. Whoever posts to a loop that is not asleep need not ring; whoever finds it
+// asleep clears the flag, and so is the only one to do so.
 type mailbox struct {
 	mu     sync.Mutex
 	posts  []result
 	asleep bool
 
-	woken atomic.Bool   // the next Wait is not to sleep
-	bell  chan struct{} // holds one ring; a late one costs a look in vain
+	woken atomic.Bool // the next Wait is not to sleep
+	ring  func()      // a late one costs a look in vain
 }
 
 func (m *mailbox) post(r result) {
@@ -54,10 +54,7 @@ func (m *mailbox) unlockAndRing() {
 	m.asleep = false
 	m.mu.Unlock()
 	if ring {
-		select {
-		case m.bell <- struct{}{}:
-		default:
-		}
+		m.ring()
 	}
 }
 

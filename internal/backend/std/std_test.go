@@ -16,6 +16,7 @@ import (
 // does beside it.
 
 func open(t testing.TB) *Backend {
+	t.Helper()
 	b, err := New()
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +133,8 @@ func TestAcceptAhead(t *testing.T) {
 
 func TestAdopt(t *testing.T) {
 	b := open(t)
-	if _, err := b.Adopt(backend.Handle{FD: 5}); err == nil {
-		t.Error("a descriptor was adopted")
+	if _, err := b.Adopt(backend.Handle{FD: -1, Obj: b}); !errors.Is(err, backend.ErrForeign) {
+		t.Errorf("what is no connection was adopted: %v", err)
 	}
 	// A deadline of the one who had the connection before does not count.
 	near, far := net.Pipe()

@@ -42,23 +42,81 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 
 // Adopt takes a Handle whose Obj is a net.Conn.
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
-	conn, ok := h.Obj.(net.Conn)
-	if !ok {
-		return 0, fmt.Errorf("adopt: %T is no net.Conn: adopt it on a backend of the kind that accepted it", h.Obj)
+	conn, err := netConn(h)
+	if err != nil {
+		return 0, err
 	}
 	if b.closed {
 		conn.Close()
 		return 0, backend.ErrClosed
 	}
-	f := &file{b: b, conn: conn, readStopped: true, writeStopped: true}
+	f := &file{b: b, conn: conn, slow: slow(conn), readStopped: true, writeStopped: true}
 	return b.files.add(f), nil
+}
+
+// netConn is what a Handle holds, which may be of a backend with descriptors.
+func netConn(h backend.Handle) (net.Conn, error) {
+	if conn, ok := h.Obj.(net.Conn); ok {
+		return conn, nil
+	}
+	if h.Obj == nil && h.FD >= 0 {
+		return sys.NetConn(h.FD)
+	}
+	return nil, fmt.Errorf("a %T is no net.Conn: %w", h.Obj, backend.ErrForeign)
+}
+
+// slow reports whether closing a connection, or a direction of it, may block, as
+// with a *tls.Conn, which says goodbye.
+func slow(conn net.Conn) bool {
+	switch conn.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return false
+	}
+	return true
+}
+
+// Disown lets the reader go, which is parked.
+func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+	f := b.open(id)
+	switch {
+	case f == nil:
+		return backend.Handle{}, backend.ErrClosed
+	case !f.idle():
+		return backend.Handle{}, backend.ErrBusy
+	case f.conn == nil:
+		return backend.Handle{}, errNotConnected
+	}
+	if f.reader != nil {
+		close(f.reader.recvs)
+	}
+	b.files.remove(id)
+	return backend.Handle{FD: -1, Obj: f.conn}, nil
 }
 
 // Discard closes the Handle's net.Conn.
 func (b *Backend) Discard(h backend.Handle) {
-	if conn, ok := h.Obj.(net.Conn); ok {
-		conn.Close()
+	if conn, err := netConn(h); err == nil {
+		f := file{b: b, conn: conn, slow: slow(conn)}
+		f.apart(func() { conn.Close() })
 	}
+}
+
+// Import takes every net.Conn.
+func (b *Backend) Import(conn net.Conn) (backend.Handle, error) {
+	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(conn)}, nil
+}
+
+// Export gives the net.Conn back, without the deadlines that ended Ops.
+func (b *Backend) Export(h backend.Handle) (net.Conn, error) {
+	conn, err := netConn(h)
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		conn.Close()
+		return nil, plain(err)
+	}
+	return conn, nil
 }
 
 // LocalAddr of a File that is not connected yet is what it was made with.
@@ -119,7 +177,7 @@ func (f *file) setIn(op *backend.Op) {
 	f.in = op
 }
 
-// shutdown does not block: package net keeps no bytes of its own.
+// shutdown does not block, unless f is slow: package net keeps no bytes of its own.
 func (f *file) shutdown(op *backend.Op) {
 	if f.conn == nil {
 		f.b.done(op, errNotConnected)
@@ -130,7 +188,8 @@ func (f *file) shutdown(op *backend.Op) {
 		f.b.done(op, fmt.Errorf("shutdown: a %T cannot be half-closed", f.conn))
 		return
 	}
-	f.b.done(op, plain(c.CloseWrite()))
+	f.ending = true
+	f.apart(func() { f.b.post(result{op: op, file: f, err: plain(c.CloseWrite())}) })
 }
 
 // Cancel hurries op: its goroutine posts the completion.
@@ -161,15 +220,23 @@ func (f *file) hurryIn() {
 		f.b.post(result{op: f.in, file: f, err: backend.ErrCanceled})
 	default:
 		f.readStopped = true
-		f.conn.SetReadDeadline(past)
+		f.hurried(f.conn.SetReadDeadline(past))
 	}
 }
 
-// hurryOut makes a Send in flight end now.
+// hurryOut makes a Send in flight end now, or a CloseWrite.
 func (f *file) hurryOut() {
-	if f.out != nil {
+	if f.out != nil || f.ending {
 		f.writeStopped = true
-		f.conn.SetWriteDeadline(past)
+		f.hurried(f.conn.SetWriteDeadline(past))
+	}
+}
+
+// hurried helps where a deadline cannot be set, if only to end a file that is to
+// be closed anyway.
+func (f *file) hurried(err error) {
+	if err != nil && f.end != nil {
+		f.apart(func() { f.conn.Close() })
 	}
 }
 

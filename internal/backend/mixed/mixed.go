@@ -1,0 +1,95 @@
+// Package mixed lets a backend serve connections that it cannot hold: those of
+// package net's interface that have no descriptor of their own, such as a
+// *tls.Conn or a net.Pipe. They are served by package std, beside the backend, at
+// std's price; everything else goes through at that of one more call.
+//
+// A loop takes it when the first such connection comes, and not before.
+package mixed
+
+import (
+	"errors"
+	"net"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/std"
+)
+
+// Backend is a backend, the main one, and std beside it.
+type Backend struct {
+	backend.Backend
+	side   *std.Backend
+	lender backend.Backend // whose lent buffer is with the loop
+}
+
+// New puts std beside main, which may have been used before, and is not to be
+// used by anyone else from now on, but for Wake.
+func New(main backend.Backend) *Backend {
+	return &Backend{Backend: main, side: std.Beside(backend.SecondTable, main.Wake), lender: main}
+}
+
+// of is the backend that id belongs to.
+func (b *Backend) of(id backend.File) backend.Backend {
+	if id.Slot()&backend.SecondTable != 0 {
+		return b.side
+	}
+	return b.Backend
+}
+
+// holds is the backend that can hold what h has.
+func (b *Backend) holds(h backend.Handle) backend.Backend {
+	if _, ok := h.Obj.(net.Conn); ok {
+		return b.side
+	}
+	return b.Backend
+}
+
+func (b *Backend) Adopt(h backend.Handle) (backend.File, error) { return b.holds(h).Adopt(h) }
+
+func (b *Backend) Disown(id backend.File) (backend.Handle, error) { return b.of(id).Disown(id) }
+
+func (b *Backend) Discard(h backend.Handle) { b.holds(h).Discard(h) }
+
+// Import prefers the main backend.
+func (b *Backend) Import(nc net.Conn) (backend.Handle, error) {
+	h, err := b.Backend.Import(nc)
+	if errors.Is(err, backend.ErrForeign) {
+		return b.side.Import(nc)
+	}
+	return h, err
+}
+
+func (b *Backend) Export(h backend.Handle) (net.Conn, error) { return b.holds(h).Export(h) }
+
+func (b *Backend) LocalAddr(id backend.File) net.Addr  { return b.of(id).LocalAddr(id) }
+func (b *Backend) RemoteAddr(id backend.File) net.Addr { return b.of(id).RemoteAddr(id) }
+
+func (b *Backend) Submit(op *backend.Op)         { b.of(op.File).Submit(op) }
+func (b *Backend) Send(op *backend.SendOp)       { b.of(op.File).Send(op) }
+func (b *Backend) Connect(op *backend.ConnectOp) { b.of(op.File).Connect(op) }
+func (b *Backend) Cancel(op *backend.Op)         { b.of(op.File).Cancel(op) }
+
+func (b *Backend) TrySend(id backend.File, p []byte) (int, error) { return b.of(id).TrySend(id, p) }
+
+// Wait waits for both: what comes beside wakes the main backend.
+func (b *Backend) Wait(until backend.Time) (bool, error) {
+	if !b.side.Arm() {
+		until = backend.Time(0)
+	}
+	ready, err := b.Backend.Wait(until)
+	more, sideErr := b.side.Wait(backend.Time(0))
+	return ready || more, errors.Join(err, sideErr)
+}
+
+// Next takes the main backend's completions first.
+func (b *Backend) Next(c *backend.Completion) bool {
+	b.lender = b.Backend
+	if b.Backend.Next(c) {
+		return true
+	}
+	b.lender = b.side
+	return b.side.Next(c)
+}
+
+func (b *Backend) Return(lent []byte) { b.lender.Return(lent) }
+
+func (b *Backend) Close() error { return errors.Join(b.Backend.Close(), b.side.Close()) }

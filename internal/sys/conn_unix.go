@@ -1,0 +1,97 @@
+//go:build unix
+
+package sys
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// TakeConn makes a Handle of package net's own connections: their descriptor is
+// duplicated, and nc closed. Other types are ErrForeign, also those that lead to
+// a descriptor: what they have read ahead, or encrypt, is not in it.
+func TakeConn(nc net.Conn) (backend.Handle, error) {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default:
+		return backend.Handle{}, fmt.Errorf("a %T has no descriptor of its own: %w", nc, backend.ErrForeign)
+	}
+	fd, err := duplicate(nc.(syscall.Conn))
+	if err != nil {
+		return backend.Handle{}, err
+	}
+	// Who had nc before may have made it blocking: the mode is the socket's.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return backend.Handle{}, os.NewSyscallError("setnonblock", err)
+	}
+	peer := PeerOf(nc)
+	nc.Close()
+	return backend.Handle{FD: fd, Peer: peer}, nil
+}
+
+// duplicate gives another descriptor of c's socket, close-on-exec.
+func duplicate(c syscall.Conn) (fd int, err error) {
+	rc, err := c.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	err = control(rc, func(old uintptr) error {
+		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
+		return os.NewSyscallError("fcntl", err)
+	})
+	return fd, err
+}
+
+// NetConn makes package net's connection of a descriptor, which it takes over,
+// also on an error. The socket's options stay, though package net sets some.
+func NetConn(fd int) (net.Conn, error) {
+	before := readOptions(fd)
+	f := os.NewFile(uintptr(fd), "connection")
+	defer f.Close() // net.FileConn duplicates it
+	nc, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	rc, err := nc.(syscall.Conn).SyscallConn()
+	if err == nil {
+		rc.Control(func(fd uintptr) { before.write(int(fd)) })
+	}
+	return nc, nil
+}
+
+// netOptions are those that package net sets on TCP connections that it makes.
+var netOptions = append([]option{
+	{unix.IPPROTO_TCP, unix.TCP_NODELAY},
+	{unix.SOL_SOCKET, unix.SO_KEEPALIVE},
+}, keepAliveOptions...)
+
+type option struct{ level, code int }
+
+// values are those of netOptions; nil for a socket that is not TCP.
+type values []int
+
+func readOptions(fd int) values {
+	var v values
+	for _, o := range netOptions {
+		value, err := unix.GetsockoptInt(fd, o.level, o.code)
+		if err != nil {
+			return nil
+		}
+		v = append(v, value)
+	}
+	return v
+}
+
+// write can fail only on some systems, on a connection that is broken already.
+func (v values) write(fd int) {
+	for i, value := range v {
+		unix.SetsockoptInt(fd, netOptions[i].level, netOptions[i].code, value)
+	}
+}
