@@ -68,7 +68,7 @@ func (ln *Listener) listen(address string, s backend.Socket) error {
 		s.ReusePort, ln.each = true, true
 	} else {
 		// Listeners share the accepting out.
-		i := int(ln.engine.accepting.Add(1)-1) % len(loops)
+		i := (ln.engine.accepting.Add(1) - 1) % uint32(len(loops))
 		loops = loops[i : i+1]
 	}
 	for _, l := range loops {

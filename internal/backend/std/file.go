@@ -145,7 +145,7 @@ func (t *table) init() { t.slots = make([]slot, 1) }
 
 // get is nil for a File that is stale or never was.
 func (t *table) get(id backend.File) *file {
-	if int(id.Slot()) >= len(t.slots) {
+	if id.Slot() >= uint32(len(t.slots)) {
 		return nil
 	}
 	s := &t.slots[id.Slot()]
