@@ -27,7 +27,9 @@ const (
 	// ReusePort lets every loop accept for itself, from a socket of its own
 	// (SO_REUSEPORT), between which the kernel chooses. Where accepting is a
 	// large part of the work it avoids the hand-over between loops. For unix
-	// sockets, which have no such option, it is RoundRobin.
+	// sockets, which have no such option, it is RoundRobin. macOS, NetBSD and
+	// OpenBSD give all connections to one loop; Windows has no such option, and
+	// Listen fails (errors.ErrUnsupported).
 	ReusePort
 )
 
