@@ -34,7 +34,8 @@ const (
 type Engine struct {
 	// Loops is the number of loops, each a goroutine. 0: GOMAXPROCS.
 	Loops int
-	// Backend names what moves the bytes: "epoll", "poll" or "std" (package net,
+	// Backend names what moves the bytes: "epoll" (Linux), "kqueue" (macOS and
+	// the BSDs), "poll" (all of these) or "std" (everywhere: package net,
 	// a goroutine per connection). "": the platform's best.
 	Backend string
 	// Balance chooses the loop of an accepted connection.

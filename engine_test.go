@@ -3,9 +3,6 @@ package rondo_test
 import (
 	"errors"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,38 +85,5 @@ func TestOptions(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// run builds and runs a program of testdata and returns what it printed.
-func run(t *testing.T, program string, flags ...string) (string, error) {
-	t.Helper()
-	exe := filepath.Join(t.TempDir(), "program")
-	args := append(append([]string{"build"}, flags...), "-o", exe, "./testdata/"+program)
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("go %v: %v\n%s", args, err, out)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// TestMisuseIsReported: the race detector finds a Conn used off its loop.
-func TestMisuseIsReported(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("go build -race needs a C compiler: install the Debian package gcc")
-	}
-	out, err := run(t, "misuse", "-race")
-	if err == nil || !strings.Contains(out, "DATA RACE") || !strings.Contains(out, "(*Conn).Buffered") {
-		t.Errorf("a Conn used off its loop was not reported: %v\n%s", err, out)
-	}
-}
-
-// TestRepanic: with Engine.Repanic a handler's panic ends the program.
-func TestRepanic(t *testing.T) {
-	out, err := run(t, "repanic")
-	if err == nil || !strings.Contains(out, "panic: on purpose") {
-		t.Errorf("the program went on: %v\n%s", err, out)
 	}
 }

@@ -5,14 +5,10 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/internal/pick"
 )
 
 // echo serves every connection by sending back what comes.
 func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) }
-
-// backends are this platform's.
-func backends() []string { return pick.Names() }
 
 func roundTrip(t *testing.T, network, address, msg string) net.Conn {
 	t.Helper()

@@ -27,7 +27,9 @@ const (
 	// ReusePort lets every loop accept for itself, from a socket of its own
 	// (SO_REUSEPORT), between which the kernel chooses. Where accepting is a
 	// large part of the work it avoids the hand-over between loops. For unix
-	// sockets, which have no such option, it is RoundRobin.
+	// sockets, which have no such option, it is RoundRobin. macOS, NetBSD and
+	// OpenBSD give all connections to one loop; Windows has no such option, and
+	// Listen fails (errors.ErrUnsupported).
 	ReusePort
 )
 
@@ -68,7 +70,7 @@ func (ln *Listener) listen(address string, s backend.Socket) error {
 		s.ReusePort, ln.each = true, true
 	} else {
 		// Listeners share the accepting out.
-		i := int(ln.engine.accepting.Add(1)-1) % len(loops)
+		i := (ln.engine.accepting.Add(1) - 1) % uint32(len(loops))
 		loops = loops[i : i+1]
 	}
 	for _, l := range loops {

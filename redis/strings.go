@@ -167,7 +167,7 @@ func appendCommand(c *client, args [][]byte) {
 // fits reports whether a string may be offset+n bytes long, and replies with
 // an error if not.
 func (c *client) fits(offset int64, n int) bool {
-	if limit := c.server.config.maxBulk; offset > limit || int64(n) > limit-offset {
+	if limit := min(c.server.config.maxBulk, math.MaxInt); offset > limit || int64(n) > limit-offset {
 		c.fail(errStringLimit)
 		return false
 	}

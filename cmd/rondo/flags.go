@@ -16,7 +16,7 @@ import (
 
 // engineFlags are what all servers take.
 type engineFlags struct {
-	Backend   string        `help:"What moves the bytes: epoll (the kernel's event queue, Linux), poll (asks about every connection each time), std (Go's net package, a goroutine per connection). Default: the platform's best." placeholder:"NAME"`
+	Backend   string        `help:"What moves the bytes: epoll (the kernel's event queue, Linux), kqueue (the same of macOS and the BSDs), poll (asks about every connection each time), std (Go's net package, a goroutine per connection). Default: the platform's best." placeholder:"NAME"`
 	Balance   string        `help:"How connections are given to loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin"`
 	Spin      time.Duration `help:"How long a loop that has run out of work looks for more before it sleeps. 50us or so halves latency where a core is free for each loop, and wastes it otherwise." default:"0" placeholder:"TIME"`
 	HighWater size          `help:"Output waiting for a client that stops the reading of its requests." default:"256KiB" placeholder:"SIZE"`

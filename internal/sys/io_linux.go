@@ -127,6 +127,9 @@ func newSocket(domain int) (int, error) {
 	return unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }
 
+// quiet is for systems whose sends cannot ask for EPIPE without a signal.
+func quiet(int) error { return nil }
+
 // A Waker makes a poller return from another goroutine. Its descriptor is
 // watched edge-triggered (EPOLLET), or emptied by Drain.
 type Waker struct{ fd int }

@@ -25,18 +25,17 @@ func Recv(fd int, p []byte) (n int, ok bool, err error) {
 }
 
 // Send writes what a socket takes of p. n is less than len(p) with a nil err
-// if the socket is full. A closed peer is EPIPE: Go's runtime ignores the signal
-// for descriptors other than 1 and 2.
+// if the socket is full. A closed peer is EPIPE, never a signal: see quiet.
 func Send(fd int, p []byte) (n int, err error) {
 	for {
-		switch n, err = unix.Write(fd, p); err {
+		switch n, err = unix.SendmsgN(fd, p, nil, nil, noSignal); err {
 		case nil:
 			return n, nil
 		case unix.EINTR:
 		case unix.EAGAIN:
 			return 0, nil
 		default:
-			return 0, os.NewSyscallError("write", err)
+			return 0, os.NewSyscallError("sendmsg", err)
 		}
 	}
 }
@@ -58,35 +57,18 @@ func SendVec(fd int, bufs [][]byte) (n int, err error) {
 // there is none. peer is zero unless it is IP.
 func Accept(fd int) (conn int, peer netip.AddrPort, err error) {
 	for {
-		conn, sa, err := unix.Accept(fd)
+		conn, sa, err := accept(fd)
 		switch err {
 		case nil:
-			unix.CloseOnExec(conn)
-			if err := unix.SetNonblock(conn, true); err != nil {
-				unix.Close(conn)
-				return -1, peer, os.NewSyscallError("setnonblock", err)
-			}
 			return conn, addrPort(sa), nil
 		case unix.EAGAIN:
 			return -1, peer, nil
 		case unix.EINTR, unix.ECONNABORTED, unix.EPROTO:
+			// accept(2): errors of the connection, not of the listener.
 		default:
 			return -1, peer, os.NewSyscallError("accept", err)
 		}
 	}
-}
-
-func newSocket(domain int) (int, error) {
-	fd, err := unix.Socket(domain, unix.SOCK_STREAM, 0)
-	if err != nil {
-		return -1, err
-	}
-	unix.CloseOnExec(fd)
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
 }
 
 // A Waker makes a poller return from another goroutine. Its descriptor is
@@ -95,19 +77,8 @@ type Waker struct{ r, w int }
 
 // NewWaker makes a Waker of a pipe.
 func NewWaker() (*Waker, error) {
-	var p [2]int
-	if err := unix.Pipe(p[:]); err != nil {
-		return nil, os.NewSyscallError("pipe", err)
-	}
-	for _, fd := range p {
-		unix.CloseOnExec(fd)
-		if err := unix.SetNonblock(fd, true); err != nil {
-			unix.Close(p[0])
-			unix.Close(p[1])
-			return nil, os.NewSyscallError("setnonblock", err)
-		}
-	}
-	return &Waker{p[0], p[1]}, nil
+	r, w, err := newPipe()
+	return &Waker{r, w}, os.NewSyscallError("pipe", err)
 }
 
 // FD is the descriptor that becomes readable.

@@ -16,6 +16,9 @@ import (
 // beforeBind sets what must be set between socket(2) and bind(2). Accepted TCP
 // sockets inherit these options, so that accepting one needs no call for them.
 func beforeBind(fd uintptr, network string, s *backend.Socket) error {
+	if err := quiet(int(fd)); err != nil {
+		return err
+	}
 	if network == "unix" {
 		if s.UnixMode == 0 {
 			return nil
@@ -26,7 +29,7 @@ func beforeBind(fd uintptr, network string, s *backend.Socket) error {
 		return os.NewSyscallError("fchmod", ignore(unix.Fchmod(int(fd), uint32(s.UnixMode.Perm())), unix.EINVAL))
 	}
 	if s.ReusePort {
-		if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, reusePort, 1); err != nil {
 			return os.NewSyscallError("setsockopt SO_REUSEPORT", err)
 		}
 	}

@@ -39,7 +39,7 @@ func (b *Backend) newFile() *file {
 // file returns what id names; nil if it is stale.
 func (b *Backend) file(id backend.File) *file {
 	i := id.Slot()
-	if int(i) >= len(b.slots) || b.slots[i].generation != id.Generation() {
+	if i >= uint32(len(b.slots)) || b.slots[i].generation != id.Generation() {
 		return nil
 	}
 	if f := b.slots[i].file; f != nil && !f.closing {

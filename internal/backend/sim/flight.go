@@ -99,7 +99,7 @@ func (b *Backend) start(fl *flight) {
 
 // flight returns op's; nil if it is not in flight.
 func (b *Backend) flight(op *backend.Op) *flight {
-	if int(op.Slot) < len(b.flights) {
+	if op.Slot < uint32(len(b.flights)) {
 		if fl := b.flights[op.Slot]; fl != nil && fl.op == op {
 			return fl
 		}

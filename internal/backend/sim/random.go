@@ -25,11 +25,14 @@ func mix(x uint64) uint64 {
 // asks does not change what another gets.
 func (r *random) fork() random { return random(r.next()) }
 
-// intn returns a number from 0 to n-1.
-func (r *random) intn(n int) int {
-	hi, _ := bits.Mul64(r.next(), uint64(n))
-	return int(hi)
+// below returns a number from 0 to n-1.
+func (r *random) below(n uint64) uint64 {
+	hi, _ := bits.Mul64(r.next(), n)
+	return hi
 }
+
+// intn returns a number from 0 to n-1.
+func (r *random) intn(n int) int { return int(r.below(uint64(n))) }
 
 // chance is true with probability p.
 func (r *random) chance(p float64) bool {
@@ -41,5 +44,5 @@ func (r *random) between(lo, hi time.Duration) time.Duration {
 	if hi <= lo {
 		return lo
 	}
-	return lo + time.Duration(r.intn(int(hi-lo)+1))
+	return lo + time.Duration(r.below(uint64(hi-lo)+1))
 }

@@ -136,6 +136,10 @@ func TestRandom(t *testing.T) {
 		if d := r.between(3, 5); d < 3 || d > 5 {
 			t.Fatal(d)
 		}
+		// More nanoseconds than an int of 32 bits counts.
+		if d := r.between(time.Second, time.Minute); d < time.Second || d > time.Minute {
+			t.Fatal(d)
+		}
 	}
 	if hits < 2800 || hits > 3200 {
 		t.Errorf("0.3 happened %d times of 10000", hits)

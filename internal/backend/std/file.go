@@ -170,7 +170,7 @@ func (t *table) init() { t.slots = make([]slot, 1) }
 // get is nil for a File that is stale or never was.
 func (t *table) get(id backend.File) *file {
 	i := id.Slot() - t.base // huge for one below it
-	if uint64(i) >= uint64(len(t.slots)) {
+	if i >= uint32(len(t.slots)) {
 		return nil
 	}
 	s := &t.slots[i]

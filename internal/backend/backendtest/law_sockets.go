@@ -1,4 +1,4 @@
-package backendtest_test
+package backendtest
 
 import (
 	"errors"
@@ -8,20 +8,12 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/internal/backend/backendtest"
-	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// TestLaws tries the engine's laws on every backend of this platform.
-func TestLaws(t *testing.T) {
-	for _, name := range pick.Names() {
-		t.Run(name, func(t *testing.T) {
-			backendtest.Laws(t, func(t *testing.T) backendtest.World { return &sockets{t, name} })
-		})
-	}
-}
+// Sockets is the World of real sockets and real time, on the backend that has
+// this name.
+func Sockets(t *testing.T, backend string) World { return &sockets{t, backend} }
 
-// sockets is the World of real sockets and real time.
 type sockets struct {
 	*testing.T
 	backend string
@@ -38,7 +30,7 @@ func (w *sockets) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 	return ln.Addr()
 }
 
-func (w *sockets) Dial(addr net.Addr) backendtest.Peer {
+func (w *sockets) Dial(addr net.Addr) Peer {
 	w.Helper()
 	c, err := net.Dial(addr.Network(), addr.String())
 	if errors.Is(err, syscall.ECONNRESET) {

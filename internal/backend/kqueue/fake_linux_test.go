@@ -1,0 +1,133 @@
+package kqueue
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/readiness"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// fake is a kqueue made of epoll: real descriptors, and what kqueue(2) says of
+// filters. Each kind of filter has an epoll instance of its own, so that a
+// descriptor's filters come and go one by one. As a knote does, an epoll
+// registration ends with its descriptor, and removing what is not there is
+// ENOENT.
+type fake struct {
+	read, write int // epoll instances
+	user        int // the user event: an eventfd
+}
+
+// openFake makes a backend on a fake, woken by a user event or by a pipe.
+func openFake(t testing.TB, pipe bool) backend.Backend {
+	var fds [3]int
+	var err error
+	for i := range fds {
+		if i < 2 {
+			fds[i], err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+		} else {
+			fds[i], err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &fake{fds[0], fds[1], fds[2]}
+	p := newPoller(f, f)
+	if pipe {
+		w, err := sys.NewWaker()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.waker = w
+		if err := p.Watch(w.FD(), 0, 0, readiness.In); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return readiness.New(p)
+}
+
+func (f *fake) kevent(changes []change, events []event, timeout time.Duration) (int, error) {
+	failed := 0
+	for _, c := range changes {
+		if errno := f.change(c); errno != 0 {
+			if failed == len(events) {
+				return -1, errno
+			}
+			events[failed] = event{fd: c.fd, filter: c.filter, err: errno}
+			failed++
+		}
+	}
+	if failed > 0 || len(events) == 0 {
+		return failed, nil
+	}
+	fds := []unix.PollFd{{Fd: int32(f.read), Events: unix.POLLIN}, {Fd: int32(f.write), Events: unix.POLLIN}, {Fd: int32(f.user), Events: unix.POLLIN}}
+	var limit *unix.Timespec
+	if timeout >= 0 {
+		ts := unix.NsecToTimespec(timeout.Nanoseconds())
+		limit = &ts
+	}
+	if _, err := unix.Ppoll(fds, limit, nil); err != nil {
+		return -1, err
+	}
+	n := 0
+	if fds[2].Revents != 0 {
+		// EV_CLEAR: that it is told takes it back.
+		unix.Read(f.user, make([]byte, 8))
+		events[0] = event{}
+		n++
+	}
+	n += take(f.read, readiness.In, events[n:])
+	n += take(f.write, readiness.Out, events[n:])
+	return n, nil
+}
+
+// take fills in the events of one kind of filter, as many as there is room for.
+func take(epoll int, filter readiness.Interest, events []event) int {
+	if len(events) == 0 {
+		return 0
+	}
+	raw := make([]unix.EpollEvent, len(events))
+	n, _ := unix.EpollWait(epoll, raw, 0)
+	for i := range max(n, 0) {
+		events[i] = event{fd: int(raw[i].Fd), filter: filter}
+	}
+	return max(n, 0)
+}
+
+func (f *fake) change(c change) syscall.Errno {
+	epoll, mask := f.read, uint32(unix.EPOLLIN|unix.EPOLLRDHUP)
+	if c.filter == readiness.Out {
+		epoll, mask = f.write, unix.EPOLLOUT
+	}
+	op := unix.EPOLL_CTL_ADD
+	if c.remove {
+		op = unix.EPOLL_CTL_DEL
+	}
+	err := unix.EpollCtl(epoll, op, c.fd, &unix.EpollEvent{Events: mask, Fd: int32(c.fd)})
+	if err == unix.EEXIST {
+		return 0 // EV_ADD of what is there changes nothing
+	}
+	errno, _ := err.(syscall.Errno)
+	return errno
+}
+
+func (f *fake) close() error {
+	unix.Close(f.write)
+	unix.Close(f.user)
+	return unix.Close(f.read)
+}
+
+// fake is its own user event.
+
+func (f *fake) Wake() {
+	one := [8]byte{1}
+	unix.Write(f.user, one[:])
+}
+
+func (f *fake) Drain() {}
+func (f *fake) Close() {}
