@@ -13,25 +13,31 @@ import (
 // from there, and reports what was taken when the coroutine waits again. While
 // none reads, what has come stays with the Conn, which is not read any further.
 type coConn struct {
-	conn *Conn
-	in   []byte // offered to Data, which is under way, and not yet taken
-
-	readers waitList
 	writers waitList // for their turn
-	writing *Co      // has its turn, and waits for output to drain
-	times   *coTimes // nil: no deadline was ever set
+	times   *coTimes // deadlines, once one was set
+	root    *Co      // the connection's first coroutine; nil: it has ended, or never was
+	others  []*Co
+	ctx     context.Context // nil: nobody asked
+	cancel  context.CancelCauseFunc
+	local   net.Addr // once it is known
 
-	root   *Co // the connection's first coroutine; nil: it has ended, or never was
-	others []*Co
-	ctx    context.Context // nil: nobody asked
-	cancel context.CancelCauseFunc
+	// What each message needs is in one line of the cache.
+	conn    *Conn
+	in      []byte // offered to Data, which is under way, and not yet taken
+	readers waitList
+	writing *Co  // has its turn, and waits for output to drain
+	paused  bool // what has come waits for a Read
+	eof     bool
+	timed   bool // times is set
+	handed  bool // to another Handler
+	gone    bool // its coroutines can wait no more
+}
 
-	local  net.Addr // once it is known
-	err    error    // Closed's
-	paused bool     // what has come waits for a Read
-	eof    bool
-	handed bool // to another Handler
-	gone   bool // its coroutines can wait no more
+// served is a connection with the coroutine that serves it: they are used
+// together, and so lie together.
+type served struct {
+	coConn
+	first Co
 }
 
 var (
@@ -42,9 +48,9 @@ var (
 	_ Drainer       = (*coConn)(nil)
 )
 
-func newCoConn(c *Conn) *coConn {
+func (s *coConn) init(c *Conn) {
+	s.conn = c
 	c.flags |= stays
-	return &coConn{conn: c}
 }
 
 // Data implements Handler.
@@ -104,7 +110,7 @@ func (s *coConn) ending() {
 
 // Closed implements Handler. When it returns the connection's coroutines have.
 func (s *coConn) Closed(c *Conn, err error) {
-	s.gone, s.err = true, err
+	s.gone = true
 	s.stopTimes()
 	s.ending()
 	for s.root != nil || len(s.others) > 0 {
@@ -132,19 +138,7 @@ func (s *coConn) handOver() {
 	}
 }
 
-// spawn makes a coroutine that ends with s.
-func (s *coConn) spawn(parent *Co, f func(*Co) error) *Co {
-	co := &Co{loop: s.conn.loop, home: s, body: f, parent: parent}
-	if parent == nil {
-		s.root = co
-	} else {
-		co.at = len(s.others)
-		s.others = append(s.others, co)
-	}
-	return co
-}
-
-// forget is spawn's opposite.
+// forget drops a coroutine that has ended.
 func (s *coConn) forget(co *Co) {
 	if co == s.root {
 		s.root = nil
@@ -172,8 +166,8 @@ func (s *coConn) over() bool { return s.handed || s.conn.flags&closing != 0 }
 
 // closedError is why: net.ErrClosed, with the reason if there is one.
 func (s *coConn) closedError() error {
-	cause := s.err
-	if end := s.conn.end; cause == nil && end != nil {
+	var cause error
+	if end := s.conn.end; end != nil {
 		cause = end.err
 	}
 	if op, ok := cause.(*net.OpError); ok {
@@ -198,6 +192,14 @@ func (s *coConn) fail(op string, err error) error {
 		return err
 	}
 	return &net.OpError{Op: op, Net: s.conn.network(), Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: err}
+}
+
+// refuse is fail for what co cannot wait for.
+func (s *coConn) refuse(co *Co, op string, err error) error {
+	if err != io.EOF {
+		err = s.fail(op, err)
+	}
+	return co.failed(err)
 }
 
 // Close implements net.Conn: it is Conn.Close. Any goroutine may call it.

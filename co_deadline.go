@@ -29,13 +29,13 @@ func (s *coConn) setTimes(t time.Time, read, write bool) error {
 }
 
 func (s *coConn) moveTimes(t time.Time, read, write bool) {
-	if s.times == nil {
+	if !s.timed {
 		if t.IsZero() {
 			return
 		}
 		d := &coTimes{conn: s}
 		d.read.timer.Owner, d.write.timer.Owner = d, d
-		s.times = d
+		s.times, s.timed = d, true
 	}
 	l := s.conn.loop
 	at := backend.Time(0)
@@ -79,7 +79,7 @@ func (t *coTimes) Fire(which *timer.Timer, _ backend.Time) {
 
 // stopTimes ends the deadlines of a connection that is over.
 func (s *coConn) stopTimes() {
-	if s.times != nil {
+	if s.timed {
 		s.conn.loop.timers.Stop(&s.times.read.timer)
 		s.conn.loop.timers.Stop(&s.times.write.timer)
 	}

@@ -92,6 +92,7 @@ func (d *coDial) opened(c *Conn, err error) Handler {
 	if d.err = err; err != nil {
 		return nil
 	}
-	d.conn = newCoConn(c)
+	d.conn = &coConn{}
+	d.conn.init(c)
 	return d.conn
 }

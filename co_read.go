@@ -13,7 +13,7 @@ func (s *coConn) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	if err := s.awaitInput(co); err != nil {
-		return 0, err
+		return 0, s.refuse(co, "read", err)
 	}
 	n := copy(p, s.in)
 	s.in = s.in[n:]
@@ -24,17 +24,15 @@ func (s *coConn) Read(p []byte) (int, error) {
 // waits.
 func (s *coConn) awaitInput(co *Co) error {
 	for {
-		switch err := s.readable(); {
-		case err == io.EOF:
-			return co.failed(err)
-		case err != nil:
-			return co.failed(s.fail("read", err))
-		case len(s.in) > 0:
+		if err := s.readable(); err != nil {
+			return err
+		}
+		if len(s.in) > 0 {
 			return nil
 		}
 		s.unpause()
 		if err := co.wait(&s.readers); err != nil {
-			return co.failed(s.fail("read", err))
+			return err
 		}
 	}
 }
@@ -43,7 +41,7 @@ func (s *coConn) readable() error {
 	switch {
 	case s.over():
 		return s.closedError()
-	case s.times != nil && s.times.read.passed(s.conn.loop.now):
+	case s.timed && s.times.read.passed(s.conn.loop.now):
 		return os.ErrDeadlineExceeded
 	case s.eof:
 		return io.EOF
@@ -79,16 +77,17 @@ func (s *coConn) ReadFrom(r io.Reader) (int64, error) {
 // is gone when the coroutine has waited for room, and is then offered again.
 func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
 	co := s.enter("WriteTo")
-	defer dst.release(co)
 	for total < limit {
 		if err := s.awaitInput(co); err == io.EOF {
 			return total, nil
 		} else if err != nil {
-			return total, err
+			return total, s.refuse(co, "read", err)
 		}
 		room, err := dst.room(co)
 		if room == 0 && err == nil {
-			if err = dst.awaitRoom(co); err == nil {
+			err = dst.awaitRoom(co)
+			dst.release(co)
+			if err == nil {
 				continue
 			}
 		}
@@ -102,7 +101,6 @@ func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
 		if err != nil {
 			return total, err
 		}
-		dst.release(co)
 		co.spend(n)
 	}
 	return total, nil

@@ -109,7 +109,7 @@ const (
 // spend counts what co did without waiting, and lets the loop take a turn when
 // that is much.
 func (co *Co) spend(bytes int) {
-	if co.spent += bytes + callCost; co.spent > maxSpent && !co.home.gone {
+	if co.spent += int32(min(bytes, maxSpent)) + callCost; co.spent > maxSpent && !co.home.gone {
 		co.turn()
 	}
 }

@@ -33,9 +33,9 @@ func (s *coConn) room(co *Co) (int, error) {
 	c := s.conn
 	switch {
 	case s.over() || c.flags&endWrite != 0:
-		return 0, co.failed(s.fail("write", s.closedError()))
-	case s.times != nil && s.times.write.passed(c.loop.now):
-		return 0, co.failed(s.fail("write", os.ErrDeadlineExceeded))
+		return 0, s.refuse(co, "write", s.closedError())
+	case s.timed && s.times.write.passed(c.loop.now):
+		return 0, s.refuse(co, "write", os.ErrDeadlineExceeded)
 	case s.writing != nil && s.writing != co:
 		return 0, nil
 	}
@@ -53,18 +53,17 @@ func (s *coConn) awaitRoom(co *Co) error {
 		list = &s.writers
 	}
 	if err := co.wait(list); err != nil {
-		return co.failed(s.fail("write", err))
+		return s.refuse(co, "write", err)
 	}
 	return nil
 }
 
-// release passes the turn to write on.
+// release passes the turn to write on, if co has it.
 func (s *coConn) release(co *Co) {
 	if s.writing == co {
-		s.writing = nil
-	}
-	if s.writing == nil && s.writers.first != nil {
-		s.writers.pop().wake()
+		if s.writing = s.writers.pop(); s.writing != nil {
+			s.writing.wake()
+		}
 	}
 }
 
@@ -75,7 +74,7 @@ func (s *coConn) put(co *Co, p []byte) (int, error) {
 		if s.over() {
 			err = s.closedError()
 		}
-		err = co.failed(s.fail("write", err))
+		err = s.refuse(co, "write", err)
 	}
 	return n, err
 }

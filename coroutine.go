@@ -50,9 +50,12 @@ import (
 // the figures.
 func Coroutine(f func(co *Co, c net.Conn) error) Opener {
 	return func(c *Conn) Handler {
-		s := newCoConn(c)
-		c.handler = s
-		c.loop.resume(s.spawn(nil, func(co *Co) error { return f(co, s) }))
+		s := &served{}
+		s.init(c)
+		s.root = &s.first
+		s.first = Co{loop: c.loop, home: &s.coConn, body: func(co *Co) error { return f(co, &s.coConn) }}
+		c.handler = &s.coConn
+		c.loop.resume(&s.first)
 		return c.handler
 	}
 }
@@ -61,29 +64,26 @@ func Coroutine(f func(co *Co, c net.Conn) error) Opener {
 // there only, unless they say otherwise; from another goroutine or coroutine
 // they panic.
 type Co struct {
-	loop *Loop
-	home *coConn // it ends with this
-	body func(*Co) error
-
-	// See co_switch.go.
-	next   func() (struct{}, bool)
-	yield  func(struct{}) bool
-	state  coState
-	exited bool // by runtime.Goexit
-	err    error
-	spent  int // since it was resumed, see spend
-	fails  int // in a row, see failed
-
-	// While it waits.
-	list       *waitList // it is in it
+	// What each switch needs is in one line of the cache.
+	next       func() (struct{}, bool)
+	yield      func(struct{}) bool
+	home       *coConn // it ends with this
+	loop       *Loop
+	list       *waitList // that it waits in
 	prev, succ *Co       // its neighbours there
-	timer      timer.Timer
-	fired      bool // timer did
+	spent      int32     // since it was resumed, see spend
+	fails      uint16    // in a row, see failed
+	state      coState
+	exited     bool // by runtime.Goexit
 
-	at       int // index in home.others
-	parent   *Co // nil: the connection's first
-	children int // that run
-	failure  error
+	body     func(*Co) error
+	err      error // body's
+	timer    timer.Timer
+	fired    bool  // timer did
+	at       int32 // index in home.others
+	parent   *Co   // nil: the connection's first
+	children int   // that run
+	failure  error // a child's
 }
 
 // Loop is the loop that the coroutine runs on. Any goroutine may call it.
@@ -128,8 +128,10 @@ func (co *Co) Sleep(d time.Duration) error {
 // closes the connection, as with Coroutine; nil does not.
 func (co *Co) Go(f func(co *Co) error) {
 	co.enter("Go")
+	s := co.home
+	child := &Co{loop: co.loop, home: s, body: f, parent: co, at: int32(len(s.others))}
+	s.others = append(s.others, child)
 	co.children++
-	child := co.home.spawn(co, f)
 	co.loop.ready.push(child)
 }
 

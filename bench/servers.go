@@ -33,7 +33,7 @@ type server struct {
 // serverNames lists what can be measured, in the order of the tables.
 var serverNames = []string{
 	limitServer, redisServer,
-	"rondo-epoll", "rondo-epoll-spin", "rondo-poll", "rondo-poll-spin", "rondo-std", "rondo-std-spin",
+	"rondo-epoll", "rondo-epoll-spin", "rondo-poll", "rondo-poll-spin", "rondo-std", "rondo-std-spin", "rondo-co",
 	"gnet", "nbio", "gaio", "evio", "netpoll", "redcon", "net",
 }
 
@@ -53,7 +53,7 @@ func (s server) serves(family string) bool {
 	return serve.Families[family][s.base] != nil
 }
 
-func (s server) isRondo() bool { return strings.HasPrefix(s.base, "rondo-") }
+func (s server) isRondo() bool { return strings.HasPrefix(s.base, "rondo-") && s.base != "rondo-co" }
 
 // parseServers reads names, of which "all" is every one.
 func parseServers(names []string) ([]server, error) {

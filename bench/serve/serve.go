@@ -22,6 +22,7 @@ var Families = map[string]map[string]Server{
 		"rondo-poll-spin":  rondoEcho("poll", Spin),
 		"rondo-std":        rondoEcho("std", 0),
 		"rondo-std-spin":   rondoEcho("std", Spin),
+		"rondo-co":         rondoCoEcho,
 		"gnet":             gnetEcho,
 		"nbio":             nbioEcho,
 		"gaio":             gaioEcho,
