@@ -54,7 +54,9 @@ const (
 	shut                            // Shutdown was submitted
 	closing
 	closed
-	drainDue // the handler is to be told that output drained
+	drainDue   // the handler is to be told that output drained
+	drainAsked // and asked for it, though output had not passed HighWater
+	stays      // though both streams have ended, until the handler closes it
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
@@ -121,6 +123,9 @@ func (c *Conn) Handler() Handler {
 // upgrade of the protocol. Input that the old handler left goes to the new one.
 func (c *Conn) SetHandler(h Handler) {
 	c.loop.check()
+	if s, ok := c.handler.(*coConn); ok && h != Handler(s) {
+		s.handOver()
+	}
 	c.handler = h
 	c.offerSoon()
 }

@@ -52,6 +52,15 @@ func (c *Conn) CloseWith(err error) {
 	e.late.Owner = e
 	c.loop.timers.Start(&e.late, c.loop.now.Add(c.loop.engine.linger()))
 	c.wrote(c.Buffered())
+	c.tellEnding()
+}
+
+// tellEnding lets the coroutines that wait for c's input or output know that
+// there will be no more of either.
+func (c *Conn) tellEnding() {
+	if s, ok := c.handler.(*coConn); ok {
+		s.ending()
+	}
 }
 
 // Abort closes the connection now, dropping its output: a TCP peer sees a reset.
@@ -76,8 +85,8 @@ func (c *Conn) refuse() {
 // advance goes on with what waits for the output to drain: reading, if it had
 // passed HighWater, and what CloseWrite and Close began.
 func (c *Conn) advance() {
-	if c.flags&above != 0 && c.Buffered() <= c.limits.low {
-		c.flags &^= above
+	if c.flags&(above|drainAsked) != 0 && c.Buffered() <= c.limits.low {
+		c.flags &^= above | drainAsked
 		c.flags |= drainDue
 		c.offerSoon()
 	}
@@ -105,7 +114,7 @@ func (s *shutter) Complete(comp *backend.Completion) {
 	case c.flags&closed != 0:
 	case comp.Err != nil:
 		c.fail("shutdown", comp.Err)
-	case c.flags&(eofTold|closing) == eofTold:
+	case c.flags&(eofTold|closing|stays) == eofTold:
 		c.Close()
 	}
 }
@@ -135,6 +144,7 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 	c.loop.outbox.drop(c)
 	e.close = backend.Op{Kind: kind, File: c.recv.File, Owner: e}
 	c.loop.backend.Submit(&e.close)
+	c.tellEnding()
 }
 
 // Complete takes the completion of Close: nothing is in flight any more.

@@ -148,7 +148,8 @@ func (c *Conn) offer(in []byte) {
 	if err == nil && c.flags&closing == 0 {
 		rest := in[n:]
 		c.keep(rest)
-		if n == 0 && len(rest) >= c.limits.maxIn || int(c.want) > c.limits.maxIn {
+		full := n == 0 && len(rest) >= c.limits.maxIn && c.flags&paused == 0
+		if full || int(c.want) > c.limits.maxIn {
 			err = ErrInputFull
 		}
 	}
@@ -238,7 +239,7 @@ func (c *Conn) tellEOF() {
 	if ok {
 		h.EOF(c)
 	}
-	if !ok || c.flags&endWrite != 0 {
+	if !ok || c.flags&(endWrite|stays) == endWrite {
 		c.Close()
 	}
 }

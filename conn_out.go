@@ -199,10 +199,25 @@ func (c *Conn) wrote(size int) {
 	if size > c.limits.high {
 		c.flags |= above
 	}
-	if c.flags&dirty == 0 && (c.out != nil || c.flags&(above|endWrite) != 0) {
+	if c.out != nil || c.flags&(above|endWrite) != 0 {
+		c.soil()
+	}
+}
+
+// soil has the connection flushed, and what waits for that looked at, at the
+// turn's end.
+func (c *Conn) soil() {
+	if c.flags&dirty == 0 {
 		c.flags |= dirty
 		c.loop.dirty = append(c.loop.dirty, c)
 	}
+}
+
+// askDrained has the handler's Drained called when output has fallen to LowWater,
+// though it may not have passed HighWater.
+func (c *Conn) askDrained() {
+	c.flags |= drainAsked
+	c.soil()
 }
 
 // gather copies p behind the queue.

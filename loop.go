@@ -2,6 +2,7 @@ package rondo
 
 import (
 	"errors"
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,10 @@ type Loop struct {
 	dirty   []*Conn // to flush at the turn's end
 	again   []*Conn // to offer their carry to in the next turn
 	offer   []*Conn // to offer it to in this one, still to come
+
+	running *Co      // the coroutine that is
+	ready   runQueue // those to be resumed
+	handed  bool     // work to other goroutines, in this turn: see Await
 
 	stopping bool          // everything is being aborted
 	draining bool          // everything is being closed
@@ -98,7 +103,7 @@ func (l *Loop) run() {
 
 // ended reports whether there is nothing left to do, for good.
 func (l *Loop) ended() bool {
-	return l.stopping && l.open == 0 && len(l.dialers) == 0 && len(l.acceptors) == 0
+	return l.stopping && l.open == 0 && len(l.dialers) == 0 && len(l.acceptors) == 0 && !l.ready.any()
 }
 
 // turn does what there is to do, then waits for more.
@@ -125,6 +130,7 @@ func (l *Loop) work() (done bool) {
 	for l.backend.Next(&l.completion) {
 		l.completion.Op.Owner.Complete(&l.completion)
 	}
+	l.runReady()
 	l.flush()
 	return true
 }
@@ -197,11 +203,17 @@ func (l *Loop) wait() error {
 		l.engine.Trace.Turn(l)
 	}
 	until := l.timers.Next()
-	if len(l.again) > 0 || l.ended() {
+	if len(l.again) > 0 || l.ready.any() || l.ended() {
 		until = l.now
 	}
 	if until > l.now && l.spin() {
 		return nil
+	}
+	if l.handed {
+		// The goroutine begins now, or when another thread finds it: that takes
+		// from 30 µs to 200 µs if this one blocks first.
+		l.handed = false
+		runtime.Gosched()
 	}
 	if !l.inbox.Sleep() {
 		until = l.now

@@ -1,6 +1,7 @@
 package rondo
 
 import (
+	"net"
 	"testing"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -41,10 +42,29 @@ func (b *instant) Now() backend.Time                             { return 1 }
 // BenchmarkTurn is the engine's own cost of a message echoed, without system
 // calls, with 50 connections ready in each turn.
 func BenchmarkTurn(b *testing.B) {
+	b.Run("callback", func(b *testing.B) {
+		benchmarkTurn(b, func(*Conn) Handler { return HandlerFunc((*Conn).Write) })
+	})
+	b.Run("coroutine", func(b *testing.B) {
+		benchmarkTurn(b, Coroutine(func(_ *Co, c net.Conn) error {
+			for buf := make([]byte, 512); ; {
+				n, err := c.Read(buf)
+				if err == nil {
+					_, err = c.Write(buf[:n])
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}))
+	})
+}
+
+func benchmarkTurn(b *testing.B, open Opener) {
 	const conns = 50
 	e := &Engine{limits: limits{maxIn: DefaultMaxInput, maxOut: DefaultMaxOutput, high: DefaultHighWater, low: DefaultLowWater}}
 	l := newLoop(e, 0, &instant{lend: make([]byte, backend.Headroom+64)})
-	ln := &Listener{open: func(*Conn) Handler { return HandlerFunc((*Conn).Write) }}
+	ln := &Listener{open: open}
 	for range conns {
 		l.adopt(backend.Handle{}, ln)
 	}

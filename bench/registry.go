@@ -64,6 +64,7 @@ var registry = slices.Concat(
 	[]entry{{name: redisServer, loopless: true, does: map[string]start{"redis": {command: debianRedis}}}},
 	rondos(),
 	[]entry{
+		{name: "rondo-co", does: map[string]start{"echo": {inside: serve.RondoCoEcho}}},
 		{name: "gnet", module: "github.com/panjf2000/gnet/v2", does: echoRedis(serve.GnetEcho, serve.GnetRedis)},
 		{name: "nbio", module: "github.com/lesismal/nbio", does: echoRedis(serve.NbioEcho, serve.NbioRedis)},
 		{name: "gaio", module: "github.com/xtaci/gaio", does: echoRedis(serve.GaioEcho, serve.GaioRedis)},

@@ -1,0 +1,98 @@
+package rondo
+
+import (
+	"context"
+	"net"
+	"os"
+	"time"
+)
+
+// Dial connects to address, as Loop.Dial does, and waits until that is done. The
+// connection belongs to the loop, not to this coroutine: all coroutines of the
+// loop may use it, as they do the one that Coroutine makes, and one of them must
+// Close it.
+func (co *Co) Dial(network, address string) (net.Conn, error) {
+	co.enter("Dial")
+	return co.dial(context.Background(), 0, network, address)
+}
+
+// DialTimeout is Dial that gives up when d has passed on the loop's clock, with an
+// os.ErrDeadlineExceeded.
+func (co *Co) DialTimeout(network, address string, d time.Duration) (net.Conn, error) {
+	co.enter("DialTimeout")
+	return co.dial(context.Background(), max(1, d), network, address)
+}
+
+// DialContext is Dial that gives up when ctx is done, with ctx's error.
+func (co *Co) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	co.enter("DialContext")
+	return co.dial(ctx, 0, network, address)
+}
+
+// coDial is a Dial that is under way.
+type coDial struct {
+	co   *Co // nil: it waits no more
+	conn *coConn
+	err  error
+}
+
+func (co *Co) dial(ctx context.Context, limit time.Duration, network, address string) (net.Conn, error) {
+	if err := co.begin(ctx); err != nil {
+		return nil, dialError(network, address, co.failed(err))
+	}
+	d := &coDial{co: co}
+	co.loop.handed = true // a name is looked up on another goroutine
+	co.loop.Dial(network, address, Socket{}, d.opened)
+	if limit > 0 {
+		co.startTimer(limit)
+		defer co.stopTimer()
+	}
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, func() { co.loop.Post(co.wake) })()
+	}
+	for {
+		var err error
+		switch {
+		case d.conn != nil:
+			return d.conn, nil
+		case d.err != nil:
+			return nil, d.err
+		case limit > 0 && co.fired:
+			err = os.ErrDeadlineExceeded
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		default:
+			if err = co.wait(nil); err == nil {
+				continue
+			}
+		}
+		d.co = nil
+		return nil, dialError(network, address, co.failed(err))
+	}
+}
+
+// begin says why co should not begin to wait.
+func (co *Co) begin(ctx context.Context) error {
+	if co.home.gone {
+		return co.home.closedError()
+	}
+	return ctx.Err()
+}
+
+func dialError(network, address string, err error) error {
+	return &net.OpError{Op: "dial", Net: network, Addr: text{network, address}, Err: err}
+}
+
+// opened is told what became of it.
+func (d *coDial) opened(c *Conn, err error) Handler {
+	if d.co == nil {
+		return nil
+	}
+	d.co.wake()
+	if d.err = err; err != nil {
+		return nil
+	}
+	d.conn = &coConn{}
+	d.conn.init(c)
+	return d.conn
+}

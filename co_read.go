@@ -1,0 +1,107 @@
+package rondo
+
+import (
+	"io"
+	"os"
+)
+
+// Read implements net.Conn. It copies to p from where the loop received to, if it
+// was waiting when that happened.
+func (s *coConn) Read(p []byte) (int, error) {
+	co := s.enter("Read")
+	if len(p) == 0 && !s.over() {
+		return 0, nil
+	}
+	if err := s.awaitInput(co); err != nil {
+		return 0, s.refuse(co, "read", err)
+	}
+	n := copy(p, s.in)
+	s.in = s.in[n:]
+	return n, nil
+}
+
+// awaitInput waits until there is something in s.in. That is valid until co next
+// waits.
+func (s *coConn) awaitInput(co *Co) error {
+	for {
+		if err := s.readable(); err != nil {
+			return err
+		}
+		if len(s.in) > 0 {
+			return nil
+		}
+		s.unpause()
+		if err := co.wait(&s.readers); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *coConn) readable() error {
+	switch {
+	case s.over():
+		return s.closedError()
+	case s.timed && s.times.read.passed(s.conn.loop.now):
+		return os.ErrDeadlineExceeded
+	case s.eof:
+		return io.EOF
+	}
+	return nil
+}
+
+// WriteTo implements io.WriterTo, for io.Copy. To another connection of the same
+// loop it copies nothing: what was received is sent from where it lies.
+func (s *coConn) WriteTo(w io.Writer) (int64, error) {
+	if dst, ok := w.(*coConn); ok && dst.conn.loop == s.conn.loop {
+		return s.copyTo(dst, 1<<63-1)
+	}
+	return io.Copy(w, struct{ io.Reader }{s})
+}
+
+// ReadFrom implements io.ReaderFrom, for io.CopyN: see WriteTo.
+func (s *coConn) ReadFrom(r io.Reader) (int64, error) {
+	limited, ok := r.(*io.LimitedReader)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{s}, r)
+	}
+	src, ok := limited.R.(*coConn)
+	if !ok || src.conn.loop != s.conn.loop {
+		return io.Copy(struct{ io.Writer }{s}, r)
+	}
+	n, err := src.copyTo(s, limited.N)
+	limited.N -= n
+	return n, err
+}
+
+// copyTo writes up to limit bytes to dst, straight from what s is offered. That
+// is gone when the coroutine has waited for room, and is then offered again.
+func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
+	co := s.enter("WriteTo")
+	for total < limit {
+		if err := s.awaitInput(co); err == io.EOF {
+			return total, nil
+		} else if err != nil {
+			return total, s.refuse(co, "read", err)
+		}
+		room, err := dst.room(co)
+		if room == 0 && err == nil {
+			err = dst.awaitRoom(co)
+			dst.release(co)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return total, err
+		}
+		n := int(min(int64(len(s.in)), int64(room), limit-total))
+		n, err = dst.put(co, s.in[:n])
+		s.in = s.in[n:]
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+		co.spend(n)
+	}
+	return total, nil
+}

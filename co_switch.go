@@ -1,0 +1,207 @@
+package rondo
+
+import (
+	"iter"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// A coroutine is the body of an iterator, of which the loop pulls the next value
+// to let it run, and which yields one to wait: iter.Pull switches between the two
+// goroutines directly, without the scheduler, in a quarter of the time that
+// channels take. Only the loop's own goroutine pulls, so one coroutine never runs
+// inside another.
+//
+//	asleep --wake--> queued --runReady--> running --wait--> asleep
+//	   |                                     ^ |
+//	   +---- resume, by what it waits for ---+ +--return--> over
+type coState uint8
+
+const (
+	coQueued  coState = iota // in Loop.ready; or just made
+	coRunning                // Loop.running is it
+	coAsleep
+	coOver
+)
+
+// resume lets co run until it waits, or ends. The loop's goroutine calls it.
+func (l *Loop) resume(co *Co) {
+	if co.next == nil {
+		if co.home.gone {
+			co.over() // before it began
+			return
+		}
+		// There is no need for stop: a coroutine that has begun is resumed until
+		// it returns, since nothing lets it wait once its connection is gone.
+		co.next, _ = iter.Pull(co.run)
+	}
+	co.state = coRunning
+	l.running = co
+	more := co.step()
+	l.running = nil
+	if !more {
+		co.over()
+	}
+}
+
+// step is next. It reports false when co has ended.
+func (co *Co) step() (more bool) {
+	defer func() {
+		if co.exited {
+			recover() // what run made of its Goexit
+		}
+	}()
+	_, more = co.next()
+	return more
+}
+
+// wait suspends co until something wakes it, in list, unless that is nil. Being
+// woken means nothing: the caller looks again whether it may go on, and else
+// calls wait again. That fails when co can wait for nothing any more.
+func (co *Co) wait(list *waitList) error {
+	if co.home.gone {
+		return co.home.closedError()
+	}
+	if list != nil {
+		list.push(co)
+	}
+	co.state = coAsleep
+	co.fails, co.spent = 0, 0
+	co.yield(struct{}{})
+	if list != nil && co.list == list {
+		list.remove(co)
+	}
+	return nil
+}
+
+// wake has co resumed in this turn, or in the next, if it waits.
+func (co *Co) wake() {
+	if co.state == coAsleep {
+		co.loop.ready.push(co)
+	}
+}
+
+// turn lets the loop take a turn before co goes on.
+func (co *Co) turn() error {
+	if co.home.gone {
+		return co.failed(co.home.closedError())
+	}
+	co.loop.ready.push(co)
+	co.fails, co.spent = 0, 0
+	co.yield(struct{}{})
+	return nil
+}
+
+const (
+	// maxSpent is what a coroutine may write, in bytes, before the others have
+	// their turn, though the peer takes it all at once.
+	maxSpent = 256 << 10
+	// callCost is what each call counts beside its bytes.
+	callCost = 64
+	// maxFails is how many calls in a row may fail without waiting.
+	maxFails = 1000
+)
+
+// spend counts what co did without waiting, and lets the loop take a turn when
+// that is much.
+func (co *Co) spend(bytes int) {
+	if co.spent += int32(min(bytes, maxSpent)) + callCost; co.spent > maxSpent && !co.home.gone {
+		co.turn()
+	}
+}
+
+// failed counts an error that was returned without waiting. Code that goes on as
+// if nothing had happened must not keep the loop to itself: it waits for a turn
+// now and then, and is ended where it cannot wait.
+func (co *Co) failed(err error) error {
+	if co.fails++; co.fails >= maxFails {
+		if co.fails = 0; co.home.gone {
+			runtime.Goexit()
+		}
+		co.turn()
+	}
+	return err
+}
+
+// run is co's goroutine.
+func (co *Co) run(yield func(struct{}) bool) {
+	markCoroutine()
+	co.yield = yield
+	returned := false
+	defer func() {
+		if !returned {
+			co.broke(recover())
+		}
+	}()
+	co.err = co.body(co)
+	returned = true
+}
+
+// broke deals with a panic, or, if value is nil, with runtime.Goexit. That the
+// latter becomes a panic keeps iter.Pull from doing to the loop as co did.
+func (co *Co) broke(value any) {
+	log := co.loop.engine.log().With("loop", co.loop.id, "remote", co.home.RemoteAddr())
+	stack := debug.Stack()
+	if value == nil {
+		co.exited, co.err = true, errGoexit
+		log.Warn("rondo: a coroutine ended by runtime.Goexit", "stack", string(stack))
+		panic(errGoexit)
+	}
+	p, awaited := value.(*PanicError)
+	if awaited {
+		p.Stack = append(append(p.Stack, '\n'), stack...)
+	} else {
+		p = &PanicError{value, stack}
+	}
+	co.err = p
+	co.loop.stats.now.Panics++
+	log.Error("rondo: a coroutine panicked", "panic", p.Value, "stack", string(p.Stack))
+	if co.loop.engine.Repanic {
+		panic(p.Value)
+	}
+}
+
+// over ends co's part in its connection.
+func (co *Co) over() {
+	s, err := co.home, co.err
+	co.state = coOver
+	co.body, co.next, co.yield = nil, nil, nil
+	s.forget(co)
+	if p := co.parent; p != nil {
+		if p.failure == nil {
+			p.failure = err
+		}
+		if p.children--; p.children == 0 {
+			p.wake()
+		}
+	}
+	_, panicked := err.(*PanicError)
+	switch {
+	case s.conn.flags&closing != 0:
+	case panicked || co.exited:
+		s.conn.Abort(err)
+	case err != nil:
+		s.conn.CloseWith(err)
+	case co.parent == nil && !s.handed:
+		s.conn.Close()
+	}
+}
+
+// startTimer has co woken when d has passed: then fired is set.
+func (co *Co) startTimer(d time.Duration) {
+	co.fired = false
+	co.timer.Owner = co
+	co.loop.timers.Start(&co.timer, co.loop.now.Add(d))
+}
+
+func (co *Co) stopTimer() { co.loop.timers.Stop(&co.timer) }
+
+// Fire implements timer.Owner.
+func (co *Co) Fire(*timer.Timer, backend.Time) {
+	co.fired = true
+	co.wake()
+}
