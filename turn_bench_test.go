@@ -56,10 +56,17 @@ func (b *instant) Socket(string, net.Addr, *backend.Socket) (backend.File, error
 // BenchmarkTurn is the engine's own cost of a message echoed, without system
 // calls, with 50 connections ready in each turn.
 func BenchmarkTurn(b *testing.B) {
+	echo := func(*Conn) Handler { return HandlerFunc((*Conn).Write) }
+	pass := func(*Conn) Filter { return PassThrough{} }
+	b.Run("plain", func(b *testing.B) { benchmarkTurn(b, echo) })
+	b.Run("filtered", func(b *testing.B) { benchmarkTurn(b, Filtered(echo, pass)) })
+}
+
+func benchmarkTurn(b *testing.B, open Opener) {
 	const conns = 50
 	e := &Engine{limits: limits{maxIn: DefaultMaxInput, maxOut: DefaultMaxOutput, high: DefaultHighWater, low: DefaultLowWater}}
 	l := newLoop(e, 0, &instant{lend: make([]byte, backend.Headroom+64)})
-	ln := &Listener{open: func(*Conn) Handler { return HandlerFunc((*Conn).Write) }}
+	ln := &Listener{open: open}
 	for range conns {
 		l.adopt(backend.Handle{}, ln)
 	}
