@@ -31,7 +31,7 @@ func byteSize(n int) string {
 
 func benchmarkEcho(b *testing.B, size int) {
 	msg := bytes.Repeat([]byte("x"), size)
-	c := echoConn(b)
+	c := echoConn(b, echo)
 	back := make([]byte, size)
 	b.SetBytes(int64(2 * size))
 	b.ReportAllocs()
@@ -47,10 +47,10 @@ func benchmarkEcho(b *testing.B, size int) {
 }
 
 // echoConn connects to an echo server of its own.
-func echoConn(t testing.TB) net.Conn {
+func echoConn(t testing.TB, open rondo.Opener) net.Conn {
 	t.Helper()
 	e := &rondo.Engine{Loops: 1}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,15 +65,21 @@ func echoConn(t testing.TB) net.Conn {
 
 // TestEchoAllocatesNothing keeps the hot path free of garbage.
 func TestEchoAllocatesNothing(t *testing.T) {
-	for _, size := range []int{64, 20_000} {
-		c := echoConn(t)
-		msg, back := make([]byte, size), make([]byte, size)
-		n := testing.AllocsPerRun(500, func() {
-			c.Write(msg)
-			io.ReadFull(c, back)
-		})
-		if n >= 1 {
-			t.Errorf("an echo of %d bytes makes %v allocations", size, n)
+	pass := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
+	for name, open := range map[string]rondo.Opener{
+		"plain":    echo,
+		"filtered": rondo.Filtered(echo, pass, pass),
+	} {
+		for _, size := range []int{64, 20_000} {
+			c := echoConn(t, open)
+			msg, back := make([]byte, size), make([]byte, size)
+			n := testing.AllocsPerRun(500, func() {
+				c.Write(msg)
+				io.ReadFull(c, back)
+			})
+			if n >= 1 {
+				t.Errorf("%s: an echo of %d bytes makes %v allocations", name, size, n)
+			}
 		}
 	}
 }

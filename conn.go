@@ -23,22 +23,25 @@ type Conn struct {
 	limits  *limits
 	want    int32 // see Want
 	flags   connFlags
-	gone    atomic.Bool // no handler method but Closed will be called
-	out     *output     // nil: nothing to send but what is in the loop's outbox
-	times   *deadlines  // nil: none was ever set
-	recv    backend.Op  // Recv, in flight while flags has receiving
-	carry   []byte      // received, not consumed
+	out     *output    // nil: nothing to send but what is in the loop's outbox
+	times   *deadlines // nil: none was ever set
+	recv    backend.Op // Recv, in flight while flags has receiving
+	carry   []byte     // received, not consumed
 
-	end    *ending // nil: it has not begun
-	peer   netip.AddrPort
-	posted atomic.Int64 // bytes in the inbox, by Ref.Write
+	filters *filters // nil: there were never any
+	end     *ending  // nil: it has not begun
+	peer    netip.AddrPort
+	posted  atomic.Int64 // bytes in the inbox, by Ref.Write; gone is added at the end
 }
+
+// gone in Conn.posted means that no handler method but Closed will be called.
+const gone = 1 << 62
 
 // A connection is open, then closing (its output is flushed, its input
 // discarded), then closed (all operations are ending), then gone. Close leads
 // to the second, and from there; an error or Abort to the third; Closed is
 // called at the last.
-type connFlags uint16
+type connFlags uint32
 
 const (
 	receiving connFlags = 1 << iota // recv is in flight
@@ -57,6 +60,8 @@ const (
 	drainDue   // the handler is to be told that output drained
 	drainAsked // and asked for it, though output had not passed HighWater
 	stays      // though both streams have ended, until the handler closes it
+	filtered   // there are Filters
+	held       // one of them wants no input now
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
@@ -82,6 +87,12 @@ func (c *Conn) opened(open Opener) {
 // settle ends an event of the connection, which began with loop.current set to
 // it.
 func (c *Conn) settle() {
+	if c.flags&filtered != 0 {
+		c.filters.flush()
+		if c.flags&endWrite != 0 {
+			c.flushSoon()
+		}
+	}
 	c.loop.current = nil
 	c.loop.outbox.reserved = nil
 }
@@ -95,15 +106,22 @@ func (c *Conn) Loop() *Loop {
 // Ref returns what other goroutines may hold of c.
 func (c *Conn) Ref() Ref { return Ref{c} }
 
-// LocalAddr is the connection's own address; nil once it is closed.
+// LocalAddr is the connection's own address, or what a Filter says it is; nil
+// once it is closed.
 func (c *Conn) LocalAddr() net.Addr {
 	c.loop.check()
+	if c.filters != nil && c.filters.local != nil {
+		return c.filters.local
+	}
 	return c.loop.backend.LocalAddr(c.recv.File)
 }
 
-// RemoteAddr is the peer's address.
+// RemoteAddr is the peer's address, or what a Filter says it is.
 func (c *Conn) RemoteAddr() net.Addr {
 	c.loop.check()
+	if c.filters != nil && c.filters.remote != nil {
+		return c.filters.remote
+	}
 	if c.peer.IsValid() {
 		return net.TCPAddrFromAddrPort(c.peer)
 	}

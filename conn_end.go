@@ -30,7 +30,7 @@ func (c *Conn) CloseWrite() {
 		return
 	}
 	c.flags |= endWrite
-	c.wrote(c.Buffered())
+	c.wrote(c.waiting())
 }
 
 // Close flushes what was written, however slow the peer, and closes the
@@ -51,7 +51,7 @@ func (c *Conn) CloseWith(err error) {
 	e.err = err
 	e.late.Owner = e
 	c.loop.timers.Start(&e.late, c.loop.now.Add(c.loop.engine.linger()))
-	c.wrote(c.Buffered())
+	c.wrote(c.waiting())
 	c.tellEnding()
 }
 
@@ -85,13 +85,16 @@ func (c *Conn) refuse() {
 // advance goes on with what waits for the output to drain: reading, if it had
 // passed HighWater, and what CloseWrite and Close began.
 func (c *Conn) advance() {
-	if c.flags&(above|drainAsked) != 0 && c.Buffered() <= c.limits.low {
+	if c.flags&(above|drainAsked) != 0 && c.waiting() <= c.limits.low {
 		c.flags &^= above | drainAsked
 		c.flags |= drainDue
 		c.offerSoon()
 	}
+	if c.flags&filtered != 0 && c.discards() {
+		c.read() // it may have waited for the filters to send the last output
+	}
 	switch {
-	case c.flags&(endWrite|closed|boxed) != endWrite || c.out != nil:
+	case c.flags&(endWrite|closed|boxed) != endWrite || c.unsent():
 	case c.flags&(closing|eof) == closing|eof:
 		c.finish(backend.Close, nil)
 	default:
@@ -157,9 +160,20 @@ func (e *ending) Complete(*backend.Completion) {
 		o.recycle()
 	}
 	c.loop.leave(c)
-	c.gone.Store(true)
+	c.posted.Add(gone)
 	c.loop.stats.now.Closed++
 	c.loop.current = c
-	c.handler.Closed(c, e.err)
+	c.tellClosed(e.err)
 	c.loop.current = nil
+}
+
+// tellClosed makes the last calls. A filter's panic does not do away with the
+// handler's.
+func (c *Conn) tellClosed(err error) {
+	if c.filters != nil {
+		defer c.handler.Closed(c, err)
+		c.filters.closed(err)
+		return
+	}
+	c.handler.Closed(c, err)
 }

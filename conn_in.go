@@ -16,11 +16,11 @@ func (r *receiver) Complete(comp *backend.Completion) { (*Conn)(r).received(comp
 
 // read submits a Recv, if the connection is to be read.
 func (c *Conn) read() {
-	if c.flags&(receiving|eof|closed|closing|paused|above) != 0 && !c.discards() {
+	if c.flags&(receiving|eof|closed|closing|paused|above|held) != 0 && !c.readsOn() {
 		return
 	}
-	if len(c.carry) > 0 || c.recv.Buf != nil {
-		if len(c.carry) >= c.limits.maxIn {
+	if len(c.carry) > 0 || c.recv.Buf != nil || c.flags&filtered != 0 {
+		if len(c.carry) >= c.limits.maxIn || c.flags&(filtered|closing) == filtered && c.filters.full() {
 			c.offerSoon() // the handler is slow: no more before it took some
 			return
 		}
@@ -36,14 +36,22 @@ func (c *Conn) read() {
 	c.loop.backend.Submit(&c.recv)
 }
 
-// discards reports whether the connection is read only to see the end of its
-// stream.
-func (c *Conn) discards() bool {
+// readsOn reports whether a connection is read though it is closing: to see the
+// end of its stream, or since a filter needs input to send what was written.
+func (c *Conn) readsOn() bool {
 	if c.flags&(receiving|eof|closed|closing) != closing {
 		return false
 	}
-	c.drop()
-	return true
+	if c.discards() {
+		c.drop()
+		return true
+	}
+	return c.flags&(above|held) == 0
+}
+
+// discards reports whether what comes is of no use any more.
+func (c *Conn) discards() bool {
+	return c.flags&closing != 0 && (c.flags&(filtered|closed) != filtered || !c.filters.unsent())
 }
 
 // room returns space behind the carry, for a message too long to be moved in
@@ -80,18 +88,48 @@ func (c *Conn) drop() {
 // keep makes rest, which may lie in a lent buffer or in the carry itself, the
 // carry.
 func (c *Conn) keep(rest []byte) {
+	if len(rest) == 0 {
+		c.drop()
+	} else {
+		c.carry = c.loop.keep(c.carry, rest)
+	}
+}
+
+// keep returns a buffer from the pool that holds rest and nothing else: carry,
+// which may be rest's own, if it fits, or else another, and then carry is put
+// back.
+func (l *Loop) keep(carry, rest []byte) []byte {
 	const small = 4 * backend.Headroom
 	n := len(rest)
 	switch {
-	case n == 0:
-		c.drop()
-	case len(c.carry) == n && &c.carry[0] == &rest[0]:
-	case n <= cap(c.carry) && (n > backend.Headroom || cap(c.carry) <= small):
-		c.carry = c.carry[:n]
-		copy(c.carry, rest)
-	default:
-		c.recarry(rest, n)
+	case n > 0 && len(carry) == n && &carry[0] == &rest[0]:
+		return carry
+	case n > 0 && n <= cap(carry) && (n > backend.Headroom || cap(carry) <= small):
+		carry = carry[:n]
+		copy(carry, rest)
+		return carry
 	}
+	var kept []byte
+	if n > 0 {
+		kept = append(l.pool.Get(n), rest...)
+	}
+	if carry != nil {
+		l.pool.Put(carry)
+	}
+	return kept
+}
+
+// behind returns a buffer from the pool that holds b and p: b, if it has the
+// room, or else another, and then b is put back.
+func (l *Loop) behind(b, p []byte) []byte {
+	if size := len(b) + len(p); cap(b) < size {
+		grown := append(l.pool.Get(max(size, 2*cap(b))), b...)
+		if b != nil {
+			l.pool.Put(b)
+		}
+		b = grown
+	}
+	return append(b, p...)
 }
 
 // received takes a Recv's completion.
@@ -117,8 +155,8 @@ func (c *Conn) received(comp *backend.Completion) {
 		in = c.carry[:len(c.carry):len(c.carry)]
 	}
 	switch {
-	case c.flags&closing != 0:
-	case c.flags&(paused|above) != 0:
+	case c.flags&closing != 0 && c.discards():
+	case c.flags&(paused|above|held) != 0:
 		c.keep(in)
 	default:
 		c.offer(in)
@@ -131,31 +169,40 @@ func (c *Conn) received(comp *backend.Completion) {
 	c.settle()
 }
 
-// offer gives the handler what there is, and keeps what it leaves.
+// offer gives the handler, or the first filter, what there is, and keeps what it
+// leaves.
 func (c *Conn) offer(in []byte) {
 	c.flags &^= reoffer
+	if c.flags&filtered != 0 {
+		c.filters.offer(in)
+	} else {
+		c.keep(c.data(in))
+	}
+}
+
+// data gives the handler what there is, and returns what it leaves.
+func (c *Conn) data(in []byte) []byte {
 	if len(in) < int(c.want) {
-		if c.keep(in); len(in) >= c.limits.maxIn {
+		if len(in) >= c.limits.maxIn {
 			c.CloseWith(ErrInputFull)
 		}
-		return
+		return in
 	}
 	c.want = 0
 	n, err := c.handler.Data(c, in)
-	if uint(n) > uint(len(in)) {
+	switch {
+	case uint(n) > uint(len(in)):
 		err = fmt.Errorf("rondo: the handler's Data reports %d bytes done of %d", n, len(in))
-	}
-	if err == nil && c.flags&closing == 0 {
-		rest := in[n:]
-		c.keep(rest)
-		full := n == 0 && len(rest) >= c.limits.maxIn && c.flags&paused == 0
-		if full || int(c.want) > c.limits.maxIn {
-			err = ErrInputFull
-		}
+	case err == nil && (n == 0 && len(in) >= c.limits.maxIn && c.flags&paused == 0 || int(c.want) > c.limits.maxIn):
+		err = ErrInputFull
 	}
 	if err != nil {
 		c.CloseWith(err)
 	}
+	if c.flags&closing != 0 {
+		return nil
+	}
+	return in[n:]
 }
 
 // offerSoon has the carry offered in the next turn, though nothing came.
@@ -166,7 +213,7 @@ func (c *Conn) offerSoon() {
 
 // list has offerAgain called in the next turn.
 func (c *Conn) list() {
-	if c.flags&(listed|closing) == 0 {
+	if c.flags&listed == 0 && !c.discards() {
 		c.flags |= listed
 		c.loop.again = append(c.loop.again, c)
 	}
@@ -174,17 +221,20 @@ func (c *Conn) list() {
 
 func (c *Conn) offerAgain() {
 	c.flags &^= listed
-	if c.flags&closing != 0 {
+	if c.discards() {
 		return
 	}
 	c.loop.current = c
-	if c.flags&drainDue != 0 {
+	if c.flags&(drainDue|closing) == drainDue {
 		c.flags &^= drainDue
 		if d, ok := c.handler.(Drainer); ok {
 			d.Drained(c)
 		}
 	}
-	if c.flags&(reoffer|paused|above|closing) == reoffer {
+	if c.flags&(reoffer|paused|above|held) == reoffer && !c.discards() {
+		if c.flags&filtered != 0 {
+			c.filters.reoffer()
+		}
 		c.offerCarry()
 	}
 	c.tellEOF()
@@ -199,7 +249,7 @@ func (c *Conn) offerCarry() {
 		c.flags &^= reoffer
 	case c.flags&receiving != 0 && c.recv.Buf != nil:
 		c.loop.backend.Cancel(&c.recv) // the carry is the backend's until this ends
-	default:
+	case c.flags&(paused|above|held) == 0 && !c.discards():
 		c.offer(c.carry[:len(c.carry):len(c.carry)])
 	}
 }
@@ -231,9 +281,16 @@ func (c *Conn) readEnded(err error) {
 
 // tellEOF tells the handler of the end of the stream, if its turn has come.
 func (c *Conn) tellEOF() {
-	if c.flags&(eof|eofTold|paused|above|listed) != eof {
-		return
+	switch {
+	case c.flags&filtered != 0:
+		c.filters.tellEOF()
+	case c.flags&(eof|eofTold|paused|above|listed) == eof:
+		c.endInput()
 	}
+}
+
+// endInput tells the handler of the end of the stream.
+func (c *Conn) endInput() {
 	c.flags |= eofTold
 	h, ok := c.handler.(EOFer)
 	if ok {

@@ -94,12 +94,20 @@ func (o *output) shift(n int) {
 // or once the connection has failed, ErrOutputFull if more than MaxOutput bytes
 // would wait, or the system's.
 func (c *Conn) Write(p []byte) (n int, err error) {
-	l := c.loop
-	l.check()
+	c.loop.check()
 	if err := c.writable(); err != nil {
 		return 0, err
 	}
-	waiting := c.Buffered()
+	if c.flags&filtered != 0 {
+		return c.filters.write(p)
+	}
+	return c.write(p, c.limits.maxOut)
+}
+
+// write is Write to the wire. No more than most bytes may wait.
+func (c *Conn) write(p []byte, most int) (n int, err error) {
+	l := c.loop
+	waiting := c.waiting()
 	if len(p) >= directSize && waiting == 0 {
 		if n, err = c.trySend(p); err != nil || n == len(p) {
 			return n, err
@@ -107,7 +115,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	}
 	rest := p[n:]
 	switch waiting += len(rest); {
-	case waiting > c.limits.maxOut:
+	case waiting > most:
 		return n, ErrOutputFull
 	case len(p) < directSize && l.outbox.accepts(c, len(p)):
 		l.outbox.add(c, p)
@@ -131,6 +139,10 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 	if err == nil && c.Buffered()+len(p) > c.limits.maxOut {
 		err = ErrOutputFull
 	}
+	if err == nil && c.flags&filtered != 0 {
+		_, err = c.filters.write(p)
+		p = nil // it was copied, or has been made something else
+	}
 	if err != nil || len(p) == 0 {
 		c.dropChunk(&k)
 		return err
@@ -147,11 +159,19 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 // then copies nothing as long as it was not outgrown. It is valid until c is
 // next written to, flushed or closed, and no longer than the handler's call.
 func (c *Conn) AvailableBuffer() []byte {
-	l := c.loop
-	l.check()
-	if c.writable() != nil {
+	c.loop.check()
+	switch {
+	case c.writable() != nil:
 		return nil
+	case c.flags&filtered != 0:
+		return c.filters.top.available()
 	}
+	return c.available()
+}
+
+// available is AvailableBuffer of the wire.
+func (c *Conn) available() []byte {
+	l := c.loop
 	if l.outbox.accepts(c, minChunk) {
 		l.outbox.reserved = c
 		return l.outbox.bytes[len(l.outbox.bytes):]
@@ -161,13 +181,22 @@ func (c *Conn) AvailableBuffer() []byte {
 	}
 	l.outbox.unload(c)
 	k := c.tail(minChunk)
-	c.wrote(c.Buffered())
+	c.wrote(c.waiting())
 	return k.bytes[len(k.bytes):]
 }
 
 // Buffered is how many bytes wait to be sent.
 func (c *Conn) Buffered() int {
 	c.loop.check()
+	n := c.waiting()
+	if c.filters != nil {
+		n += c.filters.gathered
+	}
+	return n
+}
+
+// waiting is how many bytes wait for the wire.
+func (c *Conn) waiting() int {
 	n := c.loop.outbox.size(c)
 	if c.out != nil {
 		n += c.out.size
@@ -175,9 +204,18 @@ func (c *Conn) Buffered() int {
 	return n
 }
 
+// unsent reports whether output is yet to be sent, but for what lies in the
+// loop's outbox.
+func (c *Conn) unsent() bool {
+	return c.out != nil || c.flags&filtered != 0 && c.filters.unsent()
+}
+
 // Flush sends what was written so far, as far as the system takes it now.
 func (c *Conn) Flush() {
 	c.loop.check()
+	if c.flags&filtered != 0 {
+		c.filters.flush()
+	}
 	if c.flags&boxed != 0 {
 		c.loop.outbox.flush()
 	}
@@ -200,13 +238,12 @@ func (c *Conn) wrote(size int) {
 		c.flags |= above
 	}
 	if c.out != nil || c.flags&(above|endWrite) != 0 {
-		c.soil()
+		c.flushSoon()
 	}
 }
 
-// soil has the connection flushed, and what waits for that looked at, at the
-// turn's end.
-func (c *Conn) soil() {
+// flushSoon has flush and advance called at the turn's end.
+func (c *Conn) flushSoon() {
 	if c.flags&dirty == 0 {
 		c.flags |= dirty
 		c.loop.dirty = append(c.loop.dirty, c)
@@ -217,7 +254,7 @@ func (c *Conn) soil() {
 // though it may not have passed HighWater.
 func (c *Conn) askDrained() {
 	c.flags |= drainAsked
-	c.soil()
+	c.flushSoon()
 }
 
 // gather copies p behind the queue.
@@ -250,6 +287,9 @@ func (c *Conn) tail(n int) *chunk {
 // flush hands what is queued to the system: at once, from where it lies, if it
 // is one piece; with a Send if it is more, or does not go at once.
 func (c *Conn) flush() {
+	if c.flags&filtered != 0 {
+		c.filters.flush()
+	}
 	o := c.out
 	if o == nil || o.sending > 0 || c.flags&closed != 0 {
 		return

@@ -87,7 +87,7 @@ func (d *deadlines) Fire(t *timer.Timer, now backend.Time) {
 	case &d.read.timer:
 		c.CloseWith(os.ErrDeadlineExceeded)
 	case &d.write.timer:
-		if c.out != nil {
+		if c.unsent() {
 			c.Abort(os.ErrDeadlineExceeded)
 		}
 	}

@@ -166,3 +166,40 @@ func ExampleLocal() {
 	// visitor 1
 	// visitor 2
 }
+
+// caesar moves letters by three places on their way out, and back on their way in.
+type caesar struct{ rondo.PassThrough }
+
+func (caesar) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	s.Deliver(bytes.Map(func(r rune) rune { return r - 3 }, in))
+	return len(in), nil
+}
+
+func (caesar) Outbound(s *rondo.Stage, out []byte) error {
+	s.Send(bytes.Map(func(r rune) rune { return r + 3 }, out))
+	return nil
+}
+
+// A translation of all that passes, in both directions, is a Filter. The handler
+// knows nothing of it: it gets "ave, Caesar".
+func ExampleFilter() {
+	var e rondo.Engine
+	defer e.Close()
+	salute := func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+			fmt.Printf("%s\n", in)
+			fmt.Fprint(c, "morituri te salutant\a")
+			return len(in), nil
+		})
+	}
+	newFilter := func(*rondo.Conn) rondo.Filter { return caesar{} }
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(salute, newFilter))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ask(ln.Addr(), "dyh/#Fdhvdu", 1)
+	// Output:
+	// ave, Caesar
+	// prulwxul#wh#vdoxwdqw
+}

@@ -5,5 +5,6 @@ go 1.23.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/alecthomas/kong v1.12.1
+	github.com/pires/go-proxyproto v0.8.0
 	golang.org/x/sys v0.35.0
 )

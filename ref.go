@@ -20,8 +20,11 @@ func (r Ref) Write(p []byte) error {
 		return ErrClosed
 	}
 	n := int64(len(p))
-	if r.conn.posted.Add(n) > int64(r.conn.loop.engine.limits.maxOut) {
+	if posted := r.conn.posted.Add(n); posted > int64(r.conn.loop.engine.limits.maxOut) {
 		r.conn.posted.Add(-n)
+		if posted >= gone {
+			return ErrClosed
+		}
 		return ErrOutputFull
 	}
 	return r.post(task{conn: r.conn, data: append([]byte(nil), p...)})
@@ -31,7 +34,7 @@ func (r Ref) Write(p []byte) error {
 func (r Ref) Close() { r.Do((*Conn).Close) }
 
 // Closed reports whether the connection is closed. If not, it may be by now.
-func (r Ref) Closed() bool { return r.conn == nil || r.conn.gone.Load() }
+func (r Ref) Closed() bool { return r.conn == nil || r.conn.posted.Load() >= gone }
 
 // Loop is the loop of the connection; nil for the zero Ref.
 func (r Ref) Loop() *Loop {
@@ -51,7 +54,7 @@ func (r Ref) post(t task) error {
 // runTask does what a Ref posted.
 func (c *Conn) runTask(t task) {
 	c.posted.Add(-int64(len(t.data)))
-	if c.gone.Load() {
+	if c.posted.Load() >= gone {
 		return
 	}
 	c.loop.current = c

@@ -11,6 +11,10 @@ type Trace struct {
 	// AfterWrite when it took n of them; c.Buffered then tells what remains
 	// (the bytes that were not gathered first are in neither).
 	BeforeWrite, AfterWrite func(c *Conn, n int)
+	// FilterReady is called when a filter is ready, a TLS handshake done, say;
+	// FilterFailed when a filter ends its connection for an error.
+	FilterReady  func(c *Conn, f Filter)
+	FilterFailed func(c *Conn, f Filter, err error)
 	// Turn is called at the end of each turn, before the loop waits.
 	Turn func(l *Loop)
 }
@@ -22,6 +26,7 @@ type LoopStats struct {
 	Receives, Sends   uint64
 	BytesIn, BytesOut uint64
 	Turns, Panics     uint64
+	FiltersFailed     uint64 // that ended their connections for an error
 }
 
 // Stats counts what an engine did: all loops' together, and each one's. It may
@@ -47,6 +52,7 @@ func (e *Engine) Stats() Stats {
 		s.BytesOut += one.BytesOut
 		s.Turns += one.Turns
 		s.Panics += one.Panics
+		s.FiltersFailed += one.FiltersFailed
 	}
 	return s
 }

@@ -58,6 +58,10 @@ func BenchmarkTurn(b *testing.B) {
 			}
 		}))
 	})
+	b.Run("filtered", func(b *testing.B) {
+		echo := func(*Conn) Handler { return HandlerFunc((*Conn).Write) }
+		benchmarkTurn(b, Filtered(echo, func(*Conn) Filter { return PassThrough{} }))
+	})
 }
 
 func benchmarkTurn(b *testing.B, open Opener) {

@@ -17,6 +17,12 @@ var seeds = flag.Int("seeds", 3, "how many seeds TestLawsSimulated tries")
 // TestLawsSimulated tries the engine's laws on the simulated network, with
 // another seed each time, and with every fault that a correct engine hides.
 func TestLawsSimulated(t *testing.T) {
+	trySeeds(t, func(w *simulated) backendtest.World { return w })
+}
+
+// trySeeds tries the laws on simulated networks, in the World that is made of
+// each.
+func trySeeds(t *testing.T, world func(*simulated) backendtest.World) {
 	for seed := 1; seed <= *seeds; seed++ {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			backendtest.Laws(t, func(t *testing.T) backendtest.World {
@@ -24,7 +30,7 @@ func TestLawsSimulated(t *testing.T) {
 				if seed%2 == 0 {
 					o.Faults = rondotest.Harmless(0.1)
 				}
-				return &simulated{t, rondotest.New(t, o)}
+				return world(&simulated{t, rondotest.New(t, o)})
 			})
 		})
 	}

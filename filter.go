@@ -1,0 +1,180 @@
+package rondo
+
+import "iter"
+
+// A Filter stands between the wire and a connection's Handler, and changes what
+// passes: TLS (package rtls), the PROXY protocol (package filter), compression,
+// counting. A connection may have several, each with the next one's output for
+// its input. What is said here of the Handler is so of the next Filter too, and
+// what of the wire, of the one before.
+//
+// A Filter serves one connection. Its methods run on the connection's loop, one
+// at a time, and must not block. Embed PassThrough for those that are not needed.
+//
+// An error of a method ends the connection as Conn.CloseWith does: after what was
+// sent, an alert perhaps, has been delivered. It reaches Handler.Closed.
+type Filter interface {
+	// Start is called first, and once, when the filters nearer to the wire are
+	// ready. It may Send, and calls s.Ready if the filter needs nothing from
+	// the peer.
+	Start(s *Stage) error
+
+	// Inbound is given what came from the wire and is not yet consumed, and
+	// reports how many bytes of it the filter is done with, as Handler.Data
+	// does: the rest is kept and offered again with more behind it. What it
+	// makes of them it passes to s.Deliver. in is valid until Inbound returns;
+	// the filter may change the bytes that it consumes.
+	//
+	// A filter whose output is longer than its input delivers no more than
+	// s.Room says, and leaves the rest: it is offered again when there is room.
+	// Nothing is offered while the connection is paused, or its output is above
+	// HighWater.
+	Inbound(s *Stage, in []byte) (n int, err error)
+
+	// Outbound takes what the Handler wrote: all that it wrote in one event, if
+	// that is not much. What it makes of it it passes to s.Send. It is not
+	// called before the filter is ready: until then output is gathered. out is
+	// not to be changed, and valid until Outbound returns.
+	Outbound(s *Stage, out []byte) error
+
+	// EOF is called when the input has ended, after the last Inbound. A filter
+	// whose protocol allows that passes it on with s.EOF; if it is too early
+	// the error is io.ErrUnexpectedEOF.
+	EOF(s *Stage) error
+
+	// CloseWrite is called when the Handler has ended its output (CloseWrite or
+	// Close), after the last Outbound. The filter sends what belongs at the end
+	// of its stream, and nothing afterwards. It is not called on a filter that
+	// is not ready when the connection closes, nor on one that failed.
+	CloseWrite(s *Stage) error
+
+	// Closed is the last call, made exactly once, also if Start was not called:
+	// just before the Handler's Closed, or after s.Remove.
+	Closed(s *Stage, err error)
+}
+
+// A FilterOpener makes a Filter for a connection, on the connection's loop. nil
+// refuses the connection.
+type FilterOpener func(*Conn) Filter
+
+// PassThrough is a Filter that changes nothing. It is to be embedded in others.
+type PassThrough struct{}
+
+// Start calls s.Ready.
+func (PassThrough) Start(s *Stage) error { s.Ready(); return nil }
+
+// Inbound delivers in.
+func (PassThrough) Inbound(s *Stage, in []byte) (int, error) { s.Deliver(in); return len(in), nil }
+
+// Outbound sends out.
+func (PassThrough) Outbound(s *Stage, out []byte) error { s.Send(out); return nil }
+
+// EOF passes it on.
+func (PassThrough) EOF(s *Stage) error { s.EOF(); return nil }
+
+// CloseWrite does nothing.
+func (PassThrough) CloseWrite(*Stage) error { return nil }
+
+// Closed does nothing.
+func (PassThrough) Closed(*Stage, error) {}
+
+// Filtered is an Opener of connections with filters, of which the first is next
+// to the wire. open is called when all of them are ready: when handshakes are
+// done, and addresses and certificates are known. Until then there is no Handler
+// that would hear of the connection's end; Trace.FilterFailed does.
+//
+// What must come before, a limit of connections for instance, is for an Opener
+// that calls Filtered's.
+func Filtered(open Opener, filters ...FilterOpener) Opener {
+	return func(c *Conn) Handler {
+		c.Use(open, filters...)
+		return c.handler
+	}
+}
+
+// FilteredDial is Filtered for Loop.Dial: open is called once, with a connection
+// whose filters are ready, or with nil and the reason why there is none.
+func FilteredDial(open func(*Conn, error) Handler, filters ...FilterOpener) func(*Conn, error) Handler {
+	return func(c *Conn, err error) Handler {
+		if err != nil {
+			return open(nil, err)
+		}
+		c.handler = (*unready)(&open) // until open makes another
+		c.Use(func(c *Conn) Handler {
+			c.handler = HandlerFunc(nil)
+			return open(c, nil)
+		}, filters...)
+		return c.handler
+	}
+}
+
+// unready is the Handler of a dialed connection before its filters are ready.
+type unready func(*Conn, error) Handler
+
+func (*unready) Data(*Conn, []byte) (int, error) { return 0, nil }
+
+func (open *unready) Closed(_ *Conn, err error) {
+	if err == nil {
+		err = ErrClosed
+	}
+	(*open)(nil, err)
+}
+
+// Use puts filters between the connection and its Handler, on the Handler's side
+// of those that it has: the first of the new ones is nearest to the wire. When
+// they are ready open, if it is not nil, is called and makes the connection's
+// Handler from then on, as SetHandler does; nil refuses the connection. Until
+// then Data is not called, and what is written is kept.
+//
+// Data may call it, to begin TLS in the middle of a connection, say. What was
+// written before is sent as it is; what Data does not consume goes to the new
+// filters. An Opener may call it, as Filtered does.
+//
+// A connection whose output has ended cannot have filters: Use closes it.
+func (c *Conn) Use(open Opener, filters ...FilterOpener) {
+	c.loop.check()
+	if c.flags&endWrite != 0 {
+		c.CloseWith(ErrClosed)
+		return
+	}
+	made := make([]*Stage, 0, len(filters))
+	for _, newFilter := range filters {
+		f := newFilter(c)
+		if f == nil {
+			for _, s := range made {
+				s.filter.Closed(s, nil)
+			}
+			c.refuse()
+			return
+		}
+		made = append(made, &Stage{conn: c, filter: f})
+	}
+	if len(made) > 0 {
+		made[len(made)-1].open = open
+		c.use(made)
+	} else if open != nil {
+		c.reopen(open)
+	}
+}
+
+// reopen changes the handler to what open makes.
+func (c *Conn) reopen(open Opener) {
+	if h := open(c); h != nil {
+		c.SetHandler(h)
+	} else {
+		c.refuse()
+	}
+}
+
+// Filters ranges over the connection's filters, from the Handler's side to the
+// wire's.
+func (c *Conn) Filters() iter.Seq[Filter] {
+	return func(yield func(Filter) bool) {
+		c.loop.check()
+		if c.filters == nil {
+			return
+		}
+		for s := c.filters.top; s != nil && yield(s.filter); s = s.below {
+		}
+	}
+}

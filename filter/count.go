@@ -1,0 +1,32 @@
+package filter
+
+import (
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo"
+)
+
+// Count counts the bytes that pass where its Filter stands: next to the wire, or
+// inside of TLS. It may count one connection, or all of a server's. Any goroutine
+// may read it.
+type Count struct {
+	In, Out atomic.Int64 // from the peer, to it
+}
+
+// Filter is a rondo.FilterOpener.
+func (n *Count) Filter(*rondo.Conn) rondo.Filter { return &counter{count: n} }
+
+type counter struct {
+	rondo.PassThrough
+	count *Count
+}
+
+func (f *counter) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	f.count.In.Add(int64(len(in)))
+	return f.PassThrough.Inbound(s, in)
+}
+
+func (f *counter) Outbound(s *rondo.Stage, out []byte) error {
+	f.count.Out.Add(int64(len(out)))
+	return f.PassThrough.Outbound(s, out)
+}

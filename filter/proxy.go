@@ -1,0 +1,163 @@
+package filter
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+	"github.com/rondo-go/rondo"
+)
+
+// DefaultProxyTimeout is AcceptProxy.Timeout's default.
+const DefaultProxyTimeout = 10 * time.Second
+
+// ErrProxyHeader ends a connection whose peer's PROXY header is none, or invalid,
+// or longer than 4 KiB, or was not there in time. It wraps the reason.
+var ErrProxyHeader = errors.New("PROXY header")
+
+// AcceptProxy takes the PROXY header, of version 1 or 2, with which each
+// connection begins, and makes its addresses the connection's LocalAddr and
+// RemoteAddr. Afterwards the filter is gone and costs nothing. Headers that say
+// nothing of addresses (LOCAL, UNKNOWN: a balancer's own checks) leave them.
+//
+// Who can send a header can say that he is anybody: Trust says who may.
+type AcceptProxy struct {
+	// Trust reports whether a peer is a proxy. Others are refused. nil: all are
+	// trusted, which is right only where nobody else can connect.
+	Trust func(peer net.Addr) bool
+	// Timeout is how long the header may take to come. 0: DefaultProxyTimeout.
+	Timeout time.Duration
+	// Header, if it is not nil, is called with every header, which has more than
+	// the addresses perhaps (TLVs). Its error ends the connection.
+	Header func(*rondo.Conn, *proxyproto.Header) error
+}
+
+// Filter is a rondo.FilterOpener.
+func (a AcceptProxy) Filter(c *rondo.Conn) rondo.Filter {
+	if a.Trust != nil && !a.Trust(c.RemoteAddr()) {
+		return nil
+	}
+	return &acceptor{AcceptProxy: a}
+}
+
+type acceptor struct {
+	rondo.PassThrough
+	AcceptProxy
+	timer *rondo.Timer
+}
+
+func (f *acceptor) Start(s *rondo.Stage) error {
+	d := f.Timeout
+	if d <= 0 {
+		d = DefaultProxyTimeout
+	}
+	f.timer = s.Conn().Loop().AfterFunc(d, func() {
+		s.Conn().Abort(fmt.Errorf("%w: nothing complete came in %v: %w", ErrProxyHeader, d, os.ErrDeadlineExceeded))
+	})
+	return nil
+}
+
+func (f *acceptor) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	n, err := headerSize(in)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrProxyHeader, err)
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	h, err := proxyproto.Read(bufio.NewReaderSize(bytes.NewReader(in[:n]), n))
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrProxyHeader, err)
+	}
+	if h.Command.IsProxy() {
+		s.SetAddrs(h.DestinationAddr, h.SourceAddr)
+	}
+	if f.Header != nil {
+		if err := f.Header(s.Conn(), h); err != nil {
+			return 0, err
+		}
+	}
+	s.Remove()
+	return n, nil
+}
+
+func (f *acceptor) EOF(*rondo.Stage) error {
+	return fmt.Errorf("%w: %w", ErrProxyHeader, io.ErrUnexpectedEOF)
+}
+
+func (f *acceptor) Closed(*rondo.Stage, error) {
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+}
+
+// Sizes of headers, with all that they may have.
+const (
+	maxHeader1 = 107
+	maxHeader2 = 4 << 10
+	fixed2     = 16 // the part of version 2 that has the length of the rest
+)
+
+// headerSize is the length of the header that in begins with; 0: it goes on.
+func headerSize(in []byte) (int, error) {
+	switch {
+	case begins(in, proxyproto.SIGV2):
+		if len(in) < fixed2 {
+			return 0, nil
+		}
+		n := fixed2 + int(binary.BigEndian.Uint16(in[fixed2-2:]))
+		if n > maxHeader2 {
+			return 0, fmt.Errorf("it would have %d bytes, more than %d", n, maxHeader2)
+		}
+		if n > len(in) {
+			return 0, nil
+		}
+		return n, nil
+	case begins(in, []byte("PROXY ")):
+		line := in[:min(len(in), maxHeader1)]
+		if end := bytes.IndexByte(line, '\n'); end >= 0 {
+			return end + 1, nil
+		}
+		if len(line) == maxHeader1 {
+			return 0, fmt.Errorf("no line ends within %d bytes", maxHeader1)
+		}
+		return 0, nil
+	}
+	return 0, fmt.Errorf("none: the connection begins with %.16q", in)
+}
+
+// begins reports whether in begins with what, as far as it goes.
+func begins(in, what []byte) bool {
+	n := min(len(in), len(what))
+	return bytes.Equal(in[:n], what[:n])
+}
+
+// SendProxy begins a connection with the PROXY header h, and is gone afterwards.
+// It is for dialed connections: to a server that accepts the PROXY protocol, on
+// behalf of a client. Of version 1 and 2 each; proxyproto.HeaderProxyFromAddrs
+// makes one of the client's addresses.
+func SendProxy(h *proxyproto.Header) rondo.FilterOpener {
+	return func(*rondo.Conn) rondo.Filter { return &sender{header: h} }
+}
+
+type sender struct {
+	rondo.PassThrough
+	header *proxyproto.Header
+}
+
+func (f *sender) Start(s *rondo.Stage) error {
+	b, err := f.header.Format()
+	if err != nil {
+		return fmt.Errorf("%w to be sent: %w", ErrProxyHeader, err)
+	}
+	s.Send(b)
+	s.Remove()
+	return nil
+}

@@ -1,0 +1,35 @@
+package backendtest_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend/backendtest"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// filtered is a World whose connections have filters. These change nothing, so
+// every law must hold as it does without.
+type filtered struct{ backendtest.World }
+
+func (w filtered) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+	w.Helper()
+	pass := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
+	return w.World.Listen(e, rondo.Filtered(open, pass, pass))
+}
+
+// TestLawsFiltered tries the engine's laws through filters, on every backend of
+// this platform.
+func TestLawsFiltered(t *testing.T) {
+	for _, name := range pick.Names() {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Laws(t, func(t *testing.T) backendtest.World { return filtered{backendtest.Sockets(t, name)} })
+		})
+	}
+}
+
+// TestLawsFilteredSimulated tries them on the simulated network.
+func TestLawsFilteredSimulated(t *testing.T) {
+	trySeeds(t, func(w *simulated) backendtest.World { return filtered{w} })
+}

@@ -1,0 +1,195 @@
+package rondo
+
+import (
+	"errors"
+	"io"
+	"net"
+)
+
+// A Stage is a Filter's place at a connection, and what it may do there. Its
+// methods may be called on the connection's loop only, from the filter's methods
+// or at other times, by a timer for instance. After Closed they do nothing.
+type Stage struct {
+	conn         *Conn
+	filter       Filter
+	below, above *Stage // towards the wire, the handler; nil: next to it
+	open         Opener // to be called when it is ready
+	in           []byte // not consumed; of the one next to the wire, that is conn.carry
+	out          []byte // not given to Outbound yet
+	state        stageState
+}
+
+// A stage waits for those below it, then is started, then ready; and failed or
+// removed at any time after that. Its input and its output end independently.
+type stageState uint8
+
+const (
+	started stageState = 1 << iota
+	ready
+	heldBack // by Pause
+	ended    // its input has
+	endTold  // and the filter knows
+	trailed  // its output has, and CloseWrite was called or need not be
+	failed
+	removed // by Remove, and still linked
+)
+
+// Conn is the connection.
+func (s *Stage) Conn() *Conn { return s.conn }
+
+// Ready says that bytes can pass: what was written goes to Outbound, and the
+// next filter starts, or the Opener that waits for it is called, before Ready
+// returns.
+func (s *Stage) Ready() {
+	c := s.conn
+	c.loop.check()
+	if s.state&(ready|failed) != 0 || c.flags&closed != 0 {
+		return
+	}
+	s.state |= ready
+	if t := c.loop.engine.Trace; t != nil && t.FilterReady != nil {
+		t.FilterReady(c, s.filter)
+	}
+	if open := s.open; open != nil {
+		s.open = nil
+		if c.flags&closing == 0 {
+			c.reopen(open)
+		}
+	}
+	if s.above != nil && s.above.state&started == 0 {
+		s.above.start()
+	}
+	c.offerSoon() // what waited for it, if this is no call of Inbound
+	c.flushSoon()
+}
+
+// Deliver passes input on, towards the handler. p is the filter's again on
+// return: what is not consumed is copied. A filter that goes on delivering though
+// there has been no Room for long loses the connection with ErrInputFull.
+func (s *Stage) Deliver(p []byte) {
+	c := s.conn
+	c.loop.check()
+	switch {
+	case len(p) == 0 || s.state&failed != 0 || c.flags&closed != 0:
+	case s.waitingAbove() >= c.limits.maxIn:
+		c.CloseWith(ErrInputFull)
+	case s.above != nil:
+		s.above.input(p)
+	case c.flags&closing == 0:
+		c.filters.deliver(p)
+	}
+}
+
+// Room is how many bytes may be delivered now, for a filter whose output is
+// longer than its input: up to MaxInput, and none while the connection is paused
+// or its output above HighWater. The filter may exceed it with one Deliver.
+func (s *Stage) Room() int {
+	c := s.conn
+	c.loop.check()
+	if c.flags&(paused|above) != 0 || s.above != nil && s.above.state&heldBack != 0 {
+		return 0
+	}
+	return max(0, c.limits.maxIn-s.waitingAbove())
+}
+
+// waitingAbove is how many bytes have been delivered and not consumed.
+func (s *Stage) waitingAbove() int {
+	if s.above != nil {
+		return len(s.above.in)
+	}
+	return len(s.conn.filters.carry)
+}
+
+// EOF tells the handler that the input has ended, after what was delivered. The
+// wire's may go on, and is still given to Inbound.
+func (s *Stage) EOF() {
+	s.conn.loop.check()
+	switch {
+	case s.state&ready == 0:
+		s.fail(io.ErrUnexpectedEOF)
+	case s.above != nil:
+		s.above.state |= ended
+	default:
+		s.conn.filters.ended = true
+	}
+	s.conn.list()
+}
+
+// Send passes output on, towards the wire. p is the filter's again on return. It
+// never fails: a peer that does not take what a filter sends beyond twice
+// MaxOutput is cut off with ErrOutputFull.
+func (s *Stage) Send(p []byte) {
+	c := s.conn
+	c.loop.check()
+	switch {
+	case len(p) == 0 || s.state&trailed != 0 || c.flags&closed != 0:
+	case s.below != nil:
+		s.below.write(p)
+	default:
+		if _, err := c.write(p, 2*c.limits.maxOut); errors.Is(err, ErrOutputFull) {
+			c.Abort(err)
+		}
+	}
+}
+
+// AvailableBuffer returns an empty buffer to append to and pass to Send, which
+// then copies nothing as long as it was not outgrown. It is valid until the
+// filter returns or sends.
+func (s *Stage) AvailableBuffer() []byte {
+	s.conn.loop.check()
+	switch {
+	case s.conn.flags&closed != 0:
+		return nil
+	case s.below != nil:
+		return s.below.available()
+	}
+	return s.conn.available()
+}
+
+// Pause stops Inbound, and with it the reading of the connection, until Resume:
+// for a filter that waits for something else than input.
+func (s *Stage) Pause() {
+	s.conn.loop.check()
+	if s.state&removed == 0 {
+		s.state |= heldBack
+		s.conn.flags |= held
+	}
+}
+
+// Resume ends Pause. What was left is offered again in the next turn.
+func (s *Stage) Resume() {
+	s.conn.loop.check()
+	if s.state&heldBack != 0 {
+		s.state &^= heldBack
+		s.conn.filters.holding()
+	}
+}
+
+// Fail ends the connection as an error of one of the filter's methods does.
+func (s *Stage) Fail(err error) {
+	s.conn.loop.check()
+	s.fail(err)
+}
+
+// Remove takes the filter away, and calls its Closed, after its method at hand,
+// Start or Inbound, which are the only ones that may call it. What it has not
+// consumed goes to the next; if there is none left the connection costs what one
+// without filters does. It makes the filter Ready, if it is not.
+func (s *Stage) Remove() {
+	s.conn.loop.check()
+	s.Ready()
+	s.state |= removed
+}
+
+// SetAddrs changes what the connection's LocalAddr and RemoteAddr return. nil
+// leaves one as it is.
+func (s *Stage) SetAddrs(local, remote net.Addr) {
+	s.conn.loop.check()
+	f := s.conn.filters
+	if local != nil {
+		f.local = local
+	}
+	if remote != nil {
+		f.remote = remote
+	}
+}
