@@ -108,7 +108,8 @@ type Socket struct {
 	// SO_RCVBUF). 0: the system's choice, which adapts.
 	SendBuffer, RecvBuffer int
 	// ReusePort sets SO_REUSEPORT, so that other processes may listen on the
-	// same address. Balance ReusePort sets it by itself.
+	// same address. Balance ReusePort sets it where it counts. On Windows, which has no
+	// such option, Listen fails (errors.ErrUnsupported).
 	ReusePort bool
 	// UnixMode is the permissions of a unix socket's file. 0: as umask leaves it.
 	UnixMode fs.FileMode

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -26,10 +27,9 @@ const (
 	Random
 	// ReusePort lets every loop accept for itself, from a socket of its own
 	// (SO_REUSEPORT), between which the kernel chooses. Where accepting is a
-	// large part of the work it avoids the hand-over between loops. For unix
-	// sockets, which have no such option, it is RoundRobin. macOS, NetBSD and
-	// OpenBSD give all connections to one loop; Windows has no such option, and
-	// Listen fails (errors.ErrUnsupported).
+	// large part of the work it avoids the hand-over between loops. It is
+	// RoundRobin for unix sockets and on Windows, which have no such option, and
+	// on macOS, NetBSD and OpenBSD, which give all connections to one socket.
 	ReusePort
 )
 
@@ -66,7 +66,7 @@ const (
 
 func (ln *Listener) listen(address string, s backend.Socket) error {
 	loops := ln.engine.loops
-	if ln.engine.Balance == ReusePort && ln.network != "unix" && len(loops) > 1 {
+	if ln.engine.Balance == ReusePort && sys.ReusePortBalances && ln.network != "unix" && len(loops) > 1 {
 		s.ReusePort, ln.each = true, true
 	} else {
 		// Listeners share the accepting out.

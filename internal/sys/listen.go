@@ -31,18 +31,19 @@ func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 	// every connection; nobody here asked for it.
 	lc.SetMultipathTCP(false)
 	if len(network) >= 3 && network[:3] == "tcp" {
-		return lc.Listen(context.Background(), network, address)
+		ln, err := lc.Listen(context.Background(), network, address)
+		return ln, Portable(err)
 	}
 	if network != "unix" {
 		return nil, fmt.Errorf("listen %s %s: %w: want tcp, tcp4, tcp6 or unix", network, address, net.UnknownNetworkError(network))
 	}
 	ln, err := lc.Listen(context.Background(), network, address)
-	if errors.Is(err, syscall.EADDRINUSE) && stale(address) {
+	if err = Portable(err); errors.Is(err, syscall.EADDRINUSE) && stale(address) {
 		os.Remove(address)
 		ln, err = lc.Listen(context.Background(), network, address)
 	}
 	if err != nil {
-		return nil, err
+		return nil, Portable(err)
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	if s.UnixMode != 0 && !Abstract(address) {
@@ -78,7 +79,7 @@ func stale(address string) bool {
 	if err == nil {
 		c.Close()
 	}
-	return errors.Is(err, syscall.ECONNREFUSED)
+	return errors.Is(Portable(err), syscall.ECONNREFUSED)
 }
 
 // control runs f on the descriptor of c and gives f's error.

@@ -1,12 +1,14 @@
 package backendtest
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -15,7 +17,7 @@ import (
 // two ends and the Handle say about their addresses.
 func seamListen(d *driver) {
 	l := d.loop()
-	networks := []string{"tcp4", "unix"}
+	networks := streams()
 	if hasIPv6() {
 		networks = append(networks, "tcp6")
 	}
@@ -65,6 +67,18 @@ func sameAddr(l *loop, what string, x, y net.Addr) {
 	}
 }
 
+// streams are the networks of every system. Wine alone has no unix sockets;
+// Windows has.
+func streams() []string {
+	const noSuchFamily = syscall.Errno(10047) // WSAEAFNOSUPPORT
+	if runtime.GOOS == "windows" {
+		if _, err := net.Dial("unix", "nobody"); errors.Is(err, noSuchFamily) {
+			return []string{"tcp4"}
+		}
+	}
+	return []string{"tcp4", "unix"}
+}
+
 // hasIPv6 reports whether this machine has it on its loopback interface.
 func hasIPv6() bool {
 	ln, err := net.Listen("tcp6", "[::1]:0")
@@ -101,7 +115,7 @@ func seamListenDualStack(d *driver) {
 // seamListenInUse: an address is one listener's.
 func seamListenInUse(d *driver) {
 	l := d.loop()
-	for _, network := range []string{"tcp4", "unix"} {
+	for _, network := range streams() {
 		ln := l.listen(network, d.address(network), backend.Socket{})
 		f, addr, err := l.b.Listen(network, ln.addr.String(), &backend.Socket{})
 		if err == nil {

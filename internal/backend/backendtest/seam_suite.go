@@ -27,7 +27,7 @@ func Seam(t *testing.T, open func(t testing.TB) backend.Backend) {
 		t.Run(b.name, func(t *testing.T) { b.run(newDriver(t, open)) })
 	}
 	for _, b := range seamStreamBehaviours {
-		for _, network := range []string{"tcp4", "unix"} {
+		for _, network := range streams() {
 			t.Run(b.name+"/"+network, func(t *testing.T) { b.run(newDriver(t, open), network) })
 		}
 	}

@@ -6,7 +6,7 @@ import "github.com/rondo-go/rondo/internal/backend"
 // is an ordinary one.
 func seamUnconnectedFile(d *driver) {
 	l := d.loop()
-	for _, network := range []string{"tcp4", "unix"} {
+	for _, network := range streams() {
 		f, err := l.b.Socket(network, nil, &backend.Socket{})
 		if err != nil {
 			l.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // A dialer is what a file made by Socket connects with.
@@ -53,8 +54,8 @@ func (f *file) connect(ctx context.Context, op *backend.ConnectOp) {
 	f.b.post(result{op: &op.Op, file: f, conn: conn, err: plain(err)})
 }
 
-// plain is the error without package net's wrapping, as the seam has it, and
-// ErrCanceled for those that hurrying makes.
+// plain is the error without package net's wrapping, as the seam has it, under
+// the names that it has everywhere, and ErrCanceled for those that hurrying makes.
 func plain(err error) error {
 	if op, ok := err.(*net.OpError); ok {
 		err = op.Err
@@ -62,5 +63,5 @@ func plain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return backend.ErrCanceled
 	}
-	return err
+	return sys.Portable(err)
 }
