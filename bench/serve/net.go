@@ -2,10 +2,10 @@ package serve
 
 import "net"
 
-// NetEcho is a goroutine for each connection. Its buffer is small until
+// netEcho is a goroutine for each connection. Its buffer is small until
 // messages fill it, so that neither idle connections nor large messages are
 // held against it.
-func NetEcho(address string, _ int) error {
+func netEcho(address string, _ int) error {
 	return accept(address, func(c net.Conn) {
 		buf := make([]byte, 4<<10)
 		for {
@@ -23,8 +23,8 @@ func NetEcho(address string, _ int) error {
 	})
 }
 
-// NetRedis is the toy on package net.
-func NetRedis(address string, _ int) error {
+// netRedis is the toy on package net.
+func netRedis(address string, _ int) error {
 	store := newStore()
 	return accept(address, func(c net.Conn) {
 		var s session
