@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,17 +109,6 @@ func TestBenchEchoJSON(t *testing.T) {
 	}
 }
 
-func TestBenchEchoOverUnix(t *testing.T) {
-	socket := filepath.Join(t.TempDir(), "s")
-	serveHere(t, "unix", socket, func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) })
-	for _, backend := range []string{"", "std"} {
-		r := results(t, "echo", "--addr", "unix://"+socket, "--backend", backend, "--duration", "100ms", "--rate", "2000")
-		if len(r) != 1 || r[0]["rate_per_s"] != 2000.0 || backend != "" && r[0]["backend"] != backend {
-			t.Errorf("%q: %v", backend, r)
-		}
-	}
-}
-
 func TestBenchRedis(t *testing.T) {
 	address := redisHere(t, "secret")
 	all := results(t, "redis", "--addr", address, "--password", "secret", "--keyspace", "100", "-P", "8", "-n", "1000")
@@ -165,6 +154,7 @@ func TestBenchInterrupted(t *testing.T) {
 		})
 	})
 	cmd := exec.Command(binary, "bench", "echo", "--addr", address, "--duration", "1h", "--warmup", "0")
+	signalable(cmd)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
@@ -176,7 +166,7 @@ func TestBenchInterrupted(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("no load came")
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := sendSignal(cmd, os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
@@ -185,6 +175,17 @@ func TestBenchInterrupted(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "  latency p50 ") || !strings.HasSuffix(got, "  interrupted: this is what was measured until then\n") {
 		t.Errorf("output %q", got)
 	}
+}
+
+// freePort is an address that nobody serves.
+func freePort(t *testing.T) (address string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	return ln.Addr().String()
 }
 
 func TestBenchFailures(t *testing.T) {
@@ -203,7 +204,7 @@ func TestBenchFailures(t *testing.T) {
 		})
 	})
 	protected := redisHere(t, "secret")
-	missing := "unix://" + filepath.Join(t.TempDir(), "s")
+	missing := freePort(t)
 	for _, c := range []struct{ args, want string }{
 		{"echo --addr " + missing, "cannot connect to " + missing + `: no server listens there; start one, as with "rondo echo", or give another address with --addr`},
 		{"redis --addr " + missing, `"rondo redis"`},

@@ -41,6 +41,7 @@ var seamBehaviours = []struct {
 	{"Listen", seamListen},
 	{"ListenDualStack", seamListenDualStack},
 	{"ListenInUse", seamListenInUse},
+	{"AcceptAborted", seamAcceptAborted},
 	{"ConnectRefused", seamConnectRefused},
 	{"ConnectFrom", seamConnectFrom},
 	{"ResetIsAnError", seamResetIsAnError},

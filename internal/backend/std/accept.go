@@ -1,7 +1,9 @@
 package std
 
 import (
+	"errors"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -59,7 +61,7 @@ func (a *acceptor) setDeadline(t time.Time) {
 }
 
 // acceptAll is the acceptor's goroutine. Package net itself goes on after a
-// connection that was aborted while it waited.
+// connection that was aborted while it waited, but for what Wine calls that.
 func (f *file) acceptAll(op *backend.Op, stop <-chan struct{}) {
 	defer f.b.workers.Done()
 	a := f.accept
@@ -73,7 +75,10 @@ func (f *file) acceptAll(op *backend.Op, stop <-chan struct{}) {
 		conn, err := a.listener.Accept()
 		if err != nil {
 			<-a.ahead
-			f.b.post(result{op: op, file: f, err: plain(err)})
+			if err = plain(err); errors.Is(err, syscall.ENOTCONN) {
+				continue
+			}
+			f.b.post(result{op: op, file: f, err: err})
 			return
 		}
 		setOptions(conn, &a.options)

@@ -1,0 +1,62 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+)
+
+// signalable prepares a command that is to be sent signals.
+func signalable(*exec.Cmd) {}
+
+func sendSignal(cmd *exec.Cmd, sig os.Signal) error { return cmd.Process.Signal(sig) }
+
+// A unix socket beside a TCP address; its file is gone afterwards.
+func TestUnixSockets(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	for _, args := range []string{"redis", "echo", "redis --backend std"} {
+		p, addresses := start(t, append(strings.Fields(args), "--addr", "127.0.0.1:0", "--addr", "unix://"+socket)...)
+		if len(addresses) != 2 || addresses[1] != "unix://"+socket {
+			t.Errorf("%s: addresses are %v", args, addresses)
+		}
+		for _, a := range addresses {
+			conn := dial(t, a)
+			if strings.HasPrefix(args, "echo") {
+				talk(t, conn, "hello", "hello")
+			} else {
+				talk(t, conn, "PING\r\n", "+PONG\r\n")
+			}
+			closeWithPeer(conn)
+		}
+		p.stop(syscall.SIGTERM, 0)
+		if _, err := os.Stat(socket); !os.IsNotExist(err) {
+			t.Errorf("%s: the socket's file is still there: %v", args, err)
+		}
+	}
+}
+
+func TestBenchEchoOverUnix(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	serveHere(t, "unix", socket, func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) })
+	for _, backend := range []string{"", "std"} {
+		r := results(t, "echo", "--addr", "unix://"+socket, "--backend", backend, "--duration", "100ms", "--rate", "2000")
+		if len(r) != 1 || r[0]["rate_per_s"] != 2000.0 || backend != "" && r[0]["backend"] != backend {
+			t.Errorf("%q: %v", backend, r)
+		}
+	}
+}
+
+func TestBenchOfNoUnixServer(t *testing.T) {
+	missing := "unix://" + filepath.Join(t.TempDir(), "s")
+	_, stderr, code := runBench(t, "echo", "--addr", missing)
+	if want := "cannot connect to " + missing + ": no server listens there"; code != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("exit code %d, errors %q, want %q", code, stderr, want)
+	}
+}
