@@ -39,7 +39,7 @@ func (s *coConn) room(co *Co) (int, error) {
 	case s.writing != nil && s.writing != co:
 		return 0, nil
 	}
-	return max(0, min(c.limits.high, c.limits.maxOut)-c.Buffered()), nil
+	return max(0, max(1, c.limits.brim())-c.Buffered()), nil
 }
 
 // awaitRoom waits for what room found to be in the way. Afterwards co may have

@@ -85,7 +85,7 @@ func (c *Conn) refuse() {
 // advance goes on with what waits for the output to drain: reading, if it had
 // passed HighWater, and what CloseWrite and Close began.
 func (c *Conn) advance() {
-	if c.flags&(above|drainAsked) != 0 && c.waiting() <= c.limits.low {
+	if c.flags&(above|drainAsked) != 0 && c.drained() {
 		c.flags &^= above | drainAsked
 		c.flags |= drainDue
 		c.offerSoon()
@@ -106,6 +106,13 @@ func (c *Conn) advance() {
 		}
 		c.read()
 	}
+}
+
+// drained reports whether output has fallen so far that a writer may go on: to
+// LowWater, and where that is HighWater to less.
+func (c *Conn) drained() bool {
+	n := c.waiting()
+	return n <= c.limits.low && n < max(1, c.limits.brim())
 }
 
 // shutter is an ending as the owner of its Shutdown.

@@ -96,6 +96,9 @@ type limits struct {
 	maxIn, maxOut, high, low int
 }
 
+// brim is how much output may wait before a coroutine has to.
+func (l *limits) brim() int { return min(l.high, l.maxOut) }
+
 // Socket holds options of sockets. The zero Socket is right for most uses.
 type Socket struct {
 	// KeepAlive is the idle time before TCP keep-alive probes, and the time

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ type Peer interface {
 
 // Laws tries every law of the engine in a World of its own.
 func Laws(t *testing.T, world func(t *testing.T) World) {
-	for _, l := range laws {
+	for _, l := range slices.Concat(laws, coLaws) {
 		t.Run(l.name, func(t *testing.T) { l.try(world(t)) })
 	}
 }

@@ -1,0 +1,133 @@
+package backendtest
+
+import (
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/rondo-go/rondo"
+)
+
+// coLaws are the laws of coroutines.
+var coLaws = []law{
+	{"CoReadsAndWrites", coReadsAndWrites},
+	{"CoReadsWhatWasLeft", coReadsWhatWasLeft},
+	{"CoReturnsInOrder", coReturnsInOrder},
+	{"CoReturnFlushesToASlowPeer", coReturnFlushesToASlowPeer},
+	{"CoReturnsAnError", coReturnsAnError},
+	{"CoPeerHalfCloses", coPeerHalfCloses},
+	{"CoHalfCloses", coHalfCloses},
+	{"CoStaysThoughBothEnded", coStaysThoughBothEnded},
+	{"CoIdleReaderIsNotRead", coIdleReaderIsNotRead},
+	{"CoWriteWaits", coWriteWaits},
+	{"CoWritesDoNotMix", coWritesDoNotMix},
+	{"CoReadsWhileItsWriteWaits", coReadsWhileItsWriteWaits},
+	{"CoHandsOver", coHandsOver},
+	{"CoReadDeadline", coReadDeadline},
+	{"CoReadDeadlineMoves", coReadDeadlineMoves},
+	{"CoWriteDeadline", coWriteDeadline},
+	{"CoDeadlineFromElsewhere", coDeadlineFromElsewhere},
+	{"CoEndsWithItsConn", coEndsWithItsConn},
+	{"CoEndsWithTheEngine", coEndsWithTheEngine},
+	{"CoShutdownFlushes", coShutdownFlushes},
+	{"CoThatIgnoresErrorsEnds", coThatIgnoresErrorsEnds},
+	{"CoPanicCostsItsConnAlone", coPanicCostsItsConnAlone},
+	{"CoGoexitCostsItsConnAlone", coGoexitCostsItsConnAlone},
+	{"CoMisusePanics", coMisusePanics},
+	{"CoStarvesNobody", coStarvesNobody},
+	{"CoSleeps", coSleeps},
+	{"CoGoes", coGoes},
+	{"CoChildrenEnd", coChildrenEnd},
+	{"CoCondWakes", coCondWakes},
+	{"CoAwaits", coAwaits},
+	{"CoAwaitIsLeft", coAwaitIsLeft},
+	{"CoContextEnds", coContextEnds},
+	{"CoDials", coDials},
+	{"CoDialFails", coDialFails},
+	{"CoProxies", coProxies},
+	{"CoCopiesPieces", coCopiesPieces},
+	{"CoTenThousand", coTenThousand},
+	{"CoBufio", coBufio},
+	{"CoTextproto", coTextproto},
+	{"CoHTTP", coHTTP},
+	{"CoGob", coGob},
+	{"CoTLS", coTLS},
+}
+
+// A script is what coroutines do, and counts them.
+type script struct {
+	w World
+
+	mu           sync.Mutex
+	began, ended int
+	err          error // of the last that ended
+}
+
+// opener serves with f.
+func (s *script) opener(f func(co *rondo.Co, c net.Conn) error) rondo.Opener {
+	return rondo.Coroutine(func(co *rondo.Co, c net.Conn) (err error) {
+		defer s.counts()(&err)
+		return f(co, c)
+	})
+}
+
+// counts counts a coroutine. What it returns is to be deferred.
+func (s *script) counts() func(*error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.began++
+	return func(err *error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended++
+		s.err = *err
+	}
+}
+
+func (s *script) running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began - s.ended
+}
+
+func (s *script) hasBegun(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began >= n
+}
+
+// untilEnded waits until n coroutines have ended, and all that began. It returns
+// the error of the last one.
+func (s *script) untilEnded(n int) error {
+	s.w.Helper()
+	s.w.Until("the coroutines' end", func() bool { return s.hasBegun(n) && s.running() == 0 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended != n {
+		s.w.Errorf("%d coroutines ended, want %d", s.ended, n)
+	}
+	return s.err
+}
+
+// serve serves with f on an engine of one loop, and connects to it.
+func (s *script) serve(f func(co *rondo.Co, c net.Conn) error) Peer {
+	s.w.Helper()
+	return s.w.Dial(s.w.Listen(&rondo.Engine{Loops: 1}, s.opener(f)))
+}
+
+// wantErr complains, unless err is what it should be.
+func wantErr(w World, what string, err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Errorf("%s: error %v, want %v", what, err, want)
+	}
+}
+
+// timedOut complains, unless err is what package net returns at a deadline.
+func timedOut(w World, what string, n, wantN int, err error) {
+	w.Helper()
+	var timeout net.Error
+	if n != wantN || !errors.As(err, &timeout) || !timeout.Timeout() {
+		w.Errorf("%s: %d, %v; want %d and a timeout", what, n, err, wantN)
+	}
+}

@@ -1,0 +1,177 @@
+package backendtest
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A read deadline ends a Read that waits, and those that begin after it, and no
+// connection; what comes can be read once it was moved.
+func coReadDeadline(w World) {
+	const wait = 50 * time.Millisecond
+	s := &script{w: w}
+	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+		b := make([]byte, 10)
+		now := co.Loop().Now
+		for range 3 {
+			began := now()
+			c.SetReadDeadline(began.Add(wait))
+			n, err := c.Read(b)
+			timedOut(w, "a Read that waits", n, 0, err)
+			if d := now().Sub(began); d < wait {
+				w.Errorf("the deadline came after %v", d)
+			}
+			n, err = c.Read(b)
+			timedOut(w, "the next Read", n, 0, err)
+			co.Sleep(0)
+		}
+		c.SetDeadline(now().Add(-time.Hour))
+		n, err := c.Read(b)
+		timedOut(w, "a deadline in the past", n, 0, err)
+		n, err = c.Write(b)
+		timedOut(w, "a Write with a deadline in the past", n, 0, err)
+		c.SetWriteDeadline(time.Time{})
+		c.Write([]byte("x"))
+
+		co.Sleep(wait) // the answer is there: the deadline counts all the same
+		n, err = c.Read(b)
+		timedOut(w, "a Read of what is there", n, 0, err)
+		c.SetReadDeadline(now().Add(time.Hour))
+		if n, err = c.Read(b); string(b[:n]) != "y" || err != nil {
+			w.Errorf("with the deadline moved: %q, %v", b[:n], err)
+		}
+		c.SetReadDeadline(time.Time{})
+		if n, err = c.Read(b); string(b[:n]) != "z" || err != nil {
+			w.Errorf("with no deadline: %q, %v", b[:n], err)
+		}
+		_, err = c.Write([]byte("end"))
+		return err
+	})
+	expect(w, p, []byte("x"))
+	send(w, p, []byte("y"))
+	w.Sleep(4 * wait)
+	send(w, p, []byte("z"))
+	expect(w, p, []byte("end"))
+	if err := s.untilEnded(1); err != nil {
+		w.Errorf("the coroutine returned %v", err)
+	}
+}
+
+// Another coroutine may move the deadline of a Read that waits: to now, to
+// later, to never.
+func coReadDeadlineMoves(w World) {
+	const wait = 100 * time.Millisecond
+	s := &script{w: w}
+	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+		b := make([]byte, 10)
+		now := co.Loop().Now
+		move := func(t func() time.Time) {
+			co.Go(func(co *rondo.Co) error {
+				co.Sleep(wait / 4)
+				return c.SetReadDeadline(t())
+			})
+		}
+		c.SetReadDeadline(now().Add(time.Hour))
+		move(func() time.Time { return now().Add(-time.Second) })
+		began := now()
+		n, err := c.Read(b)
+		timedOut(w, "a deadline moved to the past", n, 0, err)
+		if d := now().Sub(began); d > time.Minute {
+			w.Errorf("it took %v", d)
+		}
+
+		began = now()
+		c.SetReadDeadline(began.Add(wait))
+		move(func() time.Time { return began.Add(2 * wait) })
+		n, err = c.Read(b)
+		timedOut(w, "a deadline moved on", n, 0, err)
+		if d := now().Sub(began); d < 2*wait {
+			w.Errorf("it came after %v", d)
+		}
+
+		c.SetReadDeadline(now().Add(wait))
+		move(func() time.Time { return time.Time{} })
+		c.Write([]byte("now"))
+		if n, err = io.ReadFull(c, b[:4]); string(b[:n]) != "late" || err != nil {
+			w.Errorf("a deadline taken away: %q, %v", b[:n], err)
+		}
+		return co.Wait()
+	})
+	expect(w, p, []byte("now"))
+	w.Sleep(2 * wait)
+	send(w, p, []byte("late"))
+	if err := s.untilEnded(1); err != nil {
+		w.Errorf("the coroutine returned %v", err)
+	}
+}
+
+// A write deadline ends a Write that waits for its peer. The stream then has what
+// Write says that it took, and goes on behind it.
+func coWriteDeadline(w World) {
+	const wait = 50 * time.Millisecond
+	s := &script{w: w}
+	sent := pattern(16 << 20)
+	e := &rondo.Engine{Loops: 1, HighWater: 50_000}
+	var taken atomic.Int64
+	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		now := co.Loop().Now
+		began := now()
+		c.SetWriteDeadline(began.Add(wait))
+		n, err := c.Write(sent)
+		timedOut(w, "a Write that waits", n, n, err)
+		if n == 0 || n == len(sent) {
+			w.Errorf("%d bytes were taken for a peer that reads nothing", n)
+		}
+		if d := now().Sub(began); d < wait {
+			w.Errorf("the deadline came after %v", d)
+		}
+		m, err := c.Write(sent)
+		timedOut(w, "the next Write", m, 0, err)
+
+		// The deadline of a Write that waits is moved.
+		c.SetWriteDeadline(now().Add(time.Hour))
+		co.Go(func(co *rondo.Co) error {
+			co.Sleep(wait / 2)
+			return c.SetWriteDeadline(now().Add(wait / 2))
+		})
+		m, err = c.Write(sent[n:])
+		timedOut(w, "a Write whose deadline was moved", m, m, err)
+		n += m
+		taken.Store(int64(n))
+
+		c.SetWriteDeadline(time.Time{})
+		_, err = c.Write([]byte("end"))
+		return err
+	})))
+	w.Until("the deadlines", func() bool { return taken.Load() > 0 || s.hasBegun(1) && s.running() == 0 })
+	expect(w, p, sent[:taken.Load()])
+	expect(w, p, []byte("end"))
+	expectEOF(w, p)
+	if err := s.untilEnded(1); err != nil {
+		w.Errorf("the coroutine returned %v", err)
+	}
+}
+
+// Other goroutines end a Read by its deadline, and by Close, as libraries do whose
+// context was canceled.
+func coDeadlineFromElsewhere(w World) {
+	s := &script{w: w}
+	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+		past := co.Loop().Now().Add(-time.Second)
+		go c.SetReadDeadline(past)
+		n, err := c.Read(make([]byte, 1))
+		timedOut(w, "a deadline set from elsewhere", n, 0, err)
+		c.SetReadDeadline(time.Time{})
+		go c.Close()
+		_, err = c.Read(make([]byte, 1))
+		wantErr(w, "Read", err, net.ErrClosed)
+		return nil
+	})
+	expectEOF(w, p)
+	p.Close()
+	s.untilEnded(1)
+}

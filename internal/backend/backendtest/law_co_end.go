@@ -1,0 +1,336 @@
+package backendtest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// Whatever a coroutine waits for, it is over when the connection is, and its
+// deferred functions run.
+func coEndsWithItsConn(w World) {
+	never := make(chan struct{})
+	defer close(never)
+	var cond rondo.Cond
+	waits := map[string]func(co *rondo.Co, c net.Conn) error{
+		"Read":  func(co *rondo.Co, c net.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
+		"Write": func(co *rondo.Co, c net.Conn) error { _, err := c.Write(pattern(16 << 20)); return err },
+		"Copy":  func(co *rondo.Co, c net.Conn) error { _, err := io.Copy(c, c); return err },
+		"Sleep": func(co *rondo.Co, c net.Conn) error { return co.Sleep(time.Hour) },
+		"Cond":  func(co *rondo.Co, c net.Conn) error { return cond.Wait(co) },
+		"Wait": func(co *rondo.Co, c net.Conn) error {
+			co.Go(func(co *rondo.Co) error { return co.Sleep(time.Hour) })
+			return co.Wait()
+		},
+		"Await": func(co *rondo.Co, c net.Conn) error {
+			_, err := rondo.Await(co, func() (int, error) { <-never; return 0, nil })
+			return err
+		},
+	}
+	for name, wait := range waits {
+		s := &script{w: w}
+		e := &rondo.Engine{Loops: 1, HighWater: 1 << 20}
+		p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+			err := wait(co, c)
+			// Nothing waits any more.
+			wantErr(w, name+", then Read", second(c.Read(make([]byte, 1))), net.ErrClosed)
+			wantErr(w, name+", then Write", second(c.Write([]byte("x"))), net.ErrClosed)
+			return err
+		})))
+		w.Until("the coroutine", func() bool { return s.hasBegun(1) })
+		w.Sleep(5 * time.Millisecond)
+		p.Reset()
+		wantErr(w, name, s.untilEnded(1), net.ErrClosed)
+		w.Until("the end", func() bool { return e.Stats().Open == 0 })
+	}
+}
+
+func second(_ int, err error) error { return err }
+
+// Engine.Close ends coroutines in the midst of anything; no goroutine is left.
+func coEndsWithTheEngine(w World) {
+	s := &script{w: w}
+	e := &rondo.Engine{Loops: 2}
+	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		for range 3 {
+			co.Go(func(co *rondo.Co) (err error) {
+				defer s.counts()(&err)
+				return co.Sleep(time.Hour)
+			})
+		}
+		co.Go(func(co *rondo.Co) error {
+			co.Go(func(co *rondo.Co) error { return nil }) // it may never begin
+			_, err := c.Write(pattern(16 << 20))
+			return err
+		})
+		return echoAll(c)
+	}))
+	const conns = 20
+	for range conns {
+		w.Dial(addr)
+	}
+	w.Until("the coroutines", func() bool { return s.hasBegun(4 * conns) })
+	w.Call(func() { e.Close() })
+	wantErr(w, "the last one", s.untilEnded(4*conns), net.ErrClosed)
+	w.Until("the goroutines' end", func() bool { return coroutines() == 0 })
+}
+
+// coroutines counts those of the process.
+func coroutines() int {
+	buf := make([]byte, 64<<10)
+	n := runtime.Stack(buf, true)
+	for n == len(buf) {
+		buf = make([]byte, 2*n)
+		n = runtime.Stack(buf, true)
+	}
+	return strings.Count(string(buf[:n]), "\ngithub.com/rondo-go/rondo.(*Co).run(")
+}
+
+// Shutdown sends what coroutines wrote; their reads and writes fail from then on.
+func coShutdownFlushes(w World) {
+	s := &script{w: w}
+	big := pattern(1 << 20)
+	e := &rondo.Engine{Loops: 2, HighWater: 2 << 20, Linger: time.Minute}
+	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		c.Write(big)
+		_, err := c.Read(make([]byte, 1))
+		wantErr(w, "Read", err, net.ErrClosed)
+		wantErr(w, "Write", second(c.Write([]byte("x"))), net.ErrClosed)
+		return nil
+	}))
+	peers := []Peer{w.Dial(addr), w.Dial(addr), w.Dial(addr)}
+	w.Until("the coroutines", func() bool { return s.hasBegun(len(peers)) })
+	done := make(chan error, 1)
+	go func() { done <- e.Shutdown(context.Background()) }()
+	s.untilEnded(len(peers))
+	for _, p := range peers {
+		expect(w, p, big)
+		expectEOF(w, p)
+		p.Close()
+	}
+	w.Until("Shutdown", func() bool { return len(done) > 0 })
+	if err := <-done; err != nil {
+		w.Errorf("Shutdown: %v", err)
+	}
+}
+
+// A coroutine that goes on though everything fails, since its connection is gone,
+// is ended.
+func coThatIgnoresErrorsEnds(w World) {
+	for name, ignore := range map[string]func(co *rondo.Co, c net.Conn){
+		"Read":  func(co *rondo.Co, c net.Conn) { c.Read(make([]byte, 1)) },
+		"Write": func(co *rondo.Co, c net.Conn) { c.Write([]byte("x")) },
+		"Sleep": func(co *rondo.Co, c net.Conn) { co.Sleep(time.Millisecond) },
+		"Turn":  func(co *rondo.Co, c net.Conn) { co.Sleep(0) },
+		"Await": func(co *rondo.Co, c net.Conn) { rondo.Await(co, func() (int, error) { return 0, nil }) },
+		"Dial":  func(co *rondo.Co, c net.Conn) { co.Dial("tcp", c.LocalAddr().String()) },
+		"Cond":  func(co *rondo.Co, c net.Conn) { new(rondo.Cond).Wait(co) },
+	} {
+		var log safeBuffer
+		s := &script{w: w}
+		e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+			defer func() {
+				for range 3 { // deferred functions can go on for a while
+					wantErr(w, name+": a deferred Read", second(c.Read(make([]byte, 1))), net.ErrClosed)
+				}
+			}()
+			co.Sleep(time.Hour)
+			for {
+				ignore(co, c)
+			}
+		})))
+		w.Until("the coroutine", func() bool { return s.hasBegun(1) })
+		p.Reset()
+		s.untilEnded(1)
+		if !strings.Contains(log.String(), "coThatIgnoresErrorsEnds") {
+			w.Errorf("%s: the log does not tell who was ended: %s", name, log.String())
+		}
+	}
+}
+
+// A panic in a coroutine costs its connection alone, and is logged with the
+// coroutine's stack.
+func coPanicCostsItsConnAlone(w World) {
+	var log safeBuffer
+	s := &script{w: w}
+	cause := errors.New("division of a goat")
+	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil {
+			return err
+		}
+		switch line {
+		case "panic\n":
+			dividesTheGoat(cause)
+		case "child\n":
+			co.Go(func(co *rondo.Co) error {
+				co.Sleep(time.Millisecond)
+				dividesTheGoat(cause)
+				return nil
+			})
+			err = co.Wait()
+			wantErr(w, "Wait for a child that panics", err, cause)
+		case "await\n":
+			rondo.Await(co, func() (int, error) {
+				dividesTheGoat(cause)
+				return 0, nil
+			})
+		}
+		c.Write([]byte(line))
+		return echoAll(c)
+	}))
+	other := w.Dial(addr)
+	for i, how := range []string{"panic", "child", "await"} {
+		p := w.Dial(addr)
+		send(w, p, []byte(how+"\n"))
+		expectReset(w, p)
+		send(w, other, []byte(how+"!\n"))
+		expect(w, other, []byte(how+"!\n"))
+		w.Until("the panic's count", func() bool { return e.Stats().Panics == uint64(i+1) })
+		if text := log.String(); strings.Count(text, "a coroutine panicked") != i+1 || strings.Count(text, "dividesTheGoat") < i+1 ||
+			strings.Count(text, "coPanicCostsItsConnAlone") < i+1 {
+			w.Errorf("%s: the log does not tell of the panic with its stack:\n%s", how, text)
+		}
+	}
+}
+
+func dividesTheGoat(err error) { panic(err) }
+
+// So does runtime.Goexit, as in a test's FailNow: the loop goes on.
+func coGoexitCostsItsConnAlone(w World) {
+	s := &script{w: w}
+	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		line, _ := bufio.NewReader(c).ReadString('\n')
+		switch line {
+		case "goexit\n":
+			runtime.Goexit()
+		case "await\n":
+			rondo.Await(co, func() (int, error) { runtime.Goexit(); return 0, nil })
+			w.Error("Await returned")
+		}
+		c.Write([]byte(line))
+		return nil
+	}))
+	for _, how := range []string{"goexit", "await"} {
+		p := w.Dial(addr)
+		send(w, p, []byte(how+"\n"))
+		expectReset(w, p)
+	}
+	p := w.Dial(addr)
+	send(w, p, []byte("fine\n"))
+	expect(w, p, []byte("fine\n"))
+	s.untilEnded(3)
+}
+
+// Use of a coroutine, or of its connection, by who may not is a panic that tells
+// so, where it happens.
+func coMisusePanics(w World) {
+	s := &script{w: w}
+	panics := func(what string, f func()) {
+		defer func() {
+			if text, _ := recover().(string); !strings.Contains(text, "outside of") {
+				w.Errorf("%s: panicked with %q", what, text)
+			}
+		}()
+		f()
+	}
+	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+		try := func(where string) {
+			panics("Read "+where, func() { c.Read(make([]byte, 1)) })
+			panics("Write "+where, func() { c.Write([]byte("x")) })
+			panics("CloseWrite "+where, func() { c.(closeWriter).CloseWrite() })
+			panics("WriteTo "+where, func() { c.(io.WriterTo).WriteTo(c) })
+			panics("Sleep "+where, func() { co.Sleep(1) })
+			panics("Go "+where, func() { co.Go(nil) })
+			panics("Wait "+where, func() { co.Wait() })
+			panics("Context "+where, func() { co.Context() })
+			panics("Dial "+where, func() { co.Dial("tcp", "127.0.0.1:1") })
+			panics("Await "+where, func() { rondo.Await(co, func() (int, error) { return 0, nil }) })
+			panics("Cond "+where, func() { new(rondo.Cond).Wait(co) })
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			try("on a goroutine that it waits for") // it is running, in a way
+		}()
+		<-done
+		var cond rondo.Cond
+		co.Loop().AfterFunc(time.Millisecond, func() {
+			try("in a callback of its loop")
+			cond.Signal()
+		})
+		if err := cond.Wait(co); err != nil {
+			return err
+		}
+		co.Go(func(child *rondo.Co) error {
+			panics("another's Sleep", func() { co.Sleep(1) })
+			panics("another's Context", func() { co.Context() })
+			_, err := c.Write([]byte("a child may write"))
+			return err
+		})
+		return co.Wait()
+	})
+	expect(w, p, []byte("a child may write"))
+	expectEOF(w, p)
+	if err := s.untilEnded(1); err != nil {
+		w.Errorf("the coroutine returned %v", err)
+	}
+}
+
+// A coroutine that never needs to wait, since its peer takes everything at once,
+// starves neither timers nor other connections.
+func coStarvesNobody(w World) {
+	s := &script{w: w}
+	var ticks, floods atomic.Int64
+	e := &rondo.Engine{Loops: 1}
+	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		if floods.Add(1) > 1 {
+			return echoAll(c)
+		}
+		co.Loop().Every(time.Millisecond, func() { ticks.Add(1) })
+		co.Go(func(co *rondo.Co) error { // wakes itself, time and again
+			for co.Sleep(10*time.Microsecond) == nil {
+			}
+			return nil
+		})
+		block := pattern(64 << 10)
+		for {
+			if _, err := c.Write(block); err != nil {
+				return nil
+			}
+		}
+	}))
+	flooded := w.Dial(addr)
+	w.Until("the flood", func() bool { return floods.Load() == 1 })
+	client := w.Dial(addr)
+	var taken atomic.Int64
+	for i := range 20 {
+		b := make([]byte, 1<<20)
+		flooded.SetReadDeadline(w.Now().Add(patience))
+		n, err := io.ReadFull(flooded, b)
+		taken.Add(int64(n))
+		if err != nil {
+			w.Fatalf("the flood ended: %v", err)
+		}
+		msg := []byte{byte(i), 1, 2, 3}
+		send(w, client, msg)
+		expect(w, client, msg)
+	}
+	before := ticks.Load()
+	w.Until("timers beside a flood", func() bool { return ticks.Load() > before })
+	flooded.Reset()
+	client.Reset()
+	s.untilEnded(2)
+}
