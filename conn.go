@@ -35,7 +35,8 @@ type Conn struct {
 // A connection is open, then closing (its output is flushed, its input
 // discarded), then closed (all operations are ending), then gone. Close leads
 // to the second, and from there; an error or Abort to the third; Closed is
-// called at the last.
+// called at the last. Detach and Move lead from open to leaving (its output is
+// flushed), and from there to gone, unless one of the others comes in between.
 type connFlags uint16
 
 const (
@@ -52,6 +53,7 @@ const (
 	closing
 	closed
 	drainDue // the handler is to be told that output drained
+	leaving  // by Detach or Move: to be disowned once nothing is in flight
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
@@ -67,8 +69,11 @@ func (c *Conn) opened(open Opener) {
 	c.handler = HandlerFunc(nil) // for Closed, if there will be no other
 	if h := open(c); h != nil {
 		c.handler = h
-	} else {
+	} else if c.flags&leaving == 0 {
 		c.refuse()
+	}
+	if len(c.carry) > 0 {
+		c.offerSoon() // received on another loop
 	}
 	c.read()
 	c.settle()
@@ -79,7 +84,7 @@ func (c *Conn) opened(open Opener) {
 func (c *Conn) settle() {
 	c.flush()
 	c.loop.current = nil
-	if c.flags&(endWrite|above) != 0 {
+	if c.flags&(endWrite|above|leaving) != 0 {
 		c.advance()
 	}
 }

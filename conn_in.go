@@ -21,7 +21,7 @@ func (c *Conn) read() {
 		return
 	case c.flags&closing != 0:
 		c.drop() // what comes is discarded
-	case c.flags&(paused|above) != 0:
+	case c.flags&(paused|above|leaving) != 0:
 		return
 	case len(c.carry) >= c.limits.maxIn:
 		c.offerSoon() // the handler is slow: no more before it took some
@@ -110,7 +110,7 @@ func (c *Conn) received(comp *backend.Completion) {
 	}
 	switch {
 	case c.flags&closing != 0:
-	case c.flags&(paused|above) != 0:
+	case c.flags&(paused|above|leaving) != 0:
 		c.keep(in)
 	default:
 		c.offer(in)
@@ -140,7 +140,7 @@ func (c *Conn) offer(in []byte) {
 	if err == nil && c.flags&closing == 0 {
 		rest := in[n:]
 		c.keep(rest)
-		if n == 0 && len(rest) >= c.limits.maxIn || int(c.want) > c.limits.maxIn {
+		if (n == 0 && len(rest) >= c.limits.maxIn || int(c.want) > c.limits.maxIn) && c.flags&leaving == 0 {
 			err = ErrInputFull
 		}
 	}
@@ -165,7 +165,7 @@ func (c *Conn) list() {
 
 func (c *Conn) offerAgain() {
 	c.flags &^= listed
-	if c.flags&closing != 0 {
+	if c.flags&(closing|leaving) != 0 {
 		return
 	}
 	c.loop.current = c
@@ -175,7 +175,7 @@ func (c *Conn) offerAgain() {
 			d.Drained(c)
 		}
 	}
-	if c.flags&(reoffer|paused|above|closing) == reoffer {
+	if c.flags&(reoffer|paused|above|closing|leaving) == reoffer {
 		c.offerCarry()
 	}
 	c.tellEOF()
@@ -222,7 +222,7 @@ func (c *Conn) readEnded(err error) {
 
 // tellEOF tells the handler of the end of the stream, if its turn has come.
 func (c *Conn) tellEOF() {
-	if c.flags&(eof|eofTold|paused|above|listed) != eof {
+	if c.flags&(eof|eofTold|paused|above|listed|leaving) != eof {
 		return
 	}
 	c.flags |= eofTold
@@ -274,9 +274,4 @@ func (c *Conn) fail(op string, err error) {
 	c.finish(backend.Close, err)
 }
 
-func (c *Conn) network() string {
-	if c.peer.IsValid() {
-		return "tcp"
-	}
-	return "unix"
-}
+func (c *Conn) network() string { return c.RemoteAddr().Network() }

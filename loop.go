@@ -19,6 +19,7 @@ type Loop struct {
 	engine  *Engine
 	id      int
 	backend backend.Backend
+	waker   interface{ Wake() } // the backend that the loop began with
 	inbox   inbox.Queue[task]
 	timers  timer.Set
 	pool    buf.Pool
@@ -69,6 +70,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		engine:    e,
 		id:        id,
 		backend:   be,
+		waker:     be,
 		scratch:   make([]byte, 0, scratchSize),
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
@@ -312,7 +314,7 @@ func (l *Loop) post(t task) error {
 		return ErrClosed
 	}
 	if wake {
-		l.backend.Wake()
+		l.waker.Wake()
 	}
 	return nil
 }

@@ -24,7 +24,11 @@ func (r Ref) Write(p []byte) error {
 		r.conn.posted.Add(-n)
 		return ErrOutputFull
 	}
-	return r.post(task{conn: r.conn, data: append([]byte(nil), p...)})
+	err := r.post(task{conn: r.conn, data: append([]byte(nil), p...)})
+	if err != nil {
+		r.conn.posted.Add(-n)
+	}
+	return err
 }
 
 // Close closes the connection, as Conn.Close does.

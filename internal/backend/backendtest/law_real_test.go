@@ -51,6 +51,8 @@ func (w *sockets) Dial(addr net.Addr) backendtest.Peer {
 	return peer{c.(*net.TCPConn)}
 }
 
+func (w *sockets) Conn(p backendtest.Peer) net.Conn { return p.(peer).TCPConn }
+
 type peer struct{ *net.TCPConn }
 
 func (p peer) Reset() {
