@@ -40,7 +40,8 @@ const gone = 1 << 62
 // A connection is open, then closing (its output is flushed, its input
 // discarded), then closed (all operations are ending), then gone. Close leads
 // to the second, and from there; an error or Abort to the third; Closed is
-// called at the last.
+// called at the last. Detach and Move lead from open to leaving (its output is
+// flushed), and from there to gone, unless one of the others comes in between.
 type connFlags uint32
 
 const (
@@ -62,6 +63,7 @@ const (
 	stays      // though both streams have ended, until the handler closes it
 	filtered   // there are Filters
 	held       // one of them wants no input now
+	leaving    // by Detach or Move: to be disowned once nothing is in flight
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
@@ -77,8 +79,11 @@ func (c *Conn) opened(open Opener) {
 	c.handler = HandlerFunc(nil) // for Closed, if there will be no other
 	if h := open(c); h != nil {
 		c.handler = h
-	} else {
+	} else if c.flags&leaving == 0 {
 		c.refuse()
+	}
+	if len(c.carry) > 0 {
+		c.offerSoon() // received on another loop
 	}
 	c.read()
 	c.settle()
@@ -89,9 +94,9 @@ func (c *Conn) opened(open Opener) {
 func (c *Conn) settle() {
 	if c.flags&filtered != 0 {
 		c.filters.flush()
-		if c.flags&endWrite != 0 {
-			c.flushSoon()
-		}
+	}
+	if c.flags&leaving != 0 || c.flags&(filtered|endWrite) == filtered|endWrite {
+		c.flushSoon()
 	}
 	c.loop.current = nil
 	c.loop.outbox.reserved = nil

@@ -12,6 +12,7 @@ type ending struct {
 	shut  backend.Op // Shutdown
 	close backend.Op // Close or Reset
 	late  timer.Timer
+	then  func(backend.Handle, []byte, error) // Detach and Move: what becomes of it
 }
 
 func (c *Conn) ending() *ending {
@@ -46,7 +47,7 @@ func (c *Conn) CloseWith(err error) {
 		return
 	}
 	c.flags |= closing | endWrite
-	c.flags &^= paused | above
+	c.flags &^= paused | above | leaving
 	e := c.ending()
 	e.err = err
 	e.late.Owner = e
@@ -94,6 +95,8 @@ func (c *Conn) advance() {
 		c.read() // it may have waited for the filters to send the last output
 	}
 	switch {
+	case c.flags&(leaving|receiving|boxed) == leaving && c.out == nil:
+		c.left()
 	case c.flags&(endWrite|closed|boxed) != endWrite || c.unsent():
 	case c.flags&(closing|eof) == closing|eof:
 		c.finish(backend.Close, nil)
@@ -145,6 +148,7 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 		return
 	}
 	c.flags |= closing | closed | endWrite
+	c.flags &^= leaving
 	e := c.ending()
 	if e.err == nil {
 		e.err = err
@@ -166,12 +170,10 @@ func (e *ending) Complete(*backend.Completion) {
 		o.size, o.sending = 0, 0
 		o.recycle()
 	}
-	c.loop.leave(c)
 	c.posted.Add(gone)
 	c.loop.stats.now.Closed++
-	c.loop.current = c
-	c.tellClosed(e.err)
-	c.loop.current = nil
+	defer e.stayed() // also if Closed panics
+	c.over(e.err)
 }
 
 // tellClosed makes the last calls. A filter's panic does not do away with the

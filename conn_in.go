@@ -16,7 +16,7 @@ func (r *receiver) Complete(comp *backend.Completion) { (*Conn)(r).received(comp
 
 // read submits a Recv, if the connection is to be read.
 func (c *Conn) read() {
-	if c.flags&(receiving|eof|closed|closing|paused|above|held) != 0 && !c.readsOn() {
+	if c.flags&(receiving|eof|closed|closing|paused|above|held|leaving) != 0 && !c.readsOn() {
 		return
 	}
 	if len(c.carry) > 0 || c.recv.Buf != nil || c.flags&filtered != 0 {
@@ -156,7 +156,7 @@ func (c *Conn) received(comp *backend.Completion) {
 	}
 	switch {
 	case c.flags&closing != 0 && c.discards():
-	case c.flags&(paused|above|held) != 0:
+	case c.flags&(paused|above|held|leaving) != 0:
 		c.keep(in)
 	default:
 		c.offer(in)
@@ -193,7 +193,7 @@ func (c *Conn) data(in []byte) []byte {
 	switch {
 	case uint(n) > uint(len(in)):
 		err = fmt.Errorf("rondo: the handler's Data reports %d bytes done of %d", n, len(in))
-	case err == nil && (n == 0 && len(in) >= c.limits.maxIn && c.flags&paused == 0 || int(c.want) > c.limits.maxIn):
+	case err == nil && c.flags&leaving == 0 && (n == 0 && len(in) >= c.limits.maxIn && c.flags&paused == 0 || int(c.want) > c.limits.maxIn):
 		err = ErrInputFull
 	}
 	if err != nil {
@@ -221,7 +221,7 @@ func (c *Conn) list() {
 
 func (c *Conn) offerAgain() {
 	c.flags &^= listed
-	if c.discards() {
+	if c.flags&leaving != 0 || c.discards() {
 		return
 	}
 	c.loop.current = c
@@ -231,7 +231,7 @@ func (c *Conn) offerAgain() {
 			d.Drained(c)
 		}
 	}
-	if c.flags&(reoffer|paused|above|held) == reoffer && !c.discards() {
+	if c.flags&(reoffer|paused|above|held|leaving) == reoffer && !c.discards() {
 		if c.flags&filtered != 0 {
 			c.filters.reoffer()
 		}
@@ -282,9 +282,9 @@ func (c *Conn) readEnded(err error) {
 // tellEOF tells the handler of the end of the stream, if its turn has come.
 func (c *Conn) tellEOF() {
 	switch {
-	case c.flags&filtered != 0:
+	case c.flags&(filtered|leaving) == filtered:
 		c.filters.tellEOF()
-	case c.flags&(eof|eofTold|paused|above|listed) == eof:
+	case c.flags&(eof|eofTold|paused|above|listed|leaving) == eof:
 		c.endInput()
 	}
 }
@@ -340,9 +340,4 @@ func (c *Conn) fail(op string, err error) {
 	c.finish(backend.Close, err)
 }
 
-func (c *Conn) network() string {
-	if c.peer.IsValid() {
-		return "tcp"
-	}
-	return "unix"
-}
+func (c *Conn) network() string { return c.RemoteAddr().Network() }

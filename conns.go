@@ -1,18 +1,25 @@
 package rondo
 
-import "iter"
+import (
+	"iter"
 
-// connTable holds a loop's connections, by the slots of their Files. It grows by
-// chunks, so that growing leaves no garbage behind.
-type connTable []*[connChunk]*Conn
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// connTable holds a loop's connections, by the slots of their Files, of which
+// there may be two tables. It grows by chunks, so that growing leaves no garbage
+// behind.
+type connTable [2][]*[connChunk]*Conn
 
 const connChunk = 256
 
 func (t *connTable) set(slot uint32, c *Conn) {
-	for int(slot/connChunk) >= len(*t) {
-		*t = append(*t, new([connChunk]*Conn))
+	chunks := &t[slot/backend.SecondTable]
+	slot %= backend.SecondTable
+	for int(slot/connChunk) >= len(*chunks) {
+		*chunks = append(*chunks, new([connChunk]*Conn))
 	}
-	(*t)[slot/connChunk][slot%connChunk] = c
+	(*chunks)[slot/connChunk][slot%connChunk] = c
 }
 
 // Conns ranges over the loop's connections, in no particular order. It may be
@@ -20,10 +27,12 @@ func (t *connTable) set(slot uint32, c *Conn) {
 func (l *Loop) Conns() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		l.check()
-		for i := 0; i < len(l.conns); i++ {
-			for _, c := range l.conns[i] {
-				if c != nil && !yield(c) {
-					return
+		for t := range l.conns {
+			for i := 0; i < len(l.conns[t]); i++ {
+				for _, c := range l.conns[t][i] {
+					if c != nil && !yield(c) {
+						return
+					}
 				}
 			}
 		}

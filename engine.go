@@ -81,6 +81,7 @@ type Engine struct {
 	stopped   chan struct{} // closed when every loop has ended
 	limits    limits        // every Conn's, unless it has its own
 	accepting atomic.Uint32 // sockets listened on so far
+	chosen    atomic.Uint32 // loops chosen so far for other connections than a Listener's
 }
 
 type engineState uint8

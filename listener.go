@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -177,7 +178,10 @@ func (a *acceptor) submitClose() {
 
 // accepted gives a connection to its loop.
 func (a *acceptor) accepted(h backend.Handle) {
-	l := a.choose(h)
+	l := a.loop
+	if !a.ln.each {
+		l = l.engine.choose(&a.ln.next, h.Peer.Addr())
+	}
 	if l == a.loop {
 		l.adopt(h, a.ln)
 		return
@@ -189,12 +193,13 @@ func (a *acceptor) accepted(h backend.Handle) {
 	}
 }
 
-func (a *acceptor) choose(h backend.Handle) *Loop {
-	loops := a.loop.engine.loops
-	if len(loops) == 1 || a.ln.each {
-		return a.loop
+// choose is the loop for a connection from peer. next counts for RoundRobin.
+func (e *Engine) choose(next *atomic.Uint32, peer netip.Addr) *Loop {
+	loops := e.loops
+	if len(loops) == 1 {
+		return loops[0]
 	}
-	switch a.loop.engine.Balance {
+	switch e.Balance {
 	case LeastConns:
 		least := loops[0]
 		for _, l := range loops[1:] {
@@ -204,12 +209,12 @@ func (a *acceptor) choose(h backend.Handle) *Loop {
 		}
 		return least
 	case SourceHash:
-		ip := h.Peer.Addr().As16()
+		ip := peer.As16()
 		return loops[maphash.Bytes(hashSeed, ip[:])%uint64(len(loops))]
 	case Random:
 		return loops[rand.IntN(len(loops))]
 	}
-	return loops[a.ln.next.Add(1)%uint32(len(loops))]
+	return loops[next.Add(1)%uint32(len(loops))]
 }
 
 // hashSeed is the process's: nobody outside can choose addresses that meet on

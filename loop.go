@@ -20,6 +20,7 @@ type Loop struct {
 	engine  *Engine
 	id      int
 	backend backend.Backend
+	waker   interface{ Wake() } // the backend that the loop began with
 	inbox   inbox.Queue[task]
 	timers  timer.Set
 	pool    buf.Pool
@@ -74,6 +75,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		engine:    e,
 		id:        id,
 		backend:   be,
+		waker:     be,
 		outbox:    newOutbox(),
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
@@ -326,7 +328,7 @@ func (l *Loop) post(t task) error {
 		return ErrClosed
 	}
 	if wake {
-		l.backend.Wake()
+		l.waker.Wake()
 	}
 	return nil
 }

@@ -27,7 +27,11 @@ func (r Ref) Write(p []byte) error {
 		}
 		return ErrOutputFull
 	}
-	return r.post(task{conn: r.conn, data: append([]byte(nil), p...)})
+	err := r.post(task{conn: r.conn, data: append([]byte(nil), p...)})
+	if err != nil {
+		r.conn.posted.Add(-n)
+	}
+	return err
 }
 
 // Close closes the connection, as Conn.Close does.

@@ -66,6 +66,9 @@ var (
 	// ErrOutputFull is returned by writes that would make more than MaxOutput
 	// bytes wait for a peer that does not read.
 	ErrOutputFull = errors.New("rondo: output is full: MaxOutput bytes wait for the peer")
+	// ErrDetached is what Closed is given of a connection that has left its loop
+	// by Detach or Move.
+	ErrDetached = errors.New("rondo: connection was detached from its loop")
 	// ErrIdle closes a connection after the time set with SetIdle. It is an
 	// os.ErrDeadlineExceeded.
 	ErrIdle error = &timeout{"rondo: connection was idle for too long"}

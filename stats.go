@@ -23,6 +23,8 @@ type Trace struct {
 type LoopStats struct {
 	Open              int // connections
 	Accepted, Closed  uint64
+	Attached          uint64 // by Attach, or moved from another loop
+	Detached          uint64 // by Detach, or moved to another loop
 	Receives, Sends   uint64
 	BytesIn, BytesOut uint64
 	Turns, Panics     uint64
@@ -46,6 +48,8 @@ func (e *Engine) Stats() Stats {
 		s.Open += one.Open
 		s.Accepted += one.Accepted
 		s.Closed += one.Closed
+		s.Attached += one.Attached
+		s.Detached += one.Detached
 		s.Receives += one.Receives
 		s.Sends += one.Sends
 		s.BytesIn += one.BytesIn

@@ -16,7 +16,8 @@ import (
 )
 
 // A Conn is the test's side of a connection. As a net.Conn it can be given to
-// any client. Its methods let the network run as far as they need to: Write not
+// any client, and attached to an engine of the same Network; what is detached from
+// one is a Conn too. Its methods let the network run as far as they need to: Write not
 // at all while there is room, Read only if nothing has arrived yet.
 type Conn struct {
 	network *Network
@@ -26,6 +27,17 @@ type Conn struct {
 }
 
 var _ net.Conn = (*Conn)(nil)
+
+// wrap and unwrap are what connections are outside of loops: what Conn.Detach
+// gives, and Attach takes.
+func (n *Network) wrap(c *sim.Conn) net.Conn { return &Conn{network: n, conn: c} }
+
+func unwrap(nc net.Conn) *sim.Conn {
+	if c, ok := nc.(*Conn); ok {
+		return c.conn
+	}
+	return nil
+}
 
 // Dial connects to an address that an engine listens on, and fails the test if
 // that cannot be done. The connection may be there before the engine has

@@ -157,6 +157,7 @@ func New(tb testing.TB, o Options) *Network {
 		so.Log = func(e sim.Event) { n.logf("%v", e) }
 	}
 	n.sim = sim.NewNetwork(so)
+	n.sim.Face(n.wrap, unwrap)
 	n.unregister = pick.Register(n.name, func() (backend.Backend, error) { return n.sim.Open(), nil })
 	if tb != nil {
 		tb.Cleanup(n.Close)

@@ -52,6 +52,8 @@ func (w *simulated) Dial(addr net.Addr) backendtest.Peer {
 	return simPeer{w.net.Dial(addr.Network(), addr.String())}
 }
 
+func (w *simulated) Conn(p backendtest.Peer) net.Conn { return p.(simPeer).Conn }
+
 type simPeer struct{ *rondotest.Conn }
 
 func (p simPeer) Reset() { p.Conn.Reset() }

@@ -43,6 +43,8 @@ func (w *sockets) Dial(addr net.Addr) Peer {
 	return peer{c.(*net.TCPConn)}
 }
 
+func (w *sockets) Conn(p Peer) net.Conn { return p.(peer).TCPConn }
+
 type peer struct{ *net.TCPConn }
 
 func (p peer) Reset() {

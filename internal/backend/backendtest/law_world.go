@@ -21,6 +21,8 @@ type World interface {
 	Listen(e *rondo.Engine, open rondo.Opener) net.Addr
 	// Dial connects to it. The Peer belongs to the test's goroutine.
 	Dial(addr net.Addr) Peer
+	// Conn is what a Peer is made of, for Attach. The Peer is not to be used then.
+	Conn(p Peer) net.Conn
 	// Now is the world's clock, which Peers' deadlines and the engine go by.
 	Now() time.Time
 	// Sleep lets d pass.
@@ -96,6 +98,16 @@ var laws = []law{
 	{"TraceAndStats", traceAndStats},
 	{"DialedConnIsServed", dialedConnIsServed},
 	{"DialFails", dialFails},
+	{"DetachKeepsEveryByte", detachKeepsEveryByte},
+	{"DetachWaitsForOutput", detachWaitsForOutput},
+	{"DetachFails", detachFails},
+	{"DetachAtClose", detachAtClose},
+	{"AttachedConnIsServed", attachedConnIsServed},
+	{"AttachFails", attachFails},
+	{"MoveKeepsEveryByte", moveKeepsEveryByte},
+	{"MoveFromOpener", moveFromOpener},
+	{"MoveToAnEndedLoop", moveToAnEndedLoop},
+	{"EverybodyLeavesUnderLoad", everybodyLeavesUnderLoad},
 }
 
 // handler records what it is called with, and checks the order of calls:

@@ -17,6 +17,7 @@ type caller struct {
 	until   backend.Time
 	quiet   bool   // loops' deadlines do not matter: it ends before them
 	patient bool   // it waits, even if nothing can ever happen
+	asked   uint64 // moves, when it last asked whether it was done
 	seen    uint64 // moves, when it found nothing to do
 	idle    bool   // it waits for moves to change
 }
@@ -27,8 +28,12 @@ func (c *caller) allows(t backend.Time, deadline bool) bool {
 	return t <= c.until && !(c.quiet && deadline)
 }
 
-// errBarred: another caller does not allow the clock to go on yet.
-var errBarred = errors.New("sim: barred")
+// errBarred: another caller does not allow the clock to go on yet. errUnasked:
+// another caller may be done, and does not know yet.
+var (
+	errBarred  = errors.New("sim: barred")
+	errUnasked = errors.New("sim: unasked")
+)
 
 // Drive runs the network step by step until done, which it calls before each
 // step, returns true. It returns ErrTime at the time until at the latest,
@@ -72,13 +77,16 @@ func (n *Network) drive(c *caller, done func() bool) error {
 	for {
 		n.driver.Lock()
 		n.watch.rest()
+		asked := n.moment()
 		if done() {
 			n.driver.Unlock()
 			return nil
 		}
-		err := n.step(c)
+		err := n.step(c, asked)
 		n.driver.Unlock()
 		switch {
+		case err == errUnasked:
+			n.awaitAsked(c)
 		case err == errBarred, err == ErrIdle && !c.quiet:
 			if n.stuck(c, err == ErrIdle) {
 				return err
@@ -124,10 +132,20 @@ func (n *Network) leave(c *caller) {
 	}
 }
 
-// step lets one thing happen: an event, a loop's turn, or the passing of time.
-func (n *Network) step(c *caller) error {
+// moment tells states of the network apart.
+func (n *Network) moment() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	return n.moves
+}
+
+// step lets one thing happen: an event, a loop's turn, or the passing of time. c
+// was not done at the moment asked.
+func (n *Network) step(c *caller, asked uint64) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c.asked = asked
+	n.change.Broadcast() // somebody may have waited for this
 	if err := n.breached.Load(); err != nil {
 		return *err
 	}
@@ -188,8 +206,25 @@ func (n *Network) deadline() backend.Time {
 	return t
 }
 
+// unasked tells whether a caller beside c has not been asked at this moment.
+func (n *Network) unasked(c *caller) bool {
+	return slices.ContainsFunc(n.callers, func(o *caller) bool { return o != c && o.asked < n.moves })
+}
+
+// awaitAsked waits until every caller has been asked, or something happened.
+func (n *Network) awaitAsked(c *caller) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for n.moves == c.asked && n.unasked(c) {
+		n.change.Wait()
+	}
+}
+
 // pass moves the clock on to what happens next, or to c's limit.
 func (n *Network) pass(c *caller) error {
+	if n.unasked(c) {
+		return errUnasked
+	}
 	at := n.agenda.next()
 	t := min(at, n.deadline())
 	deadline := t < at

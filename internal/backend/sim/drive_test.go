@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"io"
+	"math"
 	"net/netip"
 	"runtime"
 	"strings"
@@ -174,7 +175,7 @@ func TestCallersShareTime(t *testing.T) {
 	}()
 	for range 100 {
 		until := n.Now().Add(time.Millisecond)
-		c := &caller{until: until}
+		c := &caller{until: until, asked: math.MaxUint64}
 		n.enter(c) // the clock stays here until leave
 		if err := n.Drive(until, false, never); err != ErrTime || n.Now() != until {
 			t.Fatalf("%v, %v too late", err, time.Duration(n.Now()-until))
@@ -292,4 +293,25 @@ func TestNoGoroutinesLeft(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("%d goroutines, and %d before", runtime.NumGoroutine(), before)
+}
+
+// A caller that is done, and has not been asked since, keeps the clock from going
+// on: otherwise what it does next would come at another time, as the scheduler
+// likes.
+func TestCallersAreAsked(t *testing.T) {
+	n := NewNetwork(Options{})
+	waiter(n, period(time.Second))
+	c := &caller{until: backend.Forever}
+	n.enter(c)
+	driven := make(chan error)
+	go func() { driven <- n.Drive(start.Add(time.Hour), false, never) }()
+	time.Sleep(10 * time.Millisecond)
+	if d := n.Now() - start; d != 0 {
+		t.Errorf("with a caller that was not asked %v went by", time.Duration(d))
+	}
+	n.leave(c)
+	if err := <-driven; err != ErrTime || n.Now() != start.Add(time.Hour) {
+		t.Errorf("%v after %v", err, time.Duration(n.Now()-start))
+	}
+	n.Close()
 }

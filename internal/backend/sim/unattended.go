@@ -78,7 +78,7 @@ func (n *Network) serveAs(c *caller) (busy bool) {
 		resting := n.watch.rests()
 		err := error(nil)
 		if resting {
-			err = n.step(c)
+			err = n.step(c, n.moment())
 		}
 		n.driver.Unlock()
 		if err != nil || !resting {

@@ -101,8 +101,12 @@ func (b *Backend) Discard(h backend.Handle) {
 	}
 }
 
-// Import takes every net.Conn.
+// Import takes every net.Conn that is open and has deadlines: without them nothing
+// could be canceled.
 func (b *Backend) Import(conn net.Conn) (backend.Handle, error) {
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return backend.Handle{}, plain(err)
+	}
 	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(conn)}, nil
 }
 

@@ -1,0 +1,147 @@
+package rondo
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// Attach serves a connection that was made elsewhere, by net.Dial or after a
+// handshake of the caller's own, on a loop that Balance chooses. When it returns,
+// open has been called, and nc is the engine's: nobody may use it any more.
+//
+// Of a *net.TCPConn or *net.UnixConn the engine takes a duplicate of the
+// descriptor, with the socket's options, and closes nc; what Detach gave comes
+// back with the bytes that nobody has read. Any other net.Conn, such as a
+// *tls.Conn or one end of a net.Pipe, is served through its methods, by a goroutine
+// of its own, as on backend "std": its deadlines must work, and a *tls.Conn should
+// have shaken hands. Types that embed a *net.TCPConn are such others, since what
+// they have read ahead is not in the socket.
+//
+// On an error nc is still the caller's, and must be closed by it.
+func (e *Engine) Attach(nc net.Conn, open Opener) (ref Ref, err error) {
+	if err := e.Start(); err != nil {
+		return Ref{}, err
+	}
+	l := e.choose(&e.chosen, sys.PeerOf(nc).Addr())
+	alive := l.call(func() {
+		var c *Conn
+		if c, err = l.attach(nc); err == nil {
+			ref = c.Ref()
+			c.opened(open)
+		}
+	})
+	if !alive {
+		err = attachError(nc, ErrClosed)
+	}
+	return ref, err
+}
+
+// Attach is Engine.Attach to this loop, to be called on it. open is called later
+// in this turn or in the next.
+func (l *Loop) Attach(nc net.Conn, open Opener) (Ref, error) {
+	l.check()
+	c, err := l.attach(nc)
+	if err != nil {
+		return Ref{}, err
+	}
+	c.handler = HandlerFunc(nil)
+	if l.Post(func() { c.openedLate(open) }) != nil {
+		c.Abort(ErrClosed)
+	}
+	return c.Ref(), nil
+}
+
+// attach takes nc over. The caller has it opened.
+func (l *Loop) attach(nc net.Conn) (*Conn, error) {
+	if l.stopping || l.draining {
+		return nil, attachError(nc, ErrClosed)
+	}
+	if !isStream(nc) {
+		return nil, attachError(nc, fmt.Errorf("a %T has packets, and no stream of bytes", nc))
+	}
+	inner := nc
+	d, left := nc.(*detached)
+	if left {
+		inner = d.Conn
+	}
+	h, err := l.imported(inner)
+	if err != nil {
+		return nil, attachError(nc, err)
+	}
+	file, err := l.backend.Adopt(h)
+	if err != nil {
+		return nil, attachError(nc, err)
+	}
+	l.stats.now.Attached++
+	c := newConn(l, file, h.Peer)
+	if left {
+		c.carry, d.rest = d.rest, nil
+	}
+	return c, nil
+}
+
+func attachError(nc net.Conn, err error) error {
+	op := &net.OpError{Op: "attach", Source: nc.LocalAddr(), Addr: nc.RemoteAddr(), Err: err}
+	if op.Source != nil {
+		op.Net = op.Source.Network()
+	}
+	return op
+}
+
+func isStream(nc net.Conn) bool {
+	switch nc := nc.(type) {
+	case *net.UDPConn, *net.IPConn:
+		return false
+	case *net.UnixConn:
+		return nc.LocalAddr().Network() == "unix"
+	}
+	return true
+}
+
+// imported makes a Handle of nc, that this loop's backend can adopt.
+func (l *Loop) imported(nc net.Conn) (backend.Handle, error) {
+	h, err := l.backend.Import(nc)
+	if errors.Is(err, backend.ErrForeign) {
+		l.backend = pick.Beside(l.backend)
+		h, err = l.backend.Import(nc)
+	}
+	return h, err
+}
+
+// own adopts a Handle that may be of another engine's backend.
+func (l *Loop) own(h backend.Handle) (backend.File, error) {
+	if nc, ok := h.Obj.(net.Conn); ok {
+		var err error
+		if h, err = l.imported(nc); err != nil {
+			nc.Close()
+			return 0, err
+		}
+	}
+	return l.backend.Adopt(h)
+}
+
+// openedLate is opened for a connection that may have been closed meanwhile.
+func (c *Conn) openedLate(open Opener) {
+	if c.flags&closing == 0 {
+		c.opened(open)
+	}
+}
+
+// Take returns an Opener for another engine, to Listen with: it moves each
+// connection to a loop of this engine, which Balance chooses and open serves it
+// on. So one engine accepts and others serve. Take starts e if need be; if that
+// fails, or e is closed, it refuses connections.
+func (e *Engine) Take(open Opener) Opener {
+	return func(c *Conn) Handler {
+		if err := e.Start(); err != nil {
+			return nil
+		}
+		c.Move(e.choose(&e.chosen, c.peer.Addr()), open)
+		return nil
+	}
+}

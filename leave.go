@@ -1,0 +1,201 @@
+package rondo
+
+import (
+	"errors"
+	"io"
+	"net"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// Detach takes the connection from its loop. When what was written has been
+// sent, f is called on the loop, exactly once: with the connection as one of
+// package net's, which gives the bytes first that the loop had received and the
+// handler not consumed, or with the reason why there is none. The net.Conn is the
+// caller's, for any goroutine.
+//
+// From now on only Closed is called of the handler, with ErrDetached, before f; if
+// this is called in Data, what that reports as done counts. Until then the
+// connection can be written to, and closed, which f is told of; deadlines hold.
+//
+// Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if
+// the connection is leaving already; and an error for one that has Filters.
+//
+// For a TCP or unix socket of the system the net.Conn is a *net.TCPConn or a
+// *net.UnixConn with the socket's options, unless bytes are left. Then it is one
+// that has CloseWrite, and NetConn for the connection under it. On backend "std",
+// and where Attach got another type, it is the object that was attached.
+func (c *Conn) Detach(f func(net.Conn, error)) error {
+	remote := c.RemoteAddr()
+	return c.depart(func(h backend.Handle, rest []byte, err error) {
+		var nc net.Conn
+		if err == nil {
+			nc, err = c.loop.backend.Export(h)
+		}
+		if err != nil {
+			f(nil, err)
+			return
+		}
+		if len(rest) > 0 || nc.RemoteAddr() == nil {
+			nc = &detached{nc, rest, remote}
+		}
+		f(nc, nil)
+	})
+}
+
+// Move takes the connection to another loop, of this engine or another one. When
+// what was written has been sent, Closed is called with ErrDetached; then open
+// makes a Handler on that loop, of a new Conn, whose first Data has what this one's
+// did not consume. Deadlines and limits do not go along. If the other loop ends
+// first, or is closing its connections, it closes this one too, and open is not
+// called.
+//
+// What holds for Detach until the connection has left holds for Move, and so do
+// its errors.
+func (c *Conn) Move(to *Loop, open Opener) error {
+	from := c.loop
+	return c.depart(func(h backend.Handle, rest []byte, err error) {
+		if err != nil {
+			return // Closed was told
+		}
+		to.expected.Add(1)
+		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open) }) != nil {
+			to.expected.Add(-1)
+			from.backend.Discard(h)
+		}
+	})
+}
+
+// depart has the connection leave its loop: first its output, then its Recv must
+// end. then is called once, after Closed; it owns the Handle and rest.
+func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error {
+	c.loop.check()
+	switch {
+	case c.flags&(endWrite|closing|closed|leaving) != 0:
+		return ErrClosed
+	case c.flags&filtered != 0:
+		return errFiltered
+	}
+	c.flags |= leaving
+	c.ending().then = then
+	if c.flags&receiving != 0 {
+		c.loop.backend.Cancel(&c.recv)
+	}
+	c.flushSoon() // so that advance is called though nothing happens
+	return nil
+}
+
+var errFiltered = errors.New("rondo: a connection with filters cannot leave its loop: they would stay behind")
+
+// left is called when nothing is in flight and nothing to be sent: then the
+// connection leaves.
+func (c *Conn) left() {
+	// Ref.Write promised to send what it posted: it sees gone, or is seen here.
+	if !c.posted.CompareAndSwap(0, gone) {
+		return // its task comes here again
+	}
+	h, err := c.loop.backend.Disown(c.recv.File)
+	if err != nil {
+		c.posted.Add(-gone)
+		c.fail("detach", err)
+		return
+	}
+	h.Peer = c.peer
+	rest := c.carry
+	c.carry = nil
+	c.flags &^= leaving
+	c.flags |= closing | closed | endWrite
+	c.stopTimes()
+	c.loop.stats.now.Detached++
+	defer c.end.then(h, rest, nil) // also if Closed panics: it has the connection
+	c.over(ErrDetached)
+}
+
+// over ends the connection for its loop and handler.
+func (c *Conn) over(err error) {
+	l := c.loop
+	l.leave(c)
+	l.current = c
+	c.tellClosed(err)
+	l.current = nil
+}
+
+// stayed tells whoever waits for the connection to leave that it has ended.
+func (e *ending) stayed() {
+	if e.then == nil {
+		return
+	}
+	err := e.err
+	if err == nil {
+		err = ErrClosed
+	}
+	e.then(backend.Handle{}, nil, err)
+}
+
+// moved serves a connection that another loop has sent.
+func (l *Loop) moved(h backend.Handle, rest []byte, open Opener) {
+	if l.stopping || l.draining {
+		l.backend.Discard(h)
+		return
+	}
+	file, err := l.own(h)
+	if err != nil {
+		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
+		return
+	}
+	l.stats.now.Attached++
+	c := newConn(l, file, h.Peer)
+	c.carry = rest
+	c.opened(open)
+}
+
+// detached is a connection that has left its loop, with bytes that it had
+// received.
+type detached struct {
+	net.Conn
+	rest   []byte
+	remote net.Addr // if the system does not know any more
+}
+
+// Read gives the rest first.
+func (d *detached) Read(p []byte) (int, error) {
+	if len(d.rest) == 0 {
+		return d.Conn.Read(p)
+	}
+	n := copy(p, d.rest)
+	if d.rest = d.rest[n:]; len(d.rest) == 0 {
+		d.rest = nil
+	}
+	return n, nil
+}
+
+// WriteTo and ReadFrom let io.Copy do what it can do with the connection itself.
+func (d *detached) WriteTo(w io.Writer) (int64, error) {
+	n, err := w.Write(d.rest)
+	d.rest = d.rest[n:]
+	if err != nil {
+		return int64(n), err
+	}
+	more, err := io.Copy(w, d.Conn)
+	return int64(n) + more, err
+}
+
+func (d *detached) ReadFrom(r io.Reader) (int64, error) { return io.Copy(d.Conn, r) }
+
+func (d *detached) CloseWrite() error {
+	if c, ok := d.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+func (d *detached) RemoteAddr() net.Addr {
+	if a := d.Conn.RemoteAddr(); a != nil {
+		return a
+	}
+	return d.remote
+}
+
+// NetConn is the connection itself. What Read has not given yet it does not give
+// either.
+func (d *detached) NetConn() net.Conn { return d.Conn }
