@@ -3,6 +3,7 @@ package rondo
 import (
 	"net"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -13,8 +14,10 @@ import (
 type instant struct {
 	backend.Backend
 	pending, ready []*backend.Op
+	sends, sent    []*backend.SendOp
 	lend           []byte
 	next           backend.File
+	short          bool // TrySend takes half of what there is
 }
 
 func (b *instant) Adopt(backend.Handle) (backend.File, error) {
@@ -24,9 +27,19 @@ func (b *instant) Adopt(backend.Handle) (backend.File, error) {
 func (b *instant) Submit(op *backend.Op) { b.pending = append(b.pending, op) }
 func (b *instant) Wait(backend.Time) (bool, error) {
 	b.pending, b.ready = b.ready[:0], b.pending
+	b.sends, b.sent = b.sent[:0], b.sends
 	return true, nil
 }
 func (b *instant) Next(c *backend.Completion) bool {
+	if last := len(b.sent) - 1; last >= 0 {
+		op := b.sent[last]
+		b.sent = b.sent[:last]
+		*c = backend.Completion{Op: &op.Op}
+		for _, buf := range op.Bufs {
+			c.N += len(buf)
+		}
+		return true
+	}
 	if len(b.ready) == 0 {
 		return false
 	}
@@ -35,46 +48,135 @@ func (b *instant) Next(c *backend.Completion) bool {
 	b.ready = b.ready[:last]
 	return true
 }
-func (b *instant) TrySend(_ backend.File, p []byte) (int, error) { return len(p), nil }
-func (b *instant) Return([]byte)                                 {}
-func (b *instant) Now() backend.Time                             { return 1 }
+func (b *instant) TrySend(_ backend.File, p []byte) (int, error) {
+	if b.short {
+		return len(p) / 2, nil
+	}
+	return len(p), nil
+}
+func (b *instant) Send(op *backend.SendOp) { b.sends = append(b.sends, op) }
+func (b *instant) Return([]byte)           {}
+func (b *instant) Now() backend.Time       { return 1 }
 
-// BenchmarkTurn is the engine's own cost of a message echoed, without system
-// calls, with 50 connections ready in each turn.
-func BenchmarkTurn(b *testing.B) {
-	b.Run("callback", func(b *testing.B) {
-		benchmarkTurn(b, func(*Conn) Handler { return HandlerFunc((*Conn).Write) })
-	})
-	b.Run("coroutine", func(b *testing.B) {
-		benchmarkTurn(b, Coroutine(func(_ *Co, c net.Conn) error {
-			for buf := make([]byte, 512); ; {
-				n, err := c.Read(buf)
-				if err == nil {
-					_, err = c.Write(buf[:n])
-				}
-				if err != nil {
-					return err
-				}
+// turnConns are ready in each turn.
+const turnConns = 50
+
+// turns are the ways of a message through the engine, by name. None of them may
+// allocate.
+var turns = []struct {
+	name   string
+	open   Opener
+	short  bool               // the backend sends half at once
+	timers int                // pending all the time
+	each   func(*Loop) func() // makes what is called before each turn; nil: nothing is
+}{
+	{name: "Write", open: callback((*Conn).Write)},
+	{name: "Write/100000timers", open: callback((*Conn).Write), timers: 100_000},
+	{name: "WriteTwice", open: callback(func(c *Conn, in []byte) (int, error) {
+		c.Write(in[:10])
+		c.Write(in[10:])
+		return len(in), nil
+	})},
+	{name: "WriteShort", open: callback((*Conn).Write), short: true},
+	{name: "WriteLarge", open: callback(func(c *Conn, in []byte) (int, error) {
+		c.Write(turnOutput[:])
+		return len(in), nil
+	})},
+	{name: "WriteOwned", open: callback(func(c *Conn, in []byte) (int, error) {
+		return len(in), c.WriteOwned(turnOutput[:64], func() {})
+	})},
+	{name: "AvailableBuffer", open: callback(func(c *Conn, in []byte) (int, error) {
+		return c.Write(append(c.AvailableBuffer(), in...))
+	})},
+	{name: "Carry", open: callback(func(c *Conn, in []byte) (int, error) {
+		if len(in) < 100 { // there are 64 more in each turn
+			return 0, nil
+		}
+		return c.Write(in)
+	})},
+	{name: "SetIdle", open: callback(func(c *Conn, in []byte) (int, error) {
+		c.SetIdle(time.Hour)
+		return c.Write(in)
+	})},
+	{name: "Coroutine", open: Coroutine(func(_ *Co, c net.Conn) error {
+		for buf := make([]byte, 512); ; {
+			n, err := c.Read(buf)
+			if err == nil {
+				_, err = c.Write(buf[:n])
 			}
-		}))
-	})
-	b.Run("filtered", func(b *testing.B) {
-		echo := func(*Conn) Handler { return HandlerFunc((*Conn).Write) }
-		benchmarkTurn(b, Filtered(echo, func(*Conn) Filter { return PassThrough{} }))
-	})
+			if err != nil {
+				return err
+			}
+		}
+	})},
+	{name: "Filtered", open: Filtered(callback((*Conn).Write), func(*Conn) Filter { return PassThrough{} })},
+	{name: "Post", open: callback((*Conn).Write), each: func(l *Loop) func() {
+		f := func() {}
+		return func() { l.Post(f) }
+	}},
+	{name: "RefDo", open: callback((*Conn).Write), each: func(l *Loop) func() {
+		var refs []Ref
+		for c := range l.Conns() {
+			refs = append(refs, c.Ref())
+		}
+		do := func(*Conn) {}
+		return func() {
+			for _, r := range refs {
+				r.Do(do)
+			}
+		}
+	}},
 }
 
-func benchmarkTurn(b *testing.B, open Opener) {
-	const conns = 50
+// turnOutput is what some handlers write.
+var turnOutput [directSize]byte
+
+func callback(f HandlerFunc) Opener { return func(*Conn) Handler { return f } }
+
+// turner returns a loop with connections that have messages in every turn, and
+// what makes a turn of it.
+func turner(open Opener, short bool, timers int, each func(*Loop) func()) (turn func()) {
 	e := &Engine{limits: limits{maxIn: DefaultMaxInput, maxOut: DefaultMaxOutput, high: DefaultHighWater, low: DefaultLowWater}}
-	l := newLoop(e, 0, &instant{lend: make([]byte, backend.Headroom+64)})
+	l := newLoop(e, 0, &instant{lend: make([]byte, backend.Headroom+64), short: short})
 	ln := &Listener{open: open}
-	for range conns {
+	for range turnConns {
 		l.adopt(backend.Handle{}, ln)
 	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for range b.N/conns + 1 {
-		l.turn()
+	for range timers {
+		l.AfterFunc(time.Hour, func() {})
+	}
+	turn = func() { l.turn() }
+	if each != nil {
+		first := each(l)
+		turn = func() {
+			first()
+			l.turn()
+		}
+	}
+	for range 10 { // until queues and pools are as large as they get
+		turn()
+	}
+	return turn
+}
+
+// BenchmarkTurn is the engine's own cost of a message, without system calls.
+func BenchmarkTurn(b *testing.B) {
+	for _, t := range turns {
+		b.Run(t.name, func(b *testing.B) {
+			turn := turner(t.open, t.short, t.timers, t.each)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N/turnConns + 1 {
+				turn()
+			}
+		})
+	}
+}
+
+func TestTurnAllocatesNothing(t *testing.T) {
+	for _, w := range turns {
+		if n := testing.AllocsPerRun(100, turner(w.open, w.short, w.timers, w.each)); n != 0 {
+			t.Errorf("%s: a turn of %d messages makes %v allocations", w.name, turnConns, n)
+		}
 	}
 }
