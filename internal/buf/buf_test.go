@@ -40,6 +40,15 @@ func TestPoolIsBounded(t *testing.T) {
 	}
 }
 
+func TestGetPutAllocatesNothing(t *testing.T) {
+	var p buf.Pool
+	for _, size := range []int{1, 64, 4096, buf.MaxPooled} {
+		if n := testing.AllocsPerRun(100, func() { p.Put(p.Get(size)) }); n != 0 {
+			t.Errorf("buffers of %d bytes, used again: %v allocations", size, n)
+		}
+	}
+}
+
 func BenchmarkGetPut(b *testing.B) {
 	var p buf.Pool
 	b.ReportAllocs()

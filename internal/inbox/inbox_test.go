@@ -75,6 +75,25 @@ func TestNoLostWake(t *testing.T) {
 	wg.Wait()
 }
 
+// TestHandOverAllocatesNothing: the two slices swap, and stay.
+func TestHandOverAllocatesNothing(t *testing.T) {
+	var q inbox.Queue[func()]
+	f := func() {}
+	n := testing.AllocsPerRun(100, func() {
+		for range 1000 {
+			q.Put(f)
+		}
+		q.Take()
+		q.Sleep()
+		q.Put(f)
+		q.Awake()
+		q.Take()
+	})
+	if n != 0 {
+		t.Errorf("1000 values handed over make %v allocations", n)
+	}
+}
+
 func BenchmarkPutBusy(b *testing.B) {
 	var q inbox.Queue[func()]
 	f := func() {}
