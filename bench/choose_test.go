@@ -46,8 +46,11 @@ func TestRegistry(t *testing.T) {
 			if families[family] == nil {
 				t.Errorf("%q serves %q, which is no family", e.name, family)
 			}
-			if s.inside == nil && s.command == nil && family != "load" {
+			if s.command == nil && family != "load" {
 				t.Errorf("%q cannot be started to serve %q", e.name, family)
+			}
+			if _, known := packages[s.with]; s.with != "" && !known && !slices.Contains(cPrograms(), s.with) {
+				t.Errorf("%q needs the program %q, of which nothing is known", e.name, s.with)
 			}
 		}
 	}
@@ -114,15 +117,14 @@ func TestParseSuites(t *testing.T) {
 	}
 }
 
-// planOf is a plan of one suite on the limit, net and gnet, that measures what
-// it is told to.
+// planOf is a plan of one suite.
 func planOf(t *testing.T, workloads []workload, modes ...string) *plan {
 	t.Helper()
 	p := &plan{
 		results: &results{Repetitions: 2, Suites: []suite{{Name: "s", Servers: []string{"net", "gnet", "redcon", "evio"}, Workloads: workloads, Modes: modes}}},
 		file:    filepath.Join(t.TempDir(), "results.json"),
 		modes:   map[string]mode{},
-		rig:     rig{programs: &programs{dir: t.TempDir()}},
+		rig:     rig{programs: serversOnly(t)},
 	}
 	for _, m := range modes {
 		p.modes[m] = mode{name: m, serverCPU: anyCPU, clientCPU: anyCPU, loops: 1, threads: 1}
@@ -170,7 +172,6 @@ func TestAppend(t *testing.T) {
 		return figures{PerSecond: float64(calls), Connections: calls}, nil
 	}
 	p := planOf(t, []workload{w}, "free")
-	p.rig.programs = selfOnly(t)
 	if err := p.run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,6 @@ func TestFor(t *testing.T) {
 	long, short := named("echo-64-1")[0], named("echo-64-50")[0]
 	long.measure, short.measure = instant, instant
 	p := planOf(t, []workload{long, short}, "free")
-	p.rig.programs = selfOnly(t)
 	// As if it had been measured before, by a suite of the same name.
 	for _, s := range []string{"net", "gnet", "evio"} {
 		p.results.Runs = append(p.results.Runs,
@@ -222,6 +222,16 @@ func TestFor(t *testing.T) {
 	if err := p.run(context.Background()); err == nil || errors.Is(err, errUnfinished) {
 		t.Errorf("error %v, want that the time is too short", err)
 	}
+}
+
+// serversOnly are programs of which there are the servers alone.
+func serversOnly(t *testing.T) *programs {
+	t.Helper()
+	p := &programs{dir: t.TempDir()}
+	if err := p.buildGo(context.Background(), serverProgram); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // selfOnly are programs of which there is this one alone.

@@ -20,7 +20,6 @@ type program struct {
 	Run    runCommand    `cmd:"" default:"withargs" help:"Run servers and workloads and write the results (the default command)."`
 	List   listCommand   `cmd:"" help:"List suites, servers, workloads and modes."`
 	Report reportCommand `cmd:"" help:"Write table and charts again from a results.json."`
-	Serve  serveCommand  `cmd:"" help:"Be one of the servers, until killed; run starts them this way."`
 }
 
 const description = `Compares echo and Redis servers on the loopback interface.

@@ -61,29 +61,21 @@ func (r *results) withoutRedis() {
 }
 
 // needs are the programs that suites need beyond those of every run.
-func needs(suites []suite) []string {
+func needs(suites []suite) ([]string, error) {
 	var with []string
 	for _, s := range suites {
 		for _, w := range s.Workloads {
-			if w.with != "" {
-				with = append(with, w.with)
-			}
-			names := s.Servers
-			if w.against != "" {
-				names = append(slices.Clone(names), w.against)
-			}
-			servers, err := parseServers(names)
+			with = append(with, w.with)
+			e, _ := entryOf(w.against)
+			with = append(with, e.does["redis"].with)
+			servers, err := parseServers(s.Servers)
 			if err != nil {
-				continue // it was found before
+				return nil, err
 			}
 			for _, server := range servers {
-				for family, start := range server.does {
-					if family == w.Family || server.name == w.against {
-						with = append(with, start.with...)
-					}
-				}
+				with = append(with, server.does[w.Family].with)
 			}
 		}
 	}
-	return with
+	return slices.DeleteFunc(with, func(name string) bool { return name == "" }), nil
 }

@@ -102,7 +102,7 @@ func TestInterrupt(t *testing.T) {
 		if how, dead := p.died(0); dead || time.Now().After(deadline) {
 			t.Fatalf("children %v, want server and client; %s", children, how)
 		}
-		children = childrenOf(t, p.pid(), "bench", "load")
+		children = childrenOf(t, p.pid(), serverProgram, loadProgram)
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

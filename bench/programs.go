@@ -18,9 +18,16 @@ var sources embed.FS
 
 // Programs that are always there.
 const (
-	selfProgram = "bench" // this one, which is most servers
+	selfProgram = "bench" // this one
 	loadProgram = "load"  // limit/load.c
 )
+
+// serverProgram is most servers: package server.
+const serverProgram = "server"
+
+// packages are the Go programs that are built, by the directory of their module
+// as seen from this one, and the package in it.
+var packages = map[string][2]string{serverProgram: {".", "./server"}, "rondo": {"..", "./cmd/rondo"}}
 
 // programs are the executables of a run. They stay where they are, so that a run
 // that is continued later measures the same ones.
@@ -117,15 +124,15 @@ func sameFile(a, b string) (bool, error) {
 	return bytes.Equal(bytesA, bytesB), err
 }
 
-// buildGo builds one of the programs in ../cmd.
+// buildGo builds one of packages.
 func (p *programs) buildGo(ctx context.Context, name string) error {
 	path, err := filepath.Abs(p.path(name))
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", "..", "-o", path, "./cmd/"+name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", packages[name][0], "-o", path, packages[name][1])
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build ../cmd/%s: %w: run this in the directory bench\n%s", name, err, out)
+		return fmt.Errorf("build %s of %s: %w: run this in the directory bench\n%s", packages[name][1], packages[name][0], err, out)
 	}
 	return nil
 }

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rondo-go/rondo/bench/serve"
-	"github.com/rondo-go/rondo/internal/pick"
 )
 
 // Names that other files use.
@@ -21,9 +19,9 @@ const (
 	rondoGenerator = "rondo-bench"
 )
 
-// An entry is something that can be measured. To add a server is to add it to
-// the registry: its name, and how it is started for each family of workloads
-// that it can serve. A new family needs a line in families too, and a workload.
+// An entry is something that can be measured. What is a server in Go is added to
+// serve.Libraries and is then here; a C program in limit likewise; anything else
+// is added to the registry. A new family of workloads needs a line in families.
 type entry struct {
 	name     string
 	module   string           // Go module whose version is told
@@ -31,13 +29,10 @@ type entry struct {
 	does     map[string]start // by family
 }
 
-// A start says how a server is started: as a child that is this program, or
-// another program. Unless that is among the programs by itself, with is what
-// else must be built for it.
+// A start says how a server is started, and what must be built for it.
 type start struct {
-	inside  serve.Server
 	command func(p *programs, o options) (path string, args []string)
-	with    []string
+	with    string
 }
 
 // options are what a server is told.
@@ -62,24 +57,12 @@ var families = map[string][]string{
 var registry = slices.Concat(
 	limits(),
 	[]entry{{name: redisServer, loopless: true, does: map[string]start{"redis": {command: debianRedis}}}},
-	rondos(),
+	libraries(),
 	[]entry{
-		{name: "rondo-co", does: map[string]start{"echo": {inside: serve.RondoCoEcho}}},
-		{name: "gnet", module: "github.com/panjf2000/gnet/v2", does: echoRedis(serve.GnetEcho, serve.GnetRedis)},
-		{name: "nbio", module: "github.com/lesismal/nbio", does: echoRedis(serve.NbioEcho, serve.NbioRedis)},
-		{name: "gaio", module: "github.com/xtaci/gaio", does: echoRedis(serve.GaioEcho, serve.GaioRedis)},
-		{name: "evio", module: "github.com/tidwall/evio", does: echoRedis(serve.EvioEcho, serve.EvioRedis)},
-		{name: "netpoll", module: "github.com/cloudwego/netpoll", does: map[string]start{"echo": {inside: serve.NetpollEcho}}},
-		{name: "redcon", module: "github.com/tidwall/redcon", loopless: true, does: map[string]start{"redis": {inside: serve.RedconRedis}}},
-		{name: "net", loopless: true, does: echoRedis(serve.NetEcho, serve.NetRedis)},
 		{name: redisGenerator, loopless: true, does: map[string]start{"load": {}}},
-		{name: rondoGenerator, loopless: true, does: map[string]start{"load": {with: []string{"rondo"}}}},
+		{name: rondoGenerator, loopless: true, does: map[string]start{"load": {with: "rondo"}}},
 	},
 )
-
-func echoRedis(echo, redis serve.Server) map[string]start {
-	return map[string]start{"echo": {inside: echo}, "redis": {inside: redis}}
-}
 
 // limits are the C servers: all of limit/ but the load generator.
 func limits() []entry {
@@ -92,8 +75,33 @@ func limits() []entry {
 			command: func(p *programs, o options) (string, []string) {
 				return p.path(name), []string{strconv.Itoa(o.port), strconv.Itoa(o.loops)}
 			},
-			with: []string{name},
+			with: name,
 		}}})
+	}
+	return entries
+}
+
+// libraries are those of package serve; and rondo is a Redis server too.
+func libraries() []entry {
+	var entries []entry
+	for _, l := range serve.Libraries {
+		e := entry{name: l.Name, module: l.Module, loopless: l.Loopless, does: map[string]start{}}
+		for family := range l.Do {
+			e.does[family] = start{with: serverProgram, command: func(p *programs, o options) (string, []string) {
+				return p.path(serverProgram), []string{family, l.Name, o.address(), strconv.Itoa(o.loops)}
+			}}
+		}
+		entries = append(entries, e)
+	}
+	for _, r := range serve.Rondos {
+		i := slices.IndexFunc(entries, func(e entry) bool { return e.name == r.Name })
+		entries[i].does["redis"] = start{with: "rondo", command: func(p *programs, o options) (string, []string) {
+			if !o.asked {
+				o.loops = 1 // rondo redis's own default
+			}
+			return p.path("rondo"), []string{"redis", "--backend", r.Backend, "--addr", o.address(),
+				"--loops", strconv.Itoa(o.loops), "--spin", r.Spin.String(), "--log-level", "error"}
+		}}
 	}
 	return entries
 }
@@ -102,49 +110,6 @@ func debianRedis(_ *programs, o options) (string, []string) {
 	return redisServer, []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(o.port),
 		"--save", "", "--appendonly", "no", "--dir", o.dir, "--loglevel", "warning"}
 }
-
-// spins are the values of Engine.Spin besides none: enough for a server on the
-// same machine to be quick, and enough to outlast the waking of a client that
-// sleeps between two messages.
-var spins = []time.Duration{20 * time.Microsecond, 100 * time.Microsecond}
-
-// backends are this platform's, the best one first.
-func backends() []string { return pick.Names() }
-
-// rondos are rondo on each backend, and each of these spinning.
-func rondos() []entry {
-	var entries []entry
-	for _, b := range backends() {
-		entries = append(entries, rondo(b, 0))
-		for _, n := range spins {
-			entries = append(entries, rondo(b, n))
-		}
-	}
-	return entries
-}
-
-func rondo(backend string, spin time.Duration) entry {
-	e := entry{name: "rondo-" + backend, does: map[string]start{
-		"echo": {inside: serve.RondoEcho(backend, spin)},
-		"redis": {
-			command: func(p *programs, o options) (string, []string) {
-				if !o.asked {
-					o.loops = 1 // rondo redis's own default
-				}
-				return p.path("rondo"), []string{"redis", "--backend", backend, "--addr", o.address(),
-					"--loops", strconv.Itoa(o.loops), "--spin", spinText(spin), "--log-level", "error"}
-			},
-			with: []string{"rondo"},
-		},
-	}}
-	if spin > 0 {
-		e.name += "-spin" + spinText(spin)
-	}
-	return e
-}
-
-// spinText is a duration as names have it, in plain letters.
-func spinText(d time.Duration) string { return strings.Replace(d.String(), "µ", "u", 1) }
 
 // entryOf finds an entry.
 func entryOf(name string) (entry, bool) {
@@ -182,11 +147,7 @@ func (s server) command(p *programs, family string, o options) (path string, arg
 	if s.loops > 0 {
 		o.loops, o.asked = s.loops, true
 	}
-	start := s.does[family]
-	if start.command != nil {
-		return start.command(p, o)
-	}
-	return p.path(selfProgram), []string{"serve", family, s.entry.name, "--addr", o.address(), "--loops", strconv.Itoa(o.loops)}
+	return s.does[family].command(p, o)
 }
 
 // parseServers reads names, of which "all" is every one. A name may end in "*".

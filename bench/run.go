@@ -141,7 +141,11 @@ func (c *runCommand) plan(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := build(ctx, bin, needs(res.Suites))
+	with, err := needs(res.Suites)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := build(ctx, bin, with)
 	if err != nil {
 		return nil, err
 	}

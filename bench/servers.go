@@ -4,36 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 )
-
-// serveCommand is this program as a server.
-type serveCommand struct {
-	Family string `arg:"" help:"What to serve: echo or redis."`
-	Name   string `arg:"" help:"The server."`
-	Addr   string `help:"Address to listen on." default:"127.0.0.1:5000"`
-	Loops  int    `help:"Event loops, where the server has them." default:"1"`
-}
-
-// Run serves until it is killed.
-func (c *serveCommand) Run() error {
-	e, _ := entryOf(c.Name)
-	serve := e.does[c.Family].inside
-	if serve == nil {
-		var names []string
-		for _, e := range registry {
-			if e.does[c.Family].inside != nil {
-				names = append(names, e.name)
-			}
-		}
-		return fmt.Errorf("this program is no server %q of family %q: choose among %s", c.Name, c.Family, strings.Join(names, ", "))
-	}
-	if c.Loops < 1 {
-		return fmt.Errorf("--loops %d: want at least 1", c.Loops)
-	}
-	return serve(c.Addr, c.Loops)
-}
 
 // A target is a server that is ready.
 type target struct {

@@ -15,7 +15,7 @@ import (
 // newRig builds the C programs and measures briefly.
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	p, err := build(context.Background(), t.TempDir(), []string{"epoll"})
+	p, err := build(context.Background(), t.TempDir(), []string{"epoll", serverProgram})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/rondo-go/rondo/bench/serve"
 )
 
 // A suite is servers and workloads that belong together: it has tables and
@@ -46,6 +48,9 @@ var (
 	usual      = []view{rateAndCPU, cpuChart, callsTable}
 )
 
+// defaultRondo is rondo on the platform's best backend.
+var defaultRondo = serve.Rondos[0].Name
+
 // suites are what a run without choices measures, in this order.
 var suites = []suite{
 	{
@@ -75,9 +80,16 @@ var suites = []suite{
 	},
 	{
 		Name: "loops", Title: "One loop and two, where the client shares the CPUs",
-		Servers:   []string{"rondo-" + backends()[0] + "@1", "rondo-" + backends()[0] + "@2", limitServer + "@1", limitServer + "@2"},
+		Servers:   []string{defaultRondo + "@1", defaultRondo + "@2", limitServer + "@1", limitServer + "@2"},
 		Workloads: named("echo-64-50", "echo-64-1000", "echo-1k-50", "echo-64k-8", "rate"),
-		Modes:     modeNames[1:], Bases: []string{"rondo-" + backends()[0] + "@1", limitServer + "@1"}, views: usual,
+		Modes:     modeNames[1:], Bases: []string{defaultRondo + "@1", limitServer + "@1"}, views: usual,
+	},
+	{
+		Name: "styles", Title: "Ways to write a server on rondo",
+		Text:      "rondo-co is net's code, line by line, in coroutines.",
+		Servers:   known(limitServer, defaultRondo, "rondo-co", "rondo-proactor", "net"),
+		Workloads: named("echo-64-50", "echo-64-1000", "echo-1k-50", "echo-64k-8", "idle"),
+		Modes:     modeNames, views: append(usual, idleTable),
 	},
 	{
 		Name: "redis", Title: "Redis",
@@ -211,8 +223,10 @@ func oneOfEach(others ...string) []string {
 // ofBackends are rondo on each of them, not spinning.
 func ofBackends() []string {
 	var names []string
-	for _, b := range backends() {
-		names = append(names, "rondo-"+b)
+	for _, r := range serve.Rondos {
+		if r.Spin == 0 {
+			names = append(names, r.Name)
+		}
 	}
 	return names
 }
@@ -220,10 +234,9 @@ func ofBackends() []string {
 // spinning are the best backends, spinning and not.
 func spinning() []string {
 	var names []string
-	for _, b := range known("rondo-epoll", "rondo-uring") {
-		names = append(names, b)
-		for _, n := range spins {
-			names = append(names, b+"-spin"+spinText(n))
+	for _, r := range serve.Rondos {
+		if r.Backend == "epoll" || r.Backend == "uring" {
+			names = append(names, r.Name)
 		}
 	}
 	return names

@@ -67,7 +67,7 @@ func redisWorkloads() []workload {
 					measure: measureRedis(redisGenerator, command, conns, pipeline)},
 				workload{Name: "redis-" + name + "-by-rondo", Title: what + ", by rondo bench", Family: "redis", Unit: "command",
 					with: "rondo", measure: measureRedis(rondoGenerator, command, conns, pipeline)})
-			for _, s := range []string{redisServer, "rondo-" + backends()[0]} {
+			for _, s := range []string{redisServer, defaultRondo} {
 				generators = append(generators, workload{
 					Name: "load-" + name + "-" + s, Title: "asking " + s + " to " + what, Family: "load", Unit: "command",
 					against: s, measure: measureGenerator(command, conns, pipeline)})

@@ -14,16 +14,16 @@ func evioRun(address string, loops int, context func() any, data func(evio.Conn,
 	}, "tcp://"+address)
 }
 
-// EvioEcho is the echo server on evio.
-func EvioEcho(address string, loops int) error {
+// evioEcho is the echo server on evio.
+func evioEcho(address string, loops int) error {
 	context := func() any { return nil }
 	return evioRun(address, loops, context, func(_ evio.Conn, in []byte) ([]byte, evio.Action) {
 		return in, evio.None
 	})
 }
 
-// EvioRedis is the toy on evio.
-func EvioRedis(address string, loops int) error {
+// evioRedis is the toy on evio.
+func evioRedis(address string, loops int) error {
 	store := newStore()
 	context := func() any { return new(session) }
 	return evioRun(address, loops, context, func(c evio.Conn, in []byte) ([]byte, evio.Action) {

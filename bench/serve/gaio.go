@@ -73,8 +73,8 @@ func gaioWatch(w *gaio.Watcher, reply func(ctx any, in []byte) ([]byte, error)) 
 // again before the write has ended.
 type gaioBuffer struct{ bytes []byte }
 
-// GaioEcho writes each piece back before it reads the next.
-func GaioEcho(address string, loops int) error {
+// gaioEcho writes each piece back before it reads the next.
+func gaioEcho(address string, loops int) error {
 	open := func() any { return new(gaioBuffer) }
 	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {
 		b := ctx.(*gaioBuffer)
@@ -83,8 +83,8 @@ func GaioEcho(address string, loops int) error {
 	})
 }
 
-// GaioRedis is the toy on gaio.
-func GaioRedis(address string, loops int) error {
+// gaioRedis is the toy on gaio.
+func gaioRedis(address string, loops int) error {
 	store := newStore()
 	open := func() any { return new(session) }
 	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {

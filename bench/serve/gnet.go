@@ -17,8 +17,8 @@ func gnetRun(address string, loops int, traffic func(gnet.Conn) gnet.Action) err
 		gnet.WithNumEventLoop(loops), gnet.WithLogLevel(logging.ErrorLevel))
 }
 
-// GnetEcho is the echo server on gnet.
-func GnetEcho(address string, loops int) error {
+// gnetEcho is the echo server on gnet.
+func gnetEcho(address string, loops int) error {
 	return gnetRun(address, loops, func(c gnet.Conn) gnet.Action {
 		in, err := c.Next(-1)
 		if err != nil {
@@ -31,8 +31,8 @@ func GnetEcho(address string, loops int) error {
 	})
 }
 
-// GnetRedis is the toy on gnet.
-func GnetRedis(address string, loops int) error {
+// gnetRedis is the toy on gnet.
+func gnetRedis(address string, loops int) error {
 	store := newStore()
 	return gnetRun(address, loops, func(c gnet.Conn) gnet.Action {
 		s, ok := c.Context().(*session)

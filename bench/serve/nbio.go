@@ -16,15 +16,15 @@ func nbioRun(address string, loops int, open func(*nbio.Conn), data func(*nbio.C
 	select {}
 }
 
-// NbioEcho is the echo server on nbio.
-func NbioEcho(address string, loops int) error {
+// nbioEcho is the echo server on nbio.
+func nbioEcho(address string, loops int) error {
 	return nbioRun(address, loops, func(*nbio.Conn) {}, func(c *nbio.Conn, in []byte) {
 		c.Write(in) // closes c by itself when it fails
 	})
 }
 
-// NbioRedis is the toy on nbio.
-func NbioRedis(address string, loops int) error {
+// nbioRedis is the toy on nbio.
+func nbioRedis(address string, loops int) error {
 	store := newStore()
 	open := func(c *nbio.Conn) { c.SetSession(new(session)) }
 	return nbioRun(address, loops, open, func(c *nbio.Conn, in []byte) {

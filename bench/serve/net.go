@@ -2,8 +2,8 @@ package serve
 
 import "net"
 
-// NetEcho is a goroutine for each connection.
-func NetEcho(address string, _ int) error { return accept(address, echoAll) }
+// netEcho is a goroutine for each connection.
+func netEcho(address string, _ int) error { return accept(address, echoAll) }
 
 // echoAll is an echo server in straight-line code. Its buffer is small until
 // messages fill it, so that neither idle connections nor large messages are held
@@ -24,8 +24,8 @@ func echoAll(c net.Conn) {
 	}
 }
 
-// NetRedis is the toy on package net.
-func NetRedis(address string, _ int) error {
+// netRedis is the toy on package net.
+func netRedis(address string, _ int) error {
 	store := newStore()
 	return accept(address, func(c net.Conn) {
 		var s session

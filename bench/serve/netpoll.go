@@ -6,8 +6,8 @@ import (
 	"github.com/cloudwego/netpoll"
 )
 
-// NetpollEcho is the echo server on netpoll.
-func NetpollEcho(address string, loops int) error {
+// netpollEcho is the echo server on netpoll.
+func netpollEcho(address string, loops int) error {
 	if err := netpoll.Configure(netpoll.Config{PollerNum: loops}); err != nil {
 		return err
 	}

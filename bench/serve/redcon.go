@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// RedconRedis is the toy on redcon, whose parser all toys share.
-func RedconRedis(address string, _ int) error {
+// redconRedis is the toy on redcon, whose parser all toys share.
+func redconRedis(address string, _ int) error {
 	store := newStore()
 	return redcon.ListenAndServe(address, func(c redcon.Conn, cmd redcon.Command) {
 		switch {

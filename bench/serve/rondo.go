@@ -1,21 +1,52 @@
 package serve
 
 import (
+	"strings"
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// RondoEcho is rondo's callbacks, on a backend; spin is Engine.Spin.
-func RondoEcho(backend string, spin time.Duration) Server {
-	return func(address string, loops int) error {
-		engine := rondo.Engine{Backend: backend, Loops: loops, Spin: spin}
-		_, err := engine.Listen("tcp", address, rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
-			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) })
-		})
-		if err != nil {
-			return err
+// A Rondo is rondo on one of its backends. Its redis is cmd/rondo.
+type Rondo struct {
+	Name    string
+	Backend string
+	Spin    time.Duration
+}
+
+// spins are the values of Engine.Spin besides none: enough for a server on the
+// same machine to be quick, and enough to outlast the waking of a client that
+// sleeps between two messages.
+var spins = []time.Duration{20 * time.Microsecond, 100 * time.Microsecond}
+
+// Rondos are rondo on each backend of this platform, and each of these spinning.
+var Rondos = func() []Rondo {
+	var list []Rondo
+	for _, b := range pick.Names() {
+		list = append(list, Rondo{"rondo-" + b, b, 0})
+		for _, d := range spins {
+			list = append(list, Rondo{"rondo-" + b + "-spin" + strings.Replace(d.String(), "µ", "u", 1), b, d})
 		}
-		return engine.Wait()
 	}
+	return list
+}()
+
+func rondos() []Library {
+	var list []Library
+	for _, r := range Rondos {
+		list = append(list, Library{Name: r.Name, Do: map[string]Server{"echo": r.echo}})
+	}
+	return list
+}
+
+func (r Rondo) echo(address string, loops int) error {
+	engine := rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin}
+	_, err := engine.Listen("tcp", address, rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) })
+	})
+	if err != nil {
+		return err
+	}
+	return engine.Wait()
 }

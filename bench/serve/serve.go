@@ -1,9 +1,35 @@
 // Package serve holds the Go servers that the benchmark compares: for each
 // library an echo server and, for most, a toy that knows Redis's GET and SET,
 // written as the library's documentation suggests. They are for measuring, not
-// for use: they serve until they are killed. The benchmark's registry names them.
+// for use: they serve until they are killed.
 package serve
 
-// A Server serves TCP on address, with so many event loops where the library
-// has such, and returns only if it cannot.
+import "slices"
+
+// A Server serves on address, with so many event loops where the library has
+// such, and returns only if it cannot.
 type Server func(address string, loops int) error
+
+// A Library is what servers are written with. To add one, or a way to use one,
+// is to add it to Libraries.
+type Library struct {
+	Name     string
+	Module   string            // whose version is told; "" for what is Go's or rondo's
+	Loopless bool              // has no event loops to choose the number of
+	Do       map[string]Server // by what they do, the family of workloads
+}
+
+// Libraries are all of them, in the order of the tables.
+var Libraries = slices.Concat(
+	rondos(),
+	[]Library{
+		{Name: "rondo-co", Do: map[string]Server{"echo": coroutineEcho}},
+		{Name: "gnet", Module: "github.com/panjf2000/gnet/v2", Do: map[string]Server{"echo": gnetEcho, "redis": gnetRedis}},
+		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho, "redis": nbioRedis}},
+		{Name: "gaio", Module: "github.com/xtaci/gaio", Do: map[string]Server{"echo": gaioEcho, "redis": gaioRedis}},
+		{Name: "evio", Module: "github.com/tidwall/evio", Do: map[string]Server{"echo": evioEcho, "redis": evioRedis}},
+		{Name: "netpoll", Module: "github.com/cloudwego/netpoll", Do: map[string]Server{"echo": netpollEcho}},
+		{Name: "redcon", Module: "github.com/tidwall/redcon", Loopless: true, Do: map[string]Server{"redis": redconRedis}},
+		{Name: "net", Loopless: true, Do: map[string]Server{"echo": netEcho, "redis": netRedis}},
+	},
+)
