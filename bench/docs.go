@@ -23,6 +23,9 @@ func updateDocs(res *results, dir string) error {
 		return fmt.Errorf("--update docs: %w: run this in the directory bench", err)
 	}
 	const beside = "benchmarks"
+	if err := removeOld(filepath.Join(dir, beside)); err != nil {
+		return err
+	}
 	text, err := writeAll(res, filepath.Join(dir, beside), beside+"/")
 	if err != nil {
 		return err
@@ -35,6 +38,22 @@ func updateDocs(res *results, dir string) error {
 		return err
 	}
 	fmt.Println(name)
+	return nil
+}
+
+// removeOld removes what an earlier run has left.
+func removeOld(dir string) error {
+	for _, pattern := range []string{"*.md", "*.svg", "*.png"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

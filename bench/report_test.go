@@ -159,6 +159,13 @@ func TestUpdateDocs(t *testing.T) {
 	if err := os.WriteFile(page, []byte("before\n"+beginMarker+"\nold\n"+endMarker+"\nafter\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
+	old := filepath.Join(dir, "benchmarks", "of-another-run.svg")
+	if err := os.Mkdir(filepath.Dir(old), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(old, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 { // the second time finds what the first has written
 		if err := updateDocs(sample(), dir); err != nil {
 			t.Fatal(err)
@@ -174,6 +181,9 @@ func TestUpdateDocs(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "benchmarks", "peers-cpu-pinned.svg")); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("a chart of another run is still there")
 	}
 	for _, bad := range []string{"", beginMarker, endMarker + beginMarker} {
 		if got, err := between(bad, "x"); err == nil {

@@ -80,6 +80,7 @@ var suites = []suite{
 	},
 	{
 		Name: "loops", Title: "One loop and two, where the client shares the CPUs",
+		Text:      "@N is a server with N event loops. The client is a thread that wants a CPU too.",
 		Servers:   []string{defaultRondo + "@1", defaultRondo + "@2", limitServer + "@1", limitServer + "@2"},
 		Workloads: named("echo-64-50", "echo-64-1000", "echo-1k-50", "echo-64k-8", "rate"),
 		Modes:     modeNames[1:], Bases: []string{defaultRondo + "@1", limitServer + "@1"}, views: usual,
