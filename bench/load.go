@@ -41,19 +41,21 @@ type loadResult struct {
 // measureEcho has conns connections echo messages of size bytes.
 func measureEcho(conns, size int) measure {
 	return func(ctx context.Context, r *rig, t *target) (figures, error) {
-		return r.drive(ctx, t, "echo", min(conns, r.maxConns), size)
+		return r.drive(ctx, t, loadProgram, "echo", min(conns, r.maxConns), size)
 	}
 }
 
 // measureRate opens a connection for each message, some of them at once.
 func measureRate(atOnce, size int) measure {
 	return func(ctx context.Context, r *rig, t *target) (figures, error) {
-		return r.drive(ctx, t, "rate", atOnce, size)
+		return r.drive(ctx, t, loadProgram, "rate", atOnce, size)
 	}
 }
 
-// drive measures a load, and counts the server's system calls afterwards.
-func (r *rig) drive(ctx context.Context, t *target, kind string, conns, size int) (figures, error) {
+// drive measures a load, and counts the server's system calls afterwards. The
+// program that makes the load takes the arguments of limit/load.c, and speaks its
+// lines.
+func (r *rig) drive(ctx context.Context, t *target, program, kind string, conns, size int) (figures, error) {
 	threads := min(t.mode.threads, conns)
 	args := []string{
 		"-c", strconv.Itoa(conns), "-b", strconv.Itoa(size), "-t", strconv.Itoa(threads), "-P", strconv.Itoa(t.pid()),
@@ -62,7 +64,7 @@ func (r *rig) drive(ctx context.Context, t *target, kind string, conns, size int
 	var counter *callCounter
 	var calls float64
 	var took time.Duration
-	res, err := r.load(ctx, t, args, func(stage string, client io.Writer) (err error) {
+	res, err := r.load(ctx, t, program, args, func(stage string, client io.Writer) (err error) {
 		switch stage {
 		case "count":
 			counter, err = countCalls(t.pid())
@@ -113,7 +115,7 @@ func measureIdle(conns, size int) measure {
 		// What a server allocates at its first connections, whatever their
 		// number, is not theirs.
 		first := []string{"-c", "8", "-b", strconv.Itoa(size), "-w", "0", "-s", "0.05", "echo"}
-		if _, err := r.load(ctx, t, first, nil); err != nil {
+		if _, err := r.load(ctx, t, loadProgram, first, nil); err != nil {
 			return figures{}, err
 		}
 		pause(ctx)
@@ -127,7 +129,7 @@ func measureIdle(conns, size int) measure {
 		}
 		var idle, echoed int64
 		args := []string{"-c", strconv.Itoa(conns), "-b", strconv.Itoa(size), "idle"}
-		_, err = r.load(ctx, t, args, func(stage string, client io.Writer) (err error) {
+		_, err = r.load(ctx, t, loadProgram, args, func(stage string, client io.Writer) (err error) {
 			if stage == "done" {
 				pause(ctx)
 				echoed, err = residentBytes(t.pid())
@@ -175,13 +177,13 @@ func (t *target) accepted(ctx context.Context, files int) error {
 	}
 }
 
-// load runs limit/load.c against a server. It calls at, unless that is nil, at
-// each stage that the client announces, and with "done" before the client's
-// connections are closed. What at writes goes to the client.
-func (r *rig) load(ctx context.Context, t *target, args []string, at func(stage string, client io.Writer) error) (loadResult, error) {
+// load runs a program like limit/load.c against a server. It calls at, unless
+// that is nil, at each stage that the client announces, and with "done" before the
+// client's connections are closed. What at writes goes to the client.
+func (r *rig) load(ctx context.Context, t *target, program string, args []string, at func(stage string, client io.Writer) error) (loadResult, error) {
 	var res loadResult
 	args = append([]string{"-p", strconv.Itoa(t.port)}, args...)
-	client, err := spawnClient(ctx, t.mode.clientCPU, r.programs.path(loadProgram), args...)
+	client, err := spawnClient(ctx, t.mode.clientCPU, r.programs.path(program), args...)
 	if err != nil {
 		return res, err
 	}

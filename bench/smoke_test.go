@@ -119,7 +119,7 @@ func TestLoadVerifies(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			target := &target{port: listen(t, c.serve), mode: mode{clientCPU: anyCPU}}
-			_, err := r.load(context.Background(), target, []string{"-c", "1", "-b", "64", "-s", "0.1", "echo"}, nil)
+			_, err := r.load(context.Background(), target, loadProgram, []string{"-c", "1", "-b", "64", "-s", "0.1", "echo"}, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
@@ -134,7 +134,7 @@ func TestDeadline(t *testing.T) {
 	defer cancel()
 	target := &target{port: listen(t, func(net.Conn, []byte) {}), mode: mode{clientCPU: anyCPU}}
 	start := time.Now()
-	if _, err := r.load(ctx, target, []string{"-c", "1", "echo"}, nil); err == nil {
+	if _, err := r.load(ctx, target, loadProgram, []string{"-c", "1", "echo"}, nil); err == nil {
 		t.Error("no error")
 	}
 	if took := time.Since(start); took > 8*time.Second {
@@ -184,7 +184,7 @@ func TestServerDies(t *testing.T) {
 
 // killAt runs a load during which the server is killed.
 func (r *rig) killAt(ctx context.Context, t *target, at string) error {
-	_, err := r.load(ctx, t, []string{"-c", "5", "-s", "10", "echo"}, func(stage string, _ io.Writer) error {
+	_, err := r.load(ctx, t, loadProgram, []string{"-c", "5", "-s", "10", "echo"}, func(stage string, _ io.Writer) error {
 		if stage == at {
 			return t.cmd.Process.Kill()
 		}
