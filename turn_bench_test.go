@@ -64,63 +64,40 @@ const turnConns = 50
 // turns are the ways of a message through the engine, by name. None of them may
 // allocate.
 var turns = []struct {
-	name    string
-	short   bool
-	timers  int // pending all the time
-	handler func() HandlerFunc
-	open    Opener             // instead of handler
-	each    func(*Loop) func() // makes what is called before each turn; nil: nothing is
+	name   string
+	open   Opener
+	short  bool               // the backend sends half at once
+	timers int                // pending all the time
+	each   func(*Loop) func() // makes what is called before each turn; nil: nothing is
 }{
-	{name: "Write", handler: echoing},
-	{name: "Write/100000timers", handler: echoing, timers: 100_000},
-	{name: "WriteTwice", handler: func() HandlerFunc {
-		return func(c *Conn, in []byte) (int, error) {
-			c.Write(in[:10])
-			c.Write(in[10:])
-			return len(in), nil
+	{name: "Write", open: callback((*Conn).Write)},
+	{name: "Write/100000timers", open: callback((*Conn).Write), timers: 100_000},
+	{name: "WriteTwice", open: callback(func(c *Conn, in []byte) (int, error) {
+		c.Write(in[:10])
+		c.Write(in[10:])
+		return len(in), nil
+	})},
+	{name: "WriteShort", open: callback((*Conn).Write), short: true},
+	{name: "WriteLarge", open: callback(func(c *Conn, in []byte) (int, error) {
+		c.Write(turnOutput[:])
+		return len(in), nil
+	})},
+	{name: "WriteOwned", open: callback(func(c *Conn, in []byte) (int, error) {
+		return len(in), c.WriteOwned(turnOutput[:64], func() {})
+	})},
+	{name: "AvailableBuffer", open: callback(func(c *Conn, in []byte) (int, error) {
+		return c.Write(append(c.AvailableBuffer(), in...))
+	})},
+	{name: "Carry", open: callback(func(c *Conn, in []byte) (int, error) {
+		if len(in) < 100 { // there are 64 more in each turn
+			return 0, nil
 		}
-	}},
-	{name: "WriteShort", handler: echoing, short: true},
-	{name: "WriteLarge", handler: func() HandlerFunc {
-		large := make([]byte, directSize)
-		return func(c *Conn, in []byte) (int, error) {
-			c.Write(large)
-			return len(in), nil
-		}
-	}},
-	{name: "WriteOwned", handler: func() HandlerFunc {
-		own, release := make([]byte, 64), func() {}
-		return func(c *Conn, in []byte) (int, error) { return len(in), c.WriteOwned(own, release) }
-	}},
-	{name: "AvailableBuffer", handler: func() HandlerFunc {
-		return func(c *Conn, in []byte) (int, error) { return c.Write(append(c.AvailableBuffer(), in...)) }
-	}},
-	{name: "Carry", handler: func() HandlerFunc {
-		// Of two pieces of 64 bytes, messages of 100 are taken.
-		return func(c *Conn, in []byte) (int, error) {
-			if len(in) < 100 {
-				return 0, nil
-			}
-			return c.Write(in)
-		}
-	}},
-	{name: "Post", handler: echoing, each: func(l *Loop) func() {
-		f := func() {}
-		return func() { l.Post(f) }
-	}},
-	{name: "RefDo", handler: echoing, each: func(l *Loop) func() {
-		var refs []Ref
-		for c := range l.Conns() {
-			refs = append(refs, c.Ref())
-		}
-		do := func(*Conn) {}
-		return func() {
-			for _, r := range refs {
-				r.Do(do)
-			}
-		}
-	}},
-	{name: "Filtered", open: Filtered(func(*Conn) Handler { return echoing() }, func(*Conn) Filter { return PassThrough{} })},
+		return c.Write(in)
+	})},
+	{name: "SetIdle", open: callback(func(c *Conn, in []byte) (int, error) {
+		c.SetIdle(time.Hour)
+		return c.Write(in)
+	})},
 	{name: "Coroutine", open: Coroutine(func(_ *Co, c net.Conn) error {
 		for buf := make([]byte, 512); ; {
 			n, err := c.Read(buf)
@@ -132,23 +109,29 @@ var turns = []struct {
 			}
 		}
 	})},
-	{name: "SetIdle", handler: func() HandlerFunc {
-		return func(c *Conn, in []byte) (int, error) {
-			c.SetIdle(time.Hour)
-			return c.Write(in)
+	{name: "Filtered", open: Filtered(callback((*Conn).Write), func(*Conn) Filter { return PassThrough{} })},
+	{name: "Post", open: callback((*Conn).Write), each: func(l *Loop) func() {
+		f := func() {}
+		return func() { l.Post(f) }
+	}},
+	{name: "RefDo", open: callback((*Conn).Write), each: func(l *Loop) func() {
+		var refs []Ref
+		for c := range l.Conns() {
+			refs = append(refs, c.Ref())
+		}
+		do := func(*Conn) {}
+		return func() {
+			for _, r := range refs {
+				r.Do(do)
+			}
 		}
 	}},
 }
 
-func echoing() HandlerFunc { return (*Conn).Write }
+// turnOutput is what some handlers write.
+var turnOutput [directSize]byte
 
-func opener(handler func() HandlerFunc, open Opener) Opener {
-	if handler == nil {
-		return open
-	}
-	h := handler()
-	return func(*Conn) Handler { return h }
-}
+func callback(f HandlerFunc) Opener { return func(*Conn) Handler { return f } }
 
 // turner returns a loop with connections that have messages in every turn, and
 // what makes a turn of it.
@@ -180,7 +163,7 @@ func turner(open Opener, short bool, timers int, each func(*Loop) func()) (turn 
 func BenchmarkTurn(b *testing.B) {
 	for _, t := range turns {
 		b.Run(t.name, func(b *testing.B) {
-			turn := turner(opener(t.handler, t.open), t.short, t.timers, t.each)
+			turn := turner(t.open, t.short, t.timers, t.each)
 			b.ReportAllocs()
 			b.ResetTimer()
 			for range b.N/turnConns + 1 {
@@ -192,7 +175,7 @@ func BenchmarkTurn(b *testing.B) {
 
 func TestTurnAllocatesNothing(t *testing.T) {
 	for _, w := range turns {
-		if n := testing.AllocsPerRun(100, turner(opener(w.handler, w.open), w.short, w.timers, w.each)); n != 0 {
+		if n := testing.AllocsPerRun(100, turner(w.open, w.short, w.timers, w.each)); n != 0 {
 			t.Errorf("%s: a turn of %d messages makes %v allocations", w.name, turnConns, n)
 		}
 	}

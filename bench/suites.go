@@ -86,6 +86,13 @@ var suites = []suite{
 		Modes:     modeNames[1:], Bases: []string{defaultRondo + "@1", limitServer + "@1"}, views: usual,
 	},
 	{
+		Name: "styles", Title: "Ways to write a server on rondo",
+		Text:      "rondo-co is net's code, line by line, in coroutines.",
+		Servers:   known(limitServer, defaultRondo, "rondo-co", "rondo-proactor", "net"),
+		Workloads: named("echo-64-50", "echo-64-1000", "echo-1k-50", "echo-64k-8", "idle"),
+		Modes:     modeNames, views: append(usual, idleTable),
+	},
+	{
 		Name: "redis", Title: "Redis",
 		Text:      "All but redis-server and rondo are toys that know SET and GET only. The client is redis-benchmark.",
 		Servers:   redises,

@@ -6,8 +6,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// rondoCoEcho is netEcho's code, line by line, in coroutines of rondo's.
-func rondoCoEcho(address string, loops int) error {
+// coroutineEcho is netEcho's code, line by line, in coroutines of rondo's.
+func coroutineEcho(address string, loops int) error {
 	engine := rondo.Engine{Loops: loops}
 	_, err := engine.Listen("tcp", address, rondo.Socket{}, rondo.Coroutine(func(_ *rondo.Co, c net.Conn) error {
 		echoAll(c)

@@ -23,7 +23,7 @@ type Library struct {
 var Libraries = slices.Concat(
 	rondos(),
 	[]Library{
-		{Name: "rondo-co", Do: map[string]Server{"echo": rondoCoEcho}},
+		{Name: "rondo-co", Do: map[string]Server{"echo": coroutineEcho}},
 		{Name: "gnet", Module: "github.com/panjf2000/gnet/v2", Do: map[string]Server{"echo": gnetEcho, "redis": gnetRedis}},
 		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho, "redis": nbioRedis}},
 		{Name: "gaio", Module: "github.com/xtaci/gaio", Do: map[string]Server{"echo": gaioEcho, "redis": gaioRedis}},
