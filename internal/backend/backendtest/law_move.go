@@ -99,7 +99,7 @@ func moveFromOpener(w World) {
 		w.Errorf("the loops got %d and %d connections of 6", on[0].Load(), on[1].Load())
 	}
 	a, s := accept.Stats(), serve.Stats()
-	if a.Accepted != 6 || a.Detached != 6 || a.Open != 0 || s.Attached != 6 || s.Open != 6 {
+	if came(a) != 6 || a.Detached != 6 || a.Open != 0 || s.Attached != 6 || s.Open != 6 {
 		w.Errorf("accepting: %+v\nserving: %+v", a.LoopStats, s.LoopStats)
 	}
 }

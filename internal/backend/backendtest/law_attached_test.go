@@ -1,0 +1,48 @@
+package backendtest_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend/backendtest"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// TestLawsAttached tries the engine's laws on connections that package net
+// accepted and the engine did not. Only their methods are left, so a backend with
+// descriptors serves them beside its own.
+func TestLawsAttached(t *testing.T) {
+	backendtest.Laws(t, func(t *testing.T) backendtest.World { return &attached{backendtest.Sockets(t, pick.Names()[0])} })
+}
+
+// veiled embeds a connection, so that it might do anything before it.
+type veiled struct{ *net.TCPConn }
+
+// attached is the World of real sockets whose served ends were attached.
+type attached struct{ backendtest.World }
+
+func (w *attached) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+	w.Helper()
+	e.Backend = pick.Names()[0]
+	if err := e.Start(); err != nil {
+		w.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { e.Close(); ln.Close() })
+	go func() {
+		for {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := e.Attach(veiled{nc.(*net.TCPConn)}, open); err != nil {
+				nc.Close()
+			}
+		}
+	}()
+	return ln.Addr()
+}
