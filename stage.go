@@ -63,6 +63,15 @@ func (s *Stage) Ready() {
 	c.flushSoon()
 }
 
+// Unready takes Ready back, until it is called again: what is written is kept, and
+// the handler gets no input. What was written before goes to Outbound first. It is
+// for protocols that renegotiate.
+func (s *Stage) Unready() {
+	s.conn.loop.check()
+	s.conn.filters.flush()
+	s.state &^= ready
+}
+
 // Deliver passes input on, towards the handler. p is the filter's again on
 // return: what is not consumed is copied. A filter that goes on delivering though
 // there has been no Room for long loses the connection with ErrInputFull.
