@@ -15,8 +15,8 @@ import (
 // open has been called, and nc is the engine's: nobody may use it any more.
 //
 // Of a *net.TCPConn or *net.UnixConn the engine takes a duplicate of the
-// descriptor, with the socket's options, and closes nc; what Detach gave comes
-// back with the bytes that nobody has read. Any other net.Conn, such as a
+// descriptor, with the socket's options, and closes nc; bytes that Detach or Unread
+// put in front of it come along. Any other net.Conn, such as a
 // *tls.Conn or one end of a net.Pipe, is served through its methods, by a goroutine
 // of its own, as on backend "std": its deadlines must work, and a *tls.Conn should
 // have shaken hands. Types that embed a *net.TCPConn are such others, since what
@@ -65,9 +65,9 @@ func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 		return nil, attachError(nc, fmt.Errorf("a %T has packets, and no stream of bytes", nc))
 	}
 	inner := nc
-	d, left := nc.(*detached)
+	u, left := nc.(*unread)
 	if left {
-		inner = d.Conn
+		inner = u.Conn
 	}
 	h, err := l.imported(inner)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 	l.stats.now.Attached++
 	c := newConn(l, file, h.Peer)
 	if left {
-		c.carry, d.rest = d.rest, nil
+		c.carry, u.rest = u.rest, nil
 	}
 	return c, nil
 }

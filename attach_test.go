@@ -346,3 +346,28 @@ func TestDetachLosesNoRefWrite(t *testing.T) {
 		})
 	}
 }
+
+// TestUnread: bytes read ahead come first, whoever reads, and go along to a loop.
+func TestUnread(t *testing.T) {
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) {
+			e := &rondo.Engine{Backend: backend, Loops: 1}
+			defer e.Close()
+			for _, size := range []int{0, 10, 10_000} {
+				near, far := pair(t, "tcp")
+				ahead := bytes.Repeat([]byte("0123456789"), size/10)
+				nc := rondo.Unread(rondo.Unread(near, ahead), []byte("first:"))
+				ref, err := e.Attach(nc, echo)
+				if err != nil {
+					t.Fatal(err)
+				}
+				converse(t, far, "and more", "first:"+string(ahead)+"and more")
+				ref.Close()
+				far.Close()
+				if n, err := nc.Read(make([]byte, 1)); n > 0 || err == nil {
+					t.Errorf("the attached connection still gives %d bytes, %v", n, err)
+				}
+			}
+		})
+	}
+}

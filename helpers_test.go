@@ -1,7 +1,9 @@
 package rondo_test
 
 import (
+	"bytes"
 	"net"
+	"sync"
 	"testing"
 
 	"github.com/rondo-go/rondo"
@@ -25,4 +27,22 @@ func roundTrip(t *testing.T, network, address, msg string) net.Conn {
 		t.Fatalf("echo of %q: %q, %v", msg, b[:n], err)
 	}
 	return c
+}
+
+// lockedBuffer is for an engine's log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }

@@ -2,7 +2,6 @@ package rondo
 
 import (
 	"errors"
-	"io"
 	"net"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -22,9 +21,9 @@ import (
 // the connection is leaving already; and an error for one that has Filters.
 //
 // For a TCP or unix socket of the system the net.Conn is a *net.TCPConn or a
-// *net.UnixConn with the socket's options, unless bytes are left. Then it is one
-// that has CloseWrite, and NetConn for the connection under it. On backend "std",
-// and where Attach got another type, it is the object that was attached.
+// *net.UnixConn with the socket's options; if bytes are left it is in one that
+// Unread made. On backend "std", and where Attach got another type, it is the object
+// that was attached.
 func (c *Conn) Detach(f func(net.Conn, error)) error {
 	remote := c.RemoteAddr()
 	return c.depart(func(h backend.Handle, rest []byte, err error) {
@@ -37,7 +36,7 @@ func (c *Conn) Detach(f func(net.Conn, error)) error {
 			return
 		}
 		if len(rest) > 0 || nc.RemoteAddr() == nil {
-			nc = &detached{nc, rest, remote}
+			nc = &unread{nc, rest, remote}
 		}
 		f(nc, nil)
 	})
@@ -148,54 +147,3 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open Opener) {
 	c.carry = rest
 	c.opened(open)
 }
-
-// detached is a connection that has left its loop, with bytes that it had
-// received.
-type detached struct {
-	net.Conn
-	rest   []byte
-	remote net.Addr // if the system does not know any more
-}
-
-// Read gives the rest first.
-func (d *detached) Read(p []byte) (int, error) {
-	if len(d.rest) == 0 {
-		return d.Conn.Read(p)
-	}
-	n := copy(p, d.rest)
-	if d.rest = d.rest[n:]; len(d.rest) == 0 {
-		d.rest = nil
-	}
-	return n, nil
-}
-
-// WriteTo and ReadFrom let io.Copy do what it can do with the connection itself.
-func (d *detached) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(d.rest)
-	d.rest = d.rest[n:]
-	if err != nil {
-		return int64(n), err
-	}
-	more, err := io.Copy(w, d.Conn)
-	return int64(n) + more, err
-}
-
-func (d *detached) ReadFrom(r io.Reader) (int64, error) { return io.Copy(d.Conn, r) }
-
-func (d *detached) CloseWrite() error {
-	if c, ok := d.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-func (d *detached) RemoteAddr() net.Addr {
-	if a := d.Conn.RemoteAddr(); a != nil {
-		return a
-	}
-	return d.remote
-}
-
-// NetConn is the connection itself. What Read has not given yet it does not give
-// either.
-func (d *detached) NetConn() net.Conn { return d.Conn }

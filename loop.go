@@ -36,7 +36,8 @@ type Loop struct {
 	open      int
 	acceptors map[*acceptor]struct{}
 	dialers   map[*dialer]struct{} // whose socket is no Conn's yet
-	outputs   []*output            // free ones
+	polls     map[*Poll]struct{}
+	outputs   []*output // free ones
 
 	completion backend.Completion // the one at hand
 
@@ -80,6 +81,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
 		dialers:   make(map[*dialer]struct{}),
+		polls:     make(map[*Poll]struct{}),
 		drained:   make(chan struct{}),
 		spinning:  spin{time: e.Spin},
 	}
@@ -254,6 +256,9 @@ func (l *Loop) stop() {
 	}
 	for d := range l.dialers {
 		l.backend.Cancel(&d.op.Op)
+	}
+	for p := range l.polls {
+		p.Close()
 	}
 	for c := range l.Conns() {
 		c.Abort(ErrClosed)

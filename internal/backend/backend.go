@@ -91,6 +91,14 @@ const (
 	Recv
 	// Send sends. It is submitted as a SendOp.
 	Send
+	// PollIn, PollOut and PollBoth wait until the descriptor of a File that
+	// Watch made can be read, or written, or either. N has Readable and Writable
+	// as far as they hold and were asked for; an error or hang-up is both. What
+	// holds when the Op is submitted counts. One of them may be in flight on a
+	// File.
+	PollIn
+	PollOut
+	PollBoth
 	// Shutdown ends the sending direction, after what was sent.
 	Shutdown
 	// Close closes. What was sent before is still delivered, as far as the
@@ -99,6 +107,20 @@ const (
 	// Reset closes so that the peer sees an error, not an end of stream.
 	Reset
 )
+
+// Bits of a Poll's N.
+const (
+	Readable = 1 << iota
+	Writable
+)
+
+// Polls is what an Op of this kind waits for, as its N has it; 0: it is no Poll.
+func (k Kind) Polls() int {
+	if PollIn <= k && k <= PollBoth {
+		return int(k-PollIn) + Readable
+	}
+	return 0
+}
 
 // Op is a submission: what is to be done, and who hears of its end. It is
 // embedded in what uses it, never allocated an operation.
@@ -134,7 +156,7 @@ type Completer interface {
 // Completion is what became of an Op.
 type Completion struct {
 	Op   *Op
-	N    int    // Recv, Send: bytes
+	N    int    // Recv, Send: bytes; Polls: Readable and Writable
 	Err  error  // *os.SyscallError, ErrClosed, ErrCanceled ...
 	Conn Handle // Accept
 	// Lent holds a Recv's bytes if its Buf was nil and N > 0:
@@ -171,6 +193,11 @@ type Backend interface {
 	// Socket returns a stream File, for Connect. network is tcp4, tcp6 or
 	// unix; local may be nil.
 	Socket(network string, local net.Addr, s *Socket) (File, error)
+	// Watch makes a File of any descriptor, for the Polls and Close only. It has
+	// a duplicate of its own, so that it stays what it is when fd is closed and
+	// its number used again. errors.ErrUnsupported: this backend cannot;
+	// syscall.EPERM: such a descriptor is always ready.
+	Watch(fd int) (File, error)
 	// Adopt makes a File of a connection. On an error the Handle is closed.
 	Adopt(Handle) (File, error)
 	// Disown makes a Handle of a stream File, which is stale from then on. There

@@ -33,6 +33,7 @@ type call struct {
 
 var kindNames = map[backend.Kind]string{
 	backend.Accept: "Accept", backend.Connect: "Connect", backend.Recv: "Recv", backend.Send: "Send",
+	backend.PollIn: "PollIn", backend.PollOut: "PollOut", backend.PollBoth: "PollBoth",
 	backend.Shutdown: "Shutdown", backend.Close: "Close", backend.Reset: "Reset",
 }
 

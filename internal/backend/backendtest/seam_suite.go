@@ -54,6 +54,11 @@ var seamBehaviours = []struct {
 	{"NeverAFile", seamNeverAFile},
 	{"UnconnectedFile", seamUnconnectedFile},
 	{"ImportForeign", seamImportForeign},
+	{"PollPipe", polling(seamPollPipe)},
+	{"PollBoth", polling(seamPollBoth)},
+	{"PollKeepsItsOwn", polling(seamPollKeepsItsOwn)},
+	{"PollMany", polling(seamPollMany)},
+	{"PollRefused", polling(seamPollRefused)},
 }
 
 // seamStreamBehaviours hold on every stream.

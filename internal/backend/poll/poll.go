@@ -103,11 +103,11 @@ func (p *poller) Wait(timeout time.Duration) (int, error) {
 }
 
 func interest(revents int16) (i readiness.Interest) {
-	const wrong = unix.POLLERR | unix.POLLHUP | unix.POLLNVAL
-	if revents&(unix.POLLIN|wrong) != 0 {
+	in, out := sys.Revents(revents)
+	if in {
 		i |= readiness.In
 	}
-	if revents&(unix.POLLOUT|wrong) != 0 {
+	if out {
 		i |= readiness.Out
 	}
 	return i

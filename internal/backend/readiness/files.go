@@ -10,7 +10,7 @@ import (
 
 // file is one socket. There is one for every connection, so it is small.
 type file struct {
-	in   *backend.Op     // Recv, Accept or Connect in flight
+	in   *backend.Op     // Recv, Accept, Connect or a Poll in flight
 	out  *backend.SendOp // Send in flight
 	shut *backend.Op     // Shutdown that waits for out
 
@@ -29,9 +29,13 @@ func (f *file) fd() int { return int(f.descriptor) }
 // wanted is what the Ops in flight need to be watched.
 func (f *file) wanted() (i Interest) {
 	if f.in != nil {
-		i = In | Edge
-		if f.in.Kind == backend.Connect {
+		switch f.in.Kind {
+		case backend.Connect, backend.PollOut:
 			i = Out
+		case backend.PollBoth:
+			i = In | Out
+		default:
+			i = In | Edge
 		}
 	}
 	if f.out != nil {

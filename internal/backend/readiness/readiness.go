@@ -25,15 +25,15 @@ import (
 type Interest uint8
 
 const (
-	In  Interest = 1 << iota // can be read, or accepted from
-	Out                      // can be written, or is connected
+	In  Interest = backend.Readable // or accepted from
+	Out Interest = backend.Writable // or is connected
 	// Edge, in what to watch for: report In when more has come, not as long as
 	// something is there; and what is there when Watch is called. It is asked of
 	// pollers made with NewEdge only.
-	Edge
+	Edge Interest = 1 << 2
 	// Hup, with Edge, in what was found: the stream has ended or failed, so In
 	// will not be reported again.
-	Hup
+	Hup Interest = 1 << 3
 )
 
 // A Poller watches descriptors, level-triggered but for Edge. Only Wake may be
@@ -219,7 +219,7 @@ func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (complet
 	}
 	if ready&Out != 0 && !b.outDone {
 		b.outDone = true
-		return b.serveOut(f, c), ready&In != 0
+		return b.serveOut(f, ready, c), ready&In != 0
 	}
 	f.hup = f.hup || ready&Hup != 0
 	switch {
@@ -238,12 +238,26 @@ func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (complet
 	case f.in.Kind == backend.Accept:
 		completed = b.accept(f, c)
 		return completed, completed
+	case f.in.Kind.Polls() != 0:
+		return b.polled(f, ready, c), false
 	}
 	return false, false
 }
 
+// polled completes f's Poll, if it asked for what is ready.
+func (b *Backend) polled(f *file, ready Interest, c *backend.Completion) bool {
+	got := ready & f.wanted() & (In | Out)
+	if got == 0 {
+		b.watch(f, f.watched&f.wanted())
+		return false
+	}
+	*c = backend.Completion{Op: f.in, N: int(got)}
+	f.in = nil
+	return true
+}
+
 // serveOut is serve for a file that can be written.
-func (b *Backend) serveOut(f *file, c *backend.Completion) bool {
+func (b *Backend) serveOut(f *file, ready Interest, c *backend.Completion) bool {
 	f.full = false
 	switch {
 	case f.out != nil:
@@ -252,6 +266,8 @@ func (b *Backend) serveOut(f *file, c *backend.Completion) bool {
 		*c = backend.Completion{Op: f.in, Err: sys.ConnectError(f.fd())}
 		f.in = nil
 		return true
+	case f.in != nil && f.in.Kind.Polls() != 0:
+		return f.in.Slot != b.turn && b.polled(f, ready, c)
 	}
 	b.watch(f, f.watched&^Out)
 	return false

@@ -34,6 +34,14 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 	return b.files.add(fd), nil
 }
 
+func (b *Backend) Watch(fd int) (backend.File, error) {
+	own, err := sys.Watchable(fd)
+	if err != nil {
+		return 0, err
+	}
+	return b.files.add(own), nil
+}
+
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	if h.FD < 0 {
 		return 0, fmt.Errorf("adopt a %T: %w", h.Obj, backend.ErrForeign)
@@ -77,8 +85,12 @@ func (b *Backend) Submit(op *backend.Op) {
 		if f.more && b.stream&Edge != 0 {
 			b.next.try = append(b.next.try, trial{op.File, true})
 		}
-	case backend.Accept:
+	case backend.Accept, backend.PollIn:
 		b.wait(f, op, In)
+	case backend.PollOut:
+		b.wait(f, op, Out)
+	case backend.PollBoth:
+		b.wait(f, op, In|Out)
 	case backend.Shutdown:
 		if f.out != nil {
 			f.shut = op

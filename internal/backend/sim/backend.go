@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -262,6 +263,12 @@ func (b *Backend) Socket(network string, local net.Addr, _ *backend.Socket) (bac
 	f := b.newFile()
 	f.hold(b.net.newEnd(p))
 	return f.id, nil
+}
+
+// Watch implements backend.Backend. It fails: nothing on this network has a
+// descriptor.
+func (b *Backend) Watch(int) (backend.File, error) {
+	return 0, fmt.Errorf("sim: the simulated network has no descriptors: %w", errors.ErrUnsupported)
 }
 
 // Adopt implements backend.Backend.

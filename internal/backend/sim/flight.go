@@ -39,7 +39,8 @@ func (b *Backend) Submit(op *backend.Op) {
 	b.enter("Submit")
 	defer b.net.mu.Unlock()
 	switch op.Kind {
-	case backend.Accept, backend.Recv, backend.Shutdown, backend.Close, backend.Reset:
+	case backend.Accept, backend.Recv, backend.PollIn, backend.PollOut, backend.PollBoth,
+		backend.Shutdown, backend.Close, backend.Reset:
 		b.start(&flight{op: op})
 	case backend.Send, backend.Connect:
 		b.breach("Submit was given an Op of kind %d, which has a method of its own", op.Kind)
@@ -127,6 +128,9 @@ func (fl *flight) launch() error {
 	}
 	if f.listener != nil {
 		return os.NewSyscallError("read", syscall.ENOTCONN)
+	}
+	if fl.op.Kind.Polls() != 0 {
+		fl.backend.breach("a Poll was submitted on a File that Watch did not make")
 	}
 	switch fl.op.Kind {
 	case backend.Recv:

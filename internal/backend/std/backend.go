@@ -17,6 +17,7 @@
 //	sender   one a Send, for as long as that lasts
 //	acceptor one an Accept in flight
 //	dialer   one a Connect
+//	watcher  one a backend, for all Polls
 //
 // The others hand their results to the loop through Backend.post and share
 // nothing else with it: what they work on belongs to them from the start of an
@@ -40,6 +41,7 @@ type Backend struct {
 	lender *file // whose lent buffer is with the loop
 	closed bool
 
+	watcher *watcher // nil: no Watch yet
 	shared  mailbox
 	bell    chan struct{}  // holds one ring of the mailbox; nil: another's Wait hears it
 	alarm   *time.Timer    // for a Wait with an end
@@ -162,6 +164,9 @@ func (b *Backend) Close() error {
 	}
 	b.files = table{base: b.files.base}
 	b.files.init()
+	if b.watcher != nil {
+		b.watcher.close()
+	}
 	b.workers.Wait()
 	for _, r := range b.shared.collect(b.turn[b.taken:]) {
 		if r.conn != nil {

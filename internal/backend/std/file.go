@@ -22,16 +22,17 @@ type file struct {
 	b  *Backend
 	id backend.File
 
-	conn   net.Conn  // nil: not connected
-	slow   bool      // conn is not package net's own: its CloseWrite and Close may block
-	reader *reader   // nil: no Recv yet
-	sender func()    // its method send, so that a Send allocates nothing
-	accept *acceptor // nil: not a listener
-	dial   *dialer   // nil: not made by Socket
+	conn    net.Conn  // nil: not connected
+	slow    bool      // conn is not package net's own: its CloseWrite and Close may block
+	reader  *reader   // nil: no Recv yet
+	sender  func()    // its method send, so that a Send allocates nothing
+	accept  *acceptor // nil: not a listener
+	dial    *dialer   // nil: not made by Socket
+	watched *watched  // nil: not made by Watch
 
 	// Ops in flight: from their submission until Next hands out the last of
 	// their completions.
-	in   *backend.Op     // Recv, Accept or Connect
+	in   *backend.Op     // Recv, Accept, Connect or a Poll
 	out  *backend.SendOp // Send
 	shut *backend.Op     // Shutdown, while it waits for out
 	end  *backend.Op     // Close or Reset
@@ -50,6 +51,8 @@ var past = time.Unix(1, 0)
 // its file.
 func (f *file) completed(r *result, c *backend.Completion) {
 	switch r.op.Kind {
+	case backend.PollIn, backend.PollOut, backend.PollBoth:
+		f.in = nil
 	case backend.Recv:
 		f.in = nil
 		if r.lent != nil {
@@ -131,6 +134,9 @@ func (f *file) release() (err error) {
 	}
 	if f.conn != nil {
 		return f.conn.Close()
+	}
+	if f.watched != nil {
+		return sys.Close(f.watched.fd)
 	}
 	if a := f.accept; a != nil {
 		err = a.listener.Close()

@@ -132,8 +132,10 @@ func (b *Backend) LocalAddr(id backend.File) net.Addr {
 		return f.accept.listener.Addr()
 	case f.conn != nil:
 		return f.conn.LocalAddr()
-	default:
+	case f.dial != nil:
 		return f.dial.local
+	default:
+		return nil
 	}
 }
 
@@ -160,6 +162,8 @@ func (b *Backend) Submit(op *backend.Op) {
 		f.recv(op)
 	case backend.Accept:
 		f.startAccept(op)
+	case backend.PollIn, backend.PollOut, backend.PollBoth:
+		f.startPoll(op)
 	case backend.Shutdown:
 		if f.out != nil {
 			f.shut = op
@@ -173,7 +177,7 @@ func (b *Backend) Submit(op *backend.Op) {
 	}
 }
 
-// setIn makes op the one Recv, Accept or Connect in flight.
+// setIn makes op the one Recv, Accept, Connect or Poll in flight.
 func (f *file) setIn(op *backend.Op) {
 	if f.in != nil {
 		panic(fmt.Sprintf("std: kind %d submitted while kind %d is in flight on the same file", op.Kind, f.in.Kind))
@@ -211,7 +215,7 @@ func (b *Backend) Cancel(op *backend.Op) {
 	}
 }
 
-// hurryIn makes a Recv, Accept or Connect in flight end now.
+// hurryIn makes a Recv, Accept, Connect or Poll in flight end now.
 func (f *file) hurryIn() {
 	switch {
 	case f.in == nil:
@@ -219,6 +223,8 @@ func (f *file) hurryIn() {
 		f.accept.hurry()
 	case f.in.Kind == backend.Connect:
 		f.dial.cancel()
+	case f.in.Kind.Polls() != 0:
+		f.b.watcher.cancel(f)
 	case f.postponed:
 		f.postponed = false
 		f.b.post(result{op: f.in, file: f, err: backend.ErrCanceled})

@@ -1,0 +1,33 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Watchable fails: Windows has no descriptors to poll.
+func Watchable(int) (int, error) {
+	return -1, fmt.Errorf("descriptors cannot be watched on Windows: %w", errors.ErrUnsupported)
+}
+
+// A PollSet has nothing to wait for.
+type PollSet struct{}
+
+func (*PollSet) Reset()                   {}
+func (*PollSet) Add(fd int, in, out bool) {}
+func (*PollSet) Wait() error              { return errors.ErrUnsupported }
+func (*PollSet) Ready(int) (in, out bool) { return false, false }
+
+// Close fails: there is nothing that Watchable gave.
+func Close(int) error { return errors.ErrUnsupported }
+
+// A Waker has nothing to wake.
+type Waker struct{}
+
+// NewWaker fails.
+func NewWaker() (*Waker, error) { return nil, errors.ErrUnsupported }
+
+func (*Waker) FD() int { return -1 }
+func (*Waker) Wake()   {}
+func (*Waker) Drain()  {}
+func (*Waker) Close()  {}

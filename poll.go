@@ -1,0 +1,143 @@
+package rondo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// Events are conditions of a descriptor.
+type Events uint8
+
+const (
+	// Readable: a read would not block; there are bytes, the end, or an error.
+	Readable Events = backend.Readable
+	// Writable: a write would not block, for a byte at least or an error.
+	Writable Events = backend.Writable
+	// Failed is told once, last and alone, if the descriptor cannot be watched any
+	// more: Poll.Err tells why.
+	Failed Events = 1 << 7
+)
+
+// A Poll watches a descriptor. Its methods may be called on its loop only.
+type Poll struct {
+	loop *Loop
+	f    func(Events)
+	mask Events // Readable, Writable: what f is called for
+	op   backend.Op
+	shut backend.Op
+	err  error
+
+	flying bool // op is in flight
+	inside bool // f is running
+	closed bool
+}
+
+// Poll calls f on the loop with those of mask's Events that hold for a
+// descriptor: a pipe, a terminal, an eventfd, timerfd, inotify or signalfd, a
+// socket of another library. It does so in every turn in which one holds
+// (level-triggered), so f reads or writes, or leaves that Event out by Modify. A
+// hang-up or an error is all that was asked for: the call that follows tells.
+//
+// It is good practice to make the descriptor non-blocking, since somebody else
+// may be quicker; Poll does not. The loop watches a duplicate, so fd's number may
+// be closed and used again without harm, and what fd leads to stays open until the
+// Poll is closed too.
+//
+// Files and directories are refused with syscall.EPERM: they are always ready, and
+// block all the same. Windows and the simulated network have no descriptors: there
+// the error is errors.ErrUnsupported. If f panics the Poll is closed.
+func (l *Loop) Poll(fd int, mask Events, f func(Events)) (*Poll, error) {
+	l.check()
+	if l.stopping {
+		return nil, fmt.Errorf("rondo: poll descriptor %d: loop: %w", fd, ErrClosed)
+	}
+	file, err := l.backend.Watch(fd)
+	if err != nil {
+		return nil, fmt.Errorf("rondo: poll descriptor %d: %w", fd, err)
+	}
+	p := &Poll{loop: l, f: f, mask: mask & (Readable | Writable)}
+	p.op = backend.Op{File: file, Owner: p}
+	l.polls[p] = struct{}{}
+	p.submit()
+	return p, nil
+}
+
+// submit watches for mask, if it is not empty.
+func (p *Poll) submit() {
+	if p.closed || p.flying || p.inside || p.mask == 0 {
+		return
+	}
+	p.flying = true
+	p.op.Kind = backend.PollIn + backend.Kind(p.mask-Readable)
+	p.loop.backend.Submit(&p.op)
+}
+
+// Mask is what is watched for.
+func (p *Poll) Mask() Events { return p.mask }
+
+// Err is why the descriptor cannot be watched any more, after Failed.
+func (p *Poll) Err() error { return p.err }
+
+// Modify changes what is watched for; 0 is nothing, for now. It returns ErrClosed
+// after Close.
+func (p *Poll) Modify(mask Events) error {
+	p.loop.check()
+	if p.closed {
+		return ErrClosed
+	}
+	p.mask = mask & (Readable | Writable)
+	if p.flying && p.op.Kind.Polls() != int(p.mask) {
+		p.loop.backend.Cancel(&p.op)
+	}
+	p.submit()
+	return nil
+}
+
+// Close stops watching: f is not called any more. fd itself is the caller's to
+// close.
+func (p *Poll) Close() {
+	p.loop.check()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	p.shut = backend.Op{Kind: backend.Close, File: p.op.File, Owner: p}
+	p.loop.backend.Submit(&p.shut)
+}
+
+// Complete takes the completions of Polls, then of Close.
+func (p *Poll) Complete(c *backend.Completion) {
+	if c.Op == &p.shut {
+		delete(p.loop.polls, p)
+		return
+	}
+	p.flying = false
+	switch {
+	case p.closed:
+		return
+	case c.Err == nil:
+		if got := Events(c.N) & p.mask; got != 0 {
+			p.call(got)
+		}
+	case !errors.Is(c.Err, backend.ErrCanceled):
+		p.err = c.Err
+		p.Close()
+		p.f(Failed)
+		return
+	}
+	p.submit()
+}
+
+// call calls f, and closes p if that panics: it would do so in every turn.
+func (p *Poll) call(got Events) {
+	p.inside = true
+	defer func() {
+		if p.inside {
+			p.Close()
+		}
+	}()
+	p.f(got)
+	p.inside = false
+}
