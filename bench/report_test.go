@@ -38,8 +38,10 @@ func sample() *results {
 			one(few, "c-epoll", 0, 200000, 4, ""), one(few, "rondo-epoll", 0, 196000, 4.2, ""), one(few, "gnet", 0, 100000, 6, ""), one(few, "net", 0, 0, 0, "server died (signal)"),
 			one(few, "c-epoll", 1, 100000, 4, ""), one(few, "rondo-epoll", 1, 101000, 4.2, ""), one(few, "gnet", 1, 0, 0, "it stalls"), one(few, "net", 1, 0, 0, "server died (signal)"),
 			one(many, "rondo-epoll", 0, 100000, 4.62, ""), one(many, "rondo-epoll", 1, 100000, 4.62, ""),
+			one(many, "rondo-epoll", 2, 1, 1, ""),
 		},
 	}
+	r.Runs[len(r.Runs)-1].Others = 0.5
 	r.Suites[0].link()
 	r.summarize()
 	return r
@@ -52,6 +54,7 @@ func TestRender(t *testing.T) {
 		"3 February 2030 to 4 February 2030; Fast 9000, 8 cores, Linux 7, Go 1.30.\n",
 		"2 repetitions of 3 s after 0.5 s of warm-up. Versions: gcc 12, gnet v2.\n",
 		"**A note.**",
+		"During 1 of 11 runs other processes used more than 10% of a CPU.\n",
 		"messages/s, and in brackets CPU µs/message, as ratios to c-epoll:\n",
 		"| rondo-epoll | ≈0.99 (1.05) |\n| gnet | 0.50 (1.50) |\n| net | failed |\n",
 		"![peers-rate-pinned](charts/peers-rate-pinned.svg)",
@@ -79,6 +82,7 @@ func TestRenderDetails(t *testing.T) {
 		"| rondo-epoll | 148,500 | 0.99 (0.99–1.00) | 4.20 | 1.05 | 2.00 |\n",
 		"| gnet | 100,000 | 0.50 | 6.00 | 1.50 | 2.00 |\n",
 		"| net | failed |  |  |  |  |\n",
+		"rondo-epoll: 1 of 3 runs were disturbed, and are left out.\n",
 		"gnet failed 1 of 2 times: it stalls\n",
 		"net failed 2 of 2 times: server died (signal)\n",
 	} {
