@@ -4,6 +4,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestRender(t *testing.T) {
 		"3 February 2030 to 4 February 2030; Fast 9000, 8 cores, Linux 7, Go 1.30.\n",
 		"2 repetitions of 3 s after 0.5 s of warm-up. Versions: gcc 12, gnet v2.\n",
 		"**A note.**",
-		"During 1 of 11 runs other processes used more than 10% of a CPU.\n",
+		"During 1 of 11 runs other processes used more than 20% of a CPU.\n",
 		"messages/s, and in brackets CPU µs/message, as ratios to c-epoll:\n",
 		"| rondo-epoll | ≈0.99 (1.05) |\n| gnet | 0.50 (1.50) |\n| net | failed |\n",
 		"![peers-rate-pinned](charts/peers-rate-pinned.svg)",
@@ -192,6 +193,26 @@ func TestUpdateDocs(t *testing.T) {
 	for _, bad := range []string{"", beginMarker, endMarker + beginMarker} {
 		if got, err := between(bad, "x"); err == nil {
 			t.Errorf("between(%q) = %q, want an error", bad, got)
+		}
+	}
+}
+
+// TestLinks looks for the files that the pages point to.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, page := range []string{"README.md", "docs/benchmarks.md"} {
+		b, err := os.ReadFile(filepath.Join("..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := link.FindAllSubmatch(b, -1)
+		if len(found) == 0 {
+			t.Errorf("%s: no links found", page)
+		}
+		for _, l := range found {
+			if _, err := os.Stat(filepath.Join("..", filepath.Dir(page), string(l[1]))); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
 		}
 	}
 }

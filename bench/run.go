@@ -23,7 +23,7 @@ type runCommand struct {
 	Prepare     bool          `help:"Build what is needed and measure nothing: --append will."`
 	Append      bool          `help:"Go on with the run that is in --out, as that was planned. --repetitions may change."`
 	For         time.Duration `help:"End after about so long, between two workloads, with exit code 3 if something is left for --append." placeholder:"TIME"`
-	Retries     int           `help:"Times that a run is made again during which other processes used more than a tenth of a CPU." default:"0" placeholder:"N"`
+	Retries     int           `help:"Times that a run is made again during which other processes used more than a fifth of a CPU." default:"0" placeholder:"N"`
 	Out         string        `help:"Directory for results.md, results.json, the charts and the programs." default:"out" placeholder:"DIR"`
 	Update      string        `help:"docs: when all is measured, also put the results into ../docs/benchmarks.md." enum:",docs" default:"" placeholder:"docs"`
 }
