@@ -199,6 +199,40 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+// TestRetries makes disturbed runs again, as often as it may, and keeps the last.
+func TestRetries(t *testing.T) {
+	calls := 0
+	w := named("echo-64-1")[0]
+	w.measure = func(context.Context, *rig, *target) (figures, error) {
+		calls++
+		return figures{PerSecond: 1, Connections: calls}, nil
+	}
+	p := planOf(t, []workload{w}, "free")
+	p.results.Repetitions, p.results.Suites[0].Servers = 1, []string{"net"}
+	p.quiet, p.retries = -1, 2
+	if err := p.run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.results.Runs); n != 1 || calls != 3 || p.results.Runs[0].Connections != 3 {
+		t.Errorf("%d measurements, of which %+v is kept; want the third of three", calls, p.results.Runs)
+	}
+}
+
+// TestUndisturbed leaves out disturbed runs, unless there is little else.
+func TestUndisturbed(t *testing.T) {
+	quiet, loud := run{Others: 0.01}, run{Others: 0.5}
+	for _, c := range []struct {
+		runs []run
+		want int
+	}{
+		{[]run{quiet, quiet, quiet}, 3}, {[]run{quiet, loud, quiet}, 2}, {[]run{loud, loud, quiet}, 3}, {[]run{loud}, 1}, {nil, 0},
+	} {
+		if got := undisturbed(c.runs); len(got) != c.want {
+			t.Errorf("of %v remain %v, want %d", c.runs, got, c.want)
+		}
+	}
+}
+
 // TestFor ends runs by time: between groups, with a shorter one where the next
 // does not fit, and with an error where none does.
 func TestFor(t *testing.T) {

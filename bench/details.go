@@ -88,6 +88,9 @@ func details(b *strings.Builder, w workload, bases []string, list []summary) {
 		b.WriteString(line + "\n")
 	}
 	for _, s := range list {
+		if s.Disturbed > 0 {
+			fmt.Fprintf(b, "\n%s: %d of %d runs were disturbed, and are left out.\n", s.Server, s.Disturbed, s.Runs)
+		}
 		if s.Failed > 0 {
 			fmt.Fprintf(b, "\n%s failed %d of %d times: %s\n", s.Server, s.Failed, s.Runs, s.Error)
 		}

@@ -16,12 +16,14 @@ type plan struct {
 	results *results
 	file    string    // where they are kept
 	until   time.Time // when to end; zero: never
+	quiet   float64   // share of a CPU that others may use; more disturbs a run
+	retries int       // of a run that was disturbed
 	modes   map[string]mode
 }
 
 func newPlan(res *results, programs *programs, file string) (*plan, error) {
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	p := &plan{results: res, file: file, modes: map[string]mode{}, rig: rig{
+	p := &plan{results: res, file: file, quiet: tooMuch, modes: map[string]mode{}, rig: rig{
 		programs: programs, warmup: seconds(res.Warmup), measured: seconds(res.Seconds), counted: seconds(res.Counted),
 	}}
 	for _, s := range res.Suites {
@@ -212,20 +214,35 @@ func (p *plan) estimate(g *group) time.Duration {
 // take measures a group. What it had measured when the context ended it keeps.
 func (p *plan) take(ctx context.Context, g group, left int) {
 	for i, s := range g.servers {
-		start := time.Now()
-		f, err := p.rig.take(ctx, g.mode, g.workload, s)
-		if ctx.Err() != nil { // what err says is no fault of the server
-			return
+		x := p.takeOne(ctx, g, s)
+		for again := 0; x.Others > p.quiet && again < p.retries; again++ {
+			fmt.Fprintf(os.Stderr, "%d left, %d/%d %s\n", left, i+1, len(g.servers), x)
+			x = p.takeOne(ctx, g, s)
 		}
-		x := run{Suite: g.suite, Mode: g.mode.name, Workload: g.workload.Name, Server: s.name, Repetition: g.repetition,
-			Took: time.Since(start).Seconds(), figures: f}
-		if err != nil {
-			x.Error, x.figures = strings.TrimSpace(err.Error()), figures{}
+		if ctx.Err() != nil { // what went wrong is no fault of the server
+			return
 		}
 		p.results.Runs = append(p.results.Runs, x)
 		p.results.Ended = time.Now().UTC()
 		fmt.Fprintf(os.Stderr, "%d left, %d/%d %s\n", left, i+1, len(g.servers), x)
 	}
+}
+
+// takeOne measures a server of a group.
+func (p *plan) takeOne(ctx context.Context, g group, s server) run {
+	x := run{Suite: g.suite, Mode: g.mode.name, Workload: g.workload.Name, Server: s.name, Repetition: g.repetition}
+	m, err := newMeter()
+	if err == nil {
+		x.figures, err = p.rig.take(ctx, g.mode, g.workload, s)
+	}
+	if err == nil {
+		x.Others, err = m.others()
+	}
+	if err != nil {
+		x.Error, x.figures = strings.TrimSpace(err.Error()), figures{}
+	}
+	x.Took = time.Since(m.start).Seconds()
+	return x
 }
 
 func (x run) String() string {
@@ -236,7 +253,11 @@ func (x run) String() string {
 	case x.PerSecond == 0:
 		return what + fmt.Sprintf("%.0f B idle, %.0f B after an echo", x.IdleBytes, x.EchoedBytes)
 	}
-	return what + fmt.Sprintf("%s/s, %.2f us CPU each, %.2f calls", thousands(x.PerSecond), x.CPU, x.Calls)
+	what += fmt.Sprintf("%s/s, %.2f us CPU each, %.2f calls", thousands(x.PerSecond), x.CPU, x.Calls)
+	if x.Others > tooMuch {
+		what += fmt.Sprintf(", DISTURBED: others used %s of a CPU", percent(x.Others))
+	}
+	return what
 }
 
 // take starts a server, measures it and kills it, all within a deadline.

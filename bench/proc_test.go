@@ -84,6 +84,48 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+func TestParseBusy(t *testing.T) {
+	got, err := parseBusy([]byte("cpu  100 20 300 99999 88888 4 50 6 7 8\ncpu0 1 1 1 1 1 1 1 1 1 1\n"))
+	if want := 4800 * time.Millisecond; err != nil || got != want {
+		t.Errorf("parseBusy = %v, %v, want %v", got, err, want)
+	}
+	for _, bad := range []string{"", "cpu 1 2 3", "intr 1 2 3 4 5 6 7 8 9", "cpu 1 2 3 4 5 6 7 x"} {
+		if got, err := parseBusy([]byte(bad)); err == nil {
+			t.Errorf("parseBusy(%q) = %v, want an error", bad, got)
+		}
+	}
+}
+
+// TestOthers: what a child uses is not others'; a process that is nobody's child
+// here is one of them.
+func TestOthers(t *testing.T) {
+	const work = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+	m, err := newMeter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := spawnServer(context.Background(), anyCPU, "sh", "-c", work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	after, err := newMeter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+	if own := after.own - m.own; child < 10*time.Millisecond || own < child {
+		t.Errorf("own time is %v, of which the child used %v", own, child)
+	}
+	if busy := after.busy - m.busy; busy < child/2 {
+		t.Errorf("the CPUs were busy for %v while a child used %v", busy, child)
+	}
+	m = meter{start: after.start.Add(-time.Second), busy: after.busy - 2*time.Second, own: after.own - 500*time.Millisecond}
+	if share, err := m.others(); err != nil || share < 1 {
+		t.Errorf("others used %v of a CPU, %v, want about 1.5", share, err)
+	}
+}
+
 func TestOpenFiles(t *testing.T) {
 	count := func(script string) int {
 		p, err := spawnClient(context.Background(), anyCPU, "sh", "-c", script+"echo ready; exec sleep 60")

@@ -4,6 +4,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,10 @@ func sample() *results {
 			one(few, "c-epoll", 0, 200000, 4, ""), one(few, "rondo-epoll", 0, 196000, 4.2, ""), one(few, "gnet", 0, 100000, 6, ""), one(few, "net", 0, 0, 0, "server died (signal)"),
 			one(few, "c-epoll", 1, 100000, 4, ""), one(few, "rondo-epoll", 1, 101000, 4.2, ""), one(few, "gnet", 1, 0, 0, "it stalls"), one(few, "net", 1, 0, 0, "server died (signal)"),
 			one(many, "rondo-epoll", 0, 100000, 4.62, ""), one(many, "rondo-epoll", 1, 100000, 4.62, ""),
+			one(many, "rondo-epoll", 2, 1, 1, ""),
 		},
 	}
+	r.Runs[len(r.Runs)-1].Others = 0.5
 	r.Suites[0].link()
 	r.summarize()
 	return r
@@ -52,6 +55,7 @@ func TestRender(t *testing.T) {
 		"3 February 2030 to 4 February 2030; Fast 9000, 8 cores, Linux 7, Go 1.30.\n",
 		"2 repetitions of 3 s after 0.5 s of warm-up. Versions: gcc 12, gnet v2.\n",
 		"**A note.**",
+		"During 1 of 11 runs other processes used more than 20% of a CPU.\n",
 		"messages/s, and in brackets CPU µs/message, as ratios to c-epoll:\n",
 		"| rondo-epoll | ≈0.99 (1.05) |\n| gnet | 0.50 (1.50) |\n| net | failed |\n",
 		"![peers-rate-pinned](charts/peers-rate-pinned.svg)",
@@ -79,6 +83,7 @@ func TestRenderDetails(t *testing.T) {
 		"| rondo-epoll | 148,500 | 0.99 (0.99–1.00) | 4.20 | 1.05 | 2.00 |\n",
 		"| gnet | 100,000 | 0.50 | 6.00 | 1.50 | 2.00 |\n",
 		"| net | failed |  |  |  |  |\n",
+		"rondo-epoll: 1 of 3 runs were disturbed, and are left out.\n",
 		"gnet failed 1 of 2 times: it stalls\n",
 		"net failed 2 of 2 times: server died (signal)\n",
 	} {
@@ -188,6 +193,26 @@ func TestUpdateDocs(t *testing.T) {
 	for _, bad := range []string{"", beginMarker, endMarker + beginMarker} {
 		if got, err := between(bad, "x"); err == nil {
 			t.Errorf("between(%q) = %q, want an error", bad, got)
+		}
+	}
+}
+
+// TestLinks looks for the files that the pages point to.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for _, page := range []string{"README.md", "docs/benchmarks.md"} {
+		b, err := os.ReadFile(filepath.Join("..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := link.FindAllSubmatch(b, -1)
+		if len(found) == 0 {
+			t.Errorf("%s: no links found", page)
+		}
+		for _, l := range found {
+			if _, err := os.Stat(filepath.Join("..", filepath.Dir(page), string(l[1]))); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
 		}
 	}
 }

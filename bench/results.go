@@ -16,6 +16,7 @@ type run struct {
 	Server     string  `json:"server"`
 	Repetition int     `json:"repetition"`
 	Took       float64 `json:"took_s"` // starting and warming up included
+	Others     float64 `json:"others"` // share of a CPU that other processes used meanwhile
 	Error      string  `json:"error,omitempty"`
 	figures
 }
@@ -39,15 +40,16 @@ type results struct {
 
 // A summary is what the repetitions say together.
 type summary struct {
-	Suite    string            `json:"suite"`
-	Mode     string            `json:"mode"`
-	Workload string            `json:"workload"`
-	Server   string            `json:"server"`
-	Runs     int               `json:"runs"` // failed ones included
-	Failed   int               `json:"failed,omitempty"`
-	Error    string            `json:"error,omitempty"` // of the first that failed
-	Values   middle            `json:"values"`
-	Ratios   map[string]middle `json:"ratios"` // to each base, by name
+	Suite     string            `json:"suite"`
+	Mode      string            `json:"mode"`
+	Workload  string            `json:"workload"`
+	Server    string            `json:"server"`
+	Runs      int               `json:"runs"` // failed ones included
+	Failed    int               `json:"failed,omitempty"`
+	Disturbed int               `json:"disturbed,omitempty"` // left out, since others used the CPUs
+	Error     string            `json:"error,omitempty"`     // of the first that failed
+	Values    middle            `json:"values"`
+	Ratios    map[string]middle `json:"ratios"` // to each base, by name
 }
 
 // A middle is the middle half of what was measured.
@@ -105,6 +107,11 @@ func summarizeOne(of map[string][]run, server string, bases []string) summary {
 		Suite: runs[0].Suite, Mode: runs[0].Mode, Workload: runs[0].Workload, Server: server,
 		Runs: len(runs), Ratios: map[string]middle{},
 	}
+	quiet := map[string][]run{}
+	for name, list := range of {
+		quiet[name] = undisturbed(list)
+	}
+	s.Disturbed = len(runs) - len(quiet[server])
 	for _, x := range runs {
 		if x.Error != "" {
 			s.Failed++
@@ -116,22 +123,37 @@ func summarizeOne(of map[string][]run, server string, bases []string) summary {
 		s.Values.Median.Connections = x.Connections
 	}
 	for _, m := range metrics {
-		values := byRepetition(runs, m)
+		values := byRepetition(quiet[server], m)
 		list := make([]float64, 0, len(values))
 		for _, v := range values {
 			list = append(list, v)
 		}
 		s.Values.set(m, list)
 		for _, base := range bases {
-			if len(of[base]) == 0 {
+			if len(quiet[base]) == 0 {
 				continue
 			}
 			ratios := s.Ratios[base]
-			ratios.set(m, pairedRatios(values, byRepetition(of[base], m)))
+			ratios.set(m, pairedRatios(values, byRepetition(quiet[base], m)))
 			s.Ratios[base] = ratios
 		}
 	}
 	return s
+}
+
+// undisturbed leaves out the runs during which others used the CPUs, as long as
+// half of them and more remain.
+func undisturbed(runs []run) []run {
+	var quiet []run
+	for _, x := range runs {
+		if x.Others <= tooMuch {
+			quiet = append(quiet, x)
+		}
+	}
+	if 2*len(quiet) < len(runs) {
+		return runs
+	}
+	return quiet
 }
 
 // byRepetition are the values of a metric in the runs that measured it.

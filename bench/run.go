@@ -23,6 +23,7 @@ type runCommand struct {
 	Prepare     bool          `help:"Build what is needed and measure nothing: --append will."`
 	Append      bool          `help:"Go on with the run that is in --out, as that was planned. --repetitions may change."`
 	For         time.Duration `help:"End after about so long, between two workloads, with exit code 3 if something is left for --append." placeholder:"TIME"`
+	Retries     int           `help:"Times that a run is made again during which other processes used more than a fifth of a CPU." default:"0" placeholder:"N"`
 	Out         string        `help:"Directory for results.md, results.json, the charts and the programs." default:"out" placeholder:"DIR"`
 	Update      string        `help:"docs: when all is measured, also put the results into ../docs/benchmarks.md." enum:",docs" default:"" placeholder:"docs"`
 }
@@ -34,7 +35,7 @@ func (*runCommand) Help() string {
 A long run may be made in parts, whenever the machine is quiet:
 
   go run . run --prepare
-  out/bin/bench run --append --for 50s     (again and again, until it exits with 0)`
+  out/bin/bench run --append --for 50s --retries 2     (again and again, until it exits with 0)`
 }
 
 // quickLimit is when --quick ends, finished or not; to write takes little more.
@@ -61,10 +62,10 @@ func (c *runCommand) defaults() {
 func (c *runCommand) check() error {
 	chosen := len(c.Suites)+len(c.Servers)+len(c.Workloads) > 0
 	switch {
-	case c.Repetitions < 0 || c.Duration < 0 || c.Warmup < 0 || c.For < 0:
-		return errors.New("--repetitions, --duration, --warmup and --for must be positive")
+	case c.Repetitions < 0 || c.Duration < 0 || c.Warmup < 0 || c.For < 0 || c.Retries < 0:
+		return errors.New("--repetitions, --duration, --warmup, --for and --retries must be positive")
 	case c.Append && (chosen || c.Quick || c.Prepare || len(c.Modes) > 0 || c.Duration > 0 || c.Warmup > 0):
-		return errors.New("--append goes on as was planned: only --repetitions, --for, --out and --update may be given with it")
+		return errors.New("--append goes on as was planned: only --repetitions, --for, --retries, --out and --update may be given with it")
 	case len(c.Suites) > 0 && len(c.Servers)+len(c.Workloads) > 0:
 		return errors.New("--suites: give these, or --servers and --workloads")
 	}
@@ -94,6 +95,7 @@ func (c *runCommand) Run() error {
 		timed, cancel = context.WithDeadline(ctx, began.Add(quickLimit))
 	}
 	defer cancel()
+	p.retries = c.Retries
 	if c.For > 0 {
 		p.until = began.Add(c.For)
 	}

@@ -45,6 +45,7 @@ var (
 	cpuChart   = view{name: "cpu", title: "CPU time of the server for each request, µs (less is better)", metric: cpu}
 	callsTable = view{title: "System calls of the server for each request", metric: calls, table: values}
 	idleTable  = view{"memory", "Resident bytes for each idle connection", idleBytes, &echoed, values}
+	idleChart  = view{name: "echoed", title: "Resident bytes for each idle connection after an echo (less is better)", metric: echoed}
 	usual      = []view{rateAndCPU, cpuChart, callsTable}
 )
 
@@ -63,7 +64,7 @@ var suites = []suite{
 		Name: "connections", Title: "Connections: how fast they come and go, and what an idle one costs",
 		Servers:   oneOfEach("net", "rondo-std", "rondo-poll"),
 		Workloads: named("rate", "idle"),
-		Modes:     modeNames, views: []view{rateAndCPU, idleTable},
+		Modes:     modeNames, views: []view{rateAndCPU, idleTable, idleChart},
 	},
 	{
 		Name: "latency", Title: "Latency at one connection, with and without spinning",

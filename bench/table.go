@@ -48,6 +48,15 @@ func when(r *results) string {
 		fmt.Fprintf(&b, "%s %s %s", map[bool]string{true: " Versions:", false: ","}[i == 0], name, r.Machine.Versions[name])
 	}
 	b.WriteString(".\n")
+	disturbed := 0
+	for _, x := range r.Runs {
+		if x.Others > tooMuch {
+			disturbed++
+		}
+	}
+	if disturbed > 0 {
+		fmt.Fprintf(&b, "\nDuring %d of %d runs other processes used more than %s of a CPU.\n", disturbed, len(r.Runs), percent(tooMuch))
+	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(&b, "\n**%s**\n", n)
 	}
