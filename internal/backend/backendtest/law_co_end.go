@@ -152,9 +152,9 @@ func coThatIgnoresErrorsEnds(w World) {
 		w.Until("the coroutine", func() bool { return s.hasBegun(1) })
 		p.Reset()
 		s.untilEnded(1)
-		if !strings.Contains(log.String(), "coThatIgnoresErrorsEnds") {
-			w.Errorf("%s: the log does not tell who was ended: %s", name, log.String())
-		}
+		w.Until(name+": the log to tell who was ended", func() bool {
+			return strings.Contains(log.String(), "coThatIgnoresErrorsEnds")
+		})
 	}
 }
 
