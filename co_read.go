@@ -3,6 +3,8 @@ package rondo
 import (
 	"io"
 	"os"
+
+	"github.com/rondo-go/rondo/internal/buf"
 )
 
 // Read implements net.Conn. It copies to p from where the loop received to, if it
@@ -74,7 +76,7 @@ func (s *coConn) ReadFrom(r io.Reader) (int64, error) {
 }
 
 // copyTo writes up to limit bytes to dst, straight from what s is offered. That
-// is gone when the coroutine has waited for room, and is then offered again.
+// is gone when the coroutine has waited, so what dst has no room for is copied.
 func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
 	co := s.enter("WriteTo")
 	for total < limit {
@@ -84,24 +86,23 @@ func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
 			return total, s.refuse(co, "read", err)
 		}
 		room, err := dst.room(co)
-		if room == 0 && err == nil {
-			err = dst.awaitRoom(co)
-			dst.release(co)
-			if err == nil {
-				continue
-			}
-		}
 		if err != nil {
 			return total, err
 		}
-		n := int(min(int64(len(s.in)), int64(room), limit-total))
-		n, err = dst.put(co, s.in[:n])
-		s.in = s.in[n:]
-		total += int64(n)
-		if err != nil {
+		n := int(min(int64(len(s.in)), limit-total))
+		if room > 0 {
+			n, err = dst.put(co, s.in[:min(n, room)])
+			s.in = s.in[n:]
+			co.spend(n)
+		} else {
+			p := append(co.loop.pool.Get(min(n, buf.MaxPooled)), s.in[:min(n, buf.MaxPooled)]...)
+			s.in = s.in[len(p):]
+			n, err = dst.Write(p)
+			co.loop.pool.Put(p)
+		}
+		if total += int64(n); err != nil {
 			return total, err
 		}
-		co.spend(n)
 	}
 	return total, nil
 }

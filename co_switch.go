@@ -38,12 +38,14 @@ func (l *Loop) resume(co *Co) {
 		// There is no need for stop: a coroutine that has begun is resumed until
 		// it returns, since nothing lets it wait once its connection is gone.
 		co.next, _ = iter.Pull(co.run)
+		backend.Coroutines.Add(1)
 	}
 	co.state = coRunning
 	l.running = co
 	more := co.step()
 	l.running = nil
 	if !more {
+		backend.Coroutines.Add(-1)
 		co.over()
 	}
 }

@@ -1,9 +1,12 @@
 package rondo
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -251,10 +254,10 @@ func (l *Loop) call(f func()) bool {
 // stop begins to end the loop.
 func (l *Loop) stop() {
 	l.stopping = true
-	for a := range l.acceptors {
+	for _, a := range inOrder(l.acceptors, func(a *acceptor) backend.File { return a.op.File }) {
 		a.close()
 	}
-	for d := range l.dialers {
+	for _, d := range inOrder(l.dialers, func(d *dialer) backend.File { return d.op.File }) {
 		l.backend.Cancel(&d.op.Op)
 	}
 	for p := range l.polls {
@@ -263,6 +266,11 @@ func (l *Loop) stop() {
 	for c := range l.Conns() {
 		c.Abort(ErrClosed)
 	}
+}
+
+// inOrder lists a set by its elements' files, so that a simulated run repeats.
+func inOrder[T comparable](set map[T]struct{}, file func(T) backend.File) []T {
+	return slices.SortedFunc(maps.Keys(set), func(a, b T) int { return cmp.Compare(file(a), file(b)) })
 }
 
 // drain begins to close the loop's connections.

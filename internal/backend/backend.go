@@ -36,6 +36,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -256,6 +257,11 @@ type Backend interface {
 	// Close releases everything, without completing what is in flight.
 	Close() error
 }
+
+// Coroutines is how many goroutines of the process are coroutines of loops. The
+// simulator, which counts goroutines to learn of new ones, can so tell that one
+// began while a coroutine ended.
+var Coroutines atomic.Int64
 
 // Socket holds socket options. It mirrors rondo.Socket, which documents it.
 type Socket struct {

@@ -46,7 +46,7 @@ var coLaws = []law{
 	{"CoDialFails", coDialFails},
 	{"CoProxies", coProxies},
 	{"CoCopiesPieces", coCopiesPieces},
-	{"CoTenThousand", coTenThousand},
+	{"CoMany", coMany},
 	{"CoBufio", coBufio},
 	{"CoTextproto", coTextproto},
 	{"CoHTTP", coHTTP},

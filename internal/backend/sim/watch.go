@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
 )
 
 // A watch lets goroutines that are not loops come to rest before the network
@@ -31,6 +33,8 @@ type watch struct {
 	found   []goroutine
 	alone   int  // runtime.NumGoroutine when there was nobody to watch
 	company bool // there was somebody
+
+	coroutines int64 // backend.Coroutines when it was last looked
 }
 
 // patience is how long a network waits, in real time, for a goroutine that does
@@ -70,7 +74,8 @@ func (w *watch) wasStirred() bool {
 
 // rest returns when every goroutine that matters waits for something.
 func (w *watch) rest() {
-	if !w.wasStirred() && !w.company && runtime.NumGoroutine() == w.alone {
+	coroutines := backend.Coroutines.Load()
+	if !w.wasStirred() && !w.company && runtime.NumGoroutine() == w.alone && coroutines == w.coroutines {
 		return
 	}
 	var began time.Time
@@ -78,7 +83,7 @@ func (w *watch) rest() {
 		runtime.Gosched()
 		busy, company := w.look()
 		if len(busy) == 0 {
-			w.company, w.alone = company, len(w.found)
+			w.company, w.alone, w.coroutines = company, len(w.found), coroutines
 			return
 		}
 		switch {
