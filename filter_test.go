@@ -411,7 +411,7 @@ func TestFilterInputIsBounded(t *testing.T) {
 	stuck := &sheet{inbound: func(*rondo.Stage, []byte) (int, error) { return 0, nil }}
 	n.Listen(e, "tcp", ":7", func(c *rondo.Conn) rondo.Handler { c.Use(nil, stuck.filter); return h })
 	c := n.Dial("tcp", "127.0.0.1:7")
-	c.Write(make([]byte, 5000))
+	c.Write(make([]byte, 100_000))
 	n.Run()
 	c.Close()
 	n.Run()
@@ -679,6 +679,55 @@ func TestFilteredDial(t *testing.T) {
 	if conns, errs := dial("127.0.0.1:7", func(*rondo.Conn) rondo.Filter { return nil }); conns != 0 || len(errs) != 1 {
 		t.Errorf("refused: %d connections, %v", conns, errs)
 	}
+}
+
+// A filter that is not ready any more holds up what is written and what is read
+// until it is again, and a connection that closes meanwhile waits for it.
+func TestFilterUnready(t *testing.T) {
+	var stage *rondo.Stage
+	f := &sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+		stage = s
+		for n, b := range in {
+			switch b {
+			case '(':
+				s.Unready()
+			case ')':
+				s.Ready()
+			default:
+				s.Deliver(in[n : n+1])
+			}
+		}
+		return len(in), nil
+	}}
+	h := &player{data: func(c *rondo.Conn, in []byte) (int, error) {
+		if in[len(in)-1] == '.' {
+			c.Close()
+		}
+		return c.Write(in)
+	}}
+	n := rondotest.New(t, rondotest.Options{})
+	n.Serve(":7", rondo.Filtered(h.open, f.filter))
+	c := n.Dial("tcp", "127.0.0.1:7")
+	c.Send("a(bc")
+	c.Expect("a")
+	n.Run()
+	stage.Conn().Ref().Write([]byte("posted"))
+	n.Run()
+	if got := c.Buffered(); string(h.got) != "a" || got != 0 {
+		t.Errorf("the handler got %q, the client %d bytes", h.got, got)
+	}
+	c.Send(")d")
+	c.Expect("postedbcd")
+	c.Send("(")
+	n.Run()
+	stage.Conn().Ref().Do(func(c *rondo.Conn) {
+		c.Write([]byte("last"))
+		c.Close()
+	})
+	n.Run()
+	c.Send(")")
+	c.Expect("last")
+	c.ExpectEOF()
 }
 
 // Filters lists them from the handler's side.

@@ -32,6 +32,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(``, `internal/(backend|sys|timer|inbox|buf|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`filter|rtls`, ``),
+	law(`internal/testcert`, `none`),
 	law(`redis|internal/load`, `|resp`),
 	law(`cmd/.*|examples/.*|testdata/.*|redis/.*`, `.*`),
 }

@@ -182,7 +182,12 @@ func (l *Loop) flush() {
 
 // panicked deals with a handler's panic: its connection ends, the loop goes on.
 func (l *Loop) panicked(value any) {
-	err := &PanicError{value, debug.Stack()}
+	err, ok := value.(*PanicError) // of a coroutine or another goroutine, with its stack
+	if ok {
+		value = err.Value
+	} else {
+		err = &PanicError{value, debug.Stack()}
+	}
 	c := l.current
 	l.current = nil
 	l.stats.now.Panics++

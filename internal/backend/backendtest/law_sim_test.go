@@ -22,7 +22,7 @@ func TestLawsSimulated(t *testing.T) {
 
 // trySeeds tries the laws on simulated networks, in the World that is made of
 // each.
-func trySeeds(t *testing.T, world func(*simulated) backendtest.World) {
+func trySeeds(t *testing.T, world func(*simulated) backendtest.World, but ...string) {
 	for seed := 1; seed <= *seeds; seed++ {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			backendtest.Laws(t, func(t *testing.T) backendtest.World {
@@ -31,7 +31,7 @@ func trySeeds(t *testing.T, world func(*simulated) backendtest.World) {
 					o.Faults = rondotest.Harmless(0.1)
 				}
 				return world(&simulated{t, rondotest.New(t, o)})
-			})
+			}, but...)
 		})
 	}
 }

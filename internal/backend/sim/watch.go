@@ -117,6 +117,7 @@ func (w *watch) look() (busy []uint64, company bool) {
 	}
 	w.added = w.added[:0]
 	w.mu.Unlock()
+	w.adopt()
 	for more := true; more; {
 		more = false
 		for _, g := range w.found {
@@ -141,11 +142,28 @@ func (w *watch) look() (busy []uint64, company bool) {
 	return busy, company
 }
 
+// adopt makes orphaned coroutines the test's. Whoever runs a coroutine waits for
+// it; if that is a worker which a handler started, another worker than the one
+// that made the coroutine, which may have come and gone unseen, then nothing else
+// tells that the test is busy.
+func (w *watch) adopt() {
+	alive := make(map[uint64]bool, len(w.found))
+	for _, g := range w.found {
+		alive[g.id] = true
+	}
+	for _, g := range w.found {
+		if g.coroutine && !alive[g.parent] {
+			w.kin[g.id] = true
+		}
+	}
+}
+
 // A goroutine as runtime.Stack describes it.
 type goroutine struct {
 	id, parent uint64
 	busy       bool // it does not wait for other goroutines
 	passive    bool // a turn does not make it busy: it is a loop, or runs on one, or waits for their end, or for something real
+	coroutine  bool // iter.Pull's
 }
 
 // goroutines lists all of them, the caller first. It uses buf, and appends to
@@ -176,6 +194,7 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	}
 	if i := bytes.LastIndex(body, []byte(" in goroutine ")); i >= 0 {
 		g.parent, _ = number(body[i:], " in goroutine ")
+		g.coroutine = bytes.Contains(body, []byte("\ncreated by iter.Pull"))
 	}
 	_, state, _ := bytes.Cut(head, []byte("["))
 	if i := bytes.IndexAny(state, ",]("); i >= 0 {

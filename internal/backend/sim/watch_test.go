@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"iter"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -9,18 +11,19 @@ import (
 func TestParseGoroutine(t *testing.T) {
 	const by = "\ncreated by x.y in goroutine 7\n\tx.go:1 +0x1"
 	for text, want := range map[string]goroutine{
-		"goroutine 18 [chan receive]:\nx.f()\n\tx.go:5 +0x2" + by:                {id: 18, parent: 7},
-		"goroutine 18 [chan receive, 12 minutes, locked to thread]:\nx.f()" + by: {id: 18, parent: 7},
-		"goroutine 18 [select (no cases)]:\nx.f()" + by:                          {id: 18, parent: 7},
-		"goroutine 18 [sync.Mutex.Lock]:\nx.f()" + by:                            {id: 18, parent: 7},
-		"goroutine 18 [running]:\nx.f()" + by:                                    {id: 18, parent: 7, busy: true},
-		"goroutine 18 [runnable]:\nx.f()" + by:                                   {id: 18, parent: 7, busy: true},
-		"goroutine 18 [syscall]:\nx.f()" + by:                                    {id: 18, parent: 7, busy: true},
-		"goroutine 18 [semacquire]:\nx.f()" + by:                                 {id: 18, parent: 7, busy: true},
-		"goroutine 18 [semacquire]:\nsync.(*WaitGroup).Wait(0x1)" + by:           {id: 18, parent: 7, passive: true},
-		"goroutine 18 [sync.WaitGroup.Wait]:\nsync.(*WaitGroup).Wait(0x1)" + by:  {id: 18, parent: 7, passive: true},
-		"goroutine 18 [IO wait]:\nx.f()" + by:                                    {id: 18, parent: 7, passive: true},
-		"goroutine 1 [running]:\nmain.main()":                                    {id: 1, busy: true},
+		"goroutine 18 [chan receive]:\nx.f()\n\tx.go:5 +0x2" + by:                                   {id: 18, parent: 7},
+		"goroutine 18 [chan receive, 12 minutes, locked to thread]:\nx.f()" + by:                    {id: 18, parent: 7},
+		"goroutine 18 [select (no cases)]:\nx.f()" + by:                                             {id: 18, parent: 7},
+		"goroutine 18 [sync.Mutex.Lock]:\nx.f()" + by:                                               {id: 18, parent: 7},
+		"goroutine 18 [running]:\nx.f()" + by:                                                       {id: 18, parent: 7, busy: true},
+		"goroutine 18 [runnable]:\nx.f()" + by:                                                      {id: 18, parent: 7, busy: true},
+		"goroutine 18 [syscall]:\nx.f()" + by:                                                       {id: 18, parent: 7, busy: true},
+		"goroutine 18 [semacquire]:\nx.f()" + by:                                                    {id: 18, parent: 7, busy: true},
+		"goroutine 18 [semacquire]:\nsync.(*WaitGroup).Wait(0x1)" + by:                              {id: 18, parent: 7, passive: true},
+		"goroutine 18 [sync.WaitGroup.Wait]:\nsync.(*WaitGroup).Wait(0x1)" + by:                     {id: 18, parent: 7, passive: true},
+		"goroutine 18 [IO wait]:\nx.f()" + by:                                                       {id: 18, parent: 7, passive: true},
+		"goroutine 1 [running]:\nmain.main()":                                                       {id: 1, busy: true},
+		"goroutine 18 [coroutine]:\nx.f()\ncreated by iter.Pull[...] in goroutine 7\n\tx.go:1 +0x1": {id: 18, parent: 7, passive: true, coroutine: true},
 	} {
 		got, ok := parseGoroutine([]byte(text))
 		if !ok || got != want {
@@ -94,6 +97,46 @@ func TestGoroutines(t *testing.T) {
 	block.Done()
 	ended.Wait()
 	n.Close()
+}
+
+// A coroutine is waited for while it runs, though the goroutine that made it has
+// ended unseen, and another one runs it.
+func TestOrphanedCoroutine(t *testing.T) {
+	n := NewNetwork(Options{})
+	defer n.Close()
+	run := func(f func()) {
+		over := make(chan bool)
+		go func() { defer close(over); f() }()
+		<-over
+	}
+	var next func() (int, bool)
+	var stop func()
+	run(func() {
+		run(func() { // its parent is not seen either
+			next, stop = iter.Pull(func(yield func(int) bool) {
+				for yield(0) {
+					for until := time.Now().Add(50 * time.Millisecond); time.Now().Before(until); {
+					}
+				}
+			})
+			next()
+		})
+	})
+	var over atomic.Bool
+	go func() {
+		next()
+		over.Store(true)
+	}()
+	for n.watch.rests() {
+		time.Sleep(time.Millisecond)
+		if over.Load() {
+			t.Fatal("nobody saw that a coroutine was busy")
+		}
+	}
+	for !over.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
 }
 
 func TestAgenda(t *testing.T) {

@@ -1,0 +1,221 @@
+package rtls
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+
+	"github.com/rondo-go/rondo"
+)
+
+// filter is the rondo.Filter of a connection.
+type filter struct {
+	options *Options
+	tls     *tls.Conn
+	stage   *rondo.Stage
+	hand    *handshake // nil: none is under way
+	shared  *shared    // of the loop's connections
+
+	wire   []byte // given to Inbound, and not read yet
+	record int32  // bytes of wire that belong to the record being read
+	skip   int32  // bytes that were read, and not reported to be
+
+	client       bool
+	renegotiates bool // if the server wants to; TLS 1.2 and before
+	done         bool // the first handshake is
+	over         bool // close_notify came
+}
+
+// shared is where a loop's connections receive and decrypt, one at a time.
+type shared struct {
+	raw   [rawSize]byte
+	plain [4 * maxPlain]byte
+}
+
+var shareds = rondo.Local[*shared]{New: func(*rondo.Loop) *shared { return new(shared) }}
+
+// maxPlain is the most that one record decrypts to (RFC 8446, 5.1).
+const maxPlain = 16 << 10
+
+// Start begins the handshake: a client says hello.
+func (f *filter) Start(s *rondo.Stage) error {
+	f.stage = s
+	f.shared = shareds.Get(s.Conn().Loop())
+	f.begin(f.handshake)
+	if !f.client {
+		return nil
+	}
+	return f.advance()
+}
+
+// Inbound goes on with the handshake, or decrypts.
+func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	f.wire = in[f.skip:]
+	f.skip = 0
+	if f.hand != nil && nextRecord(f.wire) > 0 {
+		if err := f.advance(); err != nil {
+			return 0, err
+		}
+	}
+	if f.hand != nil && f.hand.running {
+		return 0, nil // the bytes were copied, and will be skipped
+	}
+	var err error
+	if f.hand == nil {
+		err = f.decrypt()
+	}
+	n := len(in) - len(f.wire)
+	f.wire = nil
+	return n, err
+}
+
+// decrypt delivers what the records hold, as far as there is room. Several records'
+// content is delivered at once.
+func (f *filter) decrypt() error {
+	for {
+		n, err := f.read(f.shared.plain[:])
+		f.stage.Deliver(f.shared.plain[:n])
+		switch {
+		case err == io.EOF:
+			f.over = true
+			f.stage.EOF()
+		case err != nil:
+			return fmt.Errorf("rtls: read: %w", err)
+		}
+		switch {
+		case f.over:
+			f.wire = nil // nothing counts after close_notify (RFC 8446, 6.1)
+			return nil
+		case f.asked():
+			return f.renegotiate()
+		case f.stage.Room() == 0 || nextRecord(f.wire) == 0:
+			return nil
+		}
+	}
+}
+
+// read decrypts as many records as there is room for, in p and at the handler.
+func (f *filter) read(p []byte) (n int, err error) {
+	lend(f.tls, &f.shared.raw)
+	room := min(len(p)-maxPlain, f.stage.Room()-1)
+	for !f.over && n <= room && nextRecord(f.wire) > 0 && !f.asked() && err == nil {
+		var k int
+		k, err = f.tls.Read(p[n:])
+		n += k
+		if err == errNothing {
+			err = nil
+		}
+	}
+	giveBack(f.tls)
+	return n, err
+}
+
+// asked reports whether the server may want another handshake.
+func (f *filter) asked() bool {
+	return f.renegotiates && nextRecord(f.wire) > 0 && f.wire[0] == typeHandshake
+}
+
+// Outbound encrypts.
+func (f *filter) Outbound(_ *rondo.Stage, out []byte) error {
+	if _, err := f.tls.Write(out); err != nil {
+		return fmt.Errorf("rtls: write: %w", err)
+	}
+	return nil
+}
+
+// EOF passes an end on that was announced. Another may be an attacker's
+// (RFC 8446, 6.1).
+func (f *filter) EOF(*rondo.Stage) error {
+	switch {
+	case f.over:
+		return nil // Inbound has passed it on
+	case f.hand != nil:
+		return fmt.Errorf("rtls: handshake: %w", io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("rtls: the stream was cut off: %w", io.ErrUnexpectedEOF)
+}
+
+// CloseWrite sends close_notify.
+func (f *filter) CloseWrite(*rondo.Stage) error {
+	if err := f.tls.CloseWrite(); err != nil {
+		return fmt.Errorf("rtls: close_notify: %w", err)
+	}
+	return nil
+}
+
+// Closed gives up a handshake that is under way.
+func (f *filter) Closed(*rondo.Stage, error) {
+	if h := f.hand; h != nil {
+		h.abandon(f.options)
+	}
+}
+
+// advance goes on with the handshake, with what there is in wire.
+func (f *filter) advance() error {
+	h := f.hand
+	if h.off {
+		h.stepOff(f)
+		return nil
+	}
+	h.step()
+	return f.stepped()
+}
+
+// stepped looks at how far a step of the handshake got.
+func (f *filter) stepped() error {
+	h := f.hand
+	if !h.done {
+		return nil
+	}
+	f.hand = nil
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	if h.cancel != nil {
+		h.cancel()
+	}
+	switch {
+	case h.panicked != nil:
+		panic(h.panicked) // costs the connection, and is logged
+	case h.renegotiated && (h.err == nil || h.err == errNothing):
+	case h.err != nil:
+		return fmt.Errorf("rtls: handshake: %w", h.err)
+	}
+	giveBack(f.tls)
+	if !f.done {
+		f.done = true
+		f.renegotiates = f.renegotiates && f.tls.ConnectionState().Version <= tls.VersionTLS12
+	}
+	f.stage.Ready()
+	f.stage.Deliver(h.plain[:h.read])
+	return nil
+}
+
+// expired ends a connection whose handshake was not done in time. There is nothing
+// to be delivered, so nothing is waited for.
+func (f *filter) expired() {
+	f.stage.Fail(ErrHandshakeTimeout)
+	f.stage.Conn().Abort(ErrHandshakeTimeout)
+}
+
+// handshake is crypto/tls's. It runs in the coroutine.
+func (f *filter) handshake() error { return f.tls.HandshakeContext(f.hand.ctx) }
+
+// renegotiate lets crypto/tls read a server's wish for another handshake, which it
+// does if it is so configured. Until it is over output waits: to encrypt it would
+// block.
+func (f *filter) renegotiate() error {
+	f.stage.Unready()
+	f.begin(func() error {
+		h := f.hand
+		var err error
+		h.read, err = f.tls.Read(h.plain)
+		return err
+	})
+	f.hand.renegotiated = true
+	f.hand.plain = make([]byte, maxPlain)
+	if err := f.advance(); err != nil || f.hand != nil {
+		return err
+	}
+	return f.decrypt()
+}

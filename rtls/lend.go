@@ -1,0 +1,45 @@
+package rtls
+
+import (
+	"bytes"
+	"crypto/tls"
+	"reflect"
+	"unsafe"
+)
+
+// A tls.Conn receives each record into a bytes.Buffer of its own, which grows to
+// the longest record there was, and is kept: 18 KiB of an idle connection whose
+// peer has once sent 16 KiB. Between two records it is empty. So the connections
+// of a loop share one, which each is lent for as long as it reads.
+//
+// crypto/tls has no means for that, hence reflection finds the field. If it is
+// called otherwise some day, or is something else, nothing is lent, and memory is
+// all that is lost.
+
+// rawInput is the field's offset in tls.Conn, if lends.
+var rawInput, lends = bufferField("rawInput")
+
+func bufferField(name string) (offset uintptr, ok bool) {
+	field, ok := reflect.TypeFor[tls.Conn]().FieldByName(name)
+	return field.Offset, ok && field.Type == reflect.TypeFor[bytes.Buffer]()
+}
+
+// rawSize lets a buffer take the longest record without growing: bytes.Buffer
+// wants room for a further read behind it.
+const rawSize = maxRecord + 2*bytes.MinRead
+
+// lend lets c read into b, until giveBack.
+func lend(c *tls.Conn, b *[rawSize]byte) {
+	if lends {
+		if raw := (*bytes.Buffer)(unsafe.Add(unsafe.Pointer(c), rawInput)); raw.Len() == 0 {
+			*raw = *bytes.NewBuffer(b[:0])
+		}
+	}
+}
+
+// giveBack ends lend. What c has read was consumed, or c has failed.
+func giveBack(c *tls.Conn) {
+	if lends {
+		*(*bytes.Buffer)(unsafe.Add(unsafe.Pointer(c), rawInput)) = bytes.Buffer{}
+	}
+}
