@@ -20,7 +20,7 @@ func (c *Conn) read() {
 		return
 	}
 	if len(c.carry) > 0 || c.recv.Buf != nil || c.flags&filtered != 0 {
-		if len(c.carry) >= c.limits.maxIn || c.flags&(filtered|closing) == filtered && c.filters.full() {
+		if len(c.carry) >= c.limits.maxIn && c.flags&filtered == 0 || c.flags&(filtered|closing) == filtered && c.filters.full() {
 			c.offerSoon() // the handler is slow: no more before it took some
 			return
 		}

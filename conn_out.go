@@ -234,7 +234,7 @@ func (c *Conn) writable() error {
 
 // wrote sees to it that what waits, size bytes now, will be sent.
 func (c *Conn) wrote(size int) {
-	if size > c.limits.high {
+	if size > c.limits.high && (c.flags&filtered == 0 || c.filters.overflows(size)) {
 		c.flags |= above
 	}
 	if c.out != nil || c.flags&(above|endWrite) != 0 {

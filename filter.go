@@ -28,7 +28,8 @@ type Filter interface {
 	// A filter whose output is longer than its input delivers no more than
 	// s.Room says, and leaves the rest: it is offered again when there is room.
 	// Nothing is offered while the connection is paused, or its output is above
-	// HighWater.
+	// HighWater. A filter that consumes nothing of MaxInput bytes, or of 64 KiB if
+	// that is more, loses the connection with ErrInputFull.
 	Inbound(s *Stage, in []byte) (n int, err error)
 
 	// Outbound takes what the Handler wrote: all that it wrote in one event, if
@@ -130,10 +131,11 @@ func (open *unready) Closed(_ *Conn, err error) {
 // written before is sent as it is; what Data does not consume goes to the new
 // filters. An Opener may call it, as Filtered does.
 //
-// A connection whose output has ended cannot have filters: Use closes it.
+// A connection whose output has ended, or which is leaving its loop, cannot have
+// filters: Use closes it.
 func (c *Conn) Use(open Opener, filters ...FilterOpener) {
 	c.loop.check()
-	if c.flags&endWrite != 0 {
+	if c.flags&(endWrite|leaving) != 0 {
 		c.CloseWith(ErrClosed)
 		return
 	}

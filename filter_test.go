@@ -411,7 +411,7 @@ func TestFilterInputIsBounded(t *testing.T) {
 	stuck := &sheet{inbound: func(*rondo.Stage, []byte) (int, error) { return 0, nil }}
 	n.Listen(e, "tcp", ":7", func(c *rondo.Conn) rondo.Handler { c.Use(nil, stuck.filter); return h })
 	c := n.Dial("tcp", "127.0.0.1:7")
-	c.Write(make([]byte, 5000))
+	c.Write(make([]byte, 100_000))
 	n.Run()
 	c.Close()
 	n.Run()

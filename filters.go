@@ -3,6 +3,8 @@ package rondo
 import (
 	"fmt"
 	"net"
+
+	"github.com/rondo-go/rondo/internal/backend"
 )
 
 // filters are a connection's Filters, and what of its bytes lies between them.
@@ -126,13 +128,18 @@ func (f *filters) reoffer() {
 // full reports whether so much is waiting somewhere that no more is to be read
 // before some of it was taken.
 func (f *filters) full() bool {
+	c := f.conn
 	for s := f.top; s != nil; s = s.below {
-		if len(s.in) >= f.conn.limits.maxIn {
+		if len(s.in) >= c.limits.forFilter() {
 			return true
 		}
 	}
-	return len(f.carry) >= f.conn.limits.maxIn
+	return len(f.carry) >= c.limits.maxIn || len(c.carry) >= c.limits.forFilter()
 }
+
+// forFilter is how many bytes may wait for a filter. MaxInput is about messages; a
+// filter's unit, a record of TLS for instance, may be longer.
+func (l *limits) forFilter() int { return max(l.maxIn, backend.LendSize) }
 
 // input is what came through the stage below s.
 func (s *Stage) input(p []byte) {
@@ -159,7 +166,7 @@ func (s *Stage) inbound(in []byte) []byte {
 	switch {
 	case uint(n) > uint(len(in)):
 		err = fmt.Errorf("rondo: %T.Inbound reports %d bytes done of %d", s.filter, n, len(in))
-	case err == nil && n == 0 && len(in) >= s.conn.limits.maxIn &&
+	case err == nil && n == 0 && len(in) >= s.conn.limits.forFilter() &&
 		s.state&(heldBack|removed) == 0 && s.Room() > 0:
 		err = ErrInputFull
 	}

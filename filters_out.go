@@ -22,10 +22,18 @@ func (f *filters) write(p []byte) (int, error) {
 // mark notes when output passes HighWater. Before the filters are ready it does
 // not: not to read then would be for ever.
 func (f *filters) mark() {
-	if c := f.conn; f.top.state&ready != 0 && c.Buffered() > c.limits.high {
+	if c := f.conn; f.top.state&ready != 0 && f.overflows(c.Buffered()) {
 		c.flags |= above
 		c.flushSoon()
 	}
+}
+
+// overflows reports whether output of so many bytes is more than HighWater. It may
+// be so without passing it by as much as filters like TLS add: a writer that stops
+// at HighWater is not to stop the reading.
+func (f *filters) overflows(size int) bool {
+	high := f.conn.limits.high
+	return size > high+high/8+1024
 }
 
 // write gathers what comes from above s. Of much it gives the filter at once as

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
 )
 
 // echo serves every connection by sending back what comes.
@@ -46,3 +47,6 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
+
+// backends are this platform's.
+func backends() []string { return pick.Names() }

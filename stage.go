@@ -80,7 +80,7 @@ func (s *Stage) Deliver(p []byte) {
 	c.loop.check()
 	switch {
 	case len(p) == 0 || s.state&failed != 0 || c.flags&closed != 0:
-	case s.waitingAbove() >= c.limits.maxIn:
+	case s.waitingAbove() >= s.roomAbove():
 		c.CloseWith(ErrInputFull)
 	case s.above != nil:
 		s.above.input(p)
@@ -98,7 +98,15 @@ func (s *Stage) Room() int {
 	if c.flags&(paused|above) != 0 || s.above != nil && s.above.state&heldBack != 0 {
 		return 0
 	}
-	return max(0, c.limits.maxIn-s.waitingAbove())
+	return max(0, s.roomAbove()-s.waitingAbove())
+}
+
+// roomAbove is how many bytes may wait above s.
+func (s *Stage) roomAbove() int {
+	if s.above != nil {
+		return s.conn.limits.forFilter()
+	}
+	return s.conn.limits.maxIn
 }
 
 // waitingAbove is how many bytes have been delivered and not consumed.

@@ -13,11 +13,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/internal/pick"
 )
-
-// backends are this platform's.
-func backends() []string { return pick.Names() }
 
 func TestUnixSocketFile(t *testing.T) {
 	for _, backend := range backends() {

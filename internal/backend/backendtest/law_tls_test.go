@@ -40,6 +40,8 @@ func (w secured) Dial(addr net.Addr) backendtest.Peer {
 	return securedPeer{c, raw}
 }
 
+func (w secured) Conn(p backendtest.Peer) net.Conn { return p.(securedPeer).Conn }
+
 type securedPeer struct {
 	*tls.Conn
 	raw backendtest.Peer
@@ -55,14 +57,20 @@ func (p securedPeer) CloseWrite() error {
 	return p.raw.CloseWrite()
 }
 
-// notOfTLS are laws whose peers cannot be Go's TLS client.
-var notOfTLS = []string{
-	"HighWaterStopsReading",   // a write that runs out of time is its last
-	"PauseStopsReading",       // the same
-	"TraceAndStats",           // counts the wire's bytes
-	"ListenerCloseKeepsConns", // listens itself
-	"DialedConnIsServed",      // the same, and dials
-}
+// notOfTLS are laws whose peers cannot be Go's TLS client, and those that are not of
+// filtered connections.
+var notOfTLS = append([]string{
+	// A write that runs out of time is its last.
+	"HighWaterStopsReading", "PauseStopsReading", "CoIdleReaderIsNotRead",
+	// They count the wire's bytes.
+	"TraceAndStats", "CoWriteWaits",
+	// They listen or dial by themselves.
+	"ListenerCloseKeepsConns", "DialedConnIsServed", "CoDials", "CoHTTP", "CoProxies",
+	// They have TLS of their own.
+	"CoTLS",
+	// Not every backend attaches a *tls.Conn.
+	"AttachedConnIsServed", "AttachFails",
+}, notFiltered...)
 
 // TestLawsTLS tries the engine's laws through TLS, on every backend of this
 // platform.
