@@ -44,6 +44,35 @@ func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	return d
 }
 
+// filtered is the rondo.Opener of a listener with filters.
+func (s *Server) filtered(filters []rondo.FilterOpener) rondo.Opener {
+	limit := int64(s.MaxClients)
+	if limit == 0 {
+		limit = DefaultMaxClients
+	}
+	return func(conn *rondo.Conn) rondo.Handler {
+		if s.unready.Add(1) > limit {
+			s.unready.Add(-1)
+			return nil
+		}
+		conn.SetHandler(unready{s})
+		conn.Use(func(conn *rondo.Conn) rondo.Handler {
+			conn.SetHandler(rondo.HandlerFunc(nil))
+			s.unready.Add(-1)
+			return s.open(conn)
+		}, filters...)
+		return conn.Handler()
+	}
+}
+
+// unready is the handler of a connection whose filters are not ready. It is closed
+// if they fail.
+type unready struct{ server *Server }
+
+func (unready) Data(*rondo.Conn, []byte) (int, error) { return 0, nil }
+
+func (u unready) Closed(*rondo.Conn, error) { u.server.unready.Add(-1) }
+
 // maxInput leaves it to client.checkInput to bound what is held of an
 // incomplete request.
 const maxInput = math.MaxInt

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -63,8 +64,9 @@ type Server struct {
 
 	mu        sync.Mutex
 	started   bool
-	closed    bool // by Shutdown or Close
-	own       bool // Engine was made by Listen
+	closed    bool         // by Shutdown or Close
+	own       bool         // Engine was made by Listen
+	unready   atomic.Int64 // connections whose filters are not ready
 	listeners []*rondo.Listener
 	idle      chan struct{} // once closed is set: closed when the last connection has gone
 
@@ -90,12 +92,17 @@ type Server struct {
 }
 
 // Listen serves clients on an address; see rondo.Engine.Listen. It may be
-// called for several.
-func (s *Server) Listen(network, address string, so rondo.Socket) (*rondo.Listener, error) {
+// called for several. Clients of an address with filters, such as rtls.Server,
+// are served when these are ready; MaxClients bounds those that are not yet.
+func (s *Server) Listen(network, address string, so rondo.Socket, filters ...rondo.FilterOpener) (*rondo.Listener, error) {
 	if err := s.start(); err != nil {
 		return nil, err
 	}
-	ln, err := s.Engine.Listen(network, address, so, s.open)
+	open := s.open
+	if len(filters) > 0 {
+		open = s.filtered(filters)
+	}
+	ln, err := s.Engine.Listen(network, address, so, open)
 	if err != nil {
 		return nil, err
 	}

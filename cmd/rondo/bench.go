@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -33,7 +35,8 @@ type benchFlags struct {
 	Timeout  duration `help:"Give up when nothing came for so long while replies were due." default:"10s"`
 	Loops    int      `help:"Event loops that make the load. More than one pays where cores are free and the server takes more than one can make." default:"1"`
 	Backend  string   `help:"What moves the bytes: epoll, kqueue, poll or std. Default: the platform's best." placeholder:"NAME"`
-	JSON     bool     `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
+	tlsClientFlags
+	JSON bool `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
 }
 
 const benchHelp = `Every byte that comes back is verified. A wrong one, or a lost connection, ends the program with exit code 1. Ctrl-C ends it early: it prints what was measured until then.
@@ -49,6 +52,7 @@ type bench struct {
 	keyspace int // of redis
 	network  string
 	address  string
+	filters  []rondo.FilterOpener
 	ctx      context.Context // over at a signal
 	results  []benchResult
 }
@@ -59,8 +63,16 @@ func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err e
 	if err != nil {
 		return nil, nil, fmt.Errorf("--addr: %w", err)
 	}
-	if host, port, err := net.SplitHostPort(address); network != "unix" && err == nil && host == "" {
-		address = net.JoinHostPort("localhost", port)
+	host, port, err := net.SplitHostPort(address)
+	if network == "unix" || err != nil {
+		host = ""
+	} else if host == "" {
+		host = "localhost"
+		address = net.JoinHostPort(host, port)
+	}
+	filters, err := f.filters(host)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, n := range []struct {
 		name  string
@@ -71,7 +83,7 @@ func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err e
 		}
 	}
 	ctx, stop := benchContext()
-	return &bench{command: command, addr: addr, flags: f, size: int(f.Size), network: network, address: address, ctx: ctx}, stop, nil
+	return &bench{command: command, addr: addr, flags: f, size: int(f.Size), network: network, address: address, filters: filters, ctx: ctx}, stop, nil
 }
 
 // benchContext is over at a signal; a second one ends the program.
@@ -98,6 +110,7 @@ func (b *bench) run(w load.Workload) (more bool, err error) {
 	report, err := load.Run(b.ctx, engine, load.Config{
 		Network:  b.network,
 		Address:  b.address,
+		Filters:  b.filters,
 		Workload: w,
 		Conns:    f.Conns,
 		Pipeline: f.Pipeline,
@@ -139,6 +152,12 @@ func (b *bench) explain(err error) error {
 		return fmt.Errorf("%w; choose fewer connections with --conns, or raise the limit, as with \"ulimit -n 20000\"", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("%w; this host has no ports left for so many connections to one address: choose fewer with --conns, or a unix socket", err)
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return fmt.Errorf("%w; give the authority with --tls-ca, or --insecure to do without", err)
+	case errors.As(err, new(x509.HostnameError)):
+		return fmt.Errorf("%w; give the name with --tls-name, or --insecure to do without", err)
+	case errors.As(err, new(tls.RecordHeaderError)):
+		return fmt.Errorf("%s does not speak TLS, which --tls asks for: %w", b.addr, err)
 	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-NOAUTH ")):
 		return fmt.Errorf("%s wants a password: give it with --password", b.addr)
 	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-WRONGPASS ")):

@@ -12,6 +12,7 @@ type echoCommand struct {
 	Loops      int      `help:"Number of event loops; 0: one for each processor." default:"0"`
 	Maxclients int      `help:"Clients served at once; more are closed." default:"10000"`
 	Timeout    duration `help:"Close clients that are silent for so long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	tlsFlags
 	engineFlags
 }
 
@@ -23,7 +24,10 @@ func (*echoCommand) Help() string {
       Serve 127.0.0.1:5000 on every processor. Try: nc 127.0.0.1 5000
 
   rondo echo --addr unix:///tmp/echo.sock --timeout 30s
-      Serve a unix socket; close clients that are silent for half a minute.`
+      Serve a unix socket; close clients that are silent for half a minute.
+
+  rondo echo --tls-cert server.crt --tls-key server.key --tls-auth-clients no
+      Serve TLS. Try: openssl s_client -connect 127.0.0.1:5000`
 }
 
 // Run serves until a signal comes.
@@ -31,6 +35,13 @@ func (e *echoCommand) Run() error {
 	engine, log, _, err := e.engine(e.Loops)
 	if err != nil {
 		return err
+	}
+	filters, err := e.filters(log)
+	if err != nil {
+		return err
+	}
+	if len(filters) > 0 {
+		logFailures(engine, log)
 	}
 	signals := notify()
 	var clients atomic.Int64
@@ -43,6 +54,7 @@ func (e *echoCommand) Run() error {
 			if e.Timeout > 0 {
 				c.SetIdle(time.Duration(e.Timeout))
 			}
+			c.Use(nil, filtersFor(network, filters)...)
 			return &echo{&clients}
 		})
 	})

@@ -15,6 +15,7 @@ type redisCommand struct {
 	Requirepass   string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
 	ProtectedMode bool     `help:"Refuse clients of other hosts while there is no password." default:"true" negatable:""`
 	Maxmemory     size     `help:"Bytes that keys and values may take, as in 512MiB; commands that add more are refused. 0: no limit." default:"0" placeholder:"SIZE"`
+	tlsFlags
 	engineFlags
 }
 
@@ -33,6 +34,9 @@ Examples:
   rondo redis --addr unix:///tmp/redis.sock
       Serve a unix socket. Try: redis-cli -s /tmp/redis.sock ping
 
+  rondo redis --tls-cert redis.crt --tls-key redis.key --tls-ca ca.crt
+      Serve TLS to clients with a certificate of that authority. Try: redis-cli --tls --cert client.crt --key client.key --cacert ca.crt ping
+
   rondo redis --backend std
       The same server on Go's net package, with a goroutine per connection.
 
@@ -44,6 +48,13 @@ func (r *redisCommand) Run() error {
 	engine, log, level, err := r.engine(r.Loops)
 	if err != nil {
 		return err
+	}
+	filters, err := r.filters(log)
+	if err != nil {
+		return err
+	}
+	if len(filters) > 0 {
+		logFailures(engine, log)
 	}
 	server := &redis.Server{
 		Engine:          engine,
@@ -57,7 +68,7 @@ func (r *redisCommand) Run() error {
 	}
 	signals := notify()
 	addrs, err := listen(r.Addr, func(network, address string) (*rondo.Listener, error) {
-		return server.Listen(network, address, rondo.Socket{})
+		return server.Listen(network, address, rondo.Socket{}, filtersFor(network, filters)...)
 	})
 	if err != nil {
 		server.Close()

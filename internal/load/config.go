@@ -12,6 +12,9 @@ import (
 type Config struct {
 	// Network and Address are the server's, as Loop.Dial takes them.
 	Network, Address string
+	// Filters are put into every connection, TLS for instance. It counts as made
+	// when they are ready.
+	Filters []rondo.FilterOpener
 	// Workload is what is said to it.
 	Workload Workload
 	// Conns is the number of connections.

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/rtls"
+)
+
+// tlsFlags are what all servers take. They mean what redis.conf's tls-cert-file,
+// tls-key-file, tls-ca-cert-file and tls-auth-clients mean.
+type tlsFlags struct {
+	TLSCert        string `name:"tls-cert" help:"Serve TLS, 1.2 and 1.3, on all TCP addresses, with the certificate in this file (PEM), and those up to its authority. SIGHUP has the files read again; connections go on." placeholder:"FILE"`
+	TLSKey         string `name:"tls-key" help:"The certificate's key (PEM). Default: it is in the certificate's file." placeholder:"FILE"`
+	TLSCA          string `name:"tls-ca" help:"Certificates of the authorities that clients' certificates must be of (PEM)." placeholder:"FILE"`
+	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients must have a certificate: yes, no (none is asked for) or optional (if they have one, it must be valid)." enum:"yes,no,optional" default:"yes"`
+}
+
+var clientAuths = map[string]tls.ClientAuthType{
+	"yes":      tls.RequireAndVerifyClientCert,
+	"no":       tls.NoClientCert,
+	"optional": tls.VerifyClientCertIfGiven,
+}
+
+// on reports whether TLS is asked for.
+func (f *tlsFlags) on() bool { return f.TLSCert != "" }
+
+// check finds what cannot be meant.
+func (f *tlsFlags) check() error {
+	switch {
+	case !f.on() && (f.TLSKey != "" || f.TLSCA != ""):
+		return errors.New("--tls-key and --tls-ca are for TLS, which needs a certificate: give it with --tls-cert")
+	case f.on() && f.TLSCA == "" && f.TLSAuthClients != "no":
+		return fmt.Errorf("--tls-auth-clients %s needs the clients' authorities: give them with --tls-ca, or say --tls-auth-clients no", f.TLSAuthClients)
+	}
+	return nil
+}
+
+// load reads the files.
+func (f *tlsFlags) load() (*tls.Config, error) {
+	key := f.TLSKey
+	if key == "" {
+		key = f.TLSCert
+	}
+	cert, err := tls.LoadX509KeyPair(f.TLSCert, key)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: clientAuths[f.TLSAuthClients]}
+	if f.TLSCA != "" && config.ClientAuth != tls.NoClientCert {
+		if config.ClientCAs, err = loadCA(f.TLSCA); err != nil {
+			return nil, err
+		}
+	}
+	return config, nil
+}
+
+func loadCA(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-ca: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("--tls-ca: there is no certificate in %s: it must be PEM, as in -----BEGIN CERTIFICATE-----", file)
+	}
+	return pool, nil
+}
+
+// filters are those of connections to TCP addresses: none, or TLS with what the
+// files hold at the time. From now on SIGHUP has them read again.
+func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpener, error) {
+	if err := f.check(); err != nil || !f.on() {
+		return nil, err
+	}
+	first, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	var current atomic.Pointer[tls.Config]
+	current.Store(first)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for range hangups {
+			if config, err := f.load(); err != nil {
+				log.Error("the TLS files cannot be used; the certificate stays what it was", "error", err)
+			} else {
+				current.Store(config)
+				log.Info("new TLS connections get the certificate that is in the files now", "subject", config.Certificates[0].Leaf.Subject, "until", config.Certificates[0].Leaf.NotAfter)
+			}
+		}
+	}()
+	config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }}
+	return []rondo.FilterOpener{rtls.Server(config)}, nil
+}
+
+// filtersFor selects the filters of a network's connections: those of unix sockets have
+// none, as in Redis.
+func filtersFor(network string, filters []rondo.FilterOpener) []rondo.FilterOpener {
+	if network == "unix" {
+		return nil
+	}
+	return filters
+}
+
+// logFailures has the engine log, for debugging, why handshakes fail.
+func logFailures(e *rondo.Engine, log *slog.Logger) {
+	e.Trace = &rondo.Trace{FilterFailed: func(c *rondo.Conn, _ rondo.Filter, err error) {
+		log.Debug("a TLS connection failed", "remote", c.RemoteAddr(), "error", err)
+	}}
+}
+
+// tlsClientFlags are what loads take.
+type tlsClientFlags struct {
+	TLS      bool   `name:"tls" help:"Connect with TLS."`
+	TLSCA    string `name:"tls-ca" help:"Certificates of the authorities that the server's certificate must be of (PEM). Default: the system's." placeholder:"FILE"`
+	TLSCert  string `name:"tls-cert" help:"Certificate to show to the server (PEM)." placeholder:"FILE"`
+	TLSKey   string `name:"tls-key" help:"Its key (PEM). Default: it is in the certificate's file." placeholder:"FILE"`
+	TLSName  string `name:"tls-name" help:"Name that the server's certificate must be for. Default: the host of the address." placeholder:"NAME"`
+	Insecure bool   `help:"Do not look at the server's certificate."`
+}
+
+// filters are those of the load's connections to host.
+func (f *tlsClientFlags) filters(host string) ([]rondo.FilterOpener, error) {
+	if !f.TLS {
+		if f.TLSCA != "" || f.TLSCert != "" || f.TLSKey != "" || f.TLSName != "" || f.Insecure {
+			return nil, errors.New("--tls-ca, --tls-cert, --tls-key, --tls-name and --insecure are for TLS: give --tls too")
+		}
+		return nil, nil
+	}
+	config := &tls.Config{ServerName: host, InsecureSkipVerify: f.Insecure}
+	if f.TLSName != "" {
+		config.ServerName = f.TLSName
+	}
+	if f.TLSCA != "" {
+		var err error
+		if config.RootCAs, err = loadCA(f.TLSCA); err != nil {
+			return nil, err
+		}
+	}
+	if f.TLSCert != "" || f.TLSKey != "" {
+		files := tlsFlags{TLSCert: f.TLSCert, TLSKey: f.TLSKey, TLSAuthClients: "no"}
+		if err := files.check(); err != nil {
+			return nil, err
+		}
+		mine, err := files.load()
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = mine.Certificates
+	}
+	return []rondo.FilterOpener{rtls.Client(config)}, nil
+}
