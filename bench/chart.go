@@ -62,9 +62,15 @@ func drawCharts(r *results, dir string) ([]string, error) {
 func (v view) file(s *suite, mode string) string { return s.Name + "-" + v.name + "-" + mode }
 
 func (v view) chart(r *results, s *suite, mode string) chart {
+	unit := s.Workloads[0].Unit
+	for _, w := range s.Workloads {
+		if w.Unit != unit {
+			unit = "request" // of whatever kind
+		}
+	}
 	c := chart{
 		name:  v.file(s, mode),
-		title: v.title + "; " + modeTitles[mode],
+		title: inUnit(v.title, unit) + "; " + modeTitles[mode],
 		foot:  r.Began.Format("2 January 2006") + "; " + r.Machine.String() + ". Bars: medians; lines: the middle half of the repetitions.",
 	}
 	for _, w := range s.Workloads {

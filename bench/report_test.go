@@ -59,7 +59,7 @@ func TestRender(t *testing.T) {
 		"messages/s, and in brackets CPU µs/message, as ratios to c-epoll:\n",
 		"| rondo-epoll | ≈0.99 (1.05) |\n| gnet | 0.50 (1.50) |\n| net | failed |\n",
 		"![peers-rate-pinned](charts/peers-rate-pinned.svg)",
-		"System calls of the server for each request:\n",
+		"System calls of the server for each message:\n",
 		"| gnet | 2.00 |",
 		"under echo-64-10000 as a ratio to that under echo-64-50, and quartiles:\n\n| server | pinned |\n|---|---:|\n| rondo-epoll | 1.10 (1.10–1.10) |\n",
 		"[All figures](charts/peers.md)",

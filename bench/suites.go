@@ -26,7 +26,7 @@ type suite struct {
 // A view is a table of servers and workloads, a chart, or both.
 type view struct {
 	name   string // of the chart's files; "": no chart
-	title  string
+	title  string // %s is the unit
 	metric metric
 	beside *metric // in brackets, in the table
 	table  tableKind
@@ -41,9 +41,9 @@ const (
 )
 
 var (
-	rateAndCPU = view{"rate", "Requests per second", perSecond, &cpu, ratios}
-	cpuChart   = view{name: "cpu", title: "CPU time of the server for each request, µs (less is better)", metric: cpu}
-	callsTable = view{title: "System calls of the server for each request", metric: calls, table: values}
+	rateAndCPU = view{"rate", "%ss per second", perSecond, &cpu, ratios}
+	cpuChart   = view{name: "cpu", title: "CPU time of the server for each %s, µs (less is better)", metric: cpu}
+	callsTable = view{title: "System calls of the server for each %s", metric: calls, table: values}
 	idleTable  = view{"memory", "Resident bytes for each idle connection", idleBytes, &echoed, values}
 	idleChart  = view{name: "echoed", title: "Resident bytes for each idle connection after an echo (less is better)", metric: echoed}
 	usual      = []view{rateAndCPU, cpuChart, callsTable}

@@ -43,7 +43,11 @@ func when(r *results) string {
 		days += " to " + end
 	}
 	fmt.Fprintf(&b, "%s; %s.\n", days, r.Machine)
-	fmt.Fprintf(&b, "%d repetitions of %g s after %g s of warm-up.", r.Repetitions, r.Seconds, r.Warmup)
+	times := "repetitions"
+	if r.Repetitions == 1 {
+		times = "repetition"
+	}
+	fmt.Fprintf(&b, "%d %s of %g s after %g s of warm-up.", r.Repetitions, times, r.Seconds, r.Warmup)
 	for i, name := range slices.Sorted(maps.Keys(r.Machine.Versions)) {
 		fmt.Fprintf(&b, "%s %s %s", map[bool]string{true: " Versions:", false: ","}[i == 0], name, r.Machine.Versions[name])
 	}
@@ -126,7 +130,7 @@ func (v view) write(b *strings.Builder, r *results, s *suite, mode, family strin
 
 // heading says what the table shows.
 func (v view) heading(w workload, base string) string {
-	text := v.title
+	text := inUnit(v.title, w.Unit)
 	if v.table == ratios {
 		text = v.metric.name(w)
 	}
@@ -140,7 +144,9 @@ func (v view) heading(w workload, base string) string {
 }
 
 // name is the metric's title for a workload.
-func (m metric) name(w workload) string { return strings.ReplaceAll(m.title, "%s", w.Unit) }
+func (m metric) name(w workload) string { return inUnit(m.title, w.Unit) }
+
+func inUnit(title, unit string) string { return strings.ReplaceAll(title, "%s", unit) }
 
 func (v view) cell(x summary, base string) string {
 	m := x.Values
