@@ -14,6 +14,9 @@ import (
 // own, which no call returns; the calls return others, which are in the error
 // too (windows.WSAECONNRESET).
 func Portable(err error) error {
+	if err == nil {
+		return nil // and nothing allocated
+	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) || portable[errno] == 0 {
 		return err

@@ -1,0 +1,37 @@
+package backendtest
+
+import (
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// resetIsEnd tells whether the system lets who reads after a reset see the end of
+// the stream. Wine does, which CI runs the tests for Windows on; Windows does not.
+// It is asked with package net alone, and on no other system.
+var resetIsEnd = sync.OnceValue(func() bool {
+	if runtime.GOOS != "windows" {
+		return false
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return false
+	}
+	defer ln.Close()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	s, err := ln.Accept()
+	if err != nil {
+		return false
+	}
+	s.(*net.TCPConn).SetLinger(0)
+	s.Close()
+	time.Sleep(100 * time.Millisecond)
+	_, err = c.Read(make([]byte, 1))
+	return err == io.EOF
+})
