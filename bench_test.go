@@ -15,7 +15,9 @@ import (
 // the engine's.
 func BenchmarkEcho(b *testing.B) {
 	for _, size := range []int{64, 1 << 10, 64 << 10} {
-		b.Run(byteSize(size), func(b *testing.B) { benchmarkEcho(b, size) })
+		b.Run(byteSize(size), func(b *testing.B) { benchmarkEcho(b, size, echo) })
+		b.Run(byteSize(size)+"/coroutine", func(b *testing.B) { benchmarkEcho(b, size, rondo.Coroutine(echoReads)) })
+		b.Run(byteSize(size)+"/copy", func(b *testing.B) { benchmarkEcho(b, size, rondo.Coroutine(echoCopies)) })
 	}
 }
 
@@ -29,9 +31,9 @@ func byteSize(n int) string {
 	return "64KiB"
 }
 
-func benchmarkEcho(b *testing.B, size int) {
+func benchmarkEcho(b *testing.B, size int, open rondo.Opener) {
 	msg := bytes.Repeat([]byte("x"), size)
-	c := echoConn(b)
+	c := connTo(b, &rondo.Engine{Loops: 1}, open)
 	back := make([]byte, size)
 	b.SetBytes(int64(2 * size))
 	b.ReportAllocs()
@@ -49,18 +51,7 @@ func benchmarkEcho(b *testing.B, size int) {
 // echoConn connects to an echo server of its own.
 func echoConn(t testing.TB) net.Conn {
 	t.Helper()
-	e := &rondo.Engine{Loops: 1}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	c, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
+	return connTo(t, &rondo.Engine{Loops: 1}, echo)
 }
 
 // TestEchoAllocatesNothing keeps the hot path free of garbage.

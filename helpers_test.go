@@ -14,6 +14,22 @@ func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Wr
 // backends are this platform's.
 func backends() []string { return pick.Names() }
 
+// connTo connects to a server of e's that is served by open.
+func connTo(t testing.TB, e *rondo.Engine, open rondo.Opener) net.Conn {
+	t.Helper()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 func roundTrip(t *testing.T, network, address, msg string) net.Conn {
 	t.Helper()
 	c, err := net.Dial(network, address)
