@@ -19,7 +19,9 @@ import (
 // the engine's.
 func BenchmarkEcho(b *testing.B) {
 	for _, size := range []int{64, 1 << 10, 64 << 10} {
-		b.Run(byteSize(size), func(b *testing.B) { benchmarkEcho(b, size) })
+		b.Run(byteSize(size), func(b *testing.B) { benchmarkEcho(b, size, echo) })
+		b.Run(byteSize(size)+"/coroutine", func(b *testing.B) { benchmarkEcho(b, size, rondo.Coroutine(echoReads)) })
+		b.Run(byteSize(size)+"/copy", func(b *testing.B) { benchmarkEcho(b, size, rondo.Coroutine(echoCopies)) })
 	}
 }
 
@@ -33,9 +35,9 @@ func byteSize(n int) string {
 	return "64KiB"
 }
 
-func benchmarkEcho(b *testing.B, size int) {
+func benchmarkEcho(b *testing.B, size int, open rondo.Opener) {
 	msg := bytes.Repeat([]byte("x"), size)
-	c := echoConn(b, "", echo)
+	c := connTo(b, &rondo.Engine{Loops: 1}, open)
 	back := make([]byte, size)
 	b.SetBytes(int64(2 * size))
 	b.ReportAllocs()
@@ -50,23 +52,6 @@ func benchmarkEcho(b *testing.B, size int) {
 	}
 }
 
-// echoConn connects to an echo server of its own, on a backend.
-func echoConn(t testing.TB, backend string, open rondo.Opener) net.Conn {
-	t.Helper()
-	e := &rondo.Engine{Loops: 1, Backend: backend}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	c, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
 // TestEchoAllocatesNothing keeps the hot path free of garbage, on every backend.
 func TestEchoAllocatesNothing(t *testing.T) {
 	for _, name := range pick.Names() {
@@ -79,7 +64,7 @@ func TestEchoAllocatesNothing(t *testing.T) {
 func testEchoAllocatesNothing(t *testing.T, backend string, open rondo.Opener) {
 	t.Helper()
 	for _, size := range []int{64, 20_000} {
-		c := echoConn(t, backend, open)
+		c := connTo(t, &rondo.Engine{Loops: 1, Backend: backend}, open)
 		msg, back := make([]byte, size), make([]byte, size)
 		n := testing.AllocsPerRun(500, func() {
 			c.Write(msg)

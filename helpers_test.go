@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/pick"
@@ -12,6 +13,25 @@ import (
 
 // echo serves every connection by sending back what comes.
 func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) }
+
+// backends are this platform's.
+func backends() []string { return pick.Names() }
+
+// connTo connects to a server of e's that is served by open.
+func connTo(t testing.TB, e *rondo.Engine, open rondo.Opener) net.Conn {
+	t.Helper()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
 
 func roundTrip(t *testing.T, network, address, msg string) net.Conn {
 	t.Helper()
@@ -48,5 +68,12 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// backends are this platform's.
-func backends() []string { return pick.Names() }
+// until waits for what another goroutine does.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatalf("waited 30 s in vain for: %s", what)
+		}
+	}
+}

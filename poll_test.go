@@ -73,16 +73,6 @@ func polls(t *testing.T, test func(t *testing.T, e *rondo.Engine)) {
 	}
 }
 
-// until waits for what another goroutine does.
-func until(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("waited 30 s in vain for: %s", what)
-		}
-	}
-}
-
 // TestPoll: f is called for what holds and was asked for, as long as it holds.
 func TestPoll(t *testing.T) {
 	polls(t, func(t *testing.T, e *rondo.Engine) {

@@ -1,0 +1,12 @@
+module github.com/rondo-go/rondo/ci/nettest
+
+go 1.23.0
+
+require (
+	github.com/rondo-go/rondo v0.0.0
+	golang.org/x/net v0.43.0
+)
+
+require golang.org/x/sys v0.35.0 // indirect
+
+replace github.com/rondo-go/rondo => ../..
