@@ -3,7 +3,6 @@ package rondo_test
 import (
 	"bytes"
 	"io"
-	"net"
 	"runtime"
 	"slices"
 	"sync/atomic"
