@@ -149,6 +149,7 @@ func TestTenThousandCoroutines(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
 			var alive, awake atomic.Int64
+			before := stacksWith("rondo.(*Co).run(") // tests that have no engine leave some
 			e := &rondo.Engine{Loops: 2, Backend: backend}
 			c := connTo(t, e, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
 				var cond rondo.Cond
@@ -181,7 +182,7 @@ func TestTenThousandCoroutines(t *testing.T) {
 			if n := alive.Load(); n != 0 {
 				t.Errorf("%d coroutines outlived the engine", n)
 			}
-			until(t, "their goroutines to end", func() bool { return stacksWith("rondo.(*Co).run(") == 0 })
+			until(t, "their goroutines to end", func() bool { return stacksWith("rondo.(*Co).run(") == before })
 		})
 	}
 }
