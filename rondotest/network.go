@@ -234,6 +234,38 @@ func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.Op
 	return ln
 }
 
+// ListenPacket is Engine.ListenPacket on this network.
+func (n *Network) ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	n.helper()
+	return n.packets(e, func() (*rondo.PacketConn, error) {
+		return e.ListenPacket(network, address, rondo.Socket{}, h)
+	})
+}
+
+// DialPacket is Engine.DialPacket on this network, from an address of its choice.
+func (n *Network) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	n.helper()
+	return n.packets(e, func() (*rondo.PacketConn, error) {
+		return e.DialPacket(network, "", address, rondo.Socket{}, h)
+	})
+}
+
+func (n *Network) packets(e *rondo.Engine, open func() (*rondo.PacketConn, error)) (c *rondo.PacketConn) {
+	n.helper()
+	if e.Backend != n.name {
+		n.Engine(e)
+	}
+	var err error
+	n.Await(func() { err = e.Start() })
+	if err == nil {
+		n.Await(func() { c, err = open() })
+	}
+	if err != nil {
+		n.fatal(err)
+	}
+	return c
+}
+
 // Serve is rondo.Serve: it listens to address with a new engine, which it
 // returns.
 func (n *Network) Serve(address string, open rondo.Opener) *rondo.Engine {

@@ -47,6 +47,16 @@ func (w *simulated) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 	return w.net.Listen(e, "tcp", "127.0.0.1:0", open).Addr()
 }
 
+func (w *simulated) ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	w.Helper()
+	return w.net.ListenPacket(e, network, address, h)
+}
+
+func (w *simulated) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	w.Helper()
+	return w.net.DialPacket(e, network, address, h)
+}
+
 func (w *simulated) Dial(addr net.Addr) backendtest.Peer {
 	w.Helper()
 	return simPeer{w.net.Dial(addr.Network(), addr.String())}
