@@ -106,6 +106,12 @@ type Faults struct {
 	Spurious float64
 	// LateCancel: what a loop wants to stop goes on for some time.
 	LateCancel float64
+	// Loss: a datagram does not arrive.
+	Loss float64
+	// Duplicate: a datagram arrives twice.
+	Duplicate float64
+	// Disorder: a datagram is overtaken by later ones.
+	Disorder float64
 }
 
 // Harmless is every fault that a correct server does not show, each with

@@ -29,6 +29,7 @@ func trySeeds(t *testing.T, world func(*simulated) backendtest.World, but ...str
 				o := rondotest.Options{Seed: uint64(seed)}
 				if seed%2 == 0 {
 					o.Faults = rondotest.Harmless(0.1)
+					o.Faults.Loss, o.Faults.Duplicate, o.Faults.Disorder = 0.1, 0.1, 0.1
 				}
 				return world(&simulated{t, rondotest.New(t, o)})
 			}, but...)
