@@ -40,16 +40,20 @@ type Loop struct {
 	acceptors map[*acceptor]struct{}
 	dialers   map[*dialer]struct{} // whose socket is no Conn's yet
 	polls     map[*Poll]struct{}
-	outputs   []*output // free ones
+	packets   []*PacketConn // all datagram sockets
+	outputs   []*output     // free ones
 
 	completion backend.Completion // the one at hand
 
-	current *Conn   // the one whose handler is running
-	lent    []byte  // while the handler has it
-	tasks   []task  // of this turn, still to run
-	dirty   []*Conn // to flush at the turn's end
-	again   []*Conn // to offer their carry to in the next turn
-	offer   []*Conn // to offer it to in this one, still to come
+	current      *Conn         // the one whose handler is running
+	packet       *PacketConn   // likewise
+	delivering   *PacketConn   // whose batch is being handled
+	dirtyPackets []*PacketConn // to flush at the turn's end
+	lent         []byte        // while the handler has it
+	tasks        []task        // of this turn, still to run
+	dirty        []*Conn       // to flush at the turn's end
+	again        []*Conn       // to offer their carry to in the next turn
+	offer        []*Conn       // to offer it to in this one, still to come
 
 	running *Co      // the coroutine that is
 	ready   runQueue // those to be resumed
@@ -110,7 +114,7 @@ func (l *Loop) run() {
 
 // ended reports whether there is nothing left to do, for good.
 func (l *Loop) ended() bool {
-	return l.stopping && l.open == 0 && len(l.dialers) == 0 && len(l.acceptors) == 0 && !l.ready.any()
+	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialers) == 0 && len(l.acceptors) == 0 && !l.ready.any()
 }
 
 // turn does what there is to do, then waits for more.
@@ -134,6 +138,9 @@ func (l *Loop) work() (done bool) {
 	l.runTasks()
 	l.timers.Expire(l.now, timersPerTurn)
 	l.offerAgain()
+	if l.delivering != nil {
+		l.delivering.deliver() // its handler panicked
+	}
 	for l.backend.Next(&l.completion) {
 		l.completion.Op.Owner.Complete(&l.completion)
 	}
@@ -183,6 +190,12 @@ func (l *Loop) flush() {
 	}
 	clear(l.dirty)
 	l.dirty = l.dirty[:0]
+	for _, c := range l.dirtyPackets {
+		c.dirty = false
+		c.flush()
+	}
+	clear(l.dirtyPackets)
+	l.dirtyPackets = l.dirtyPackets[:0]
 }
 
 // panicked deals with a handler's panic: its connection ends, the loop goes on.
@@ -204,6 +217,10 @@ func (l *Loop) panicked(value any) {
 	if c != nil {
 		log = log.With("remote", c.RemoteAddr())
 		c.Abort(err)
+	}
+	if p := l.packet; p != nil {
+		l.packet = nil
+		log = log.With("socket", p.String())
 	}
 	log.Error("rondo: a handler panicked", "panic", value, "stack", string(err.Stack))
 }
@@ -266,6 +283,9 @@ func (l *Loop) stop() {
 	for c := range l.Conns() {
 		c.Abort(ErrClosed)
 	}
+	for _, c := range l.packets {
+		c.abort(ErrClosed)
+	}
 }
 
 // inOrder lists a set by its elements' files, so that a simulated run repeats.
@@ -279,10 +299,13 @@ func (l *Loop) drain() {
 	for c := range l.Conns() {
 		c.Close()
 	}
+	for _, c := range l.packets {
+		c.close()
+	}
 }
 
 func (l *Loop) checkDrained() {
-	if !l.draining || l.open > 0 || l.expected.Load() > 0 {
+	if !l.draining || l.open > 0 || len(l.packets) > 0 || l.expected.Load() > 0 {
 		return
 	}
 	select {

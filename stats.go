@@ -28,7 +28,14 @@ type LoopStats struct {
 	Receives, Sends   uint64
 	BytesIn, BytesOut uint64
 	Turns, Panics     uint64
-	FiltersFailed     uint64 // that ended their connections for an error
+	// PacketsIn and PacketsOut are datagrams, whose bytes are in BytesIn and
+	// BytesOut; PacketsTruncated are those of PacketsIn that were too long.
+	PacketsIn, PacketsOut, PacketsTruncated uint64
+	// PacketsDropped are those that the system had no room for, as far as it
+	// tells (Linux, with the next one that comes); PacketsUnsent those that were
+	// written and not sent, for an error or because MaxOutput bytes waited.
+	PacketsDropped, PacketsUnsent uint64
+	FiltersFailed                 uint64 // that ended their connections for an error
 }
 
 // Stats counts what an engine did: all loops' together, and each one's. It may
@@ -56,6 +63,11 @@ func (e *Engine) Stats() Stats {
 		s.BytesOut += one.BytesOut
 		s.Turns += one.Turns
 		s.Panics += one.Panics
+		s.PacketsIn += one.PacketsIn
+		s.PacketsOut += one.PacketsOut
+		s.PacketsTruncated += one.PacketsTruncated
+		s.PacketsDropped += one.PacketsDropped
+		s.PacketsUnsent += one.PacketsUnsent
 		s.FiltersFailed += one.FiltersFailed
 	}
 	return s

@@ -106,6 +106,12 @@ type Faults struct {
 	Spurious float64
 	// LateCancel: what a loop wants to stop goes on for some time.
 	LateCancel float64
+	// Loss: a datagram does not arrive.
+	Loss float64
+	// Duplicate: a datagram arrives twice.
+	Duplicate float64
+	// Disorder: a datagram is overtaken by later ones.
+	Disorder float64
 }
 
 // Harmless is every fault that a correct server does not show, each with
@@ -232,6 +238,38 @@ func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.Op
 		n.fatal(err)
 	}
 	return ln
+}
+
+// ListenPacket is Engine.ListenPacket on this network.
+func (n *Network) ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	n.helper()
+	return n.packets(e, func() (*rondo.PacketConn, error) {
+		return e.ListenPacket(network, address, rondo.Socket{}, h)
+	})
+}
+
+// DialPacket is Engine.DialPacket on this network, from an address of its choice.
+func (n *Network) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	n.helper()
+	return n.packets(e, func() (*rondo.PacketConn, error) {
+		return e.DialPacket(network, "", address, rondo.Socket{}, h)
+	})
+}
+
+func (n *Network) packets(e *rondo.Engine, open func() (*rondo.PacketConn, error)) (c *rondo.PacketConn) {
+	n.helper()
+	if e.Backend != n.name {
+		n.Engine(e)
+	}
+	var err error
+	n.Await(func() { err = e.Start() })
+	if err == nil {
+		n.Await(func() { c, err = open() })
+	}
+	if err != nil {
+		n.fatal(err)
+	}
+	return c
 }
 
 // Serve is rondo.Serve: it listens to address with a new engine, which it

@@ -107,6 +107,10 @@ const (
 	Close
 	// Reset closes so that the peer sees an error, not an end of stream.
 	Reset
+	// RecvFrom receives a batch of datagrams, see PacketBackend. N says how many.
+	RecvFrom
+	// SendTo sends datagrams. It is submitted as a SendToOp.
+	SendTo
 )
 
 // Bits of a Poll's N.

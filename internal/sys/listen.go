@@ -38,7 +38,7 @@ func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 		return nil, fmt.Errorf("listen %s %s: %w: want tcp, tcp4, tcp6 or unix", network, address, net.UnknownNetworkError(network))
 	}
 	ln, err := lc.Listen(context.Background(), network, address)
-	if err = Portable(err); errors.Is(err, syscall.EADDRINUSE) && stale(address) {
+	if err = Portable(err); errors.Is(err, syscall.EADDRINUSE) && stale(network, address) {
 		os.Remove(address)
 		ln, err = lc.Listen(context.Background(), network, address)
 	}
@@ -70,12 +70,12 @@ func Unlink(address string) {
 
 // stale reports whether the file at address is a socket that nobody serves. A
 // live server sees a connection that ends at once.
-func stale(address string) bool {
+func stale(network, address string) bool {
 	info, err := os.Lstat(address)
 	if err != nil || Abstract(address) || info.Mode().Type() != os.ModeSocket {
 		return false
 	}
-	c, err := net.DialTimeout("unix", address, time.Second)
+	c, err := net.DialTimeout(network, address, time.Second)
 	if err == nil {
 		c.Close()
 	}

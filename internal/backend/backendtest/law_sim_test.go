@@ -29,6 +29,7 @@ func trySeeds(t *testing.T, world func(*simulated) backendtest.World, but ...str
 				o := rondotest.Options{Seed: uint64(seed)}
 				if seed%2 == 0 {
 					o.Faults = rondotest.Harmless(0.1)
+					o.Faults.Loss, o.Faults.Duplicate, o.Faults.Disorder = 0.1, 0.1, 0.1
 				}
 				return world(&simulated{t, rondotest.New(t, o)})
 			}, but...)
@@ -45,6 +46,16 @@ type simulated struct {
 func (w *simulated) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 	w.Helper()
 	return w.net.Listen(e, "tcp", "127.0.0.1:0", open).Addr()
+}
+
+func (w *simulated) ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	w.Helper()
+	return w.net.ListenPacket(e, network, address, h)
+}
+
+func (w *simulated) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	w.Helper()
+	return w.net.DialPacket(e, network, address, h)
 }
 
 func (w *simulated) Dial(addr net.Addr) backendtest.Peer {

@@ -30,6 +30,28 @@ func (w *sockets) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 	return ln.Addr()
 }
 
+func (w *sockets) ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	w.Helper()
+	e.Backend = w.backend
+	c, err := e.ListenPacket(network, address, rondo.Socket{}, h)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { e.Close() })
+	return c
+}
+
+func (w *sockets) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
+	w.Helper()
+	e.Backend = w.backend
+	c, err := e.DialPacket(network, "", address, rondo.Socket{}, h)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { e.Close() })
+	return c
+}
+
 func (w *sockets) Dial(addr net.Addr) Peer {
 	w.Helper()
 	c, err := net.Dial(addr.Network(), addr.String())

@@ -19,6 +19,10 @@ type World interface {
 	testing.TB
 	// Listen serves open's handlers with e, and returns the address.
 	Listen(e *rondo.Engine, open rondo.Opener) net.Addr
+	// ListenPacket serves a datagram socket with e, on a backend of the world's.
+	ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn
+	// DialPacket is likewise.
+	DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn
 	// Dial connects to it. The Peer belongs to the test's goroutine.
 	Dial(addr net.Addr) Peer
 	// Conn is what a Peer is made of, for Attach. The Peer is not to be used then.
@@ -44,7 +48,7 @@ type Peer interface {
 // Laws tries every law of the engine in a World of its own, but for those named:
 // they cannot be tried in such a World.
 func Laws(t *testing.T, world func(t *testing.T) World, but ...string) {
-	for _, l := range slices.Concat(laws, coLaws) {
+	for _, l := range slices.Concat(laws, coLaws, packetLaws) {
 		if i := slices.Index(but, l.name); i >= 0 {
 			but = slices.Delete(slices.Clone(but), i, i+1)
 			continue

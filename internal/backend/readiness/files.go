@@ -10,7 +10,7 @@ import (
 
 // file is one socket. There is one for every connection, so it is small.
 type file struct {
-	in   *backend.Op     // Recv, Accept, Connect or a Poll in flight
+	in   *backend.Op     // Recv, Accept, Connect, RecvFrom or a Poll in flight
 	out  *backend.SendOp // Send in flight
 	shut *backend.Op     // Shutdown that waits for out
 
@@ -22,6 +22,8 @@ type file struct {
 	closing    bool
 	more       bool // there may be something to receive that no edge will tell of
 	hup        bool // Hup was reported, or the end received
+	datagram   bool // it is one of datagrams.sockets
+	pending    bool // which has a SendTo in flight
 }
 
 func (f *file) fd() int { return int(f.descriptor) }
@@ -34,11 +36,13 @@ func (f *file) wanted() (i Interest) {
 			i = Out
 		case backend.PollBoth:
 			i = In | Out
+		case backend.RecvFrom:
+			i = In
 		default:
 			i = In | Edge
 		}
 	}
-	if f.out != nil {
+	if f.out != nil || f.pending {
 		i |= Out
 	}
 	return i

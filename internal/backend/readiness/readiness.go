@@ -71,6 +71,7 @@ type Backend struct {
 	event, events int
 	outDone       bool // of the current event
 	accepted      int  // likewise
+	datagrams
 
 	waking sync.Mutex // so that no Wake uses a poller that is closed
 	closed bool
@@ -144,7 +145,7 @@ func (b *Backend) Close() error {
 	for _, path := range b.paths {
 		sys.Unlink(path)
 	}
-	b.files = table{}
+	b.files, b.datagrams = table{}, datagrams{}
 	return b.poller.Close()
 }
 
@@ -184,6 +185,10 @@ func (b *Backend) Next(c *backend.Completion) bool {
 		f := b.files.get(t.file)
 		switch {
 		case f == nil:
+		case f.pending:
+			if b.sendTo(f, c) {
+				return true
+			}
 		case t.in && f.in != nil && f.in.Slot != b.turn && b.recv(f, c),
 			!t.in && f.out != nil && f.out.Slot != b.turn && b.send(f, c):
 			return true
@@ -235,6 +240,8 @@ func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (complet
 		}
 	case f.in.Kind == backend.Recv:
 		return b.recv(f, c), false
+	case f.in.Kind == backend.RecvFrom:
+		return b.recvFrom(f, c), false
 	case f.in.Kind == backend.Accept:
 		completed = b.accept(f, c)
 		return completed, completed
@@ -262,6 +269,8 @@ func (b *Backend) serveOut(f *file, ready Interest, c *backend.Completion) bool 
 	switch {
 	case f.out != nil:
 		return f.out.Slot != b.turn && b.send(f, c)
+	case f.pending:
+		return b.sendTo(f, c)
 	case f.in != nil && f.in.Kind == backend.Connect:
 		*c = backend.Completion{Op: f.in, Err: sys.ConnectError(f.fd())}
 		f.in = nil
@@ -356,6 +365,9 @@ func consume(bufs [][]byte, n int) [][]byte {
 // LocalAddr and RemoteAddr ask the system.
 func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
+		if f.datagram {
+			return b.sockets[id].Local
+		}
 		return sys.LocalAddr(f.fd())
 	}
 	return nil
@@ -363,6 +375,9 @@ func (b *Backend) LocalAddr(id backend.File) net.Addr {
 
 func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
+		if f.datagram {
+			return b.sockets[id].Remote
+		}
 		return sys.RemoteAddr(f.fd())
 	}
 	return nil

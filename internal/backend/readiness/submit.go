@@ -58,8 +58,10 @@ func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
 	switch {
 	case f == nil || f.closing:
 		return backend.Handle{}, backend.ErrClosed
-	case f.in != nil || f.out != nil || f.shut != nil:
+	case f.in != nil || f.out != nil || f.shut != nil || f.pending:
 		return backend.Handle{}, backend.ErrBusy
+	case f.datagram:
+		return backend.Handle{}, backend.ErrForeign
 	}
 	if err := b.watch(f, 0); err != nil {
 		return backend.Handle{}, err
@@ -85,7 +87,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		if f.more && b.stream&Edge != 0 {
 			b.next.try = append(b.next.try, trial{op.File, true})
 		}
-	case backend.Accept, backend.PollIn:
+	case backend.Accept, backend.PollIn, backend.RecvFrom:
 		b.wait(f, op, In)
 	case backend.PollOut:
 		b.wait(f, op, Out)
@@ -185,6 +187,8 @@ func (b *Backend) Cancel(op *backend.Op) {
 	case f.shut == op:
 		f.shut = nil
 		b.done(op, 0, backend.ErrCanceled)
+	case f.pending:
+		b.cancelPackets(f, op, backend.ErrCanceled)
 	}
 }
 
@@ -202,6 +206,9 @@ func (b *Backend) cancelAll(f *file) {
 	}
 	if f.out != nil {
 		b.cancelSend(f, backend.ErrClosed)
+	}
+	if f.pending {
+		b.cancelPackets(f, nil, backend.ErrClosed)
 	}
 	if f.shut != nil {
 		b.done(f.shut, 0, backend.ErrClosed)
@@ -236,8 +243,12 @@ func (b *Backend) finish(c *backend.Completion) {
 		// poller that keeps its own list must be told.
 		b.watch(f, 0)
 		fd := f.fd()
+		reset := c.Op.Kind == backend.Reset && !f.datagram
+		if f.datagram {
+			delete(b.sockets, c.Op.File)
+		}
 		b.files.remove(c.Op.File)
-		if c.Op.Kind == backend.Reset {
+		if reset {
 			c.Err = sys.CloseReset(fd)
 		} else {
 			c.Err = sys.Close(fd)

@@ -33,6 +33,7 @@ type Backend struct {
 	ready     []*flight // to complete in the next turn
 	round     []*flight // to complete in this one
 	lender    lender
+	got       []backend.Packet // lent, by the last RecvFrom
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -106,6 +107,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	if n.closed {
 		return false, errOver
 	}
+	b.spoilPackets()
 	b.until = until
 	if b.rand.chance(n.opt.Faults.Spurious) {
 		n.agenda.add(n.now.Add(n.delay(&b.rand)), (*nudge)(b))
@@ -150,6 +152,7 @@ func (b *Backend) Next(c *backend.Completion) bool {
 	if b.lender.out != nil {
 		b.breach("Next was called before a lent buffer came home by Return")
 	}
+	b.spoilPackets()
 	*c = backend.Completion{}
 	if len(b.round) == 0 {
 		return false
@@ -376,6 +379,8 @@ func (b *Backend) LocalAddr(id backend.File) net.Addr {
 		return nil
 	case f.listener != nil:
 		return f.listener.place.addr()
+	case f.datagrams != nil:
+		return f.datagrams.local.packetAddr()
 	default:
 		return f.end.local.addr()
 	}
@@ -386,6 +391,9 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	b.enter("RemoteAddr")
 	defer b.net.mu.Unlock()
 	f := b.file(id)
+	if f != nil && f.datagrams != nil && f.datagrams.connected {
+		return f.datagrams.peer.packetAddr()
+	}
 	if f == nil || f.end == nil || f.end.state != open || f.end.broken {
 		return nil
 	}

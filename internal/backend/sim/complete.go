@@ -19,6 +19,12 @@ func (b *Backend) complete(fl *flight, c *backend.Completion) {
 		if c.Err == nil {
 			b.receive(fl, c)
 		}
+	case backend.RecvFrom:
+		if c.Err == nil {
+			b.receiveFrom(fl, c)
+		}
+	case backend.SendTo:
+		c.N = fl.sent
 	case backend.Send:
 		if fl.digest() != fl.sum {
 			b.breach("the bytes of a Send changed while it was in flight")
@@ -95,12 +101,17 @@ var kinds = [...]string{
 	backend.Shutdown: "Shutdown",
 	backend.Close:    "Close",
 	backend.Reset:    "Reset",
+	backend.RecvFrom: "RecvFrom",
+	backend.SendTo:   "SendTo",
 }
 
 func (b *Backend) note(fl *flight, c *backend.Completion) {
 	e := Event{What: kinds[c.Op.Kind], Loop: b.id, N: c.N, Err: c.Err}
 	if fl.file != nil && fl.file.end != nil {
 		e.Socket = fl.file.end.id
+	}
+	if fl.file != nil && fl.file.datagrams != nil {
+		e.Socket = fl.file.datagrams.id
 	}
 	b.net.note(e)
 }

@@ -13,12 +13,13 @@ type slot struct {
 
 // A file is what a File names: a socket of one Backend, and the Ops on it.
 type file struct {
-	backend  *Backend
-	id       backend.File
-	end      *end      // a stream
-	listener *listener // or this
-	closing  bool      // Close or Reset was submitted: the File is stale
-	ops      []*flight // in flight
+	backend   *Backend
+	id        backend.File
+	end       *end            // a stream
+	listener  *listener       // or this
+	datagrams *datagramSocket // or this
+	closing   bool            // Close or Reset was submitted: the File is stale
+	ops       []*flight       // in flight
 }
 
 func (b *Backend) newFile() *file {
@@ -74,6 +75,8 @@ func (f *file) close(reset bool) {
 		return
 	case f.listener != nil:
 		f.listener.close()
+	case f.datagrams != nil:
+		f.datagrams.close()
 	case reset:
 		f.end.reset()
 	default:

@@ -17,6 +17,7 @@ type flight struct {
 	op      *backend.Op
 	send    *backend.SendOp    // of kind Send
 	connect *backend.ConnectOp // of kind Connect
+	sendTo  *backend.SendToOp  // of kind SendTo
 	stage   stage
 	gone    bool
 	err     error // how it ends, if that is settled
@@ -40,9 +41,9 @@ func (b *Backend) Submit(op *backend.Op) {
 	defer b.net.mu.Unlock()
 	switch op.Kind {
 	case backend.Accept, backend.Recv, backend.PollIn, backend.PollOut, backend.PollBoth,
-		backend.Shutdown, backend.Close, backend.Reset:
+		backend.Shutdown, backend.Close, backend.Reset, backend.RecvFrom:
 		b.start(&flight{op: op})
-	case backend.Send, backend.Connect:
+	case backend.Send, backend.Connect, backend.SendTo:
 		b.breach("Submit was given an Op of kind %d, which has a method of its own", op.Kind)
 	default:
 		b.breach("Submit was given an Op of kind %d, which does not exist", op.Kind)
@@ -126,7 +127,8 @@ func (fl *flight) launch() error {
 		}
 		return nil
 	}
-	if f.listener != nil {
+	packets := fl.op.Kind == backend.RecvFrom || fl.op.Kind == backend.SendTo
+	if f.listener != nil || packets != (f.datagrams != nil) {
 		return os.NewSyscallError("read", syscall.ENOTCONN)
 	}
 	if fl.op.Kind.Polls() != 0 {
@@ -166,6 +168,11 @@ func (fl *flight) possible() bool {
 		return f.end.readable()
 	case backend.Send:
 		return fl.pump()
+	case backend.RecvFrom:
+		return len(f.datagrams.queue) > 0 || len(f.datagrams.failures) > 0
+	case backend.SendTo:
+		fl.sent, fl.err = f.datagrams.send(fl.sendTo.Packets)
+		return true
 	case backend.Connect:
 		if f.end.state == failed {
 			fl.err = os.NewSyscallError("connect", f.end.failure)
@@ -228,7 +235,7 @@ func (fl *flight) over() bool {
 	switch {
 	case fl.err != nil:
 		return true
-	case fl.op.Kind == backend.Recv, fl.op.Kind == backend.Accept:
+	case fl.op.Kind == backend.Recv, fl.op.Kind == backend.Accept, fl.op.Kind == backend.RecvFrom:
 		return false // they do it in complete
 	}
 	return fl.stage != waiting

@@ -32,7 +32,8 @@ func (n *Network) freePort() uint16 {
 			n.port = firstPort
 		}
 		used := func(l *listener) bool { return !l.place.unix && int(l.place.tcp.Port()) == n.port }
-		if !slices.ContainsFunc(n.listeners, used) {
+		bound := func(d *datagramSocket) bool { return !d.local.unix && int(d.local.tcp.Port()) == n.port }
+		if !slices.ContainsFunc(n.listeners, used) && !slices.ContainsFunc(n.datagrams, bound) {
 			return uint16(n.port)
 		}
 	}

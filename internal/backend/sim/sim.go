@@ -87,6 +87,12 @@ type Faults struct {
 	Spurious float64
 	// LateCancel: a Cancel takes a while, in which the Op may complete.
 	LateCancel float64
+	// Loss: a datagram does not arrive.
+	Loss float64
+	// Duplicate: a datagram arrives twice.
+	Duplicate float64
+	// Disorder: a datagram is overtaken by later ones.
+	Disorder float64
 }
 
 // maxSpurious keeps loops from being woken for ever.
@@ -144,6 +150,7 @@ type Network struct {
 	opened    int
 	ends      uint32
 	listeners []*listener
+	datagrams []*datagramSocket
 	port      int // the last one given away
 	handles   int // that nobody has adopted, exported or discarded
 	trace     uint64

@@ -38,7 +38,8 @@ type Backend struct {
 	files  table
 	turn   []result // this turn's, and how many of them Next took
 	taken  int
-	lender *file // whose lent buffer is with the loop
+	lender *file    // whose lent buffer is with the loop
+	packet *packets // whose RecvFrom completed last
 	closed bool
 
 	watcher *watcher // nil: no Watch yet

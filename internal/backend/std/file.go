@@ -29,6 +29,7 @@ type file struct {
 	accept  *acceptor // nil: not a listener
 	dial    *dialer   // nil: not made by Socket
 	watched *watched  // nil: not made by Watch
+	packet  *packets  // nil: not a datagram socket
 
 	// Ops in flight: from their submission until Next hands out the last of
 	// their completions.
@@ -67,6 +68,11 @@ func (f *file) completed(r *result, c *backend.Completion) {
 		}
 	case backend.Accept:
 		f.accepted(r, c)
+	case backend.RecvFrom:
+		f.in = nil
+		f.b.packet = f.packet
+	case backend.SendTo:
+		f.packet.out = nil
 	case backend.Shutdown:
 		f.ending = false
 	case backend.Connect:
@@ -99,7 +105,9 @@ func (f *file) close(op *backend.Op) {
 
 // idle reports whether nothing is in flight, and so no goroutine inside the
 // socket.
-func (f *file) idle() bool { return f.in == nil && f.out == nil && f.shut == nil && !f.ending }
+func (f *file) idle() bool {
+	return f.in == nil && f.out == nil && f.shut == nil && !f.ending && (f.packet == nil || f.packet.out == nil)
+}
 
 // finishIfIdle closes a closing file's socket when nothing is in flight on it:
 // then closing it does not block, unless it is slow.
@@ -131,6 +139,9 @@ func (f *file) apart(do func()) {
 func (f *file) release() (err error) {
 	if f.reader != nil {
 		close(f.reader.recvs)
+	}
+	if f.packet != nil {
+		f.packet.release()
 	}
 	if f.conn != nil {
 		return f.conn.Close()

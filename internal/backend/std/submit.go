@@ -69,7 +69,7 @@ func netConn(h backend.Handle) (net.Conn, error) {
 // with a *tls.Conn, which says goodbye.
 func slow(conn net.Conn) bool {
 	switch conn.(type) {
-	case *net.TCPConn, *net.UnixConn:
+	case *net.TCPConn, *net.UnixConn, *net.UDPConn:
 		return false
 	}
 	return true
@@ -85,6 +85,8 @@ func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
 		return backend.Handle{}, backend.ErrBusy
 	case f.conn == nil:
 		return backend.Handle{}, errNotConnected
+	case f.packet != nil:
+		return backend.Handle{}, backend.ErrForeign
 	}
 	if f.reader != nil {
 		close(f.reader.recvs)
@@ -164,6 +166,8 @@ func (b *Backend) Submit(op *backend.Op) {
 		f.startAccept(op)
 	case backend.PollIn, backend.PollOut, backend.PollBoth:
 		f.startPoll(op)
+	case backend.RecvFrom:
+		f.recvFrom(op)
 	case backend.Shutdown:
 		if f.out != nil {
 			f.shut = op
@@ -212,6 +216,8 @@ func (b *Backend) Cancel(op *backend.Op) {
 	case f.shut == op:
 		f.shut = nil
 		b.done(op, backend.ErrCanceled)
+	case f.packet != nil && f.packet.out != nil && &f.packet.out.Op == op:
+		f.hurryOut()
 	}
 }
 
@@ -236,7 +242,7 @@ func (f *file) hurryIn() {
 
 // hurryOut makes a Send in flight end now, or a CloseWrite.
 func (f *file) hurryOut() {
-	if f.out != nil || f.ending {
+	if f.out != nil || f.ending || f.packet != nil && f.packet.out != nil {
 		f.writeStopped = true
 		f.hurried(f.conn.SetWriteDeadline(past))
 	}

@@ -1,0 +1,531 @@
+package backendtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// packetLaws are the engine's laws of datagram sockets. Both ends are PacketConns,
+// of engines of their own. Networks may lose datagrams: who asks asks again.
+var packetLaws = []law{
+	{"PacketsAreAnswered", packetsAreAnswered},
+	{"PacketsOfAllSizes", packetsOfAllSizes},
+	{"PacketPanicCostsOne", packetPanicCostsOne},
+	{"PacketsOfAConnectedSocket", packetsOfAConnectedSocket},
+	{"PacketToNobody", packetToNobody},
+	{"PacketOutputIsBounded", packetOutputIsBounded},
+	{"PacketCloseSendsFirst", packetCloseSendsFirst},
+	{"PacketClosedOnceAndLast", packetClosedOnceAndLast},
+	{"PacketShutdown", packetShutdown},
+	{"PacketPause", packetPause},
+	{"PacketRefOfAClosedSocket", packetRefOfAClosedSocket},
+	{"PacketUnbound", packetReplyComesFromWhereItCame},
+	{"PacketReusePort", packetReusePort},
+	{"PacketGroups", packetGroups},
+	{"PacketStats", packetStats},
+}
+
+// packetHandler keeps what it gets, and checks the order of calls.
+type packetHandler struct {
+	w      World
+	packet func(c *rondo.PacketConn, p []byte, from netip.AddrPort) // nil: none
+
+	mu     sync.Mutex
+	got    []string
+	from   []netip.AddrPort
+	errs   []error
+	closed int
+	err    error
+}
+
+func (h *packetHandler) Packet(c *rondo.PacketConn, p []byte, from netip.AddrPort) {
+	h.mu.Lock()
+	if h.closed > 0 {
+		h.w.Errorf("a datagram after Closed")
+	}
+	h.got = append(h.got, string(p))
+	h.from = append(h.from, from)
+	h.mu.Unlock()
+	if h.packet != nil {
+		h.packet(c, p, from)
+	}
+}
+
+func (h *packetHandler) PacketFailed(_ *rondo.PacketConn, _ netip.AddrPort, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed > 0 {
+		h.w.Errorf("an error after Closed: %v", err)
+	}
+	h.errs = append(h.errs, err)
+}
+
+func (h *packetHandler) Closed(_ *rondo.PacketConn, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed++
+	h.err = err
+}
+
+func (h *packetHandler) state() (packets, errs, closed int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.got), len(h.errs), h.closed
+}
+
+// has reports whether p came.
+func (h *packetHandler) has(p string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range h.got {
+		if g == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *packetHandler) untilClosed() error {
+	h.w.Helper()
+	h.w.Until("Closed of a datagram socket", func() bool { _, _, closed := h.state(); return closed > 0 })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// replies is a handler that sends back what comes.
+func replies(w World) *packetHandler {
+	return &packetHandler{w: w, packet: func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
+		if err := c.Reply(p); err != nil {
+			w.Errorf("Reply: %v", err)
+		}
+	}}
+}
+
+// addrOf is the IP address of a socket, as reached from the same host.
+func addrOf(c *rondo.PacketConn) netip.AddrPort {
+	ap := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}
+
+// onLoop runs f on c's loop, and waits for it.
+func onLoop(w World, c *rondo.PacketConn, f func(c *rondo.PacketConn)) {
+	w.Helper()
+	done := make(chan struct{})
+	if err := c.Ref().Do(func(c *rondo.PacketConn) { defer close(done); f(c) }); err != nil {
+		w.Fatalf("PacketRef.Do: %v", err)
+	}
+	w.Until("PacketRef.Do", func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// ask sends p from c to an address until h has it.
+func ask(w World, c *rondo.PacketConn, to netip.AddrPort, p string, h *packetHandler) {
+	w.Helper()
+	retry(w, fmt.Sprintf("a datagram of %d bytes", len(p)), func() {
+		if err := c.Ref().WriteTo([]byte(p), to); err != nil {
+			w.Fatalf("PacketRef.WriteTo: %v", err)
+		}
+	}, func() bool { return h.has(p) })
+}
+
+// retry tries again and again until done, and fails if it never is.
+func retry(w World, what string, try func(), done func() bool) {
+	w.Helper()
+	for begin := w.Now(); !done(); {
+		if w.Now().Sub(begin) > patience {
+			w.Fatalf("tried %v in vain: %s", patience, what)
+		}
+		try()
+		for pause := time.Duration(100_000); !done() && pause < 30*time.Millisecond; pause *= 4 {
+			w.Sleep(pause)
+		}
+	}
+}
+
+func packetsAreAnswered(w World) {
+	server, client := replies(w), &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	for i := range 100 {
+		ask(w, c, addrOf(s), fmt.Sprint("question ", i), client)
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	client.mu.Lock()
+	defer client.mu.Unlock()
+	for _, from := range server.from {
+		if from != addrOf(c) {
+			w.Fatalf("a question came from %v, not %v", from, addrOf(c))
+		}
+	}
+	for _, from := range client.from {
+		if from != addrOf(s) {
+			w.Fatalf("an answer came from %v, not %v", from, addrOf(s))
+		}
+	}
+}
+
+// packetsOfAllSizes: none is cut, joined or mixed up, also when many are written
+// in one turn.
+func packetsOfAllSizes(w World) {
+	server, client := replies(w), &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	for _, n := range []int{0, 1, 64, 1200, 1472, 9000, 65507} {
+		p := string(pattern(n))
+		ask(w, c, addrOf(s), p, client)
+		// Sizes that a system that joins equal ones must not mix up.
+		want := []string{p, p, p[:n/2], p, string(pattern(n + 1)[:min(n+1, 65507)])}
+		retry(w, "datagrams of mixed sizes", func() {
+			onLoop(w, c, func(c *rondo.PacketConn) {
+				for _, p := range want {
+					if err := c.WriteTo([]byte(p), addrOf(s)); err != nil {
+						w.Errorf("WriteTo: %v", err)
+					}
+				}
+			})
+		}, func() bool {
+			for _, p := range want {
+				if !client.has(p) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	client.mu.Lock()
+	defer client.mu.Unlock()
+	for _, g := range client.got {
+		if !bytes.Equal([]byte(g), pattern(len(g))) {
+			w.Fatalf("a datagram of %d bytes is none that was sent: %.40q", len(g), g)
+		}
+	}
+}
+
+// packetPanicCostsOne: the others of the batch are handled, and the socket goes on.
+func packetPanicCostsOne(w World) {
+	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	server := replies(w)
+	answer := server.packet
+	server.packet = func(c *rondo.PacketConn, p []byte, from netip.AddrPort) {
+		if string(p) == "panic" {
+			panic("handler's")
+		}
+		answer(c, p, from)
+	}
+	client := &packetHandler{w: w}
+	s := w.ListenPacket(e, "udp4", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	retry(w, "answers to what came with what panics", func() {
+		onLoop(w, c, func(c *rondo.PacketConn) {
+			for _, p := range []string{"before", "panic", "between", "panic", "after"} {
+				c.WriteTo([]byte(p), addrOf(s))
+			}
+		})
+	}, func() bool {
+		return client.has("before") && client.has("between") && client.has("after") && server.has("panic")
+	})
+	w.Until("counted panics", func() bool { return e.Stats().Panics > 0 })
+	if _, _, closed := server.state(); closed != 0 {
+		w.Errorf("the socket was closed")
+	}
+}
+
+// packetsOfAConnectedSocket: it hears its peer and nobody else.
+func packetsOfAConnectedSocket(w World) {
+	server, client, other := replies(w), &packetHandler{w: w}, &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
+	e := &rondo.Engine{Loops: 1}
+	c := w.DialPacket(e, "udp4", addrOf(s).String(), client)
+	o := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", other)
+	onLoop(w, o, func(o *rondo.PacketConn) { o.WriteTo([]byte("stranger's"), addrOf(c)) })
+	ask(w, c, netip.AddrPort{}, "hello", client)
+	ask(w, c, netip.AddrPort{}, "again", client)
+	if client.has("stranger's") {
+		w.Errorf("a connected socket received a stranger's datagram")
+	}
+}
+
+// packetToNobody: who sends to nobody hears of it, and goes on.
+func packetToNobody(w World) {
+	gone := &packetHandler{w: w}
+	g := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", gone)
+	to := addrOf(g)
+	g.Ref().Close()
+	gone.untilClosed()
+	h := &packetHandler{w: w}
+	c := w.DialPacket(&rondo.Engine{Loops: 1}, "udp4", to.String(), h)
+	retry(w, "an error", func() {
+		c.Ref().WriteTo([]byte("anybody?"), netip.AddrPort{})
+	}, func() bool {
+		_, errs, _ := h.state()
+		return errs > 0
+	})
+	h.mu.Lock()
+	err := h.errs[0]
+	h.mu.Unlock()
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		w.Errorf("sending to nobody: %v, want ECONNREFUSED", err)
+	}
+	back := replies(w)
+	w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", to.String(), back)
+	ask(w, c, netip.AddrPort{}, "somebody!", h)
+}
+
+// packetOutputIsBounded: what the system does not take waits up to MaxOutput.
+func packetOutputIsBounded(w World) {
+	sink := &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", sink)
+	const limit = 100_000
+	h := &packetHandler{w: w}
+	e := &rondo.Engine{Loops: 1, MaxOutput: limit}
+	c := w.ListenPacket(e, "udp4", "127.0.0.1:0", h)
+	onLoop(w, c, func(c *rondo.PacketConn) {
+		if err := c.WriteTo(make([]byte, limit), addrOf(s)); !errors.Is(err, rondo.ErrOutputFull) {
+			w.Errorf("a datagram larger than MaxOutput: %v", err)
+		}
+		for range 1000 {
+			c.WriteTo(make([]byte, 1000), addrOf(s))
+			if n := c.Buffered(); n > limit {
+				w.Errorf("%d bytes wait, MaxOutput is %d", n, limit)
+				return
+			}
+		}
+	})
+	left := 1
+	retry(w, "sent output", func() {
+		onLoop(w, c, func(c *rondo.PacketConn) { left = c.Buffered() })
+	}, func() bool { return left == 0 })
+	w.Until("a count of what was not sent", func() bool { return e.Stats().PacketsUnsent > 0 })
+	if err := c.Ref().WriteTo(make([]byte, limit), addrOf(s)); !errors.Is(err, rondo.ErrOutputFull) {
+		w.Errorf("PacketRef.WriteTo of more than MaxOutput: %v", err)
+	}
+}
+
+// packetCloseSendsFirst: Close sends what was written before it.
+func packetCloseSendsFirst(w World) {
+	server := &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
+	retry(w, "what was written before Close", func() {
+		h := &packetHandler{w: w}
+		c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", h)
+		onLoop(w, c, func(c *rondo.PacketConn) {
+			c.WriteTo([]byte("last words"), addrOf(s))
+			c.Close()
+			if err := c.WriteTo([]byte("too late"), addrOf(s)); !errors.Is(err, rondo.ErrClosed) {
+				w.Errorf("WriteTo after Close: %v", err)
+			}
+		})
+		if err := h.untilClosed(); err != nil {
+			w.Errorf("Closed got %v", err)
+		}
+	}, func() bool { return server.has("last words") })
+	if server.has("too late") {
+		w.Errorf("what was written after Close came")
+	}
+}
+
+func packetClosedOnceAndLast(w World) {
+	h := replies(w)
+	h.packet = func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
+		c.Reply(p)
+		c.Close()
+		c.Close()
+	}
+	e := &rondo.Engine{Loops: 2}
+	s := w.ListenPacket(e, "udp4", "127.0.0.1:0", h)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", &packetHandler{w: w})
+	retry(w, "Closed", func() {
+		for range 10 {
+			c.Ref().WriteTo([]byte("x"), addrOf(s))
+		}
+	}, func() bool {
+		_, _, closed := h.state()
+		return closed > 0
+	})
+	w.Sleep(10 * time.Millisecond)
+	packets, _, closed := h.state()
+	if packets != 1 || closed != 1 {
+		w.Errorf("%d datagrams and %d times Closed, want 1 and 1", packets, closed)
+	}
+	w.Call(func() { e.Close() })
+}
+
+// packetShutdown: sockets close with their engine, orderly or at once.
+func packetShutdown(w World) {
+	for _, end := range []struct {
+		end  func(e *rondo.Engine) error
+		want error
+	}{
+		{func(e *rondo.Engine) error { return e.Shutdown(context.Background()) }, nil},
+		{(*rondo.Engine).Close, rondo.ErrClosed},
+	} {
+		h := &packetHandler{w: w}
+		e := &rondo.Engine{Loops: 2}
+		c := w.ListenPacket(e, "udp4", "127.0.0.1:0", h)
+		w.Call(func() {
+			if err := end.end(e); err != nil {
+				w.Errorf("end of the engine: %v", err)
+			}
+		})
+		if err := h.untilClosed(); !errors.Is(err, end.want) {
+			w.Errorf("Closed got %v, want %v", err, end.want)
+		}
+		if err := c.Ref().WriteTo(nil, addrOf(c)); !errors.Is(err, rondo.ErrClosed) {
+			w.Errorf("WriteTo after the engine's end: %v", err)
+		}
+	}
+}
+
+// packetPause: nothing is handled while a socket is paused.
+func packetPause(w World) {
+	server, client := replies(w), &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	onLoop(w, s, func(s *rondo.PacketConn) { s.Pause() })
+	w.Sleep(10 * time.Millisecond) // a receive under way ends
+	for range 5 {
+		c.Ref().WriteTo([]byte("waits"), addrOf(s))
+	}
+	w.Sleep(20 * time.Millisecond)
+	if n, _, _ := server.state(); n != 0 {
+		w.Errorf("%d datagrams were handled during a pause", n)
+	}
+	onLoop(w, s, func(s *rondo.PacketConn) { s.Resume() })
+	ask(w, c, addrOf(s), "goes on", client)
+}
+
+func packetRefOfAClosedSocket(w World) {
+	h := &packetHandler{w: w}
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", h)
+	r := c.Ref()
+	if r != c.Ref() || r.Closed() {
+		w.Errorf("a new socket's Ref")
+	}
+	r.Close()
+	h.untilClosed()
+	if !r.Closed() || !errors.Is(r.Do(func(*rondo.PacketConn) {}), rondo.ErrClosed) {
+		w.Errorf("a closed socket's Ref is not closed")
+	}
+	if (rondo.PacketRef{}).WriteTo(nil, netip.AddrPort{}) != rondo.ErrClosed {
+		w.Errorf("the zero PacketRef is not closed")
+	}
+}
+
+// packetReplyComesFromWhereItCame: on a host of many addresses. Systems that do
+// not tell answer from the one that the route has, which here is the same.
+func packetReplyComesFromWhereItCame(w World) {
+	server, client := replies(w), &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp", ":0", server)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	to := netip.AddrPortFrom(otherLoopback(), addrOf(s).Port())
+	ask(w, c, to, "who are you?", client)
+	client.mu.Lock()
+	defer client.mu.Unlock()
+	if client.from[0] != to {
+		w.Errorf("the answer came from %v, the question went to %v", client.from[0], to)
+	}
+}
+
+// packetReusePort: every loop has a socket, and each closes.
+func packetReusePort(w World) {
+	server, client := replies(w), &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 2, Balance: rondo.ReusePort}, "udp4", "127.0.0.1:0", server)
+	for i := range 20 {
+		c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+		ask(w, c, addrOf(s), fmt.Sprint("from socket ", i), client)
+	}
+	s.Ref().Close()
+	server.untilClosed()
+	if slices.Contains([]string{"linux", "dragonfly", "freebsd"}, runtime.GOOS) {
+		w.Until("Closed of both", func() bool { _, _, closed := server.state(); return closed == 2 })
+	}
+}
+
+// packetGroups: members get what goes to a group, until they leave.
+func packetGroups(w World) {
+	group := netip.MustParseAddr("224.0.0.223")
+	lo, index := loopback()
+	h := &packetHandler{w: w}
+	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "0.0.0.0:0", h)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "0.0.0.0:0", &packetHandler{w: w})
+	onLoop(w, s, func(s *rondo.PacketConn) {
+		if err := s.Join(netip.MustParseAddr("127.0.0.1"), lo); err == nil {
+			w.Errorf("joined what is no group")
+		}
+		if err := s.Join(group, lo); err != nil {
+			w.Errorf("Join: %v", err)
+		}
+	})
+	to := netip.AddrPortFrom(group, addrOf(s).Port())
+	say := func(p string) {
+		w.Helper()
+		onLoop(w, c, func(c *rondo.PacketConn) {
+			c.WriteVia([]byte(p), to, rondo.Path{Local: netip.MustParseAddr("127.0.0.1"), Interface: index})
+		})
+		w.Sleep(10 * time.Millisecond)
+	}
+	retry(w, "a datagram to the group", func() { say("all") }, func() bool { return h.has("all") })
+	onLoop(w, s, func(s *rondo.PacketConn) {
+		if err := s.Leave(group, lo); err != nil {
+			w.Errorf("Leave: %v", err)
+		}
+	})
+	say("nobody")
+	say("nobody")
+	if h.has("nobody") {
+		w.Errorf("a datagram to a group came to who had left it")
+	}
+}
+
+func packetStats(w World) {
+	server, client := replies(w), &packetHandler{w: w}
+	e := &rondo.Engine{Loops: 1}
+	s := w.ListenPacket(e, "udp4", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	ask(w, c, addrOf(s), "count me", client)
+	w.Until("counts", func() bool {
+		n, _, _ := server.state()
+		st := e.Stats()
+		return int(st.PacketsIn) == n && int(st.PacketsOut) == n && int(st.BytesIn) == n*len("count me") && st.BytesOut == st.BytesIn
+	})
+}
+
+// otherLoopback is an address of this host beside 127.0.0.1, where there is one.
+func otherLoopback() netip.Addr {
+	if runtime.GOOS == "linux" || runtime.GOOS == "windows" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 2})
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// loopback is the interface of that, and its index.
+func loopback() (*net.Interface, int) {
+	all, _ := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 {
+			return &i, i.Index
+		}
+	}
+	return nil, 0
+}

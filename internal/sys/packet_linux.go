@@ -1,0 +1,318 @@
+package sys
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// packetOptions sets what a bound datagram socket of these networks has. wild
+// says that it has no address of its own.
+func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) error {
+	set := func(name string, level, option int) error {
+		return os.NewSyscallError("setsockopt "+name, unix.SetsockoptInt(int(fd), level, option, 1))
+	}
+	if err := setBuffers(int(fd), s); err != nil || network == "unixgram" {
+		return err
+	}
+	if err := set("SO_RXQ_OVFL", unix.SOL_SOCKET, unix.SO_RXQ_OVFL); err != nil {
+		return err
+	}
+	// Linux before 5.0 has no UDP_GRO.
+	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1); ignore(err, unix.ENOPROTOOPT) != nil {
+		return os.NewSyscallError("setsockopt UDP_GRO", err)
+	}
+	if !wild {
+		return nil
+	}
+	sa, err := unix.Getsockname(int(fd))
+	if err != nil {
+		return os.NewSyscallError("getsockname", err)
+	}
+	if _, v6 := sa.(*unix.SockaddrInet6); v6 {
+		return set("IPV6_RECVPKTINFO", unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO)
+	}
+	return set("IP_PKTINFO", unix.IPPROTO_IP, unix.IP_PKTINFO)
+}
+
+// mmsghdr is recvmmsg(2)'s and sendmmsg(2)'s.
+type mmsghdr struct {
+	hdr unix.Msghdr
+	len uint32
+}
+
+// controlMemory has room for all the control messages that a packet comes with,
+// and is aligned as they are.
+type controlMemory [16]uint64
+
+func (m *controlMemory) bytes() []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(m)), unsafe.Sizeof(*m))
+}
+
+// envelope is what goes with the i-th message of a call.
+type envelope struct {
+	name    unix.RawSockaddrAny
+	control controlMemory
+}
+
+// Packets receives and sends datagrams, many in one system call. It belongs to a
+// loop, for all of its sockets; it is large, and touched as far as it is used.
+type Packets struct {
+	in      [backend.PacketBatch]mmsghdr
+	inVec   [backend.PacketBatch]unix.Iovec
+	from    [backend.PacketBatch]envelope
+	got     [backend.PacketBatch]backend.Packet
+	used    int // of in, by the last call
+	memory  []byte
+	out     [sendBatch]mmsghdr
+	outVec  [sendBatch]unix.Iovec
+	to      [sendBatch]envelope
+	starts  [sendBatch + 1]int // which packet each of out begins with
+	zones   zones
+	control controlWriter
+}
+
+// sendBatch is the most messages of one sendmmsg.
+const sendBatch = 64
+
+// NewPackets makes the memory.
+func NewPackets() *Packets {
+	p := &Packets{memory: make([]byte, backend.PacketBatch*packetStride)}
+	for i := range p.in {
+		p.inVec[i].Base = &p.memory[i*packetStride]
+		p.inVec[i].SetLen(backend.MaxPacket)
+		p.in[i].hdr = unix.Msghdr{
+			Name:    (*byte)(unsafe.Pointer(&p.from[i].name)),
+			Control: &p.from[i].control.bytes()[0],
+			Iov:     &p.inVec[i],
+		}
+		p.in[i].hdr.SetIovlen(1)
+	}
+	for i := range p.out {
+		p.out[i].hdr.Iov = &p.outVec[i]
+		p.out[i].hdr.SetIovlen(1)
+	}
+	p.used = len(p.in)
+	return p
+}
+
+// Recv receives up to a batch; nil: there is nothing. What it returns is valid
+// until the next call.
+func (p *Packets) Recv(d *Datagram) ([]backend.Packet, error) {
+	for i := range p.in[:p.used] {
+		h := &p.in[i].hdr
+		h.Namelen = unix.SizeofSockaddrAny
+		h.SetControllen(int(unsafe.Sizeof(controlMemory{})))
+	}
+	p.used = 0
+	for {
+		n, _, e := syscall.RawSyscall6(unix.SYS_RECVMMSG, uintptr(d.FD), uintptr(unsafe.Pointer(&p.in)), backend.PacketBatch, unix.MSG_DONTWAIT, 0, 0)
+		switch e {
+		case 0:
+			p.used = int(n)
+			for i := range p.used {
+				p.open(i)
+			}
+			return p.got[:n], nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return nil, nil
+		default:
+			return nil, os.NewSyscallError("recvmmsg", e)
+		}
+	}
+}
+
+// open reads the i-th message's envelope.
+func (p *Packets) open(i int) {
+	m, from, g := &p.in[i], &p.from[i], &p.got[i]
+	name := g.Name
+	*g = backend.Packet{
+		Data:      p.memory[i*packetStride:][:m.len:m.len],
+		Truncated: m.hdr.Flags&unix.MSG_TRUNC != 0,
+	}
+	switch {
+	case m.hdr.Namelen == 0:
+	case from.name.Addr.Family == unix.AF_UNIX:
+		g.Name = socketName(&from.name, int(m.hdr.Namelen), name)
+	case from.name.Addr.Family == unix.AF_INET6:
+		sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(&from.name))
+		a := netip.AddrFrom16(sa.Addr).Unmap()
+		if sa.Scope_id != 0 && a.Is6() {
+			a = a.WithZone(p.zones.name(sa.Scope_id))
+		}
+		g.Peer = netip.AddrPortFrom(a, bigEndian(sa.Port))
+	default:
+		g.Peer = rawAddrPort(&from.name)
+	}
+	parseControl(from.control.bytes()[:m.hdr.Controllen], g)
+}
+
+// socketName is the name of a unix socket; as is, the string to return if it is
+// still the same, saves the making of another.
+func socketName(rsa *unix.RawSockaddrAny, size int, as string) string {
+	const path = int(unsafe.Offsetof(unix.RawSockaddrUnix{}.Path))
+	sa := (*unix.RawSockaddrUnix)(unsafe.Pointer(rsa))
+	name := unsafe.Slice((*byte)(unsafe.Pointer(&sa.Path)), len(sa.Path))[:min(max(size-path, 0), len(sa.Path))]
+	if len(name) > 0 && name[0] == 0 {
+		if len(as) == len(name) && as[1:] == string(name[1:]) {
+			return as
+		}
+		return "@" + string(name[1:])
+	}
+	for i, c := range name {
+		if c == 0 {
+			name = name[:i]
+			break
+		}
+	}
+	if as == string(name) {
+		return as
+	}
+	return string(name)
+}
+
+// Send sends packets in order, as many as the socket takes, and reports how many
+// that were. Neighbours of one size to one address that lie one behind the other
+// in memory are one message to the system, which segments it (GSO): that saves
+// most of what they cost.
+func (p *Packets) Send(d *Datagram, packets []backend.Packet) (sent int, err error) {
+	for sent < len(packets) {
+		messages, err := p.address(d, packets[sent:])
+		if messages == 0 {
+			return sent, err
+		}
+		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(d.FD), uintptr(unsafe.Pointer(&p.out)), uintptr(messages), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		switch e {
+		case 0:
+			sent += p.starts[n]
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return sent, nil
+		default:
+			// The way out may have no room for such segments, or no checksums.
+			if p.starts[1] == 1 || d.single {
+				return sent, os.NewSyscallError("sendmmsg", e)
+			}
+			d.single = true
+		}
+	}
+	return sent, nil
+}
+
+// Limits of what the system segments: Linux's UDP_MAX_SEGMENTS (64 before 6.9),
+// and what UDP can carry in one.
+const (
+	maxSegments  = 64
+	maxSegmented = 65000
+)
+
+// address makes messages of the first packets. The error is that of a packet that
+// can be none; if it is the first, there are no messages.
+func (p *Packets) address(d *Datagram, packets []backend.Packet) (messages int, err error) {
+	for i := 0; i < len(packets) && messages < sendBatch; messages++ {
+		k := &packets[i]
+		h := &p.out[messages].hdr
+		if err := p.envelope(d, k, h, &p.to[messages]); err != nil {
+			return messages, err
+		}
+		p.outVec[messages].Base = unsafe.SliceData(k.Data)
+		run, size := 1, len(k.Data)
+		if !d.single {
+			run, size = segments(packets[i:])
+		}
+		p.outVec[messages].SetLen(size)
+		if run > 1 {
+			p.control.segment(len(k.Data))
+		}
+		p.control.end(h)
+		p.starts[messages] = i
+		i += run
+		p.starts[messages+1] = i
+	}
+	return messages, nil
+}
+
+// segments tells how many of the first packets can be one message, and its size.
+func segments(packets []backend.Packet) (run, size int) {
+	first := &packets[0]
+	run, size = 1, len(first.Data)
+	if size == 0 || first.Name != "" {
+		return run, size
+	}
+	end := uintptr(unsafe.Pointer(unsafe.SliceData(first.Data))) + uintptr(size)
+	for i := 1; i < min(len(packets), maxSegments); i++ {
+		k := &packets[i]
+		n := len(k.Data)
+		if n == 0 || n > len(first.Data) || size+n > maxSegmented || uintptr(unsafe.Pointer(unsafe.SliceData(k.Data))) != end ||
+			k.Peer != first.Peer || k.Local != first.Local || k.Interface != first.Interface || k.Name != "" {
+			break
+		}
+		run++
+		size += n
+		end += uintptr(n)
+		if n < len(first.Data) {
+			break
+		}
+	}
+	return run, size
+}
+
+// envelope writes where k goes, and begins its control messages.
+func (p *Packets) envelope(d *Datagram, k *backend.Packet, h *unix.Msghdr, e *envelope) error {
+	h.Name, h.Namelen = nil, 0
+	switch {
+	case k.Name != "":
+		sa := (*unix.RawSockaddrUnix)(unsafe.Pointer(&e.name))
+		if len(k.Name) >= len(sa.Path) {
+			return os.NewSyscallError("sendmmsg", unix.ENAMETOOLONG)
+		}
+		h.Namelen = setSocketName(sa, k.Name)
+		h.Name = (*byte)(unsafe.Pointer(&e.name))
+	case k.Peer.IsValid():
+		a := k.Peer.Addr()
+		if d.v6 {
+			sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(&e.name))
+			*sa = unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: a.As16(), Scope_id: p.zones.id(a.Zone())}
+			setBigEndian(&sa.Port, k.Peer.Port())
+			h.Namelen = unix.SizeofSockaddrInet6
+		} else if a = a.Unmap(); a.Is4() {
+			sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&e.name))
+			*sa = unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: a.As4()}
+			setBigEndian(&sa.Port, k.Peer.Port())
+			h.Namelen = unix.SizeofSockaddrInet4
+		} else {
+			return os.NewSyscallError("sendmmsg", unix.EAFNOSUPPORT)
+		}
+		h.Name = (*byte)(unsafe.Pointer(&e.name))
+	}
+	p.control.begin(&e.control)
+	if k.Local.IsValid() || k.Interface != 0 {
+		p.control.path(d.v6, k.Local, k.Interface)
+	}
+	return nil
+}
+
+// setSocketName writes a name that fits, and returns the size of the address.
+func setSocketName(sa *unix.RawSockaddrUnix, name string) uint32 {
+	*sa = unix.RawSockaddrUnix{Family: unix.AF_UNIX}
+	path := unsafe.Slice((*byte)(unsafe.Pointer(&sa.Path)), len(sa.Path))
+	size := uint32(unsafe.Offsetof(sa.Path)) + uint32(copy(path, name))
+	if strings.HasPrefix(name, "@") {
+		path[0] = 0
+		return size
+	}
+	return size + 1 // a file's name ends with a zero
+}
+
+// setBigEndian writes a port as the kernel reads it.
+func setBigEndian(p *uint16, port uint16) {
+	b := (*[2]byte)(unsafe.Pointer(p))
+	b[0], b[1] = byte(port>>8), byte(port)
+}

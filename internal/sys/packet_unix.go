@@ -1,0 +1,129 @@
+//go:build unix
+
+package sys
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// A Datagram is a datagram socket's descriptor, and what is to be known for the
+// use of it.
+type Datagram struct {
+	FD            int
+	Local, Remote net.Addr // Remote: of a connected one
+	Path          string   // of the file to be removed at its end; "": none
+
+	v6     bool // addresses are IPv6's, IPv4's among them
+	single bool // the system does not segment what it sends: see Packets.Send
+}
+
+// TakePacket makes a Datagram of c's descriptor, and closes c.
+func TakePacket(c PacketSocket) (*Datagram, error) {
+	d := &Datagram{Local: c.LocalAddr(), Remote: c.RemoteAddr()}
+	if a, ok := d.Local.(*net.UnixAddr); ok {
+		d.single = true
+		if !Abstract(a.Name) {
+			d.Path = a.Name
+		}
+	}
+	defer c.Close()
+	var err error
+	if d.FD, err = duplicate(c); err != nil {
+		return nil, err
+	}
+	sa, _ := unix.Getsockname(d.FD)
+	_, d.v6 = sa.(*unix.SockaddrInet6)
+	return d, nil
+}
+
+// descriptor is what package syscall takes.
+type descriptor = int
+
+// beforeBindPacket sets what must be set between socket(2) and bind(2).
+func beforeBindPacket(fd uintptr, network string, s *backend.Socket) error {
+	if network == "unixgram" {
+		return beforeBind(fd, "unix", s)
+	}
+	if s.ReusePort {
+		if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, reusePort, 1); err != nil {
+			return os.NewSyscallError("setsockopt SO_REUSEPORT", err)
+		}
+	}
+	return nil
+}
+
+// setBuffers sets the sizes of a socket's buffers.
+func setBuffers(fd int, s *backend.Socket) error {
+	if s.RecvBuffer > 0 {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, s.RecvBuffer); err != nil {
+			return os.NewSyscallError("setsockopt SO_RCVBUF", err)
+		}
+	}
+	if s.SendBuffer > 0 {
+		return os.NewSyscallError("setsockopt SO_SNDBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, s.SendBuffer))
+	}
+	return nil
+}
+
+// Control calls f with the descriptor.
+func (d *Datagram) Control(f func(fd uintptr) error) error { return f(uintptr(d.FD)) }
+
+// Member joins or leaves a multicast group.
+func (d *Datagram) Member(group netip.Addr, ifi *net.Interface, join bool) error {
+	return member(uintptr(d.FD), group, ifi, join)
+}
+
+// packetStride is the distance of two packets' memory: not a power of two, so
+// that the beginnings of small ones do not compete for one line of the cache.
+const packetStride = backend.MaxPacket + 3*64
+
+// zones knows the names of interfaces, which are parts of link-local addresses,
+// for as long as package net does.
+type zones struct {
+	since time.Time
+	names map[uint32]string
+	ids   map[string]uint32
+}
+
+const zonesLast = time.Minute
+
+func (z *zones) fresh() {
+	if now := time.Now(); z.names == nil || now.Sub(z.since) > zonesLast {
+		z.since, z.names, z.ids = now, make(map[uint32]string), make(map[string]uint32)
+	}
+}
+
+func (z *zones) name(id uint32) string {
+	z.fresh()
+	name, ok := z.names[id]
+	if !ok {
+		name = zoneName(id)
+		z.names[id] = name
+	}
+	return name
+}
+
+func (z *zones) id(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	z.fresh()
+	id, ok := z.ids[name]
+	if !ok {
+		id = zoneID(name)
+		if len(z.ids) < maxZones {
+			z.ids[name] = id
+		}
+	}
+	return id
+}
+
+// maxZones bounds the names that are remembered, which a program may make up.
+const maxZones = 1 << 12

@@ -1,0 +1,329 @@
+package rondo
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/sys"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// A PacketHandler serves a datagram socket. Its methods run on the socket's loop,
+// one at a time, and must not block. With Balance ReusePort there is a socket on
+// every loop, each a PacketConn of its own, and one handler is called by all of
+// them, at the same time.
+type PacketHandler interface {
+	// Packet is called with each datagram, which may be empty, and the address
+	// that it came from; that is invalid on unixgram, where PacketConn.Reply
+	// answers and PacketConn.Name tells. p is valid until Packet returns.
+	// What is written meanwhile is sent together, at the turn's end.
+	//
+	// A panic costs the datagram: it is logged and counted, and the socket goes
+	// on, or else one datagram could end a server.
+	Packet(c *PacketConn, p []byte, from netip.AddrPort)
+
+	// Closed is the last call, made exactly once. err is nil after Close.
+	Closed(c *PacketConn, err error)
+}
+
+// PacketHandlerFunc is a PacketHandler of Packet alone.
+type PacketHandlerFunc func(c *PacketConn, p []byte, from netip.AddrPort)
+
+// Packet calls f.
+func (f PacketHandlerFunc) Packet(c *PacketConn, p []byte, from netip.AddrPort) { f(c, p, from) }
+
+// Closed does nothing.
+func (f PacketHandlerFunc) Closed(*PacketConn, error) {}
+
+// A PacketFailer is a PacketHandler that wants to know what the system says of
+// datagrams: that one could not be sent, or that an earlier one was not received
+// (syscall.ECONNREFUSED, on a socket that DialPacket made). to is whom a datagram
+// that was not sent was for; invalid, if it is not that or the socket has one peer.
+// The socket goes on.
+type PacketFailer interface {
+	PacketFailed(c *PacketConn, to netip.AddrPort, err error)
+}
+
+// A PacketConn is a datagram socket on a loop. Its methods may be called on that
+// loop only, but for LocalAddr, Loop and Ref.
+//
+//	open --Close--> closing --output sent, or Linger--> closed --backend--> Closed
+type PacketConn struct {
+	loop      *Loop
+	handler   PacketHandler
+	backend   backend.PacketBackend
+	file      backend.File
+	network   string
+	local     net.Addr
+	group     *packetGroup
+	place     int          // in loop.packets
+	context   any          // SetContext's
+	connected bool         // by DialPacket
+	posted    atomic.Int64 // bytes that PacketRefs have on their way, with packetCost
+	closed    atomic.Bool  // for them
+
+	recv      backend.Op // RecvFrom
+	shut      backend.Op // Close
+	state     packetState
+	receiving bool
+	paused    bool // by Pause
+	above     bool // output passed HighWater, and has not fallen to LowWater
+	dirty     bool // it is on loop.dirtyPackets
+	reason    error
+
+	batch    []backend.Packet // received and not yet handled
+	at       *backend.Packet  // the one that the handler has
+	dropped  uint32           // the system's count, when it last told
+	errors   int              // in a row
+	failures []packetFailure  // to be told
+	resume   timer.Timer      // of receiving after errors
+	linger   timer.Timer
+
+	out     packetQueue // written, not yet handed over
+	sending packetQueue // op's
+	op      backend.SendToOp
+	flying  bool // op is in flight
+}
+
+type packetState uint8
+
+const (
+	packetOpen packetState = iota
+	packetClosing
+	packetClosed
+)
+
+// packetGroup is what one ListenPacket opened. It does not change once that is
+// done.
+type packetGroup struct {
+	conns  []*PacketConn
+	failed bool // ListenPacket has: no handler hears of its sockets
+}
+
+// close closes the others of it, from anywhere.
+func (g *packetGroup) close(except *PacketConn) {
+	for _, c := range g.conns {
+		if c != except {
+			c.loop.Post(c.close)
+		}
+	}
+}
+
+// ListenPacket receives datagrams to address, for h. network is udp, udp4, udp6 or
+// unixgram (not on Windows); udp without a host takes IPv4 and IPv6. What holds for
+// a unix address of Listen holds for unixgram's.
+//
+// With Balance ReusePort every loop has a socket of its own, between which the
+// kernel chooses by the sender's address, and the result is one of them; that needs
+// a system on which Listen would do so. Otherwise sockets take turns with the loops.
+// Socket.KeepAlive and Delay mean nothing here.
+func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler) (*PacketConn, error) {
+	if err := e.Start(); err != nil {
+		return nil, err
+	}
+	loops, each := e.packetLoops(network, &s)
+	g := new(packetGroup)
+	for _, l := range loops {
+		c, err := l.openPacket(network, h, g, func(b backend.PacketBackend) (backend.File, net.Addr, error) {
+			return b.ListenPacket(network, address, (*backend.Socket)(&s))
+		})
+		if err != nil {
+			g.failed = true
+			g.close(nil)
+			return nil, packetError("listen", network, address, err)
+		}
+		if each {
+			address = c.local.String() // with the port that the first one got
+		}
+	}
+	for _, c := range g.conns {
+		// The group is whole before anything of it runs.
+		if c.loop.Post(c.read) != nil {
+			return nil, packetError("listen", network, address, ErrClosed)
+		}
+	}
+	return g.conns[0], nil
+}
+
+// packetLoops chooses where the sockets of a ListenPacket are.
+func (e *Engine) packetLoops(network string, s *Socket) (loops []*Loop, each bool) {
+	if e.Balance == ReusePort && sys.ReusePortBalances && network != "unixgram" && len(e.loops) > 1 {
+		s.ReusePort = true
+		return e.loops, true
+	}
+	i := (e.accepting.Add(1) - 1) % uint32(len(e.loops))
+	return e.loops[i : i+1], false
+}
+
+// DialPacket makes a socket that sends to address and receives from it alone.
+// local is the address to send from, which on unixgram the peer needs for an
+// answer; "" is the system's choice, and none. Names are looked up before it
+// returns. The socket is on a loop that Balance chooses.
+func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHandler) (*PacketConn, error) {
+	if err := e.Start(); err != nil {
+		return nil, err
+	}
+	remote, err := packetPeer(network, address)
+	if err == nil {
+		l := e.choose(&e.chosen, remote.Addr())
+		to := address
+		if remote.IsValid() {
+			to = remote.String()
+		}
+		var c *PacketConn
+		c, err = l.openPacket(network, h, new(packetGroup), func(b backend.PacketBackend) (backend.File, net.Addr, error) {
+			return b.DialPacket(network, local, to, (*backend.Socket)(&s))
+		})
+		if err == nil {
+			c.connected = true // before it starts
+			if err = l.Post(c.read); err == nil {
+				return c, nil
+			}
+		}
+	}
+	return nil, packetError("dial", network, address, err)
+}
+
+// packetPeer is the address of a host:port; zero for unixgram.
+func packetPeer(network, address string) (netip.AddrPort, error) {
+	if network == "unixgram" {
+		return netip.AddrPort{}, nil
+	}
+	if ap, err := netip.ParseAddrPort(address); err == nil {
+		return ap, nil
+	}
+	a, err := net.ResolveUDPAddr(network, address)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	ap := a.AddrPort()
+	if !ap.Addr().IsValid() {
+		return ap, &net.AddrError{Err: "no host to send to", Addr: address}
+	}
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()), nil
+}
+
+func packetError(op, network, address string, err error) error {
+	var inner *net.OpError
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return &net.OpError{Op: op, Net: network, Addr: text{network, address}, Err: err}
+}
+
+// openPacket makes a PacketConn of the socket that open opens on the loop.
+func (l *Loop) openPacket(network string, h PacketHandler, g *packetGroup,
+	open func(backend.PacketBackend) (backend.File, net.Addr, error)) (c *PacketConn, err error) {
+	alive := l.call(func() {
+		if l.stopping || l.draining {
+			err = ErrClosed
+			return
+		}
+		b, ok := l.backend.(backend.PacketBackend)
+		if !ok {
+			l.backend = pick.Beside(l.backend)
+			b = l.backend.(backend.PacketBackend)
+		}
+		c = &PacketConn{loop: l, handler: h, backend: b, network: network, group: g}
+		if c.file, c.local, err = open(b); err == nil {
+			g.conns = append(g.conns, c)
+			l.enterPacket(c)
+			c.prepare()
+		}
+	})
+	if !alive {
+		err = ErrClosed
+	}
+	return c, err
+}
+
+// enterPacket and leavePacket keep the list of the loop's datagram sockets.
+func (l *Loop) enterPacket(c *PacketConn) {
+	c.place = len(l.packets)
+	l.packets = append(l.packets, c)
+}
+
+func (l *Loop) leavePacket(c *PacketConn) {
+	last := len(l.packets) - 1
+	l.packets[c.place] = l.packets[last]
+	l.packets[c.place].place = c.place
+	l.packets[last] = nil
+	l.packets = l.packets[:last]
+}
+
+func (c *PacketConn) prepare() {
+	c.resume.Owner, c.linger.Owner = c, c
+	c.recv = backend.Op{Kind: backend.RecvFrom, File: c.file, Owner: c}
+	c.op.Op = backend.Op{Kind: backend.SendTo, File: c.file, Owner: c}
+}
+
+// LocalAddr is the socket's address, with the port that the system chose: a
+// *net.UDPAddr or *net.UnixAddr. Any goroutine may call it.
+func (c *PacketConn) LocalAddr() net.Addr { return c.local }
+
+// Loop is the loop of the socket. Any goroutine may call it.
+func (c *PacketConn) Loop() *Loop { return c.loop }
+
+// Context is what SetContext was given last.
+func (c *PacketConn) Context() any {
+	c.loop.check()
+	return c.context
+}
+
+// SetContext keeps v with the socket.
+func (c *PacketConn) SetContext(v any) {
+	c.loop.check()
+	c.context = v
+}
+
+// Join makes the socket a member of a multicast group, on an interface; nil: on
+// the system's choice of one. The socket is to be bound to the group's port, and
+// to no address or the group's.
+func (c *PacketConn) Join(group netip.Addr, ifi *net.Interface) error {
+	return c.member("join", group, ifi, true)
+}
+
+// Leave ends what Join with the same arguments began; Close does too.
+func (c *PacketConn) Leave(group netip.Addr, ifi *net.Interface) error {
+	return c.member("leave", group, ifi, false)
+}
+
+func (c *PacketConn) member(op string, group netip.Addr, ifi *net.Interface, join bool) error {
+	c.loop.check()
+	err := error(ErrClosed)
+	if c.state == packetOpen {
+		err = c.backend.Member(c.file, group, ifi, join)
+	}
+	if err != nil {
+		return &net.OpError{Op: op, Net: c.network, Source: c.local, Addr: &net.IPAddr{IP: group.AsSlice(), Zone: group.Zone()}, Err: err}
+	}
+	return nil
+}
+
+// Control calls f with the socket's descriptor, which f must not keep, for the
+// options that have no method here: time to live, multicast loopback, marks. On
+// the simulated network it is errors.ErrUnsupported.
+func (c *PacketConn) Control(f func(fd uintptr) error) error {
+	c.loop.check()
+	if c.state != packetOpen {
+		return ErrClosed
+	}
+	return c.backend.Control(c.file, f)
+}
+
+// String is for logs.
+func (c *PacketConn) String() string { return fmt.Sprintf("%s %v", c.network, c.local) }
+
+// Pauses of receiving when the system keeps telling errors.
+const (
+	packetErrors      = 64 // in a row, which cost no pause
+	minPacketPause    = time.Millisecond
+	maxPacketPause    = time.Second
+	maxPacketDoubling = 10
+)
