@@ -69,6 +69,22 @@ func TestEchoAllocatesNothing(t *testing.T) {
 	}
 }
 
+// BenchmarkAwait has another goroutine do nothing, and waits for it.
+func BenchmarkAwait(b *testing.B) {
+	b.ReportAllocs()
+	c := connTo(b, &rondo.Engine{Loops: 1}, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+		for range b.N {
+			if _, err := rondo.Await(co, func() (int, error) { return 0, nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		b.Fatal(err)
+	}
+}
+
 // BenchmarkPost posts to a loop that is busy.
 func BenchmarkPost(b *testing.B) {
 	e := &rondo.Engine{Loops: 1}

@@ -74,17 +74,40 @@ func BenchmarkTurn(b *testing.B) {
 	})
 }
 
-func benchmarkTurn(b *testing.B, open Opener) {
-	const conns = 50
+// instantLoop is a loop with such connections.
+func instantLoop(conns int, open Opener) *Loop {
 	e := &Engine{limits: limits{maxIn: DefaultMaxInput, maxOut: DefaultMaxOutput, high: DefaultHighWater, low: DefaultLowWater}}
 	l := newLoop(e, 0, &instant{lend: make([]byte, backend.Headroom+64)})
 	ln := &Listener{open: open}
 	for range conns {
 		l.adopt(backend.Handle{}, ln)
 	}
+	return l
+}
+
+func benchmarkTurn(b *testing.B, open Opener) {
+	const conns = 50
+	l := instantLoop(conns, open)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N/conns + 1 {
 		l.turn()
+	}
+}
+
+// BenchmarkSwitch is the cost of resuming a coroutine until it waits again.
+func BenchmarkSwitch(b *testing.B) {
+	var co *Co
+	l := instantLoop(1, Coroutine(func(c *Co, _ net.Conn) error {
+		for co = c; ; {
+			if err := co.wait(nil); err != nil {
+				return err
+			}
+		}
+	}))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		l.resume(co)
 	}
 }
