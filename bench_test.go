@@ -3,6 +3,7 @@ package rondo_test
 import (
 	"bytes"
 	"io"
+	"net"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -72,6 +73,22 @@ func testEchoAllocatesNothing(t *testing.T, backend string, open rondo.Opener) {
 		if n >= 1 {
 			t.Errorf("backend %q: an echo of %d bytes makes %v allocations", backend, size, n)
 		}
+	}
+}
+
+// BenchmarkAwait has another goroutine do nothing, and waits for it.
+func BenchmarkAwait(b *testing.B) {
+	b.ReportAllocs()
+	c := connTo(b, &rondo.Engine{Loops: 1}, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+		for range b.N {
+			if _, err := rondo.Await(co, func() (int, error) { return 0, nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		b.Fatal(err)
 	}
 }
 

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
 	"golang.org/x/net/nettest"
 )
 
 func TestConn(t *testing.T) {
-	for _, backend := range []string{"epoll", "poll", "std"} {
+	for _, backend := range pick.Names() {
 		t.Run(backend, func(t *testing.T) {
 			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) { return makePipe(backend) })
 		})

@@ -1,0 +1,144 @@
+package rondo_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/rondotest"
+)
+
+// serveCoroutine serves f on a port of its own.
+func serveCoroutine(e *rondo.Engine, f func(co *rondo.Co, c net.Conn) error) net.Addr {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Coroutine(f))
+	if err != nil {
+		panic(err)
+	}
+	return ln.Addr()
+}
+
+// A dialogue in straight-line code, as one writes it for package net. Its Reads
+// do not block the loop.
+func ExampleCoroutine() {
+	var e rondo.Engine
+	defer e.Close()
+	address := serveCoroutine(&e, func(co *rondo.Co, c net.Conn) error {
+		in := bufio.NewScanner(c)
+		fmt.Fprintln(c, "what is your name?")
+		in.Scan()
+		name := in.Text()
+		fmt.Fprintln(c, "and your favourite animal?")
+		in.Scan()
+		fmt.Fprintf(c, "%s likes the %s\n", name, in.Text())
+		return in.Err()
+	})
+	ask(address, "ann\ngoat\n", 3)
+	// Output:
+	// what is your name?
+	// and your favourite animal?
+	// ann likes the goat
+}
+
+// What blocks is done on another goroutine, while the loop goes on.
+func ExampleAwait() {
+	var e rondo.Engine
+	defer e.Close()
+	address := serveCoroutine(&e, func(co *rondo.Co, c net.Conn) error {
+		answer, err := rondo.Await(co, func() (int, error) {
+			time.Sleep(time.Millisecond) // a query; it may use co.Context()
+			return 42, nil
+		})
+		fmt.Fprintln(c, answer)
+		return err
+	})
+	ask(address, "", 1)
+	// Output: 42
+}
+
+// A proxy. Each direction is a coroutine, whose io.Copy sends what was received
+// from where it lies, and passes the end of the stream on.
+func ExampleCo_Dial() {
+	var e rondo.Engine
+	defer e.Close()
+	upstream := serveCoroutine(&e, func(co *rondo.Co, c net.Conn) error {
+		fmt.Fprintln(c, "hello from upstream")
+		_, err := io.Copy(c, c)
+		return err
+	})
+	pass := func(dst, src net.Conn) error {
+		_, err := io.Copy(dst, src)
+		return errors.Join(err, dst.(interface{ CloseWrite() error }).CloseWrite())
+	}
+	proxy := serveCoroutine(&e, func(co *rondo.Co, c net.Conn) error {
+		up, err := co.DialTimeout("tcp", upstream.String(), 5*time.Second)
+		if err != nil {
+			return err
+		}
+		defer up.Close()
+		co.Go(func(*rondo.Co) error { return pass(up, c) })
+		return errors.Join(pass(c, up), co.Wait())
+	})
+	ask(proxy, "and back\n", 2)
+	// Output:
+	// hello from upstream
+	// and back
+}
+
+// One coroutine writes what another one, or a callback, puts into a queue.
+func ExampleCond() {
+	var e rondo.Engine
+	defer e.Close()
+	address := serveCoroutine(&e, func(co *rondo.Co, c net.Conn) error {
+		var queue []string
+		var more rondo.Cond
+		put := func(line string) {
+			queue = append(queue, line)
+			more.Signal()
+		}
+		co.Go(func(co *rondo.Co) error {
+			for {
+				for len(queue) == 0 {
+					if err := more.Wait(co); err != nil {
+						return err
+					}
+				}
+				fmt.Fprintln(c, queue[0])
+				queue = queue[1:]
+			}
+		})
+		in := bufio.NewScanner(c)
+		for in.Scan() {
+			put("from the peer: " + in.Text())
+			co.Loop().AfterFunc(time.Millisecond, func() { put("from a timer") })
+		}
+		return in.Err()
+	})
+	ask(address, "hello\n", 2)
+	// Output:
+	// from the peer: hello
+	// from a timer
+}
+
+// In a test, an hour takes no time.
+func ExampleCo_Sleep() {
+	n := rondotest.New(nil, rondotest.Options{Seed: 1})
+	defer n.Close()
+	n.Serve(":7", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+		for hour := 1; ; hour++ {
+			if err := co.Sleep(time.Hour); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(c, hour, "o'clock"); err != nil {
+				return err
+			}
+		}
+	}))
+	c := n.Dial("tcp", "127.0.0.1:7")
+	c.Expect("1 o'clock\n2 o'clock\n3 o'clock\n")
+	fmt.Println("all is well")
+	// Output: all is well
+}

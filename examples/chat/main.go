@@ -1,0 +1,29 @@
+// Chat is a chat room: who connects gives a name, and then reads what the others
+// write. Its room is shared by all connections, without a mutex: they are
+// coroutines of one loop.
+//
+//	go run ./examples/chat
+//	nc 127.0.0.1 5002
+package main
+
+import (
+	"flag"
+	"log"
+
+	"github.com/rondo-go/rondo"
+)
+
+func main() {
+	address := flag.String("addr", "tcp://127.0.0.1:5002", "address to listen on")
+	flag.Parse()
+	network, where, err := rondo.ParseAddress(*address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var r room
+	e := rondo.Engine{Loops: 1} // the room is one loop's
+	if _, err := e.Listen(network, where, rondo.Socket{}, rondo.Coroutine(r.serve)); err != nil {
+		log.Fatal(err)
+	}
+	e.Wait()
+}

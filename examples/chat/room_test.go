@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/rondotest"
+)
+
+// enter connects to the room.
+func enter(n *rondotest.Network, name string) *rondotest.Conn {
+	c := n.Dial("tcp", "127.0.0.1:5002")
+	c.Expect("your name? ")
+	c.Send(name + "\n")
+	n.Run()
+	return c
+}
+
+func TestChat(t *testing.T) {
+	for range 100 {
+		n := rondotest.New(t, rondotest.Options{Faults: rondotest.Harmless(0.1)})
+		n.Serve(":5002", rondo.Coroutine(new(room).serve))
+		ann, bob := enter(n, "ann"), enter(n, "bob")
+		ann.Expect("bob is here\n")
+		ann.Send("hello\nbob\n")
+		for _, c := range []*rondotest.Conn{ann, bob} {
+			c.Expect("ann: hello\nann: bob\n")
+		}
+		eve := enter(n, "eve")
+		bob.Expect("eve is here\n")
+		eve.Close()
+		bob.Expect("eve has left\n")
+		ann.Reset()
+		bob.Expect("ann has left\n")
+		bob.CloseWrite()
+		bob.ExpectEOF()
+		n.Close()
+	}
+}
+
+// A member who does not read keeps nobody waiting, and misses what is too much.
+func TestSlowMember(t *testing.T) {
+	n := rondotest.New(t, rondotest.Options{Buffer: 1000})
+	var r room
+	e := n.Engine(&rondo.Engine{HighWater: 1000})
+	n.Listen(e, "tcp", ":5002", rondo.Coroutine(r.serve))
+	enter(n, "slow")
+	ann := enter(n, "ann")
+	for i := range 3 * maxLines {
+		line := fmt.Sprintf("line %d of many lines %s", i, strings.Repeat("-", 50))
+		ann.Send(line + "\n")
+		ann.Expect("ann: " + line + "\n")
+	}
+	if waiting := len(r.members[0].lines); waiting != maxLines {
+		t.Errorf("%d lines wait for the slow member, want %d", waiting, maxLines)
+	}
+}
