@@ -33,6 +33,8 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`filter|rtls`, ``),
 	law(`redis|internal/load`, `|resp`),
+	law(`proactor`, ``),
+	law(`compat/gaio`, `|proactor|internal/sys`),
 	law(`cmd/.*|examples/.*|testdata/.*|redis/.*`, `.*`),
 }
 
