@@ -64,6 +64,8 @@ const (
 	filtered   // there are Filters
 	held       // one of them wants no input now
 	leaving    // by Detach or Move: to be disowned once nothing is in flight
+	into       // recv.Buf is the handler's, by ReceiveInto
+	recalled   // the Send in flight was canceled by Recall
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {

@@ -20,6 +20,14 @@ func (c *Conn) read() {
 		return
 	}
 	if len(c.carry) > 0 || c.recv.Buf != nil || c.flags&filtered != 0 {
+		if c.flags&into != 0 {
+			if len(c.carry) > 0 {
+				c.offerSoon() // it is the handler's first
+				return
+			}
+			c.submitRecv()
+			return
+		}
 		if len(c.carry) >= c.limits.maxIn && c.flags&filtered == 0 || c.flags&(filtered|closing) == filtered && c.filters.full() {
 			c.offerSoon() // the handler is slow: no more before it took some
 			return
@@ -32,6 +40,10 @@ func (c *Conn) read() {
 			c.recv.Buf = c.room()
 		}
 	}
+	c.submitRecv()
+}
+
+func (c *Conn) submitRecv() {
 	c.flags |= receiving
 	c.loop.backend.Submit(&c.recv)
 }
@@ -136,8 +148,16 @@ func (l *Loop) behind(b, p []byte) []byte {
 func (c *Conn) received(comp *backend.Completion) {
 	c.loop.current = c
 	c.flags &^= receiving
+	var own []byte // the handler's memory that was received into
+	if c.flags&into != 0 {
+		own = c.recv.Buf[:comp.N:comp.N]
+		c.direct(nil)
+	}
 	if comp.Err != nil || comp.N == 0 {
 		c.readEnded(comp.Err)
+		if c.flags&(paused|closed) == paused {
+			c.tellPaused()
+		}
 		c.settle()
 		return
 	}
@@ -150,12 +170,17 @@ func (c *Conn) received(comp *backend.Completion) {
 		start := backend.Headroom - len(c.carry)
 		copy(l.lent[start:], c.carry)
 		in = l.lent[start : backend.Headroom+comp.N : backend.Headroom+comp.N]
+	} else if own != nil {
+		in = own
 	} else {
 		c.carry = c.carry[:len(c.carry)+comp.N]
 		in = c.carry[:len(c.carry):len(c.carry)]
 	}
+	wasPaused := c.flags&paused != 0
 	switch {
 	case c.flags&closing != 0 && c.discards():
+	case own != nil && c.flags&leaving == 0:
+		c.offer(in)
 	case c.flags&(paused|above|held|leaving) != 0:
 		c.keep(in)
 	default:
@@ -164,6 +189,9 @@ func (c *Conn) received(comp *backend.Completion) {
 	if l.lent != nil {
 		l.backend.Return(l.lent)
 		l.lent = nil
+	}
+	if wasPaused && c.flags&(paused|closing) == paused {
+		c.tellPaused()
 	}
 	c.read()
 	c.settle()

@@ -53,6 +53,13 @@ func (c *Conn) output() *output {
 	return c.out
 }
 
+// recycleEmpty gives o back unless a release function has written again.
+func (o *output) recycleEmpty() {
+	if len(o.queue) == 0 {
+		o.recycle()
+	}
+}
+
 // maxFreeOutputs bounds what a loop keeps of them.
 const maxFreeOutputs = 1024
 
@@ -308,7 +315,7 @@ func (c *Conn) flush() {
 		return
 	}
 	o.shift(len(o.queue))
-	o.recycle()
+	o.recycleEmpty()
 }
 
 // send submits the next chunks.
@@ -337,6 +344,15 @@ func (o *output) Complete(comp *backend.Completion) {
 	o.size -= comp.N
 	c.sent(comp.N)
 	c.after(comp.N, nil)
+	if c.flags&recalled != 0 {
+		c.flags &^= recalled
+		if comp.Err == backend.ErrCanceled {
+			o.discard()
+			c.flush()
+			c.advance()
+			return
+		}
+	}
 	if comp.Err != nil {
 		// What is left goes when the connection is gone.
 		if c.flags&closed == 0 {

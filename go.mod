@@ -1,6 +1,6 @@
 module github.com/rondo-go/rondo
 
-go 1.23.0
+go 1.24.0
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.1.2

@@ -34,6 +34,8 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`filter|rtls`, ``),
 	law(`internal/testcert`, `none`),
 	law(`redis|internal/load`, `|resp`),
+	law(`proactor`, ``),
+	law(`compat/gaio`, `|proactor|internal/sys`),
 	law(`cmd/.*|examples/.*|testdata/.*|redis/.*`, `.*`),
 }
 

@@ -59,6 +59,8 @@ type Loop struct {
 	ready   runQueue // those to be resumed
 	handed  bool     // work to other goroutines, in this turn: see Await
 
+	deliveries []func() // to call at the turn's end
+
 	stopping bool          // everything is being aborted
 	draining bool          // everything is being closed
 	expected atomic.Int32  // connections on their way from another loop's acceptor
@@ -146,6 +148,10 @@ func (l *Loop) work() (done bool) {
 	}
 	l.runReady()
 	l.flush()
+	for len(l.deliveries) > 0 {
+		l.deliver()
+		l.flush()
+	}
 	return true
 }
 

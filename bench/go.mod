@@ -1,6 +1,6 @@
 module github.com/rondo-go/rondo/bench
 
-go 1.23.0
+go 1.24.0
 
 require (
 	github.com/alecthomas/kong v1.12.1

@@ -1,0 +1,110 @@
+package rondo
+
+// What a Handler needs that does I/O for others, with memory of theirs: package
+// proactor is made of it.
+
+// A Pauser is a Handler that wants to know when Pause has taken effect: nothing is
+// being received, and memory given by ReceiveInto is the handler's again. It is
+// called if Receiving reported true after Pause, unless Data or Closed is called
+// instead, and may be called at other times while the connection is paused.
+type Pauser interface {
+	Paused(*Conn)
+}
+
+// ReceiveInto has the next bytes received into p instead of the loop's own memory.
+// Data is then called with the beginning of p, even if Pause was called meanwhile;
+// it should consume all of it. p is the connection's until then, or until Paused or
+// Closed is called. What Data left earlier is offered first, from where it is.
+//
+// It holds for one receive, and must not be called while Receiving reports true.
+// An empty p takes it back. Connections with Filters do not heed it.
+func (c *Conn) ReceiveInto(p []byte) {
+	c.loop.check()
+	switch {
+	case c.flags&receiving != 0:
+		panic("rondo: ReceiveInto was called while something is being received: wait for Paused")
+	case len(p) == 0 || c.flags&filtered != 0:
+		c.direct(nil)
+	default:
+		c.direct(p)
+	}
+}
+
+// direct notes where to receive to; nil: to memory of the loop's choice.
+func (c *Conn) direct(p []byte) {
+	c.flags &^= into
+	if p != nil {
+		c.flags |= into
+	}
+	c.recv.Buf = p
+}
+
+// Receiving reports whether the system has been asked for input.
+func (c *Conn) Receiving() bool {
+	c.loop.check()
+	return c.flags&receiving != 0
+}
+
+// tellPaused tells the handler that its Pause has taken effect.
+func (c *Conn) tellPaused() {
+	if p, ok := c.handler.(Pauser); ok {
+		p.Paused(c)
+	}
+}
+
+// Recall takes back what was written and has not been sent: it is dropped. For
+// WriteOwned's memory release is called, now or when the system has let go of it.
+// Until all of these have returned Buffered tells how much was not sent. What the
+// system already has is sent. Connections with Filters have nothing to take back:
+// theirs goes on its way.
+func (c *Conn) Recall() {
+	c.loop.check()
+	if c.flags&(closed|filtered) != 0 {
+		return
+	}
+	c.loop.outbox.drop(c)
+	switch o := c.out; {
+	case o == nil:
+	case o.sending > 0:
+		c.flags |= recalled
+		c.loop.backend.Cancel(&o.op.Op)
+	default:
+		o.discard()
+		c.flushSoon()
+	}
+}
+
+// discard drops the output. Release functions may write again.
+func (o *output) discard() {
+	size := o.size
+	o.shift(len(o.queue))
+	o.size -= size
+}
+
+// SetHighWater overrides Engine.HighWater and LowWater: high may be more than
+// MaxOutput, and then nothing that is written stops the reading.
+func (c *Conn) SetHighWater(high, low int) {
+	l := c.ownLimits()
+	l.high, l.low = high, min(low, high)
+}
+
+// Deliver calls f on the loop, once, at the end of this turn: when what was
+// written in it has been given to the system. f is to hand the turn's results to
+// other goroutines, in one go. They get the chance to begin with them before the
+// loop sleeps, so that what they post in answer need not wake it.
+func (l *Loop) Deliver(f func()) {
+	l.check()
+	l.deliveries = append(l.deliveries, f)
+}
+
+// deliver ends the turn.
+func (l *Loop) deliver() {
+	l.handed = true
+	for len(l.deliveries) > 0 {
+		last := len(l.deliveries) - 1
+		f := l.deliveries[last]
+		l.deliveries[last] = nil
+		l.deliveries = l.deliveries[:last]
+		f()
+	}
+}

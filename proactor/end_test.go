@@ -1,0 +1,279 @@
+package proactor_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/proactor"
+)
+
+func submit(t testing.TB, q *proactor.Queue, o proactor.Op) proactor.Ticket {
+	t.Helper()
+	ticket, err := q.Submit(o)
+	must(t, err)
+	return ticket
+}
+
+// A deadline ends the operation that it is of, and no other.
+func TestDeadline(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		c, p := pair(t)
+		began := time.Now()
+		soon := began.Add(20 * time.Millisecond)
+		submit(t, q, proactor.Op{Conn: c, Buf: make([]byte, 1), Deadline: began.Add(time.Hour), Value: "long"})
+		submit(t, q, proactor.Op{Conn: c, Deadline: soon, Value: "second"})
+		if r := wait(t, q, 1)[0]; r.Value != "second" || !errors.Is(r.Err, os.ErrDeadlineExceeded) || r.N != 0 {
+			t.Fatalf("%+v", r)
+		}
+		if time.Now().Before(soon) {
+			t.Error("the deadline came early")
+		}
+		send(t, p, "x")
+		if r := wait(t, q, 1)[0]; r.Value != "long" || r.Err != nil || r.N != 1 {
+			t.Fatalf("%+v", r)
+		}
+		// The first of the line ends, and the next takes its place.
+		for _, buf := range [][]byte{nil, make([]byte, 5)} {
+			submit(t, q, proactor.Op{Conn: c, Buf: buf, Deadline: time.Now().Add(20 * time.Millisecond), Value: "first"})
+			submit(t, q, proactor.Op{Conn: c, Buf: make([]byte, 5), Value: "next"})
+			if r := wait(t, q, 1)[0]; r.Value != "first" || !errors.Is(r.Err, os.ErrDeadlineExceeded) {
+				t.Fatalf("%+v", r)
+			}
+			send(t, p, "hello")
+			if r := wait(t, q, 1)[0]; r.Value != "next" || string(r.Buf[:r.N]) != "hello" {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
+}
+
+// A ReadFull keeps what it had at its deadline, and a write what was sent.
+func TestDeadlinePartial(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		c, p := pair(t)
+		submit(t, q, proactor.Op{Kind: proactor.ReadFull, Conn: c, Buf: make([]byte, 10), Deadline: time.Now().Add(300 * time.Millisecond)})
+		send(t, p, "four")
+		if r := wait(t, q, 1)[0]; r.N != 4 || string(r.Buf[:4]) != "four" || !errors.Is(r.Err, os.ErrDeadlineExceeded) {
+			t.Fatalf("ReadFull: %+v", r)
+		}
+		out := pattern(64 << 20)
+		submit(t, q, proactor.Op{Kind: proactor.Write, Conn: c, Buf: out, Deadline: time.Now().Add(50 * time.Millisecond)})
+		r := wait(t, q, 1)[0]
+		if r.N == 0 || r.N >= len(out) || !errors.Is(r.Err, os.ErrDeadlineExceeded) {
+			t.Fatalf("Write: %d, %v", r.N, r.Err)
+		}
+		must(t, q.Write(c, []byte("after"), 2))
+		expect(t, p, append(out[:r.N:r.N], "after"...))
+		if r := wait(t, q, 1)[0]; r.Value != 2 || r.Err != nil || r.N != 5 {
+			t.Fatalf("the write after it: %+v", r)
+		}
+	})
+}
+
+// What can be done at once is, though the deadline be past.
+func TestReadyBeatsDeadline(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		if t.Name() == "TestReadyBeatsDeadline/std" {
+			return // there a goroutine must be quick enough: not to be relied on
+		}
+		c, p := pair(t)
+		past := time.Now().Add(-time.Hour)
+		send(t, p, "abc")
+		for _, want := range []string{"a", "bc"} {
+			submit(t, q, proactor.Op{Kind: proactor.ReadFull, Conn: c, Buf: make([]byte, len(want)), Deadline: past})
+			if r := wait(t, q, 1)[0]; r.Err != nil || string(r.Buf[:r.N]) != want {
+				t.Fatalf("%+v", r)
+			}
+		}
+		submit(t, q, proactor.Op{Kind: proactor.Write, Conn: c, Buf: []byte("out"), Deadline: past})
+		if r := wait(t, q, 1)[0]; r.Err != nil || r.N != 3 {
+			t.Fatalf("%+v", r)
+		}
+		submit(t, q, proactor.Op{Conn: c, Deadline: past})
+		if r := wait(t, q, 1)[0]; !errors.Is(r.Err, os.ErrDeadlineExceeded) {
+			t.Fatalf("with nothing to read: %+v", r)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		c, p := pair(t)
+		first := submit(t, q, proactor.Op{Conn: c, Buf: make([]byte, 5), Value: 1})
+		second := submit(t, q, proactor.Op{Conn: c, Value: 2})
+		third := submit(t, q, proactor.Op{Conn: c, Buf: make([]byte, 5), Value: 3})
+		q.Cancel(second)
+		q.Cancel(first)
+		for i, r := range wait(t, q, 2) {
+			if r.Value != 2-i || r.Err != proactor.ErrCanceled || r.N != 0 {
+				t.Fatalf("%+v", r)
+			}
+		}
+		quiet(t, q)
+		q.Cancel(first) // has completed
+		q.Cancel(proactor.Ticket{})
+		send(t, p, "hello")
+		if r := wait(t, q, 1)[0]; r.Value != 3 || r.Err != nil || string(r.Buf[:r.N]) != "hello" {
+			t.Fatalf("%+v", r)
+		}
+		q.Cancel(third)
+
+		out := pattern(64 << 20)
+		w := submit(t, q, proactor.Op{Kind: proactor.Write, Conn: c, Buf: out, Value: 4})
+		quiet(t, q)
+		q.Cancel(w)
+		r := wait(t, q, 1)[0]
+		if r.Err != proactor.ErrCanceled || r.N == 0 || r.N >= len(out) {
+			t.Fatalf("a write: %d, %v", r.N, r.Err)
+		}
+		must(t, q.Write(c, []byte("end"), nil))
+		expect(t, p, append(out[:r.N:r.N], "end"...))
+		wait(t, q, 1)
+	})
+}
+
+// Cancels that meet completions lose no byte and no result.
+func TestCancelRace(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		c, p := pair(t)
+		in := pattern(100_000)
+		go func() {
+			for i := 0; i < len(in); i += 100 {
+				p.Write(in[i : i+100])
+			}
+		}()
+		var got []byte
+		for i := 0; len(got) < len(in); i++ {
+			var buf []byte
+			if i%2 == 0 {
+				buf = make([]byte, 150)
+			}
+			ticket := submit(t, q, proactor.Op{Conn: c, Buf: buf})
+			if i%3 != 0 {
+				q.Cancel(ticket)
+			}
+			r := wait(t, q, 1)[0]
+			if r.Err != nil && (r.Err != proactor.ErrCanceled || r.N != 0) {
+				t.Fatalf("%+v", r)
+			}
+			got = append(got, r.Buf[:r.N]...)
+		}
+		if string(got) != string(in) {
+			t.Error("bytes were lost, or came twice")
+		}
+	})
+}
+
+func TestFree(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		c, p := pair(t)
+		must(t, q.Read(c, make([]byte, 8), nil))
+		must(t, q.Read(c, nil, nil))
+		must(t, q.Write(c, make([]byte, 64<<20), nil))
+		must(t, q.Write(c, []byte("never"), nil))
+		quiet(t, q)
+		must(t, q.Free(c))
+		for _, r := range wait(t, q, 4) {
+			if r.Err != io.ErrClosedPipe {
+				t.Errorf("%v %d %v", r.Kind, r.N, r.Err)
+			}
+		}
+		must(t, q.Free(c))
+		must(t, q.Read(c, nil, nil))
+		must(t, q.Write(c, []byte("x"), nil))
+		for _, r := range wait(t, q, 2) {
+			if !errors.Is(r.Err, net.ErrClosed) {
+				t.Errorf("after Free: %v", r.Err)
+			}
+		}
+		if _, err := io.Copy(io.Discard, p); err != nil {
+			t.Errorf("the peer: %v", err)
+		}
+		// Of one that the queue never had.
+		c, p = pair(t)
+		must(t, q.Free(c))
+		if _, err := p.Read(make([]byte, 1)); err != io.EOF {
+			t.Error(err)
+		}
+		if q.Free(nil) == nil || q.Read(nil, nil, nil) == nil || q.Read((*net.TCPConn)(nil), nil, nil) == nil {
+			t.Error("nil was taken for a connection")
+		}
+	})
+}
+
+// Free and Close while many goroutines submit: each submission has one result, or an
+// error, and everybody comes home.
+func TestCloseRace(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		var submitted, waited sync.WaitGroup
+		waited.Add(1)
+		go func() {
+			defer waited.Done()
+			for {
+				if _, err := q.Wait(context.Background()); err != nil {
+					if err != proactor.ErrClosed {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		}()
+		for i := range 8 {
+			c, p := pair(t)
+			go io.Copy(io.Discard, p)
+			submitted.Add(1)
+			go func() {
+				defer submitted.Done()
+				for j := range 500 {
+					if j == 100+40*i {
+						q.Free(c)
+					}
+					q.Read(c, nil, j)
+					if err := q.Write(c, []byte("x"), j); err != nil && err != proactor.ErrClosed {
+						t.Error(err)
+					}
+					if i == 7 && j == 400 {
+						q.Close()
+					}
+				}
+			}()
+		}
+		submitted.Wait()
+		waited.Wait()
+		if err := q.Write(nil, nil, nil); err == nil {
+			t.Error("a closed queue took an operation")
+		}
+	})
+}
+
+// The engine's end completes what is under way.
+func TestEngineCloses(t *testing.T) {
+	everywhereEngine(t, func(t *testing.T, e *rondo.Engine, q *proactor.Queue) {
+		c, _ := pair(t)
+		fresh, _ := pair(t)
+		must(t, q.Read(c, nil, nil))
+		must(t, q.Read(c, make([]byte, 4), nil))
+		quiet(t, q)
+		must(t, q.Write(c, make([]byte, 64<<20), nil))
+		must(t, q.Read(fresh, nil, nil))
+		must(t, e.Close())
+		for _, r := range wait(t, q, 4) {
+			if r.Err == nil {
+				t.Errorf("%+v", r)
+			}
+		}
+		if err := q.Read(c, nil, nil); !errors.Is(err, proactor.ErrClosed) {
+			t.Error(err)
+		}
+		if q.Pending() != 0 {
+			t.Error(q.Pending(), "operations are under way")
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package proactor
+
+import "sync/atomic"
+
+// slabSize is the size of a piece of lent memory, if Options.Lend has room for
+// several.
+const slabSize = 64 << 10
+
+// A slab is memory that reads without a buffer are given pieces of. It is used again
+// when all of them have come home.
+type slab struct {
+	shard *shard
+	bytes []byte
+	used  int
+	refs  atomic.Int32 // its pieces, and one while it is the shard's current
+}
+
+// lend returns a copy of in, or of its beginning, in lent memory; nothing if all of
+// that is out.
+func (s *shard) lend(in []byte) ([]byte, *slab) {
+	b := s.current
+	if b != nil && b.refs.Load() == 1 {
+		b.used = 0
+	}
+	if b == nil || len(b.bytes)-b.used < min(len(in), len(b.bytes)) {
+		if next := s.slab(); next != nil {
+			if b != nil {
+				b.home()
+			}
+			b, s.current = next, next
+		}
+	}
+	if b == nil || b.used == len(b.bytes) {
+		return nil, nil
+	}
+	start := b.used
+	b.used += copy(b.bytes[start:], in)
+	b.refs.Add(1)
+	return b.bytes[start:b.used:b.used], b
+}
+
+// slab returns a free one; nil if there is none, and then the loop is called when
+// one is.
+func (s *shard) slab() *slab {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most, size := s.queue.lending()
+	var b *slab
+	switch n := len(s.slabs); {
+	case n > 0:
+		b = s.slabs[n-1]
+		s.slabs = s.slabs[:n-1]
+	case s.made < most:
+		s.made++
+		b = &slab{shard: s, bytes: make([]byte, size)}
+	default:
+		s.hungry = true
+		return nil
+	}
+	b.used = 0
+	b.refs.Store(1)
+	return b
+}
+
+// home takes a piece back. Any goroutine may call it.
+func (b *slab) home() {
+	left := b.refs.Add(-1)
+	if left > 1 {
+		return
+	}
+	s := b.shard
+	s.mu.Lock()
+	if left == 0 {
+		s.slabs = append(s.slabs, b)
+	}
+	post := s.hungry && !s.posted
+	s.posted = s.posted || s.hungry
+	s.hungry = false
+	s.mu.Unlock()
+	if post {
+		s.loop.Post(s.run) // fails if the loop has ended, and then nobody waits
+	}
+}
+
+// feed lets those go on that waited for memory.
+func (s *shard) feed() {
+	if len(s.starved) == 0 {
+		return
+	}
+	waiting := s.starved
+	s.starved = nil
+	for _, st := range waiting {
+		if st.reading == starving {
+			st.reading = idle
+			st.arm()
+		}
+	}
+}

@@ -1,0 +1,357 @@
+package proactor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo"
+)
+
+// DefaultLimit and DefaultLend are what the zero Options stand for.
+const (
+	DefaultLimit = 64 << 10
+	DefaultLend  = 256 << 10
+)
+
+// Options of a Queue. The zero Options are right for most uses.
+type Options struct {
+	// Limit is how many operations may be under way: submitted, and their results
+	// not returned by Wait. 0: DefaultLimit. Negative: no limit.
+	Limit int
+	// Block has a submission beyond the Limit wait for room, instead of failing with
+	// ErrFull. It is for programs where another goroutine calls Wait.
+	Block bool
+	// Lend is how many bytes of memory each loop may lend to reads without a buffer.
+	// If all of it is with the program, such reads wait. 0: DefaultLend.
+	Lend int
+	// Choose tells the loop that a connection is to be served on, at its first
+	// operation; it must be one of the Queue's engine. An error refuses the
+	// connection: the operation completes with it. It must not use the Queue. nil:
+	// the loops take turns.
+	Choose func(net.Conn) (*rondo.Loop, error)
+}
+
+var (
+	// ErrClosed is the error of using a Queue that is closed, or whose engine is, and
+	// of operations on a connection after Free. It is net.ErrClosed.
+	ErrClosed = rondo.ErrClosed
+	// ErrCanceled is the error of an operation that Cancel ended.
+	ErrCanceled = errors.New("proactor: operation was canceled")
+	// ErrFull is the error of a submission beyond Options.Limit.
+	ErrFull = errors.New("proactor: too many operations are under way: take results by Wait, or raise Options.Limit")
+	// ErrWaiting is the error of Wait while another goroutine is in it.
+	ErrWaiting = errors.New("proactor: another goroutine waits for this queue's results")
+)
+
+// A Queue takes operations and gives their results. Any goroutines may submit,
+// cancel and free; one at a time may Wait. Several queues may share an engine.
+type Queue struct {
+	// What the user holds is not what the loops hold, so that the garbage collector
+	// finds out when the user holds nothing any more.
+	*queue
+}
+
+type queue struct {
+	options Options
+	shards  []*shard
+	die     chan struct{} // closed by Close
+
+	mu      sync.Mutex
+	room    sync.Cond // for pending to be less
+	streams registry
+	pending int
+	blocked int // submitters
+	turn    int // of the loops
+	closed  bool
+
+	results results
+}
+
+// New makes a Queue on an engine, which it starts if need be.
+func New(e *rondo.Engine, o Options) (*Queue, error) {
+	if err := e.Start(); err != nil {
+		return nil, fmt.Errorf("proactor: %w", err)
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	if o.Lend <= 0 {
+		o.Lend = DefaultLend
+	}
+	c := &queue{options: o, die: make(chan struct{})}
+	c.room.L = &c.mu
+	c.streams.init()
+	c.results.bell = make(chan struct{}, 1)
+	for l := range e.All() {
+		c.shards = append(c.shards, newShard(c, l))
+	}
+	q := &Queue{c}
+	runtime.AddCleanup(q, (*queue).close, c)
+	return q, nil
+}
+
+// lending is how many slabs a loop may have, and their size.
+func (c *queue) lending() (most, size int) {
+	size = min(slabSize, max(1, c.options.Lend/2))
+	return max(2, c.options.Lend/size), size
+}
+
+// Read submits a Read into p, or if that is nil into lent memory.
+func (q *Queue) Read(c net.Conn, p []byte, value any) error {
+	_, err := q.Submit(Op{Kind: Read, Conn: c, Buf: p, Value: value})
+	return err
+}
+
+// ReadFull submits a ReadFull of p.
+func (q *Queue) ReadFull(c net.Conn, p []byte, value any) error {
+	_, err := q.Submit(Op{Kind: ReadFull, Conn: c, Buf: p, Value: value})
+	return err
+}
+
+// Write submits a Write of p.
+func (q *Queue) Write(c net.Conn, p []byte, value any) error {
+	_, err := q.Submit(Op{Kind: Write, Conn: c, Buf: p, Value: value})
+	return err
+}
+
+// Writev submits a Writev of bufs.
+func (q *Queue) Writev(c net.Conn, bufs [][]byte, value any) error {
+	_, err := q.Submit(Op{Kind: Writev, Conn: c, Bufs: bufs, Value: value})
+	return err
+}
+
+// Submit submits any Op, to be done after those of the same direction that the
+// caller submitted before. If the error is nil there will be one Result; otherwise
+// there will be none, and the memory is still the caller's. The Ticket can be
+// ignored.
+func (q *Queue) Submit(o Op) (Ticket, error) {
+	defer runtime.KeepAlive(q)
+	return q.submit(o)
+}
+
+func (c *queue) submit(o Op) (Ticket, error) {
+	total := 0
+	switch o.Kind {
+	case Write:
+		total = len(o.Buf)
+	case Writev:
+		for _, b := range o.Bufs {
+			total += len(b)
+		}
+	case ReadFull:
+		if o.Buf == nil {
+			o.Buf = []byte{}
+		}
+	}
+	st, err := c.admit(o.Conn)
+	if err != nil {
+		return Ticket{}, err
+	}
+	p := st.shard.blank()
+	p.Kind, p.Conn, p.Buf, p.Bufs, p.Value = o.Kind, o.Conn, o.Buf, o.Bufs, o.Value
+	p.stream, p.deadline, p.total = st, o.Deadline, total
+	t := Ticket{p, p.use, st.shard}
+	if err := st.shard.put(p); err != nil {
+		c.release(1)
+		return Ticket{}, err
+	}
+	return t, nil
+}
+
+// admit counts an operation, and finds its connection.
+func (c *queue) admit(nc net.Conn) (*stream, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && c.options.Limit > 0 && c.pending >= c.options.Limit {
+		if !c.options.Block {
+			return nil, ErrFull
+		}
+		c.blocked++
+		c.room.Wait()
+		c.blocked--
+	}
+	if c.closed {
+		return nil, ErrClosed
+	}
+	st, err := c.find(nc)
+	if err == nil {
+		c.pending++
+	}
+	return st, err
+}
+
+// release counts operations that are over.
+func (c *queue) release(n int) {
+	c.mu.Lock()
+	c.pending -= n
+	wake := c.blocked > 0
+	c.mu.Unlock()
+	if wake {
+		c.room.Broadcast()
+	}
+}
+
+// Cancel ends an operation that has not completed yet: with ErrCanceled, and what it
+// had done by then. If it just completes, that is the result.
+func (q *Queue) Cancel(t Ticket) {
+	if t.op != nil {
+		t.shard.ask(op{action: cancel, target: t})
+	}
+}
+
+// Free closes a connection. What is under way completes with io.ErrClosedPipe, what
+// is submitted afterwards with ErrClosed. Bytes of writes that have completed are
+// still delivered.
+func (q *Queue) Free(nc net.Conn) error {
+	defer runtime.KeepAlive(q)
+	if nc == nil {
+		return errNil
+	}
+	q.mu.Lock()
+	st := q.streams.free(nc)
+	q.mu.Unlock()
+	if st == nil {
+		return nc.Close() // it was never the queue's
+	}
+	return st.shard.ask(op{action: free, stream: st})
+}
+
+// Close frees every connection. Nothing comes of what is under way.
+func (q *Queue) Close() error {
+	q.close()
+	return nil
+}
+
+func (c *queue) close() {
+	c.mu.Lock()
+	closed := c.closed
+	c.closed = true
+	all := slices.Collect(c.streams.all())
+	c.mu.Unlock()
+	if closed {
+		return
+	}
+	close(c.die)
+	c.room.Broadcast()
+	for _, st := range all {
+		st.shard.ask(op{action: free, stream: st}) // fails if the loop has ended
+	}
+}
+
+// Pending is how many operations are under way.
+func (q *Queue) Pending() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pending
+}
+
+// Forgotten is how many connections the garbage collector has found to be
+// forgotten, and how many of these have been freed.
+func (q *Queue) Forgotten() (found, freed int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.streams.found, int(q.streams.freed.Load())
+}
+
+// Wait waits until there are results, or ctx is done, and returns them all. They and
+// the memory lent with them are valid until the next Wait. If there are results it
+// returns them though ctx be done. One goroutine at a time may wait.
+func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
+	defer runtime.KeepAlive(q)
+	r := &q.results
+	if !r.waiting.CompareAndSwap(false, true) {
+		return nil, ErrWaiting
+	}
+	defer r.waiting.Store(false)
+	r.giveBack()
+	for {
+		select {
+		case <-q.die:
+			return nil, ErrClosed
+		default:
+		}
+		if batch := r.take(); len(batch) > 0 {
+			q.release(len(batch))
+			return batch, nil
+		}
+		select {
+		case <-r.bell:
+		case <-q.die:
+		case <-ctx.Done():
+			if batch := r.take(); len(batch) > 0 {
+				q.release(len(batch))
+				return batch, nil
+			}
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Return gives lent memory back before the next Wait, by the goroutine that waits.
+func (q *Queue) Return(r Result) { q.results.giveOne(r) }
+
+// results is what has completed.
+type results struct {
+	mu       sync.Mutex
+	ready    []Result
+	sleeping bool // the waiter listens to the bell
+	bell     chan struct{}
+
+	waiting atomic.Bool
+	batch   []Result // with the waiter
+}
+
+// deliver adds results, and copies them.
+func (c *queue) deliver(done []Result) {
+	r := &c.results
+	r.mu.Lock()
+	r.ready = append(r.ready, done...)
+	wake := r.sleeping
+	r.sleeping = false
+	r.mu.Unlock()
+	if wake {
+		select {
+		case r.bell <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take hands out what there is; if that is nothing, the bell rings next time.
+func (r *results) take() []Result {
+	r.mu.Lock()
+	r.sleeping = len(r.ready) == 0
+	r.batch, r.ready = r.ready, r.batch
+	r.mu.Unlock()
+	for i := range r.batch {
+		r.batch[i].place = i
+	}
+	return r.batch
+}
+
+// giveBack ends the life of the batch.
+func (r *results) giveBack() {
+	for i := range r.batch {
+		if b := r.batch[i].slab; b != nil {
+			b.home()
+		}
+	}
+	clear(r.batch)
+	r.batch = trim(r.batch)
+}
+
+func (r *results) giveOne(one Result) {
+	if one.slab == nil || one.place >= len(r.batch) {
+		return
+	}
+	if kept := &r.batch[one.place]; kept.slab == one.slab && &kept.Buf[0] == &one.Buf[0] {
+		kept.slab, kept.Buf = nil, nil
+		one.slab.home()
+	}
+}

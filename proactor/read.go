@@ -1,0 +1,95 @@
+package proactor
+
+import (
+	"io"
+
+	"github.com/rondo-go/rondo"
+)
+
+// arm has the connection read for the first op in line, or not at all.
+func (st *stream) arm() {
+	for o := st.reads.first; o != nil; o = st.reads.first {
+		switch {
+		case st.eof && o.N > 0:
+			st.finish(o, io.ErrUnexpectedEOF)
+		case st.eof:
+			st.finish(o, io.EOF)
+		case o.Buf != nil && len(o.Buf) == o.N: // it was made for nothing
+			st.finish(o, nil)
+		default:
+			if st.reading != armed || o.N == 0 {
+				o.watch(true)
+			}
+			st.conn.ReceiveInto(o.Buf[o.N:])
+			st.reading = armed
+			st.conn.Resume()
+			return
+		}
+	}
+	st.reading = idle
+	st.conn.Pause()
+	st.close()
+}
+
+// Data serves reads with what came: where it already is, by ReceiveInto, or from the
+// loop's memory. What nobody wants yet it leaves.
+func (st *stream) Data(_ *rondo.Conn, in []byte) (int, error) {
+	done := 0
+	for o := st.reads.first; o != nil && done < len(in); o = st.reads.first {
+		n := o.take(in[done:])
+		if n == 0 {
+			st.reading = starving
+			st.shard.starved = append(st.shard.starved, st)
+			st.conn.Pause()
+			return done, nil
+		}
+		done += n
+		switch {
+		case o.Kind == Read || o.N == len(o.Buf):
+			st.finish(o, nil)
+		case o.why != nil:
+			st.finish(o, o.why)
+		}
+	}
+	st.arm()
+	return done, nil
+}
+
+// take gives o what it can have of in.
+func (o *op) take(in []byte) int {
+	if o.Buf == nil {
+		o.Buf, o.slab = o.stream.shard.lend(in)
+		o.Lent = o.Buf != nil
+		o.N = len(o.Buf)
+		return o.N
+	}
+	rest := o.Buf[o.N:]
+	n := min(len(rest), len(in))
+	if &rest[0] != &in[0] {
+		copy(rest, in)
+	}
+	o.N += n
+	return n
+}
+
+// EOF is the end of the peer's stream.
+func (st *stream) EOF(*rondo.Conn) {
+	st.eof = true
+	st.arm()
+}
+
+// Paused tells that nothing is received into the first op's memory any more.
+func (st *stream) Paused(*rondo.Conn) {
+	if st.reading == stopping {
+		st.stopped()
+	}
+}
+
+// stopped completes the first op, which was to end.
+func (st *stream) stopped() {
+	st.reading = idle
+	if o := st.reads.first; o != nil && o.why != nil {
+		st.finish(o, o.why)
+	}
+	st.arm()
+}

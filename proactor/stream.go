@@ -1,0 +1,183 @@
+package proactor
+
+import (
+	"io"
+	"math"
+	"net"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A stream is a connection as its loop sees it. It does not know the net.Conn that
+// stands for it: those that wait for something keep that one, and nobody else.
+type stream struct {
+	shard *shard
+
+	conn     *rondo.Conn // nil: not attached yet, or closed
+	attached bool        // Attach has succeeded
+	freed    bool
+	closing  bool  // Close was called
+	eof      bool  // the peer's
+	err      error // it has ended with this
+
+	reads, writes line
+	reading       readState
+	writing       bool // the first of writes is on its way
+}
+
+type readState uint8
+
+const (
+	idle     readState = iota // the connection is paused
+	armed                     // it is read, for the first of reads
+	stopping                  // it is paused, and that not yet in effect
+	starving                  // it is paused, for want of memory to lend
+)
+
+// start takes a submitted op.
+func (st *stream) start(o *op) {
+	switch {
+	case st.freed:
+		st.shard.finish(o, ErrClosed)
+		return
+	case st.err != nil:
+		st.shard.finish(o, st.err)
+		return
+	}
+	l := o.line()
+	l.push(o)
+	if st.conn == nil || l.first != o {
+		o.watch(false) // arm and write do it otherwise
+	}
+	switch {
+	case st.conn == nil:
+		st.attach(o.Conn)
+	case l.first != o:
+	case o.Kind < Write:
+		st.arm()
+	default:
+		st.write()
+	}
+}
+
+// attach gives the connection to the loop.
+func (st *stream) attach(nc net.Conn) {
+	if st.attached {
+		return // it is about to be opened
+	}
+	if _, err := st.shard.loop.Attach(nc, st.open); err != nil {
+		st.drop(err)
+		return
+	}
+	st.attached = true
+	// Behind the call of open, which does not come if the engine is closed first.
+	if st.shard.loop.Post(st.opened) != nil {
+		st.lost(ErrClosed)
+	}
+}
+
+func (st *stream) open(c *rondo.Conn) rondo.Handler {
+	if st.freed {
+		return nil
+	}
+	st.conn = c
+	c.SetMaxOutput(math.MaxInt)
+	c.SetHighWater(math.MaxInt, 0)
+	c.Pause()
+	st.arm()
+	st.write()
+	return st
+}
+
+func (st *stream) opened() {
+	if st.conn == nil && st.err == nil {
+		st.lost(ErrClosed)
+	}
+}
+
+// end has o complete with err, soon, unless it is done before the system lets go of
+// its memory.
+func (st *stream) end(o *op, err error) {
+	switch {
+	case o.why != nil:
+	case o == st.reads.first && st.reading == armed:
+		o.why = err
+		st.conn.Pause()
+		if st.conn.Receiving() {
+			st.reading = stopping
+			return
+		}
+		st.stopped()
+	case o == st.writes.first && st.writing:
+		o.why = err
+		st.conn.Recall()
+	default:
+		st.finish(o, err)
+		if st.reading == starving {
+			st.arm()
+		}
+	}
+}
+
+// finish takes o out of its line and completes it.
+func (st *stream) finish(o *op, err error) {
+	o.line().remove(o)
+	st.shard.finish(o, err)
+}
+
+// drop completes everything that waits.
+func (st *stream) drop(err error) {
+	for _, l := range []*line{&st.reads, &st.writes} {
+		for o := l.first; o != nil; o = l.first {
+			if o.why != nil {
+				st.finish(o, o.why)
+			} else {
+				st.finish(o, err)
+			}
+		}
+	}
+}
+
+// free ends the connection: what is under way as soon as the system lets go of it,
+// and the rest now.
+func (st *stream) free() {
+	if st.freed {
+		return
+	}
+	st.freed = true
+	if st.conn == nil {
+		st.drop(io.ErrClosedPipe)
+		return
+	}
+	for _, l := range []*line{&st.reads, &st.writes} {
+		for o := l.last; o != nil && o != l.first; o = l.last {
+			st.finish(o, io.ErrClosedPipe)
+		}
+		if l.first != nil {
+			st.end(l.first, io.ErrClosedPipe)
+		}
+	}
+	st.close()
+}
+
+// close closes a freed connection when nothing is under way.
+func (st *stream) close() {
+	if st.freed && !st.closing && st.conn != nil && st.reads.first == nil && st.writes.first == nil {
+		st.closing = true
+		st.conn.Close()
+	}
+}
+
+// Closed is called when the system has let go of everything.
+func (st *stream) Closed(_ *rondo.Conn, err error) {
+	if err == nil {
+		err = ErrClosed
+	}
+	st.lost(err)
+}
+
+func (st *stream) lost(err error) {
+	st.conn, st.err = nil, err
+	st.reading, st.writing = idle, false
+	st.drop(err)
+}

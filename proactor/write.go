@@ -1,0 +1,58 @@
+package proactor
+
+// write sends the first in line, unless it is on its way.
+func (st *stream) write() {
+	for o := st.writes.first; o != nil && !st.writing; o = st.writes.first {
+		if o.total == 0 {
+			st.finish(o, nil)
+			continue
+		}
+		o.watch(true)
+		if err := st.send(o); err != nil {
+			st.finish(o, err)
+			continue
+		}
+		st.writing = true
+	}
+	st.close()
+}
+
+// send gives o's bytes to the connection, from where they are. The last piece's
+// release tells of the end.
+func (st *stream) send(o *op) (err error) {
+	if o.Kind == Write {
+		return st.conn.WriteOwned(o.Buf, o.released)
+	}
+	last := len(o.Bufs) - 1
+	for len(o.Bufs[last]) == 0 {
+		last--
+	}
+	for i := range last {
+		if err = st.conn.WriteOwned(o.Bufs[i], nil); err != nil {
+			return err
+		}
+	}
+	return st.conn.WriteOwned(o.Bufs[last], o.released)
+}
+
+// sent is called when the system has let go of o's memory: it is sent, or Recall has
+// taken back what is left, or the connection is about to be Closed.
+func (o *op) sent() {
+	st := o.stream
+	if !st.writing {
+		return // send has failed, and tells so itself
+	}
+	rest := st.conn.Buffered()
+	o.N = o.total - rest
+	switch {
+	case rest == 0:
+		st.writing = false
+		st.finish(o, nil)
+	case o.why != nil:
+		st.writing = false
+		st.finish(o, o.why)
+	default:
+		return // Closed knows why
+	}
+	st.write()
+}
