@@ -13,12 +13,12 @@ import (
 func TestSeam(t *testing.T) {
 	for _, name := range pick.Names() {
 		t.Run(name, func(t *testing.T) {
-			open, _, err := pick.Find(name)
+			found, err := pick.Find(name, pick.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			backendtest.Seam(t, func(t testing.TB) backend.Backend {
-				b, err := open()
+				b, err := found[0].Open()
 				if err != nil {
 					t.Fatalf("open %s: %v", name, err)
 				}
