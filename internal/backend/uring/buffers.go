@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// stride is from one buffer to the next. The kernel is told of the part
-	// behind the headroom.
-	stride = backend.Headroom + backend.LendSize
+	// bufferSize is how many bytes a buffer takes, behind its headroom. What is
+	// longer is not received into the ring, but for its beginning.
+	bufferSize = 16 << 10
+	// stride is from one buffer to the next.
+	stride = backend.Headroom + bufferSize
 	// group is the kernel's name for the buffers, of which a ring may have many
 	// kinds.
 	group = 0
@@ -24,7 +26,7 @@ const (
 	firstBuffers = 16
 )
 
-// buffers are what the kernel receives into: it takes one for each receive, when
+// buffers are what the kernel receives short messages into: it takes one when
 // there is something to receive, and tells which. They are mapped memory, which
 // costs nothing until it is used.
 type buffers struct {
@@ -34,7 +36,6 @@ type buffers struct {
 	pages  []byte // of ring
 	parts  []part // by number
 	made   int    // how many have been given to the kernel at least once
-	home   int    // how many the kernel has
 }
 
 // part is what of a buffer's bytes is still to be taken, and the number of the
@@ -104,10 +105,9 @@ func (b *buffers) at(number uint16) []byte {
 func (b *buffers) put(number uint16) {
 	e := &b.ring[int(b.tail)&(len(b.ring)-1)]
 	e.addr = uint64(uintptr(unsafe.Pointer(&b.memory[int(number)*stride+backend.Headroom])))
-	e.len = backend.LendSize
+	e.len = bufferSize
 	e.bid = number
 	b.tail++
-	b.home++
 }
 
 // publish tells the kernel how far the ring is filled.

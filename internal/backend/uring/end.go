@@ -14,7 +14,7 @@ import (
 func (b *Backend) startClose(f *file, op *backend.Op) {
 	f.flags |= closing
 	f.end = op
-	if f.in != nil && f.at != receivesOwn {
+	if f.in != nil {
 		b.done(f.in, 0, backend.ErrClosed)
 		f.in = nil
 	}
@@ -43,7 +43,7 @@ func (b *Backend) dropInput(f *file) {
 		}
 		f.more = nil
 	}
-	f.flags &^= ended
+	f.flags &^= ended | readable
 }
 
 // closeIdle completes f's Close in the next turn, if nothing is in flight.

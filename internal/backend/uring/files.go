@@ -27,7 +27,7 @@ type file struct {
 	slot       uint32 // its own; of a free one, the next free one
 	head, tail uint16 // buffers with bytes received, a list; none: there are none
 	errno      uint16 // with ended
-	bulk       uint8  // so many small receives, and it is no bulk stream any more
+	bulk       uint8  // so many receives that do not fill a buffer, and it is no bulk stream any more
 	at         request
 	flags      fileFlags
 }
@@ -36,12 +36,11 @@ type file struct {
 type request uint8
 
 const (
-	idle         request = iota
-	receives             // into buffers of the ring, again and again
-	receivesOnce         // into a buffer of the ring
-	receivesOwn          // into the Op's own buffer
-	accepts              // again and again
-	connects             // waits until the socket is connected
+	idle     request = iota
+	receives         // into buffers of the ring, again and again
+	polls            // waits until there is something to receive
+	accepts          // again and again
+	connects         // waits until the socket is connected
 )
 
 type fileFlags uint16
@@ -49,10 +48,9 @@ type fileFlags uint16
 const (
 	closing   fileFlags = 1 << iota // Close was submitted
 	canceling                       // at is being ended
-	canceled                        // the Op that receivesOwn is for was canceled
 	outEnding                       // out is being ended
 	fed                             // it is in queue.fed
-	starving                        // it is in Backend.starved
+	readable                        // there may be something to receive
 	ended                           // after what is at hand: the stream if errno is 0, else with that error
 	drained                         // the last receive left nothing behind
 	unnamed                         // of a unix listener: its connections' peers have no address
@@ -131,7 +129,7 @@ func (f *file) surplus() *surplus {
 
 // waiting reports whether there is input at hand.
 func (f *file) waiting() bool {
-	return f.head != none || f.flags&ended != 0 || f.more != nil && !f.more.empty()
+	return f.head != none || f.flags&(ended|readable) != 0 || f.more != nil && !f.more.empty()
 }
 
 // busy reports whether the kernel may still complete something for f.

@@ -3,49 +3,63 @@
 package uring
 
 import (
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // What Backend.lent is besides a buffer's number.
 const (
 	lentNothing = -1
-	lentSpare   = -2
+	lentHot     = -2
 )
 
-const (
-	// bulkSize is what makes a receive one of a bulk stream. Multishot saves
-	// nothing there, and fetches what nobody has asked for yet.
-	bulkSize = 16 << 10
-	// bulkEnds is how many smaller receives in a row end it.
-	bulkEnds = 16
-)
+// bulkEnds is how many receives in a row that do not fill a buffer of the ring
+// end a bulk stream.
+const bulkEnds = 16
 
-// receive has the kernel receive for f.in.
+// receive has the kernel receive for f.in: again and again into buffers of the
+// ring, one for each message or part of one. It does so when the bytes come, and
+// so also when nobody asks for them any more: never for more than about a buffer.
+//
+// Bulk streams, and messages that are to be put behind what the loop already has
+// of them, are polled instead and received by deliver, as on epoll: into the one
+// hot buffer, as much as there is, and never early.
 func (b *Backend) receive(f *file) {
-	s := b.request(opRecv, f.fd(), f.userData(tagIn))
-	if f.flags&drained != 0 {
-		s.ioprio = recvPollFirst // there is nothing yet: do not even look
-	}
-	if p := f.in.Buf; p != nil {
-		s.addr, s.len = address(p), size32(p)
-		f.at = receivesOwn
+	if f.in.Buf != nil || f.bulk > 0 {
+		b.poll(f)
 		return
 	}
+	s := b.request(opRecv, f.fd(), f.userData(tagIn))
 	s.flags = sqeBufferSelect
 	s.bufGroup = group
-	f.at = receivesOnce
-	if f.bulk == 0 {
-		s.ioprio |= recvMultishot
-		f.at = receives
-		if b.limited {
-			s.optLen = backend.LendSize
-		}
+	s.ioprio = recvMultishot
+	if f.flags&drained != 0 {
+		s.ioprio |= recvPollFirst // there is nothing yet: do not even look
 	}
+	if b.limited {
+		s.optLen = bufferSize
+	}
+	f.at = receives
+}
+
+// poll waits until there is something to receive.
+func (b *Backend) poll(f *file) {
+	s := b.request(opPollAdd, f.fd(), f.userData(tagIn))
+	s.opFlags = unix.POLLIN
+	f.at = polls
+}
+
+// polled takes the completion of poll.
+func (b *Backend) polled(f *file, e *cqe, c *backend.Completion) bool {
+	if f.flags&closing != 0 || e.res < 0 && passing(syscall.Errno(-e.res)) {
+		return false
+	}
+	f.flags |= readable // any other error is recv's too
+	return b.deliver(f, c)
 }
 
 // received takes a completion that brings a buffer of the ring, or the reason why
@@ -54,7 +68,6 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 	number := uint16(none)
 	if e.flags&cqeBuffer != 0 {
 		number = uint16(e.flags >> cqeBufferShift)
-		b.bufs.home--
 	}
 	if number != none && (e.res <= 0 || f.flags&closing != 0) {
 		b.bufs.put(number)
@@ -64,7 +77,7 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 	case f.flags&closing != 0:
 		return false
 	case e.res > 0:
-		b.note(f, e)
+		b.note(f, int(e.res), e.flags&cqeSockNonempty == 0)
 		if f.asks(b.turn) && f.in.Buf == nil && !f.waiting() {
 			b.lend(f, c, b.bufs.at(number)[:backend.Headroom+e.res], int(number))
 			return true
@@ -74,9 +87,7 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 		f.endInput(0)
 	case errno == unix.ENOBUFS:
 		b.bufs.grow(b.bufs.made)
-		f.flags |= starving
-		b.starved = append(b.starved, f.id())
-		return false
+		f.flags |= readable // that is why it wanted a buffer
 	case passing(errno):
 		return false
 	default:
@@ -91,14 +102,14 @@ func passing(e syscall.Errno) bool {
 	return e == unix.ECANCELED || e == unix.EINTR || e == unix.EAGAIN
 }
 
-// note keeps what a receive tells about those to come.
-func (b *Backend) note(f *file, e *cqe) {
-	f.flags |= drained
-	if e.flags&cqeSockNonempty != 0 {
-		f.flags &^= drained
+// note keeps what a receive of n bytes tells about those to come.
+func (b *Backend) note(f *file, n int, all bool) {
+	f.flags &^= drained
+	if all {
+		f.flags |= drained
 	}
 	switch {
-	case e.res >= bulkSize:
+	case n >= bufferSize:
 		f.bulk = bulkEnds
 		if f.at == receives && !b.limited {
 			b.cancelIn(f)
@@ -108,82 +119,87 @@ func (b *Backend) note(f *file, e *cqe) {
 	}
 }
 
-// filled takes the completion of a receive into f.in's own buffer, which stays
-// in flight until then, whatever happens.
-func (b *Backend) filled(f *file, e *cqe, c *backend.Completion) bool {
-	*c = backend.Completion{Op: f.in}
-	errno := syscall.Errno(-e.res)
-	switch {
-	case f.flags&closing != 0:
-		c.Err = backend.ErrClosed
-	case e.res >= 0:
-		c.N = int(e.res)
-		b.note(f, e)
-	case !passing(errno):
-		c.Err = os.NewSyscallError("recv", errno)
-	case f.flags&canceled != 0:
-		c.Err = backend.ErrCanceled
-	default:
-		return false
-	}
-	f.flags &^= canceled
-	f.in = nil
-	return true
-}
-
 // deliver completes f.in with what is at hand, if it is an Op of an earlier turn.
-func (b *Backend) deliver(f *file, c *backend.Completion) bool {
-	done := false
+func (b *Backend) deliver(f *file, c *backend.Completion) (done bool) {
 	if f.asks(b.turn) && f.waiting() {
-		if f.in.Kind == backend.Accept {
+		switch {
+		case f.in.Kind == backend.Accept:
 			done = b.deliverConn(f, c)
-		} else {
-			b.deliverBytes(f, c)
+		case f.more != nil && !f.more.empty():
+			b.deliverSurplus(f, c)
 			done = true
+		case f.head != none:
+			b.deliverBuffer(f, c)
+			done = true
+		case f.flags&ended != 0:
+			*c = backend.Completion{Op: f.in, Err: f.takeEnd("recv")}
+			f.in = nil
+			done = true
+		default:
+			done = b.recv(f, c)
 		}
 	}
 	if f.waiting() {
 		b.feed(f)
+	} else if f.at == idle {
+		b.goOn(f)
 	}
 	return done
 }
 
-func (b *Backend) deliverBytes(f *file, c *backend.Completion) {
-	switch own := f.in.Buf; {
-	case f.more != nil && len(f.more.bytes) > 0:
-		n := 0
-		if own != nil {
-			n = copy(own, f.more.bytes)
-			b.fill(f, c, n)
-		} else {
-			if b.spare == nil {
-				b.spare = make([]byte, stride)
-			}
-			n = copy(b.spare[backend.Headroom:], f.more.bytes)
-			b.lend(f, c, b.spare[:backend.Headroom+n], lentSpare)
-		}
-		if f.more.bytes = f.more.bytes[n:]; len(f.more.bytes) == 0 {
-			f.more = nil
-		}
-	case f.head != none:
-		number := f.head
-		p := &b.bufs.parts[number]
-		data := b.bufs.at(number)[p.from : backend.Headroom+p.to]
-		if own == nil {
-			b.bufs.pop(f)
-			b.lend(f, c, data, int(number))
-			return
-		}
-		n := copy(own, data[backend.Headroom:])
-		if p.from += uint32(n); p.from == p.to {
-			b.bufs.pop(f)
-			b.bufs.put(number)
-		}
-		b.fill(f, c, n)
-	default:
-		*c = backend.Completion{Op: f.in, Err: f.takeEnd("recv")}
-		f.in = nil
+// recv receives for f.in without the ring.
+func (b *Backend) recv(f *file, c *backend.Completion) bool {
+	f.flags &^= readable
+	p := f.in.Buf
+	if p == nil {
+		p = b.hot[backend.Headroom:]
 	}
+	n, ok, err := sys.Recv(f.fd(), p)
+	if !ok {
+		return false
+	}
+	b.note(f, n, n < len(p))
+	*c = backend.Completion{Op: f.in, N: n, Err: err}
+	if f.in.Buf == nil && n > 0 {
+		c.Lent = b.hot[:backend.Headroom+n]
+		b.lent = lentHot
+	}
+	f.in = nil
+	return true
+}
+
+// deliverSurplus completes f.in with bytes that had to wait.
+func (b *Backend) deliverSurplus(f *file, c *backend.Completion) {
+	n := 0
+	if own := f.in.Buf; own != nil {
+		n = copy(own, f.more.bytes)
+		b.fill(f, c, n)
+	} else {
+		n = copy(b.hot[backend.Headroom:], f.more.bytes)
+		b.lend(f, c, b.hot[:backend.Headroom+n], lentHot)
+	}
+	if f.more.bytes = f.more.bytes[n:]; len(f.more.bytes) == 0 {
+		f.more = nil
+	}
+}
+
+// deliverBuffer completes f.in with the first of f's buffers of the ring.
+func (b *Backend) deliverBuffer(f *file, c *backend.Completion) {
+	number := f.head
+	p := &b.bufs.parts[number]
+	data := b.bufs.at(number)[p.from : backend.Headroom+p.to]
+	own := f.in.Buf
+	if own == nil {
+		b.bufs.pop(f)
+		b.lend(f, c, data, int(number))
+		return
+	}
+	n := copy(own, data[backend.Headroom:])
+	if p.from += uint32(n); p.from == p.to {
+		b.bufs.pop(f)
+		b.bufs.put(number)
+	}
+	b.fill(f, c, n)
 }
 
 // lend completes f.in with a buffer that begins with the headroom.
@@ -226,7 +242,9 @@ func (b *Backend) setAside() {
 			asked = append(asked, id)
 		default:
 			f.flags &^= fed
-			b.cancelIn(f)
+			if f.at != polls { // which brings nothing
+				b.cancelIn(f)
+			}
 			b.copyOut(f)
 		}
 	}
@@ -243,24 +261,4 @@ func (b *Backend) copyOut(f *file) {
 		b.bufs.pop(f)
 		b.bufs.put(number)
 	}
-}
-
-// feedStarved has the kernel try again to receive for files that found no
-// buffer, as many as it has buffers now. If it has none they are all with files
-// that are in now.fed, and come home in this turn.
-func (b *Backend) feedStarved() {
-	room := b.bufs.home
-	n := 0
-	for ; n < len(b.starved) && room > 0; n++ {
-		f := b.files.get(b.starved[n])
-		if f == nil {
-			continue
-		}
-		f.flags &^= starving
-		if f.at == idle && f.in != nil && !f.waiting() {
-			b.arm(f)
-			room--
-		}
-	}
-	b.starved = append(b.starved[:0], b.starved[n:]...)
 }

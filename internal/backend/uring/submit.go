@@ -74,7 +74,7 @@ func (b *Backend) ask(f *file, op *backend.Op) {
 	switch {
 	case f.waiting():
 		b.feed(f)
-	case f.at == idle && f.flags&starving == 0:
+	case f.at == idle:
 		b.arm(f)
 	}
 }
@@ -90,7 +90,7 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 		b.done(&op.Op, 0, err)
 		return
 	}
-	f.flags &^= ended // a receive before there was a connection
+	f.flags &^= ended | readable // by a receive before there was a connection
 	b.ask(f, &op.Op)
 }
 
@@ -109,10 +109,8 @@ func (b *Backend) Cancel(op *backend.Op) {
 	switch {
 	case f == nil:
 	case f.in == op:
-		b.cancelIn(f)
-		if f.at == receivesOwn {
-			f.flags |= canceled // the kernel may be writing to its buffer
-			return
+		if f.at != polls { // which brings nothing
+			b.cancelIn(f)
 		}
 		f.in = nil
 		b.done(op, 0, backend.ErrCanceled)

@@ -27,9 +27,9 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// DefaultBuffers is how many buffers a backend receives into at most, if nobody
-// says otherwise.
-const DefaultBuffers = 128
+// DefaultBuffers is how many buffers a backend has at most, if nobody says
+// otherwise.
+const DefaultBuffers = 256
 
 // config is what tests make smaller than anybody should.
 type config struct {
@@ -54,9 +54,8 @@ type Backend struct {
 	// What was submitted in this turn, and what of it is up in the next.
 	later, now queue
 	turn       uint32
-	starved    []backend.File // their receive found no buffer
-	lent       int            // number of the buffer that the loop has, or lentNothing, lentSpare
-	spare      []byte         // lent for bytes that lie in no buffer of the ring
+	hot        []byte // lent for bytes that lie in no buffer of the ring: headroom, then backend.LendSize
+	lent       int    // number of the buffer that the loop has, or lentNothing, lentHot
 
 	waking sync.Mutex // so that no Wake uses a descriptor that is closed
 	closed bool
@@ -84,8 +83,8 @@ func (q *queue) reset() {
 	*q = queue{done: q.done[:0], fed: q.fed[:0]}
 }
 
-// New makes a backend that receives into at most so many buffers of
-// backend.LendSize; 0 stands for DefaultBuffers.
+// New makes a backend with at most so many buffers, 17 KiB each, to receive short
+// messages into; 0 stands for DefaultBuffers.
 func New(receiveBuffers int) (backend.Backend, error) {
 	if receiveBuffers <= 0 {
 		receiveBuffers = DefaultBuffers
@@ -120,6 +119,7 @@ func open(c config) (*Backend, error) {
 		start:   time.Now(),
 		paths:   make(map[backend.File]string),
 		limited: !c.unlimited && canLimit(),
+		hot:     make([]byte, backend.Headroom+backend.LendSize),
 		lent:    lentNothing,
 	}, nil
 }
@@ -174,7 +174,6 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	b.later, b.now = b.now, b.later
 	b.turn++
 	b.setAside()
-	b.feedStarved()
 	b.bufs.publish()
 	err := b.ring.look()
 	if !b.ring.unsubmitted() {
@@ -259,10 +258,10 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	}
 	done := false
 	switch at {
-	case receives, receivesOnce:
+	case receives:
 		done = b.received(f, e, c)
-	case receivesOwn:
-		done = b.filled(f, e, c)
+	case polls:
+		done = b.polled(f, e, c)
 	case accepts:
 		done = b.accepted(f, e, c)
 	case connects:
@@ -280,7 +279,7 @@ func (b *Backend) goOn(f *file) {
 	switch {
 	case f.flags&closing != 0:
 		b.closeIdle(f)
-	case f.in != nil && f.flags&starving == 0 && !f.waiting():
+	case f.in != nil && !f.waiting():
 		b.arm(f)
 	}
 }
