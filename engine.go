@@ -57,10 +57,11 @@ type Engine struct {
 	// 0: no time.
 	Spin time.Duration
 
-	// ReceiveBuffers is how many buffers of 65 KiB a loop on "uring" may receive
-	// into, which all its connections share: as many connections can receive at
-	// once. Memory is taken when traffic first needs it, and kept. 0: 128, at most
-	// 8.1 MiB a loop. Other backends need one buffer a loop, or have others.
+	// ReceiveBuffers is how many buffers of 17 KiB a loop on "uring" may have for
+	// short messages, which all its connections share: of so many connections it
+	// can receive in one turn without a system call for each. Memory is taken when
+	// traffic first needs it, and kept. 0: 256, at most 4.3 MiB a loop. Beside
+	// them, and on other backends, a loop has one buffer of 65 KiB.
 	ReceiveBuffers int
 
 	// MaxInput is how many received bytes of a connection may wait for its
@@ -144,7 +145,7 @@ func (e *Engine) Start() error {
 }
 
 func (e *Engine) start() error {
-	candidates, err := pick.Find(e.Backend, pick.Options{ReceiveBuffers: e.ReceiveBuffers})
+	candidates, err := pick.Choose(e.Backend, pick.Options{ReceiveBuffers: e.ReceiveBuffers})
 	if err != nil {
 		return fmt.Errorf("rondo: %w", err)
 	}

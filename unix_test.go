@@ -17,7 +17,7 @@ import (
 )
 
 // backends are this platform's.
-func backends() []string { return pick.Names() }
+func backends() []string { return pick.Available() }
 
 func TestUnixSocketFile(t *testing.T) {
 	for _, backend := range backends() {

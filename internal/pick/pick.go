@@ -57,14 +57,36 @@ func Names() []string {
 	return names
 }
 
-// Find returns the backends that name stands for, the one to be tried first at
-// the front: name is one, or several with commas between; "" is the best.
-func Find(name string, o Options) ([]Candidate, error) {
+// Available is Names without those that the system does not let this process use:
+// io_uring is often forbidden. It is meant for tests.
+func Available() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		open, _, _ := Find(name)
+		b, err := open()
+		if err == nil {
+			b.Close()
+		}
+		return err != nil
+	})
+}
+
+// Find returns the backend that name stands for, and its name; "" is the best.
+func Find(name string) (Open, string, error) {
 	if name == "" {
 		name = best
 	}
+	open, err := find(name, Options{})
+	return open, name, err
+}
+
+// Choose returns the backends that names stands for, in the order in which they
+// are to be tried: one name, or several with commas between; "" is the best.
+func Choose(names string, o Options) ([]Candidate, error) {
+	if names == "" {
+		names = best
+	}
 	var found []Candidate
-	for _, name := range strings.Split(name, ",") {
+	for _, name := range strings.Split(names, ",") {
 		open, err := find(name, o)
 		if err != nil {
 			return nil, err

@@ -22,7 +22,7 @@ func (w filtered) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 // TestLawsFiltered tries the engine's laws through filters, on every backend of
 // this platform.
 func TestLawsFiltered(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
 			backendtest.Laws(t, func(t *testing.T) backendtest.World { return filtered{backendtest.Sockets(t, name)} })
 		})

@@ -11,14 +11,14 @@ import (
 // TestSeam runs the suite on every backend of this platform. The simulated
 // network runs it in its own package, with many seeds.
 func TestSeam(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
-			found, err := pick.Find(name, pick.Options{})
+			open, _, err := pick.Find(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			backendtest.Seam(t, func(t testing.TB) backend.Backend {
-				b, err := found[0].Open()
+				b, err := open()
 				if err != nil {
 					t.Fatalf("open %s: %v", name, err)
 				}

@@ -25,11 +25,12 @@ type ring struct {
 	tail            uint32 // where the next submission goes
 	spilled         []sqe  // what had no room, in order
 
-	cqes   []cqe
-	cqHead *uint32
-	cqTail *uint32
-	head   uint32 // the next completion to look at
-	seen   uint32 // where those of this turn end
+	cqes           []cqe
+	cqHead, cqTail *uint32
+	head           uint32 // the next completion to take
+	now            []cqe  // of this turn, taken
+	i              int    // how far they have been looked at
+	later          []cqe  // taken since, for the next turn
 
 	arg waitArg
 	ts  timespec
@@ -135,10 +136,25 @@ func (r *ring) enter(flags uintptr) error {
 	return entered(e)
 }
 
-// look submits what there is and collects what has completed, without blocking,
-// and without a system call if there is nothing to do in it.
-func (r *ring) look() (err error) {
+// take moves what the kernel has completed to the end of to.
+func (r *ring) take(to *[]cqe) {
+	tail := atomic.LoadUint32(r.cqTail)
+	if r.head == tail {
+		return
+	}
+	for ; r.head != tail; r.head++ {
+		*to = append(*to, r.cqes[r.head&uint32(len(r.cqes)-1)])
+	}
 	atomic.StoreUint32(r.cqHead, r.head)
+}
+
+// overflown reports whether the kernel keeps completions that had no room.
+func (r *ring) overflown() bool { return atomic.LoadUint32(r.sqFlags)&sqCQOverflow != 0 }
+
+// look begins a turn: it submits what there is and collects what has completed,
+// without blocking, and without a system call if there is nothing to do in it.
+func (r *ring) look() (err error) {
+	r.now, r.later, r.i = r.later, r.now[:0], 0
 	for r.unsubmitted() || atomic.LoadUint32(r.sqFlags)&(sqTaskrun|sqCQOverflow) != 0 {
 		if err = r.enter(enterGetEvents); err != nil || len(r.spilled) == 0 || r.full() {
 			break
@@ -149,7 +165,7 @@ func (r *ring) look() (err error) {
 		}
 		r.spilled = append(r.spilled[:0], r.spilled[n:]...)
 	}
-	r.seen = atomic.LoadUint32(r.cqTail)
+	r.take(&r.now)
 	return err
 }
 
@@ -171,7 +187,7 @@ func (r *ring) wait(timeout time.Duration) error {
 		arg, size = unsafe.Pointer(&r.arg), unsafe.Sizeof(r.arg)
 	}
 	_, _, e := syscall.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), 0, 1, flags, uintptr(arg), size)
-	r.seen = atomic.LoadUint32(r.cqTail)
+	r.take(&r.now)
 	if e == unix.ETIME {
 		return nil
 	}
@@ -192,11 +208,10 @@ func entered(e syscall.Errno) error {
 }
 
 // completed reports whether there is a completion of this turn.
-func (r *ring) completed() bool { return r.head != r.seen }
+func (r *ring) completed() bool { return r.i < len(r.now) }
 
 // completion is the next one. It is valid until look.
 func (r *ring) completion() *cqe {
-	c := &r.cqes[r.head&uint32(len(r.cqes)-1)]
-	r.head++
-	return c
+	r.i++
+	return &r.now[r.i-1]
 }

@@ -37,10 +37,77 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 }
 
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
-	return b.files.add(h.FD).id(), nil
+	if h.FD < 0 {
+		return 0, fmt.Errorf("adopt a %T: %w", h.Obj, backend.ErrForeign)
+	}
+	f := b.files.add(h.FD)
+	if len(h.Unread) > 0 {
+		f.surplus().bytes = h.Unread
+	}
+	return f.id(), nil
 }
 
 func (b *Backend) Discard(h backend.Handle) { sys.Close(h.FD) }
+
+// Disown takes back from the kernel what it has of the connection: its request,
+// and the bytes that this has brought since anybody asked.
+func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+	f := b.files.get(id)
+	switch {
+	case f == nil || f.flags&closing != 0:
+		return backend.Handle{}, backend.ErrClosed
+	case f.in != nil || f.out != nil || f.shut != nil:
+		return backend.Handle{}, backend.ErrBusy
+	}
+	if err := b.endRequest(f); err != nil {
+		return backend.Handle{}, err
+	}
+	b.copyOut(f)
+	h := backend.Handle{FD: f.fd()}
+	if f.more != nil {
+		h.Unread = f.more.bytes
+	}
+	b.files.remove(f)
+	return h, nil
+}
+
+// endRequest ends what the kernel does for f's incoming direction, and takes its
+// completions out of turn.
+func (b *Backend) endRequest(f *file) error {
+	if f.at != idle && !b.enabled {
+		if err := b.enable(); err != nil {
+			return err
+		}
+	}
+	b.cancelIn(f)
+	for f.at != idle {
+		if err := b.ring.enter(enterGetEvents); err != nil {
+			return err
+		}
+		b.ring.take(&b.ring.later)
+		b.takeInput(f, b.ring.now[b.ring.i:])
+		b.takeInput(f, b.ring.later)
+	}
+	if f.flags&ended != 0 {
+		return f.takeEnd("recv")
+	}
+	return nil
+}
+
+// takeInput takes those of the completions that are of f's input, which nobody
+// asks for.
+func (b *Backend) takeInput(f *file, from []cqe) {
+	for i := range from {
+		if e := &from[i]; e.userData == f.userData(tagIn) {
+			b.complete(e, nil)
+			*e = cqe{userData: uint64(tagNothing)}
+		}
+	}
+}
+
+func (b *Backend) Import(nc net.Conn) (backend.Handle, error) { return sys.TakeConn(nc) }
+
+func (b *Backend) Export(h backend.Handle) (net.Conn, error) { return sys.NetConn(h.FD) }
 
 func (b *Backend) Submit(op *backend.Op) {
 	f := b.files.get(op.File)
