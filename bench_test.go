@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/internal/pick"
 )
 
 // BenchmarkEcho sends messages to and fro through one connection. Its client is
@@ -54,7 +53,7 @@ func benchmarkEcho(b *testing.B, size int, open rondo.Opener) {
 
 // TestEchoAllocatesNothing keeps the hot path free of garbage, on every backend.
 func TestEchoAllocatesNothing(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range backends() {
 		testEchoAllocatesNothing(t, name, echo)
 	}
 	pass := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }

@@ -34,9 +34,14 @@ const (
 type Engine struct {
 	// Loops is the number of loops, each a goroutine. 0: GOMAXPROCS.
 	Loops int
-	// Backend names what moves the bytes: "epoll" (Linux), "kqueue" (macOS and
-	// the BSDs), "poll" (all of these) or "std" (everywhere: package net,
-	// a goroutine per connection). "": the platform's best.
+	// Backend names what moves the bytes: "epoll" (Linux), "uring" (io_uring: Linux
+	// 6.1 and the permission to use it), "kqueue" (macOS and the BSDs), "poll" (all
+	// of these) or "std" (everywhere: package net, a goroutine per connection).
+	// Several names with commas between, as in "uring,epoll", are tried in that
+	// order; the Logger is told why one cannot be used. "": the platform's best.
+	// Once the engine runs this is the name of what it uses.
+	//
+	// On "uring" each loop has a thread of its own, as with LockThreads.
 	Backend string
 	// Balance chooses the loop of an accepted connection.
 	Balance Balance
@@ -51,6 +56,13 @@ type Engine struct {
 	// wastes it otherwise; a loop that spins in vain stops doing so for a while.
 	// 0: no time.
 	Spin time.Duration
+
+	// ReceiveBuffers is how many buffers of 17 KiB a loop on "uring" may have for
+	// short messages, which all its connections share: of so many connections it
+	// can receive in one turn without a system call for each. Memory is taken when
+	// traffic first needs it, and kept. 0: 256, at most 4.3 MiB a loop. Beside
+	// them, and on other backends, a loop has one buffer of 65 KiB.
+	ReceiveBuffers int
 
 	// MaxInput is how many received bytes of a connection may wait for its
 	// handler, and so the largest message; see ErrInputFull.
@@ -133,7 +145,7 @@ func (e *Engine) Start() error {
 }
 
 func (e *Engine) start() error {
-	open, name, err := pick.Find(e.Backend)
+	candidates, err := pick.Choose(e.Backend, pick.Options{ReceiveBuffers: e.ReceiveBuffers})
 	if err != nil {
 		return fmt.Errorf("rondo: %w", err)
 	}
@@ -145,16 +157,9 @@ func (e *Engine) start() error {
 	}
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
-	var loops []*Loop
-	for i := range orDefault(e.Loops, runtime.GOMAXPROCS(0)) {
-		be, err := open()
-		if err != nil {
-			for _, l := range loops {
-				l.backend.Close()
-			}
-			return fmt.Errorf("rondo: backend %s of loop %d: %w", name, i, err)
-		}
-		loops = append(loops, newLoop(e, i, be))
+	loops, name, err := e.open(candidates)
+	if err != nil {
+		return err
 	}
 	e.Backend, e.loops, e.state = name, loops, engineRunning
 	e.stopped = make(chan struct{})
@@ -171,6 +176,37 @@ func (e *Engine) start() error {
 		close(e.stopped)
 	}()
 	return nil
+}
+
+// open makes the loops, on the first of the candidates that the system permits,
+// and returns its name.
+func (e *Engine) open(candidates []pick.Candidate) ([]*Loop, string, error) {
+	for i, c := range candidates {
+		loops, err := e.openOn(c)
+		switch {
+		case err == nil:
+			return loops, c.Name, nil
+		case i == len(candidates)-1:
+			return nil, "", err
+		}
+		e.log().Warn("rondo: a backend cannot be used, the next one is tried", "backend", c.Name, "next", candidates[i+1].Name, "error", err)
+	}
+	panic("rondo: no candidates")
+}
+
+func (e *Engine) openOn(c pick.Candidate) ([]*Loop, error) {
+	var loops []*Loop
+	for i := range orDefault(e.Loops, runtime.GOMAXPROCS(0)) {
+		be, err := c.Open()
+		if err != nil {
+			for _, l := range loops {
+				l.backend.Close()
+			}
+			return nil, fmt.Errorf("rondo: backend %s of loop %d: %w", c.Name, i, err)
+		}
+		loops = append(loops, newLoop(e, i, be))
+	}
+	return loops, nil
 }
 
 func orDefault[T int | time.Duration](v, d T) T {

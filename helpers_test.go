@@ -15,7 +15,7 @@ import (
 func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) }
 
 // backends are this platform's.
-func backends() []string { return pick.Names() }
+func backends() []string { return pick.Available() }
 
 // connTo connects to a server of e's that is served by open.
 func connTo(t testing.TB, e *rondo.Engine, open rondo.Opener) net.Conn {

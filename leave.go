@@ -100,8 +100,8 @@ func (c *Conn) left() {
 		return
 	}
 	h.Peer = c.peer
-	rest := c.carry
-	c.carry = nil
+	rest := append(c.carry, h.Unread...)
+	c.carry, h.Unread = nil, nil
 	c.flags &^= leaving
 	c.flags |= closing | closed | endWrite
 	c.stopTimes()

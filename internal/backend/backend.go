@@ -189,6 +189,11 @@ type Handle struct {
 	FD   int            // descriptor, non-blocking and close-on-exec; -1: none
 	Obj  any            // what backends without descriptors hold instead
 	Peer netip.AddrPort // zero if it is not TCP; Disown leaves it out
+	// Unread is set by Disown of a backend that receives before it is asked: the
+	// bytes that no Recv got, and that come before what the connection gives.
+	// Either the loop takes them and sets it to nil, as it must before Export, or
+	// a backend of the same name adopts them.
+	Unread []byte
 }
 
 // Backend performs operations. See the package comment for the laws.

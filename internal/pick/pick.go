@@ -16,13 +16,31 @@ import (
 // Open makes a backend.
 type Open func() (backend.Backend, error)
 
+// Candidate is a backend to be tried.
+type Candidate struct {
+	Name string
+	Open Open
+}
+
+// Options are what some backends can be made with.
+type Options struct {
+	// ReceiveBuffers is how many a backend that has a ring of them has at most;
+	// 0 is its own choice.
+	ReceiveBuffers int
+}
+
 type entry struct {
 	name string
-	open Open
+	open func(Options) (backend.Backend, error)
+}
+
+// plain is a backend without options.
+func plain(name string, open Open) entry {
+	return entry{name, func(Options) (backend.Backend, error) { return open() }}
 }
 
 // portable is what every platform has, after its own.
-var portable = entry{"std", std.New}
+var portable = plain("std", std.New)
 
 // registered holds the backends that Register added.
 var registered struct {
@@ -39,20 +57,55 @@ func Names() []string {
 	return names
 }
 
+// Available is Names without those that the system does not let this process use:
+// io_uring is often forbidden. It is meant for tests.
+func Available() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		open, _, _ := Find(name)
+		b, err := open()
+		if err == nil {
+			b.Close()
+		}
+		return err != nil
+	})
+}
+
 // Find returns the backend that name stands for, and its name; "" is the best.
 func Find(name string) (Open, string, error) {
 	if name == "" {
-		name = builtin[0].name
+		name = best
 	}
+	open, err := find(name, Options{})
+	return open, name, err
+}
+
+// Choose returns the backends that names stands for, in the order in which they
+// are to be tried: one name, or several with commas between; "" is the best.
+func Choose(names string, o Options) ([]Candidate, error) {
+	if names == "" {
+		names = best
+	}
+	var found []Candidate
+	for _, name := range strings.Split(names, ",") {
+		open, err := find(name, o)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, Candidate{name, open})
+	}
+	return found, nil
+}
+
+func find(name string, o Options) (Open, error) {
 	if i := slices.IndexFunc(builtin, func(e entry) bool { return e.name == name }); i >= 0 {
-		return builtin[i].open, name, nil
+		return func() (backend.Backend, error) { return builtin[i].open(o) }, nil
 	}
 	registered.Lock()
 	defer registered.Unlock()
 	if open, ok := registered.open[name]; ok {
-		return open, name, nil
+		return open, nil
 	}
-	return nil, "", fmt.Errorf("no backend %q on this platform: choose one of %s", name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("no backend %q on this platform: choose one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Register adds a backend for as long as unregister is not called. It is how

@@ -7,4 +7,6 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/poll"
 )
 
-var builtin = []entry{{"kqueue", kqueue.New}, {"poll", poll.New}, portable}
+var builtin = []entry{plain("kqueue", kqueue.New), plain("poll", poll.New), portable}
+
+const best = "kqueue"

@@ -3,3 +3,5 @@
 package pick
 
 var builtin = []entry{portable}
+
+const best = "std"

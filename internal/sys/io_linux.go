@@ -96,13 +96,41 @@ func Accept(fd int) (conn int, peer netip.AddrPort, err error) {
 			return int(r), rawAddrPort(&rsa), nil
 		case unix.EAGAIN:
 			return -1, peer, nil
-		case unix.EINTR, unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.ENOPROTOOPT,
-			unix.EHOSTDOWN, unix.ENONET, unix.EHOSTUNREACH, unix.ENETUNREACH:
-			// accept(2): errors of the connection, not of the listener.
+		case unix.EINTR:
 		default:
-			return -1, peer, os.NewSyscallError("accept4", e)
+			if !ConnectionFailed(e) {
+				return -1, peer, os.NewSyscallError("accept4", e)
+			}
 		}
 	}
+}
+
+// ConnectionFailed tells errors of accept(2) that are the connection's, not the
+// listener's.
+func ConnectionFailed(e syscall.Errno) bool {
+	switch e {
+	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.ENOPROTOOPT,
+		unix.EHOSTDOWN, unix.ENONET, unix.EHOSTUNREACH, unix.ENETUNREACH:
+		return true
+	}
+	return false
+}
+
+// Peer is the address of the peer that an IP socket is connected to; false if it
+// is not, any more.
+func Peer(fd int) (netip.AddrPort, bool) {
+	var rsa unix.RawSockaddrAny
+	size := uint32(unix.SizeofSockaddrAny)
+	_, _, e := syscall.RawSyscall(unix.SYS_GETPEERNAME, uintptr(fd), uintptr(unsafe.Pointer(&rsa)), uintptr(unsafe.Pointer(&size)))
+	return rawAddrPort(&rsa), e == 0
+}
+
+// WithinLimit reports whether the process may have descriptors with a number as
+// high as fd's.
+func WithinLimit(fd int) bool {
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return err != nil || uint64(fd) < limit.Cur
 }
 
 func rawAddrPort(rsa *unix.RawSockaddrAny) netip.AddrPort {

@@ -138,7 +138,7 @@ func (c *end) Complete(done *backend.Completion) {
 // TestNextAllocatesNothing: receiving and sending on a bare backend leaves no
 // garbage.
 func TestNextAllocatesNothing(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		e := newEchoer(t, name, 10)
 		if n := testing.AllocsPerRun(200, e.round); n != 0 {
 			t.Errorf("%s: %v allocations for a message on each of 10 connections", name, n)
@@ -150,7 +150,7 @@ func TestNextAllocatesNothing(t *testing.T) {
 // included, and those of its blocking client: at 1 connection and at 50, all of
 // which are ready at once.
 func BenchmarkNext(b *testing.B) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		for _, conns := range []int{1, 50} {
 			b.Run(name+"/conns="+map[int]string{1: "1", 50: "50"}[conns], func(b *testing.B) {
 				e := newEchoer(b, name, conns)

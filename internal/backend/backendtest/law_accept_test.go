@@ -20,7 +20,7 @@ import (
 // TestAcceptSurvivesWantOfDescriptors takes all descriptors away: accepting must
 // neither end the loop nor spin, and go on when there are some again.
 func TestAcceptSurvivesWantOfDescriptors(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) { acceptWithoutDescriptors(t, name) })
 	}
 }

@@ -29,7 +29,7 @@ var notFiltered = []string{
 // TestLawsFiltered tries the engine's laws through filters, on every backend of
 // this platform.
 func TestLawsFiltered(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
 			backendtest.Laws(t, func(t *testing.T) backendtest.World { return filtered{backendtest.Sockets(t, name)} }, notFiltered...)
 		})

@@ -9,7 +9,7 @@ import (
 
 // TestLaws tries the engine's laws on every backend of this platform.
 func TestLaws(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
 			backendtest.Laws(t, func(t *testing.T) backendtest.World { return backendtest.Sockets(t, name) })
 		})

@@ -67,6 +67,7 @@ var seamStreamBehaviours = []struct {
 	run  func(d *driver, network string)
 }{
 	{"AcceptMany", seamAcceptMany},
+	{"AcceptFlood", seamAcceptFlood},
 	{"TwoBackends", seamTwoBackends},
 	{"Discard", seamDiscard},
 	{"RecvLent", seamRecvLent},

@@ -11,7 +11,7 @@ import (
 // TestSeam runs the suite on every backend of this platform. The simulated
 // network runs it in its own package, with many seeds.
 func TestSeam(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
 			open, _, err := pick.Find(name)
 			if err != nil {

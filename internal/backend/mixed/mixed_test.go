@@ -50,7 +50,7 @@ func (b veiling) Adopt(h backend.Handle) (backend.File, error) {
 // TestSeam runs the conformance suite with a side of each connection beside each
 // of the platform's backends.
 func TestSeam(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		if name == "std" {
 			continue // which has nothing beside it
 		}
@@ -72,7 +72,7 @@ func TestSeam(t *testing.T) {
 
 // TestBeside: no backend gets two of them beside it, and std none.
 func TestBeside(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		open, _, err := pick.Find(name)
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestBeside(t *testing.T) {
 
 // TestSlowClose: a connection whose Close blocks holds up nothing but itself.
 func TestSlowClose(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
 			open, _, err := pick.Find(name)
 			if err != nil {

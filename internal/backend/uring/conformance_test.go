@@ -1,0 +1,34 @@
+//go:build linux
+
+package uring_test
+
+import (
+	"testing"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/backendtest"
+	"github.com/rondo-go/rondo/internal/backend/uring"
+)
+
+// TestSeamWithoutRoom runs the suite where the queues are full and the buffers
+// used up all the time: nothing may be lost by it. That the ordinary backend
+// passes is told by backendtest's own test.
+func TestSeamWithoutRoom(t *testing.T) {
+	for name, c := range map[string]uring.Config{
+		"OneBuffer":      {Submissions: 64, Completions: 128, Buffers: 1},
+		"SmallQueues":    {Submissions: 2, Completions: 4, Buffers: 8},
+		"Least":          {Submissions: 1, Completions: 2, Buffers: 1},
+		"OldKernel":      {Submissions: 512, Completions: 4096, Buffers: 128, Unlimited: true},
+		"OldKernelLeast": {Submissions: 1, Completions: 2, Buffers: 2, Unlimited: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Seam(t, func(t testing.TB) backend.Backend {
+				b, err := uring.Open(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b
+			})
+		})
+	}
+}

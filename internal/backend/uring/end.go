@@ -1,0 +1,141 @@
+//go:build linux
+
+package uring
+
+import (
+	"runtime"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// startClose ends what is in flight on f. The descriptor is closed when the
+// kernel holds it no more: until then it would not be.
+func (b *Backend) startClose(f *file, op *backend.Op) {
+	f.flags |= closing
+	f.end = op
+	if f.in != nil {
+		b.done(f.in, 0, backend.ErrClosed)
+		f.in = nil
+	}
+	if f.shut != nil {
+		b.done(f.shut, 0, backend.ErrClosed)
+		f.shut = nil
+	}
+	b.cancelIn(f)
+	if f.out != nil {
+		b.cancelOut(f)
+	}
+	b.dropInput(f)
+	b.closeIdle(f)
+}
+
+// dropInput forgets what f has at hand.
+func (b *Backend) dropInput(f *file) {
+	for f.head != none {
+		number := f.head
+		b.bufs.pop(f)
+		b.bufs.put(number)
+	}
+	if f.more != nil {
+		for _, fd := range f.more.conns[f.more.first:] {
+			sys.Close(int(fd))
+		}
+		f.more = nil
+	}
+	f.flags &^= ended | readable
+}
+
+// closeIdle completes f's Close in the next turn, if nothing is in flight.
+func (b *Backend) closeIdle(f *file) {
+	if f.end != nil && !f.busy() {
+		b.done(f.end, 0, nil)
+		f.end = nil
+	}
+}
+
+// finish performs a Shutdown, Close or Reset whose turn has come.
+func (b *Backend) finish(c *backend.Completion) {
+	f := b.files.get(c.Op.File)
+	if f == nil || c.Err != nil {
+		return
+	}
+	switch c.Op.Kind {
+	case backend.Shutdown:
+		c.Err = sys.ShutdownWrite(f.fd())
+	case backend.Close, backend.Reset:
+		fd := f.fd()
+		b.files.remove(f)
+		if c.Op.Kind == backend.Reset {
+			c.Err = sys.CloseReset(fd)
+		} else {
+			c.Err = sys.Close(fd)
+		}
+		if path, ok := b.paths[c.Op.File]; ok {
+			sys.Unlink(path)
+			delete(b.paths, c.Op.File)
+		}
+	}
+}
+
+// Close ends every request before it frees what they refer to, and closes every
+// descriptor.
+func (b *Backend) Close() error {
+	b.waking.Lock()
+	b.closed = true
+	b.waking.Unlock()
+	if b.enabled {
+		defer runtime.UnlockOSThread()
+		if err := b.endRequests(); err != nil {
+			return err // the kernel may still write to memory: keep it
+		}
+	}
+	for f := range b.files.all() {
+		b.dropInput(f)
+		sys.Close(f.fd())
+	}
+	for _, path := range b.paths {
+		sys.Unlink(path)
+	}
+	b.files = table{}
+	b.waker.Close()
+	err := b.ring.close()
+	b.bufs.close()
+	return err
+}
+
+// endRequests returns when the kernel is done with every request.
+func (b *Backend) endRequests() error {
+	for b.flights > 0 {
+		s := b.ring.next()
+		s.opcode = opAsyncCancel
+		s.opFlags = cancelAny | cancelAll
+		s.userData = uint64(tagNothing) // completes in any case, so that wait returns
+		if err := b.ring.look(); err != nil {
+			return err
+		}
+		if !b.ring.completed() && !b.ring.unsubmitted() {
+			if err := b.ring.wait(forever); err != nil {
+				return err
+			}
+		}
+		for b.ring.completed() {
+			b.forget(b.ring.completion())
+		}
+	}
+	return nil
+}
+
+// forget takes a completion that nobody waits for any more.
+func (b *Backend) forget(e *cqe) {
+	id, tag := parseUserData(e.userData)
+	if tag != tagNothing && e.flags&cqeMore == 0 {
+		b.flights--
+	}
+	if tag != tagIn {
+		return
+	}
+	if f := b.files.get(id); f.at == accepts && e.res >= 0 {
+		sys.Close(int(e.res))
+	}
+}

@@ -1,0 +1,17 @@
+//go:build linux
+
+package uring
+
+import "github.com/rondo-go/rondo/internal/backend"
+
+// Config is config for tests of other packages' suites.
+type Config struct {
+	Submissions, Completions uint32
+	Buffers                  int
+	Unlimited                bool
+}
+
+// Open makes a backend that is smaller or older than New's.
+func Open(c Config) (backend.Backend, error) {
+	return open(config{c.Submissions, c.Completions, c.Buffers, c.Unlimited})
+}

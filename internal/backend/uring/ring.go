@@ -1,0 +1,217 @@
+//go:build linux
+
+package uring
+
+import (
+	"math"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ring is a submission and a completion queue shared with the kernel. It is
+// made disabled; the thread that enables it is the only one that may use it.
+type ring struct {
+	fd       int
+	features uint32
+
+	sqes            []sqe
+	sqHead, sqFlags *uint32
+	sqTail          *uint32
+	tail            uint32 // where the next submission goes
+	spilled         []sqe  // what had no room, in order
+
+	cqes           []cqe
+	cqHead, cqTail *uint32
+	head           uint32 // the next completion to take
+	now            []cqe  // of this turn, taken
+	i              int    // how far they have been looked at
+	later          []cqe  // taken since, for the next turn
+
+	arg waitArg
+	ts  timespec
+
+	rings, entries []byte // the mappings
+}
+
+// newRing makes a ring for so many submissions and completions, powers of two.
+func newRing(submissions, completions uint32) (*ring, error) {
+	p := params{
+		flags: setupCQSize | setupDisabled | setupSubmitAll | setupTaskrunFlag |
+			setupSingleIssuer | setupDeferTaskrun,
+		cqEntries: completions,
+	}
+	fd, _, e := syscall.Syscall(unix.SYS_IO_URING_SETUP, uintptr(submissions), uintptr(unsafe.Pointer(&p)), 0)
+	if e != 0 {
+		return nil, refused("io_uring_setup", e)
+	}
+	r := &ring{fd: int(fd), features: p.features}
+	err := r.mmap(&p)
+	if err == nil {
+		err = r.usable()
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *ring) mmap(p *params) (err error) {
+	size := max(p.sqOff.array+4*p.sqEntries, p.cqOff.cqes+p.cqEntries*uint32(unsafe.Sizeof(cqe{})))
+	if r.rings, err = unix.Mmap(r.fd, offRings, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+		return refused("mmap of the rings", err)
+	}
+	size = p.sqEntries * uint32(unsafe.Sizeof(sqe{}))
+	if r.entries, err = unix.Mmap(r.fd, offSQEs, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+		return refused("mmap of the submissions", err)
+	}
+	at := func(offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.rings[offset])) }
+	r.sqHead, r.sqTail, r.sqFlags = at(p.sqOff.head), at(p.sqOff.tail), at(p.sqOff.flags)
+	r.cqHead, r.cqTail = at(p.cqOff.head), at(p.cqOff.tail)
+	r.sqes = unsafe.Slice((*sqe)(unsafe.Pointer(&r.entries[0])), p.sqEntries)
+	r.cqes = unsafe.Slice((*cqe)(unsafe.Pointer(&r.rings[p.cqOff.cqes])), p.cqEntries)
+	// The array lets submissions go in an order of their own. They never do.
+	for i := range unsafe.Slice(at(p.sqOff.array), p.sqEntries) {
+		*at(p.sqOff.array + uint32(4*i)) = uint32(i)
+	}
+	return nil
+}
+
+// close gives everything back. The kernel must be done with what was submitted.
+func (r *ring) close() error {
+	if r.entries != nil {
+		unix.Munmap(r.entries)
+	}
+	if r.rings != nil {
+		unix.Munmap(r.rings)
+	}
+	return os.NewSyscallError("close", unix.Close(r.fd))
+}
+
+// register is io_uring_register(2).
+func (r *ring) register(op uintptr, arg unsafe.Pointer, n uintptr) error {
+	_, _, e := syscall.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), op, uintptr(arg), n, 0, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// next is the next submission, zero, for the caller to fill in before anything
+// else is done with the ring.
+func (r *ring) next() *sqe {
+	if len(r.spilled) == 0 && r.full() {
+		r.enter(0) // what it fails for, the next look fails for too
+	}
+	if len(r.spilled) > 0 || r.full() {
+		r.spilled = append(r.spilled, sqe{})
+		return &r.spilled[len(r.spilled)-1]
+	}
+	return r.push(sqe{})
+}
+
+func (r *ring) push(s sqe) *sqe {
+	at := &r.sqes[r.tail&uint32(len(r.sqes)-1)]
+	*at = s
+	r.tail++
+	return at
+}
+
+func (r *ring) full() bool { return r.tail-atomic.LoadUint32(r.sqHead) == uint32(len(r.sqes)) }
+
+// unsubmitted reports whether there is something that the kernel has not taken.
+func (r *ring) unsubmitted() bool { return r.tail != atomic.LoadUint32(r.sqHead) }
+
+// enter submits, and with enterGetEvents has the kernel do what completes
+// operations that wait. It does not block.
+func (r *ring) enter(flags uintptr) error {
+	n := r.tail - atomic.LoadUint32(r.sqHead)
+	atomic.StoreUint32(r.sqTail, r.tail)
+	_, _, e := syscall.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(n), 0, flags, 0, 0)
+	return entered(e)
+}
+
+// take moves what the kernel has completed to the end of to.
+func (r *ring) take(to *[]cqe) {
+	tail := atomic.LoadUint32(r.cqTail)
+	if r.head == tail {
+		return
+	}
+	for ; r.head != tail; r.head++ {
+		*to = append(*to, r.cqes[r.head&uint32(len(r.cqes)-1)])
+	}
+	atomic.StoreUint32(r.cqHead, r.head)
+}
+
+// overflown reports whether the kernel keeps completions that had no room.
+func (r *ring) overflown() bool { return atomic.LoadUint32(r.sqFlags)&sqCQOverflow != 0 }
+
+// look begins a turn: it submits what there is and collects what has completed,
+// without blocking, and without a system call if there is nothing to do in it.
+func (r *ring) look() (err error) {
+	r.now, r.later, r.i = r.later, r.now[:0], 0
+	for r.unsubmitted() || atomic.LoadUint32(r.sqFlags)&(sqTaskrun|sqCQOverflow) != 0 {
+		if err = r.enter(enterGetEvents); err != nil || len(r.spilled) == 0 || r.full() {
+			break
+		}
+		n := 0
+		for ; n < len(r.spilled) && !r.full(); n++ {
+			r.push(r.spilled[n])
+		}
+		r.spilled = append(r.spilled[:0], r.spilled[n:]...)
+	}
+	r.take(&r.now)
+	return err
+}
+
+// forever is no timeout.
+const forever time.Duration = math.MaxInt64
+
+// wait blocks until something completes, at most for timeout.
+func (r *ring) wait(timeout time.Duration) error {
+	flags := uintptr(enterGetEvents)
+	if r.features&featNoIowait != 0 {
+		flags |= enterNoIowait
+	}
+	var arg unsafe.Pointer
+	var size uintptr
+	if timeout != forever {
+		flags |= enterExtArg
+		r.ts = timespec{int64(timeout / time.Second), int64(timeout % time.Second)}
+		r.arg.ts = uint64(uintptr(unsafe.Pointer(&r.ts)))
+		arg, size = unsafe.Pointer(&r.arg), unsafe.Sizeof(r.arg)
+	}
+	_, _, e := syscall.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), 0, 1, flags, uintptr(arg), size)
+	r.take(&r.now)
+	if e == unix.ETIME {
+		return nil
+	}
+	return entered(e)
+}
+
+// entered is the error of io_uring_enter that e stands for.
+func entered(e syscall.Errno) error {
+	switch e {
+	case 0, unix.EINTR:
+		return nil
+	case unix.EBUSY:
+		// There are too many completions for more submissions. They are taken
+		// first, and the submissions go with the next turn.
+		return nil
+	}
+	return os.NewSyscallError("io_uring_enter", e)
+}
+
+// completed reports whether there is a completion of this turn.
+func (r *ring) completed() bool { return r.i < len(r.now) }
+
+// completion is the next one. It is valid until look.
+func (r *ring) completion() *cqe {
+	r.i++
+	return &r.now[r.i-1]
+}

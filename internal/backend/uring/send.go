@@ -1,0 +1,190 @@
+//go:build linux
+
+package uring
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+const (
+	// directSize is the least size that TrySend sends at once. Less goes with
+	// all the others of the turn in one system call.
+	directSize = 16 << 10
+	// maxSend bounds one request, whose result has 31 bits.
+	maxSend = 1 << 30
+)
+
+func address(p []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(p)))) }
+
+func size32(p []byte) uint32 { return uint32(min(len(p), maxSend)) }
+
+func (b *Backend) TrySend(id backend.File, p []byte) (int, error) {
+	f := b.files.get(id)
+	if f == nil || f.flags&closing != 0 {
+		return 0, backend.ErrClosed
+	}
+	if f.out != nil || len(p) < directSize {
+		return 0, nil
+	}
+	return sys.Send(f.fd(), p)
+}
+
+func (b *Backend) Send(op *backend.SendOp) {
+	f := b.files.get(op.File)
+	if f == nil || f.flags&closing != 0 {
+		b.done(&op.Op, 0, backend.ErrClosed)
+		return
+	}
+	if f.out != nil {
+		panic("uring: a Send was submitted while another is in flight on the same file")
+	}
+	op.Sent = 0
+	op.Bufs = consume(op.Bufs, 0)
+	if len(op.Bufs) == 0 {
+		b.done(&op.Op, 0, nil)
+		return
+	}
+	f.out = op
+	b.transmit(f)
+}
+
+// transmit has the kernel send what f.out still has to send, or the first part of
+// it. It completes when all of that is sent, not before.
+func (b *Backend) transmit(f *file) {
+	bufs := f.out.Bufs
+	s := b.request(opSend, f.fd(), f.userData(tagOut))
+	s.opFlags = unix.MSG_NOSIGNAL | unix.MSG_WAITALL
+	if len(bufs) == 1 || len(bufs[0]) > maxSend {
+		s.addr, s.len = address(bufs[0]), size32(bufs[0])
+		return
+	}
+	s.opcode = opSendMsg
+	s.addr = uint64(uintptr(unsafe.Pointer(b.vectors.header(bufs))))
+	s.len = 1
+}
+
+// sent takes the completion of a transmission.
+func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
+	op := f.out
+	if e.res > 0 {
+		op.Sent += int(e.res)
+		op.Bufs = consume(op.Bufs, int(e.res))
+	}
+	var err error
+	switch errno := syscall.Errno(-e.res); {
+	case len(op.Bufs) == 0:
+	case f.flags&closing != 0:
+		err = backend.ErrClosed
+	case e.res < 0 && !passing(errno):
+		err = os.NewSyscallError("send", errno)
+	case f.flags&outEnding != 0:
+		err = backend.ErrCanceled
+	default:
+		b.transmit(f)
+		return false
+	}
+	*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
+	f.out = nil
+	f.flags &^= outEnding
+	if f.shut != nil {
+		b.done(f.shut, 0, nil)
+		f.shut = nil
+	}
+	if f.flags&closing != 0 {
+		b.closeIdle(f)
+	}
+	return true
+}
+
+// consume drops the first n bytes, and empty buffers, from the front.
+func consume(bufs [][]byte, n int) [][]byte {
+	for len(bufs) > 0 && n >= len(bufs[0]) {
+		n -= len(bufs[0])
+		bufs[0] = nil
+		bufs = bufs[1:]
+	}
+	if n > 0 {
+		bufs[0] = bufs[0][n:]
+	}
+	return bufs
+}
+
+// arenas hold what a submission of several buffers refers to, until the kernel
+// has read it, which it has when it has taken the submission.
+type arenas struct {
+	all  []*arena
+	used int
+}
+
+type arena struct {
+	headers []unix.Msghdr
+	vectors []unix.Iovec
+}
+
+const (
+	arenaHeaders = 32
+	arenaVectors = 256
+	maxVectors   = 64 // of one submission
+	keepArenas   = 4
+)
+
+// header describes the first of bufs.
+func (a *arenas) header(bufs [][]byte) *unix.Msghdr {
+	bufs = bufs[:min(len(bufs), maxVectors)]
+	m := a.room(len(bufs))
+	first := len(m.vectors)
+	total := 0
+	for _, p := range bufs {
+		if total += len(p); total > maxSend {
+			break
+		}
+		if len(p) > 0 {
+			v := unix.Iovec{Base: unsafe.SliceData(p)}
+			v.SetLen(len(p))
+			m.vectors = append(m.vectors, v)
+		}
+	}
+	h := unix.Msghdr{Iov: &m.vectors[first]}
+	h.SetIovlen(len(m.vectors) - first)
+	m.headers = append(m.headers, h)
+	return &m.headers[len(m.headers)-1]
+}
+
+// room is an arena with room for a header of so many vectors.
+func (a *arenas) room(vectors int) *arena {
+	if a.used > 0 {
+		m := a.all[a.used-1]
+		if len(m.headers) < arenaHeaders && len(m.vectors)+vectors <= arenaVectors {
+			return m
+		}
+	}
+	if a.used == len(a.all) {
+		a.all = append(a.all, &arena{make([]unix.Msghdr, 0, arenaHeaders), make([]unix.Iovec, 0, arenaVectors)})
+	}
+	a.used++
+	return a.all[a.used-1]
+}
+
+// reset forgets everything.
+func (a *arenas) reset() {
+	if a.used == 0 {
+		return
+	}
+	for _, m := range a.all[:a.used] {
+		clear(m.headers)
+		clear(m.vectors)
+		m.headers, m.vectors = m.headers[:0], m.vectors[:0]
+	}
+	a.used = 0
+	if len(a.all) > keepArenas {
+		clear(a.all[keepArenas:])
+		a.all = a.all[:keepArenas]
+	}
+}

@@ -1,0 +1,202 @@
+//go:build linux
+
+package uring
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
+	ln, err := sys.Listen(network, address, s)
+	if err != nil {
+		return 0, nil, err
+	}
+	fd, err := sys.TakeListener(ln)
+	if err != nil {
+		return 0, nil, err
+	}
+	f := b.files.add(fd)
+	if network == "unix" {
+		f.flags |= unnamed
+		b.paths[f.id()] = address
+	}
+	return f.id(), ln.Addr(), nil
+}
+
+func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (backend.File, error) {
+	fd, err := sys.Socket(network, local, s)
+	if err != nil {
+		return 0, err
+	}
+	return b.files.add(fd).id(), nil
+}
+
+func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
+	if h.FD < 0 {
+		return 0, fmt.Errorf("adopt a %T: %w", h.Obj, backend.ErrForeign)
+	}
+	f := b.files.add(h.FD)
+	if len(h.Unread) > 0 {
+		f.surplus().bytes = h.Unread
+	}
+	return f.id(), nil
+}
+
+func (b *Backend) Discard(h backend.Handle) { sys.Close(h.FD) }
+
+// Disown takes back from the kernel what it has of the connection: its request,
+// and the bytes that this has brought since anybody asked.
+func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+	f := b.files.get(id)
+	switch {
+	case f == nil || f.flags&closing != 0:
+		return backend.Handle{}, backend.ErrClosed
+	case f.in != nil || f.out != nil || f.shut != nil:
+		return backend.Handle{}, backend.ErrBusy
+	}
+	if err := b.endRequest(f); err != nil {
+		return backend.Handle{}, err
+	}
+	b.copyOut(f)
+	h := backend.Handle{FD: f.fd()}
+	if f.more != nil {
+		h.Unread = f.more.bytes
+	}
+	b.files.remove(f)
+	return h, nil
+}
+
+// endRequest ends what the kernel does for f's incoming direction, and takes its
+// completions out of turn.
+func (b *Backend) endRequest(f *file) error {
+	if f.at != idle && !b.enabled {
+		if err := b.enable(); err != nil {
+			return err
+		}
+	}
+	b.cancelIn(f)
+	for f.at != idle {
+		if err := b.ring.enter(enterGetEvents); err != nil {
+			return err
+		}
+		b.ring.take(&b.ring.later)
+		b.takeInput(f, b.ring.now[b.ring.i:])
+		b.takeInput(f, b.ring.later)
+	}
+	if f.flags&ended != 0 {
+		return f.takeEnd("recv")
+	}
+	return nil
+}
+
+// takeInput takes those of the completions that are of f's input, which nobody
+// asks for.
+func (b *Backend) takeInput(f *file, from []cqe) {
+	for i := range from {
+		if e := &from[i]; e.userData == f.userData(tagIn) {
+			b.complete(e, nil)
+			*e = cqe{userData: uint64(tagNothing)}
+		}
+	}
+}
+
+func (b *Backend) Import(nc net.Conn) (backend.Handle, error) { return sys.TakeConn(nc) }
+
+func (b *Backend) Export(h backend.Handle) (net.Conn, error) { return sys.NetConn(h.FD) }
+
+func (b *Backend) Submit(op *backend.Op) {
+	f := b.files.get(op.File)
+	if f == nil || f.flags&closing != 0 {
+		b.done(op, 0, backend.ErrClosed)
+		return
+	}
+	switch op.Kind {
+	case backend.Recv, backend.Accept, backend.PollIn, backend.PollOut, backend.PollBoth:
+		b.ask(f, op)
+	case backend.Shutdown:
+		if f.out != nil {
+			f.shut = op
+			return
+		}
+		b.done(op, 0, nil)
+	case backend.Close, backend.Reset:
+		b.startClose(f, op)
+	default:
+		panic(fmt.Sprintf("uring: an Op of kind %d was submitted", op.Kind))
+	}
+}
+
+// ask makes op the one that f's input is for.
+func (b *Backend) ask(f *file, op *backend.Op) {
+	if f.in != nil {
+		panic(fmt.Sprintf("uring: kind %d submitted while kind %d is in flight on the same file", op.Kind, f.in.Kind))
+	}
+	f.in = op
+	op.Slot = b.turn
+	switch {
+	case f.waiting():
+		b.feed(f)
+	case f.at == idle:
+		b.arm(f)
+	}
+}
+
+func (b *Backend) Connect(op *backend.ConnectOp) {
+	f := b.files.get(op.File)
+	if f == nil || f.flags&closing != 0 {
+		b.done(&op.Op, 0, backend.ErrClosed)
+		return
+	}
+	done, err := sys.Connect(f.fd(), op.Addr)
+	if done || err != nil {
+		b.done(&op.Op, 0, err)
+		return
+	}
+	f.flags &^= ended | readable // by a receive before there was a connection
+	b.ask(f, &op.Op)
+}
+
+// connected takes the completion of the wait for a connection.
+func (b *Backend) connected(f *file, e *cqe, c *backend.Completion) bool {
+	if f.in == nil || f.in.Kind != backend.Connect || e.res < 0 && passing(syscall.Errno(-e.res)) {
+		return false
+	}
+	*c = backend.Completion{Op: f.in, Err: sys.ConnectError(f.fd())}
+	f.in = nil
+	return true
+}
+
+func (b *Backend) Cancel(op *backend.Op) {
+	f := b.files.get(op.File)
+	switch {
+	case f == nil:
+	case f.in == op:
+		if f.at != polls { // which brings nothing
+			b.cancelIn(f)
+		}
+		f.in = nil
+		b.done(op, 0, backend.ErrCanceled)
+	case f.out != nil && &f.out.Op == op:
+		b.cancelOut(f)
+	case f.shut == op:
+		f.shut = nil
+		b.done(op, 0, backend.ErrCanceled)
+	}
+}
+
+func (b *Backend) cancelOut(f *file) {
+	if f.flags&outEnding == 0 {
+		f.flags |= outEnding
+		b.cancel(f.userData(tagOut))
+	}
+}
+
+// done completes op in the next turn.
+func (b *Backend) done(op *backend.Op, n int, err error) {
+	b.later.done = append(b.later.done, result{op, n, err})
+}
