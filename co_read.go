@@ -14,29 +14,33 @@ func (s *coConn) Read(p []byte) (int, error) {
 	if len(p) == 0 && !s.over() {
 		return 0, nil
 	}
-	if err := s.awaitInput(co); err != nil {
-		return 0, s.refuse(co, "read", err)
+	for {
+		ok, err := s.offered(co)
+		switch {
+		case err != nil:
+			return 0, s.refuse(co, "read", err)
+		case ok:
+			n := copy(p, s.in)
+			s.in = s.in[n:]
+			return n, nil
+		}
+		co.yield(struct{}{})
+		co.getUp(&s.readers)
 	}
-	n := copy(p, s.in)
-	s.in = s.in[n:]
-	return n, nil
 }
 
-// awaitInput waits until there is something in s.in. That is valid until co next
-// waits.
-func (s *coConn) awaitInput(co *Co) error {
-	for {
-		if err := s.readable(); err != nil {
-			return err
-		}
-		if len(s.in) > 0 {
-			return nil
-		}
-		s.unpause()
-		if err := co.wait(&s.readers); err != nil {
-			return err
-		}
+// offered reports whether there is something in s.in, which is valid until co
+// next waits. If it reports neither that nor an error, co has to yield, and to
+// get up from s.readers.
+func (s *coConn) offered(co *Co) (bool, error) {
+	if err := s.readable(); err != nil {
+		return false, err
 	}
+	if len(s.in) > 0 {
+		return true, nil
+	}
+	s.unpause()
+	return false, co.lieDown(&s.readers)
 }
 
 func (s *coConn) readable() error {
@@ -80,10 +84,16 @@ func (s *coConn) ReadFrom(r io.Reader) (int64, error) {
 func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
 	co := s.enter("WriteTo")
 	for total < limit {
-		if err := s.awaitInput(co); err == io.EOF {
+		ok, err := s.offered(co)
+		switch {
+		case err == io.EOF:
 			return total, nil
-		} else if err != nil {
+		case err != nil:
 			return total, s.refuse(co, "read", err)
+		case !ok:
+			co.yield(struct{}{})
+			co.getUp(&s.readers)
+			continue
 		}
 		room, err := dst.room(co)
 		if err != nil {

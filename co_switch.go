@@ -65,6 +65,18 @@ func (co *Co) step() (more bool) {
 // woken means nothing: the caller looks again whether it may go on, and else
 // calls wait again. That fails when co can wait for nothing any more.
 func (co *Co) wait(list *waitList) error {
+	if err := co.lieDown(list); err != nil {
+		return err
+	}
+	co.yield(struct{}{})
+	co.getUp(list)
+	return nil
+}
+
+// lieDown is wait up to where co yields, getUp what follows. They are for Read,
+// which yields itself: of the stack of a coroutine that is resumed, each line of
+// the cache costs as much as the switch.
+func (co *Co) lieDown(list *waitList) error {
 	if co.home.gone {
 		return co.home.closedError()
 	}
@@ -73,11 +85,13 @@ func (co *Co) wait(list *waitList) error {
 	}
 	co.state = coAsleep
 	co.fails, co.spent = 0, 0
-	co.yield(struct{}{})
+	return nil
+}
+
+func (co *Co) getUp(list *waitList) {
 	if list != nil && co.list == list {
 		list.remove(co)
 	}
-	return nil
 }
 
 // wake has co resumed in this turn, or in the next, if it waits.
