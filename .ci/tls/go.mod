@@ -1,0 +1,9 @@
+module github.com/rondo-go/rondo/ci/tls
+
+go 1.23.0
+
+require github.com/rondo-go/rondo v0.0.0
+
+require golang.org/x/sys v0.35.0 // indirect
+
+replace github.com/rondo-go/rondo => ../..
