@@ -115,25 +115,41 @@ func Serve(address string, open Opener) error {
 	return e.Wait()
 }
 
+// ServePackets serves datagrams to address with an Engine of the default settings
+// and a socket on every loop, where the system balances them (ReusePort): h is then
+// called by all loops at the same time. It returns only if it cannot listen.
+func ServePackets(address string, h PacketHandler) error {
+	network, address, err := ParseAddress(address)
+	if err != nil {
+		return err
+	}
+	e := Engine{Balance: ReusePort}
+	if _, err := e.ListenPacket(network, address, Socket{}, h); err != nil {
+		return err
+	}
+	return e.Wait()
+}
+
 // ParseAddress splits "tcp://:5000", "tcp4://…", "tcp6://…",
 // "unix:///run/x.sock" or "unix://@abstract" into network and address, as
-// Engine.Listen takes them. A bare host:port is tcp.
+// Engine.Listen takes them; or "udp://:53", "udp4://…", "udp6://…" or
+// "unixgram:///run/x.sock", as Engine.ListenPacket does. A bare host:port is tcp.
 func ParseAddress(s string) (network, address string, err error) {
 	network, address, ok := strings.Cut(s, "://")
 	if !ok {
 		network, address = "tcp", s
 	}
 	switch network {
-	case "tcp", "tcp4", "tcp6":
+	case "tcp", "tcp4", "tcp6", "udp", "udp4", "udp6":
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return "", "", fmt.Errorf("address %q: %w: want host:port, or :port for every interface", s, err)
 		}
-	case "unix":
+	case "unix", "unixgram":
 		if address == "" {
-			return "", "", fmt.Errorf("address %q: no path: want unix:///path/of/socket or unix://@name", s)
+			return "", "", fmt.Errorf("address %q: no path: want %s:///path/of/socket or %s://@name", s, network, network)
 		}
 	default:
-		return "", "", fmt.Errorf("address %q: %w: want tcp, tcp4, tcp6 or unix", s, net.UnknownNetworkError(network))
+		return "", "", fmt.Errorf("address %q: %w: want tcp, tcp4, tcp6, unix, udp, udp4, udp6 or unixgram", s, net.UnknownNetworkError(network))
 	}
 	return network, address, nil
 }

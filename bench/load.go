@@ -52,6 +52,14 @@ func measureRate(atOnce, size int) measure {
 	}
 }
 
+// measureDatagrams has sockets echo datagrams of size bytes, window of each under
+// way.
+func measureDatagrams(sockets, window, size int) measure {
+	return func(ctx context.Context, r *rig, t *target) (figures, error) {
+		return r.drive(ctx, t, udpProgram, strconv.Itoa(window), min(sockets, r.maxConns), size)
+	}
+}
+
 // drive measures a load, and counts the server's system calls afterwards. The
 // program that makes the load takes the arguments of limit/load.c, and speaks its
 // lines.

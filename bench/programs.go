@@ -20,6 +20,7 @@ var sources embed.FS
 const (
 	selfProgram = "bench" // this one
 	loadProgram = "load"  // limit/load.c
+	udpProgram  = "udp"   // limit/udp.c
 )
 
 // serverProgram is most servers: package server.

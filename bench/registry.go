@@ -50,6 +50,7 @@ func (o options) address() string { return net.JoinHostPort("127.0.0.1", strconv
 var families = map[string][]string{
 	"echo":  {limitServer, "net"},
 	"redis": {redisServer, "net"},
+	"udp":   {"net"},
 	"load":  {redisGenerator}, // load generators, each against the same server
 }
 
@@ -64,11 +65,11 @@ var registry = slices.Concat(
 	},
 )
 
-// limits are the C servers: all of limit/ but the load generator.
+// limits are the C servers: all of limit/ but the load generators.
 func limits() []entry {
 	var entries []entry
 	for _, name := range cPrograms() {
-		if name == loadProgram {
+		if name == loadProgram || name == udpProgram {
 			continue
 		}
 		entries = append(entries, entry{name: "c-" + name, does: map[string]start{"echo": {

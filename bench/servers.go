@@ -30,7 +30,7 @@ func (p *programs) start(ctx context.Context, m mode, s server, family string) (
 			return nil, err
 		}
 		t := &target{child, port, m, s.entry.name}
-		if err = t.ready(ctx); err == nil {
+		if err = t.ready(ctx, family); err == nil {
 			return t, nil
 		}
 		child.stop()
@@ -49,12 +49,16 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// ready waits until the server takes connections.
-func (t *target) ready(ctx context.Context) error {
+// ready waits until the server takes connections, or answers datagrams.
+func (t *target) ready(ctx context.Context, family string) error {
 	const patience = 5 * time.Second
 	address := options{port: t.port}.address()
 	for start := time.Now(); time.Since(start) < patience; {
-		if c, err := net.Dial("tcp", address); err == nil {
+		if family == "udp" {
+			if answers(address) {
+				return nil
+			}
+		} else if c, err := net.Dial("tcp", address); err == nil {
 			return c.Close()
 		}
 		if how, dead := t.died(2 * time.Millisecond); dead {
@@ -65,4 +69,20 @@ func (t *target) ready(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("server did not accept connections within %v", patience)
+}
+
+// answers tells whether a datagram sent to address comes back.
+func answers(address string) bool {
+	c, err := net.Dial("udp", address)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Millisecond))
+	b := []byte("are you there?")
+	if _, err := c.Write(b); err != nil {
+		return false
+	}
+	n, err := c.Read(b)
+	return err == nil && n == len(b)
 }

@@ -94,6 +94,13 @@ var suites = []suite{
 		Modes:     modeNames, views: append(usual, idleTable),
 	},
 	{
+		Name: "datagrams", Title: "UDP echo",
+		Text:      "NxW is N sockets with W datagrams under way each. rondo receives and sends many in one system call, and has Linux segment runs of them to one peer (UDP_SEGMENT); net has a goroutine that reads and writes one at a time.",
+		Servers:   known("rondo-epoll", "rondo-uring", "rondo-std", "gnet", "net"),
+		Workloads: named("udp-64-50x1", "udp-64-8x32", "udp-1200-50x1", "udp-1200-8x32"),
+		Modes:     modeNames, views: usual,
+	},
+	{
 		Name: "redis", Title: "Redis",
 		Text:      "All but redis-server and rondo are toys that know SET and GET only. The client is redis-benchmark.",
 		Servers:   redises,

@@ -37,6 +37,8 @@ var workloads = slices.Concat(
 		{Name: "idle", Title: "memory of idle connections", Family: "echo", Unit: "connection", once: true, measure: measureIdle(mostConns, 64)},
 	},
 	redisWorkloads(),
+	datagrams(64),
+	datagrams(1200),
 )
 
 // echoes are echo workloads of a size, named as in echo-64k-1000.
@@ -49,6 +51,24 @@ func echoes(size int, conns ...int) []workload {
 			Family:  "echo",
 			Unit:    "message",
 			measure: measureEcho(n, size),
+		})
+	}
+	return list
+}
+
+// datagrams are UDP echo workloads of a size, named as in udp-64-50x1: from 50
+// sockets, 1 datagram of each under way. Many of one socket are what a system can
+// take as one.
+func datagrams(size int) []workload {
+	var list []workload
+	for _, n := range [][2]int{{50, 1}, {8, 32}} {
+		list = append(list, workload{
+			Name:    fmt.Sprintf("udp-%d-%dx%d", size, n[0], n[1]),
+			Title:   fmt.Sprintf("UDP echo, %d B, %d sockets with %d under way", size, n[0], n[1]),
+			Family:  "udp",
+			Unit:    "datagram",
+			with:    udpProgram,
+			measure: measureDatagrams(n[0], n[1], size),
 		})
 	}
 	return list

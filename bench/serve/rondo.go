@@ -35,7 +35,7 @@ var Rondos = func() []Rondo {
 func rondos() []Library {
 	var list []Library
 	for _, r := range Rondos {
-		list = append(list, Library{Name: r.Name, Do: map[string]Server{"echo": r.echo}})
+		list = append(list, Library{Name: r.Name, Do: map[string]Server{"echo": r.echo, "udp": r.udp}})
 	}
 	return list
 }

@@ -8,7 +8,7 @@ import (
 )
 
 type echoCommand struct {
-	Addr       []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path. May be given several times." default:"tcp://127.0.0.1:5000" placeholder:"ADDR" sep:"none"`
+	Addr       []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path, or udp://host:port, or unixgram:///path. May be given several times." default:"tcp://127.0.0.1:5000" placeholder:"ADDR" sep:"none"`
 	Loops      int      `help:"Number of event loops; 0: one for each processor." default:"0"`
 	Maxclients int      `help:"Clients served at once; more are closed." default:"10000"`
 	Timeout    duration `help:"Close clients that are silent for so long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
@@ -45,7 +45,10 @@ func (e *echoCommand) Run() error {
 	}
 	signals := notify()
 	var clients atomic.Int64
-	addrs, err := listen(e.Addr, func(network, address string) (*rondo.Listener, error) {
+	addrs, err := listen(e.Addr, func(network, address string) (listening, error) {
+		if isPackets(network) {
+			return echoPackets(engine, network, address)
+		}
 		return engine.Listen(network, address, rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
 			if clients.Add(1) > int64(e.Maxclients) {
 				clients.Add(-1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -51,7 +52,7 @@ func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.Leve
 }
 
 // listen listens on every address, and returns them as they turned out.
-func listen(addrs []string, on func(network, address string) (*rondo.Listener, error)) ([]string, error) {
+func listen(addrs []string, on func(network, address string) (listening, error)) ([]string, error) {
 	var got []string
 	for _, a := range addrs {
 		network, address, err := rondo.ParseAddress(a)
@@ -69,6 +70,9 @@ func listen(addrs []string, on func(network, address string) (*rondo.Listener, e
 	}
 	return got, nil
 }
+
+// listening is a *rondo.Listener, or like one.
+type listening interface{ Addr() net.Addr }
 
 // size is a number of bytes, given as 65536, 64KiB, 64kb or 64k.
 type size int64

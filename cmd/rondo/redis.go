@@ -67,7 +67,7 @@ func (r *redisCommand) Run() error {
 		Level:           level,
 	}
 	signals := notify()
-	addrs, err := listen(r.Addr, func(network, address string) (*rondo.Listener, error) {
+	addrs, err := listen(r.Addr, func(network, address string) (listening, error) {
 		return server.Listen(network, address, rondo.Socket{}, filtersFor(network, filters)...)
 	})
 	if err != nil {

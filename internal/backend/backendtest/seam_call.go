@@ -15,6 +15,7 @@ type call struct {
 	plain   backend.Op
 	send    backend.SendOp
 	connect backend.ConnectOp
+	sendTo  backend.SendToOp
 
 	l      *loop
 	file   backend.File
@@ -25,15 +26,17 @@ type call struct {
 	size   int    // Send: bytes in all; Recv: space
 	then   func() // called at the end of every completion, inside the turn
 
-	n     int
-	err   error
-	data  []byte // Recv: a copy of what came
-	conns []backend.Handle
+	n       int
+	err     error
+	data    []byte // Recv: a copy of what came
+	conns   []backend.Handle
+	packets []backend.Packet // RecvFrom: copies
 }
 
 var kindNames = map[backend.Kind]string{
 	backend.Accept: "Accept", backend.Connect: "Connect", backend.Recv: "Recv", backend.Send: "Send",
 	backend.PollIn: "PollIn", backend.PollOut: "PollOut", backend.PollBoth: "PollBoth",
+	backend.RecvFrom: "RecvFrom", backend.SendTo: "SendTo",
 	backend.Shutdown: "Shutdown", backend.Close: "Close", backend.Reset: "Reset",
 }
 
@@ -111,7 +114,9 @@ func (l *loop) complete(r *backend.Completion) {
 	switch c.kind {
 	case backend.Recv:
 		l.received(c, r)
-	case backend.Send:
+	case backend.RecvFrom:
+		l.receivedFrom(c, r)
+	case backend.Send, backend.SendTo:
 		if r.N > c.size || (r.N < c.size) != (r.Err != nil) {
 			l.Fatalf("%v: %d of %d bytes, error %v; want all, or fewer and an error", c, r.N, c.size, r.Err)
 		}
@@ -174,6 +179,7 @@ func (l *loop) received(c *call, r *backend.Completion) {
 func (c *call) takeBack() {
 	*c.op = backend.Op{Kind: 0xdb, Slot: 0xdbdbdbdb, File: 0xdbdbdbdbdbdbdbdb}
 	c.send.Bufs, c.send.Sent = nil, -1
+	c.sendTo.Packets, c.sendTo.Sent = nil, -1
 	c.connect.Addr = nil
 }
 
