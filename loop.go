@@ -54,6 +54,7 @@ type Loop struct {
 	dirty        []*Conn       // to flush at the turn's end
 	again        []*Conn       // to offer their carry to in the next turn
 	offer        []*Conn       // to offer it to in this one, still to come
+	offered      []*Conn       // all of those, to use the memory again
 
 	running *Co      // the coroutine that is
 	ready   runQueue // those to be resumed
@@ -174,10 +175,11 @@ func (l *Loop) runTasks() {
 // offerAgain serves the connections that asked for it in the turn before.
 func (l *Loop) offerAgain() {
 	if len(l.offer) == 0 {
-		l.offer, l.again = l.again, l.offer[:0]
+		l.offer, l.again, l.offered = l.again, l.offered[:0], l.again
 	}
 	for len(l.offer) > 0 {
 		c := l.offer[0]
+		l.offer[0] = nil
 		l.offer = l.offer[1:]
 		c.offerAgain()
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func everywhereEngine(t *testing.T, f func(t *testing.T, e *rondo.Engine, q *proactor.Queue)) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
 			e := &rondo.Engine{Backend: name, Loops: 2}
 			f(t, e, queue(t, e, proactor.Options{}))
@@ -151,7 +151,7 @@ func TestReturn(t *testing.T) {
 
 // A connection that the program has forgotten is closed.
 func TestForgottenConnections(t *testing.T) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		if name == "std" {
 			continue // it needs the object itself
 		}

@@ -18,7 +18,7 @@ const patience = 30 * time.Second
 
 // everywhere runs a test on each backend, with a queue of its own.
 func everywhere(t *testing.T, o proactor.Options, f func(t *testing.T, q *proactor.Queue)) {
-	for _, name := range pick.Names() {
+	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
 			f(t, queue(t, &rondo.Engine{Backend: name, Loops: 2}, o))
 		})

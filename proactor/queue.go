@@ -244,6 +244,13 @@ func (c *queue) close() {
 	}
 }
 
+// Closed reports whether Close was called.
+func (q *Queue) Closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
 // Pending is how many operations are under way.
 func (q *Queue) Pending() int {
 	q.mu.Lock()

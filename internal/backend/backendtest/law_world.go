@@ -120,6 +120,10 @@ var laws = []law{
 	{"MoveFromOpener", moveFromOpener},
 	{"MoveToAnEndedLoop", moveToAnEndedLoop},
 	{"EverybodyLeavesUnderLoad", everybodyLeavesUnderLoad},
+	{"ReleaseWritesAgain", releaseWritesAgain},
+	{"RecallTakesBack", recallTakesBack},
+	{"ReceiveInto", receiveInto},
+	{"DeliverEndsTheTurn", deliverEndsTheTurn},
 }
 
 // handler records what it is called with, and checks the order of calls:

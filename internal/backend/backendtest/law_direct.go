@@ -1,0 +1,153 @@
+package backendtest
+
+import (
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A release function may write again: to the connection whose output just ended.
+func releaseWritesAgain(w World) {
+	var want []byte
+	for i := range 10 {
+		want = append(want, pattern(1000*(i+1))...)
+	}
+	h := &handler{w: w}
+	h.data = func(c *rondo.Conn, in []byte) (int, error) {
+		i := 0
+		var next func()
+		next = func() {
+			if i++; i <= 10 {
+				if err := c.WriteOwned(pattern(1000*i), next); err != nil {
+					w.Error(err)
+				}
+			}
+		}
+		next()
+		return len(in), nil
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	send(w, p, []byte("go"))
+	expect(w, p, want)
+}
+
+// Recall drops what was not sent, tells how much that is, and the connection goes on.
+func recallTakesBack(w World) {
+	const size = 12 << 20
+	var unsent atomic.Int64
+	var releases atomic.Int32
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	out := pattern(size)
+	h.do(func(c *rondo.Conn) {
+		err := c.WriteOwned(out, func() {
+			unsent.Store(int64(c.Buffered()))
+			releases.Add(1)
+			c.Write([]byte("afterwards"))
+		})
+		if err != nil {
+			w.Error(err)
+		}
+	})
+	w.Sleep(20e6)
+	if releases.Load() > 0 {
+		w.Fatal("the peer's system took 12 MiB")
+	}
+	h.do(func(c *rondo.Conn) { c.Recall() })
+	w.Until("release", func() bool { return releases.Load() == 1 })
+	sent := size - int(unsent.Load())
+	if sent <= 0 || sent >= size {
+		w.Fatalf("%d bytes of %d were sent", sent, size)
+	}
+	expect(w, p, append(out[:sent:sent], "afterwards"...))
+	h.do(func(c *rondo.Conn) {
+		// Of what has not begun nothing is sent.
+		c.WriteOwned([]byte("never"), func() { releases.Add(1) })
+		c.Write([]byte("neither"))
+		c.Recall()
+		if n := c.Buffered(); n != 0 || releases.Load() != 2 {
+			w.Errorf("%d bytes wait, %d releases", n, releases.Load())
+		}
+		c.Write([]byte("the end"))
+		c.Recall()
+		c.Write([]byte("the end"))
+	})
+	expect(w, p, []byte("the end"))
+}
+
+// into receives into memory of its own.
+type into struct {
+	*handler
+	mine   []byte
+	own    atomic.Bool // Data expects it there
+	got    atomic.Int32
+	paused atomic.Int32
+}
+
+func (i *into) Data(c *rondo.Conn, in []byte) (int, error) {
+	if i.own.Load() != (&in[0] == &i.mine[0]) {
+		i.w.Errorf("received into the handler's memory: %v, want %v", !i.own.Load(), i.own.Load())
+	}
+	i.got.Add(int32(len(in)))
+	c.Pause()
+	return len(in), nil
+}
+
+func (i *into) Paused(*rondo.Conn) { i.paused.Add(1) }
+
+// ReceiveInto says where, once, and Paused when the memory is free.
+func receiveInto(w World) {
+	h := &handler{w: w}
+	i := &into{handler: h, mine: make([]byte, 100)}
+	i.own.Store(true)
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+		h.one()(c)
+		c.Pause()
+		return i
+	}))
+	h.do(func(c *rondo.Conn) {
+		c.ReceiveInto(i.mine)
+		c.Resume()
+	})
+	send(w, p, []byte("m"))
+	w.Until("Data", func() bool { return i.got.Load() == 1 })
+	if i.mine[0] != 'm' {
+		w.Errorf("in the memory is %q", i.mine[:1])
+	}
+	h.do(func(c *rondo.Conn) {
+		c.ReceiveInto(i.mine)
+		c.Resume()
+	})
+	w.Sleep(20e6)
+	i.paused.Store(0)
+	h.do(func(c *rondo.Conn) {
+		if !c.Receiving() {
+			w.Error("nothing is being received")
+		}
+		c.Pause()
+	})
+	w.Until("Paused", func() bool { return i.paused.Load() > 0 })
+	i.own.Store(false)
+	send(w, p, []byte("l"))
+	h.do(func(c *rondo.Conn) { c.Resume() })
+	w.Until("Data", func() bool { return i.got.Load() == 2 })
+}
+
+// Deliver's functions are called at the end of the turn, when it has written.
+func deliverEndsTheTurn(w World) {
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	order := make(chan string, 3)
+	h.do(func(c *rondo.Conn) {
+		c.Loop().Deliver(func() {
+			c.Write([]byte("second"))
+			order <- "delivered"
+		})
+		c.Write([]byte("first"))
+		order <- "written"
+	})
+	expect(w, p, []byte("firstsecond"))
+	if a, b := <-order, <-order; a != "written" || b != "delivered" {
+		w.Error(a, b)
+	}
+}
