@@ -2,6 +2,8 @@
 
 package uring
 
+import "unsafe"
+
 // What follows is the kernel's interface, as io_uring_setup(2), io_uring_enter(2)
 // and io_uring_register(2) document it.
 
@@ -115,6 +117,10 @@ type sqe struct {
 	optLen   uint32 // of a multishot Recv: how many bytes end it (Linux 6.17)
 	_        [2]uint64
 }
+
+// setEvents sets the events of a PollAdd: 32 bits, of which the 16 that poll(2)
+// has come first in memory, whatever the order of bytes.
+func (s *sqe) setEvents(events int16) { *(*int16)(unsafe.Pointer(&s.opFlags)) = events }
 
 // cqe is a completion.
 type cqe struct {

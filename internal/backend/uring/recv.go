@@ -30,7 +30,7 @@ const bulkEnds = 16
 // hot buffer, as much as there is, and never early.
 func (b *Backend) receive(f *file) {
 	if f.in.Buf != nil || f.bulk > 0 {
-		b.poll(f)
+		b.poll(f, polls, unix.POLLIN)
 		return
 	}
 	s := b.request(opRecv, f.fd(), f.userData(tagIn))
@@ -46,14 +46,7 @@ func (b *Backend) receive(f *file) {
 	f.at = receives
 }
 
-// poll waits until there is something to receive.
-func (b *Backend) poll(f *file) {
-	s := b.request(opPollAdd, f.fd(), f.userData(tagIn))
-	s.opFlags = unix.POLLIN
-	f.at = polls
-}
-
-// polled takes the completion of poll.
+// polled takes the completion of a poll for input.
 func (b *Backend) polled(f *file, e *cqe, c *backend.Completion) bool {
 	if f.flags&closing != 0 || e.res < 0 && passing(syscall.Errno(-e.res)) {
 		return false

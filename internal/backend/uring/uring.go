@@ -152,7 +152,14 @@ func (b *Backend) enable() error {
 func (b *Backend) watchWaker() {
 	s := b.request(opPollAdd, b.waker.FD(), uint64(tagWake))
 	s.len = pollMulti
-	s.opFlags = unix.POLLIN
+	s.setEvents(unix.POLLIN)
+}
+
+// poll has the kernel wait for an event, once.
+func (b *Backend) poll(f *file, at request, events int16) {
+	s := b.request(opPollAdd, f.fd(), f.userData(tagIn))
+	s.setEvents(events)
+	f.at = at
 }
 
 // request is the next submission, of something whose end the kernel will tell.
@@ -251,7 +258,7 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	if tag == tagOut {
 		return b.sent(f, e, c)
 	}
-	at := f.at
+	at, stale := f.at, f.flags&canceling != 0
 	if last {
 		f.at = idle
 		f.flags &^= canceling
@@ -267,7 +274,7 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	case connects:
 		done = b.connected(f, e, c)
 	case watches:
-		done = b.watched(f, e, c)
+		done = b.watched(f, e, stale, c)
 	}
 	if f.at == idle {
 		b.goOn(f)
@@ -297,13 +304,9 @@ func (b *Backend) arm(f *file) {
 		s.opFlags = unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC
 		f.at = accepts
 	case backend.Connect:
-		s := b.request(opPollAdd, f.fd(), f.userData(tagIn))
-		s.opFlags = unix.POLLOUT
-		f.at = connects
-	case backend.PollIn, backend.PollOut, backend.PollBoth:
-		s := b.request(opPollAdd, f.fd(), f.userData(tagIn))
-		s.opFlags = pollMask(f.in.Kind)
-		f.at = watches
+		b.poll(f, connects, unix.POLLOUT)
+	default:
+		b.watch(f)
 	}
 }
 

@@ -21,43 +21,39 @@ func (b *Backend) Watch(fd int) (backend.File, error) {
 	return b.files.add(own).id(), nil
 }
 
-// pollMask is what the kernel is asked to wait for.
-func pollMask(k backend.Kind) (mask uint32) {
-	if k.Polls()&backend.Readable != 0 {
-		mask |= unix.POLLIN
+// watch has the kernel wait for what f.in, a Poll, asks for.
+func (b *Backend) watch(f *file) {
+	var events int16
+	asked := f.in.Kind.Polls()
+	if asked&backend.Readable != 0 {
+		events |= unix.POLLIN
 	}
-	if k.Polls()&backend.Writable != 0 {
-		mask |= unix.POLLOUT
+	if asked&backend.Writable != 0 {
+		events |= unix.POLLOUT
 	}
-	return mask
+	b.poll(f, watches, events)
 }
 
-// watched takes the completion of the wait for a Poll. It may be an earlier
-// Poll's, that waited for something else: then goOn waits anew.
-func (b *Backend) watched(f *file, e *cqe, c *backend.Completion) bool {
-	if !f.asks(b.turn) {
+// watched takes the completion of watch. stale says that it was for a Poll that
+// has been canceled, which tells nothing of what holds now.
+func (b *Backend) watched(f *file, e *cqe, stale bool, c *backend.Completion) bool {
+	errno := syscall.Errno(-e.res)
+	if f.in == nil || stale || e.res < 0 && passing(errno) {
 		return false
 	}
-	op := f.in
+	*c = backend.Completion{Op: f.in}
+	asked := f.in.Kind.Polls()
+	f.in = nil
 	if e.res < 0 {
-		if passing(syscall.Errno(-e.res)) {
-			return false
-		}
-		*c = backend.Completion{Op: op, Err: os.NewSyscallError("poll", syscall.Errno(-e.res))}
-		f.in = nil
+		c.Err = os.NewSyscallError("poll", errno)
 		return true
 	}
-	found := 0
-	if e.res&(unix.POLLIN|unix.POLLERR|unix.POLLHUP) != 0 {
-		found |= backend.Readable
+	in, out := sys.Revents(int16(e.res))
+	if in {
+		c.N = asked & backend.Readable
 	}
-	if e.res&(unix.POLLOUT|unix.POLLERR|unix.POLLHUP) != 0 {
-		found |= backend.Writable
+	if out {
+		c.N |= asked & backend.Writable
 	}
-	if found &= op.Kind.Polls(); found == 0 {
-		return false
-	}
-	*c = backend.Completion{Op: op, N: found}
-	f.in = nil
 	return true
 }
