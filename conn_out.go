@@ -373,14 +373,19 @@ func (c *Conn) trySend(p []byte) (int, error) {
 		c.before(len(p))
 	}
 	n, err := l.backend.TrySend(c.recv.File, p)
+	c.tried(n, err)
+	return n, err
+}
+
+// tried accounts for an attempt to send. On an error the connection is closed.
+func (c *Conn) tried(n int, err error) {
 	c.sent(n)
-	if l.engine.Trace != nil {
+	if c.loop.engine.Trace != nil {
 		c.after(n, err)
 	}
 	if err != nil {
 		c.fail("write", err)
 	}
-	return n, err
 }
 
 // sent accounts for bytes that the system took.

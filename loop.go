@@ -82,12 +82,11 @@ type task struct {
 const timersPerTurn = 1024
 
 func newLoop(e *Engine, id int, be backend.Backend) *Loop {
-	return &Loop{
+	l := &Loop{
 		engine:    e,
 		id:        id,
 		backend:   be,
 		waker:     be,
-		outbox:    newOutbox(),
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
 		dialers:   make(map[*dialer]struct{}),
@@ -95,6 +94,8 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		drained:   make(chan struct{}),
 		spinning:  spin{time: e.Spin},
 	}
+	l.outbox = newOutbox(l)
+	return l
 }
 
 // run is the loop's goroutine.

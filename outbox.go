@@ -1,5 +1,7 @@
 package rondo
 
+import "github.com/rondo-go/rondo/internal/backend"
+
 // An outbox gathers what a loop's connections write, each in a part of its own,
 // and sends the parts one after the other: when there are many, when it is full,
 // and at the turn's end. So receiving and sending each go in a row, which keeps
@@ -7,9 +9,11 @@ package rondo
 // connections: only what the system does not take is copied to memory of the
 // connection's own.
 type outbox struct {
+	loop     *Loop
 	bytes    []byte // of all parts; what has been sent of it stays until all is
 	parts    []part
 	reserved *Conn // has the room behind bytes, by AvailableBuffer
+	sends    []backend.Sending
 }
 
 // part is what one connection has written. Its bytes begin where those of the
@@ -26,8 +30,8 @@ const (
 	outboxParts = 32
 )
 
-func newOutbox() outbox {
-	return outbox{bytes: make([]byte, 0, outboxSize), parts: make([]part, 0, outboxParts)}
+func newOutbox(l *Loop) outbox {
+	return outbox{loop: l, bytes: make([]byte, 0, outboxSize), parts: make([]part, 0, outboxParts)}
 }
 
 // accepts reports whether c may add n bytes, less than outboxSize, and makes room
@@ -68,23 +72,58 @@ func (o *outbox) flush() {
 	}
 	reserved := o.reserved
 	o.reserved = nobody // what a hook of Trace writes goes elsewhere
-	start := 0
-	for _, p := range o.parts {
-		bytes := o.bytes[start:p.end]
-		start = p.end
-		c := p.conn
-		if c == nil {
-			continue
-		}
-		c.flags &^= boxed
-		if n, err := c.trySend(bytes); err == nil && n < len(bytes) {
-			c.gather(bytes[n:])
-			c.send()
-		}
+	if b, ok := o.loop.backend.(backend.BatchSender); ok && len(o.parts) > 1 {
+		o.sendAll(b)
+	} else {
+		o.sendEach()
 	}
 	o.parts = o.parts[:0]
 	o.bytes = o.bytes[:0]
 	o.reserved = reserved
+}
+
+func (o *outbox) sendEach() {
+	start := 0
+	for _, p := range o.parts {
+		bytes := o.bytes[start:p.end]
+		start = p.end
+		if c := p.conn; c != nil {
+			c.flags &^= boxed
+			n, err := c.trySend(bytes)
+			c.sendRest(bytes[n:], err)
+		}
+	}
+}
+
+// sendAll is sendEach with one call of the backend.
+func (o *outbox) sendAll(b backend.BatchSender) {
+	o.sends = o.sends[:0]
+	start := 0
+	for _, p := range o.parts {
+		bytes := o.bytes[start:p.end]
+		start = p.end
+		if c := p.conn; c != nil {
+			c.flags &^= boxed
+			c.before(len(bytes))
+			o.parts[len(o.sends)].conn = c // those of the sends come to the front
+			o.sends = append(o.sends, backend.Sending{File: c.recv.File, Bytes: bytes})
+		}
+	}
+	b.TrySendAll(o.sends)
+	for i := range o.sends {
+		s := &o.sends[i]
+		c := o.parts[i].conn
+		c.tried(s.N, s.Err)
+		c.sendRest(s.Bytes[s.N:], s.Err)
+	}
+}
+
+// sendRest sends what TrySend has left, unless it was an error.
+func (c *Conn) sendRest(p []byte, err error) {
+	if len(p) > 0 && err == nil {
+		c.gather(p)
+		c.send()
+	}
 }
 
 // nobody is a connection that never writes.

@@ -267,6 +267,21 @@ type Backend interface {
 	Close() error
 }
 
+// A BatchSender is a Backend whose TrySend costs less for several Files at once.
+type BatchSender interface {
+	// TrySendAll is TrySend for each of them, no two of one File, whose results
+	// it sets.
+	TrySendAll([]Sending)
+}
+
+// Sending is a TrySend among others: what is to be sent, and what became of it.
+type Sending struct {
+	File  File
+	Bytes []byte
+	N     int
+	Err   error
+}
+
 // Coroutines is how many goroutines of the process are coroutines of loops. The
 // simulator, which counts goroutines to learn of new ones, can so tell that one
 // began while a coroutine ended.

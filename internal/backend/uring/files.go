@@ -90,6 +90,7 @@ const (
 	tagWake
 	tagIn
 	tagOut
+	tagTry // of TrySendAll, with a place among those in the file's stead
 
 	tagBits = 4 // which leaves 2^28 slots, more than a process has descriptors
 )

@@ -148,6 +148,45 @@ func (r *ring) take(to *[]cqe) {
 	atomic.StoreUint32(r.cqHead, r.head)
 }
 
+// clear sees to it that nothing waits to be submitted or to be taken, so that both
+// queues are empty. It reports whether that went well.
+func (r *ring) clear() bool {
+	if r.unsubmitted() {
+		r.enter(0)
+	}
+	r.take(&r.later)
+	for r.overflown() && r.enter(enterGetEvents) == nil {
+		r.take(&r.later)
+	}
+	return !r.unsubmitted() && !r.overflown()
+}
+
+// takeBack calls f with the submissions that the kernel has not taken, which it
+// does not get any more.
+func (r *ring) takeBack(f func(*sqe)) {
+	head := atomic.LoadUint32(r.sqHead)
+	for at := head; at != r.tail; at++ {
+		f(&r.sqes[at&uint32(len(r.sqes)-1)])
+	}
+	r.tail = head
+	atomic.StoreUint32(r.sqTail, head)
+}
+
+// takeTries is take for the next turn, and calls f with those of tagTry.
+func (r *ring) takeTries(f func(*cqe)) {
+	from := len(r.later)
+	r.take(&r.later)
+	keep := r.later[:from]
+	for i := range r.later[from:] {
+		if e := &r.later[from+i]; tag(e.userData&(1<<tagBits-1)) == tagTry {
+			f(e)
+		} else {
+			keep = append(keep, *e)
+		}
+	}
+	r.later = keep
+}
+
 // overflown reports whether the kernel keeps completions that had no room.
 func (r *ring) overflown() bool { return atomic.LoadUint32(r.sqFlags)&sqCQOverflow != 0 }
 

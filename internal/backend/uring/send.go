@@ -13,13 +13,8 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-const (
-	// directSize is the least size that TrySend sends at once. Less goes with
-	// all the others of the turn in one system call.
-	directSize = 16 << 10
-	// maxSend bounds one request, whose result has 31 bits.
-	maxSend = 1 << 30
-)
+// maxSend bounds one request, whose result has 31 bits.
+const maxSend = 1 << 30
 
 func address(p []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(p)))) }
 
@@ -30,7 +25,7 @@ func (b *Backend) TrySend(id backend.File, p []byte) (int, error) {
 	if f == nil || f.flags&closing != 0 {
 		return 0, backend.ErrClosed
 	}
-	if f.out != nil || len(p) < directSize {
+	if f.out != nil {
 		return 0, nil
 	}
 	return sys.Send(f.fd(), p)
