@@ -272,7 +272,7 @@ type Backend interface {
 // began while a coroutine ended.
 var Coroutines atomic.Int64
 
-// Socket holds socket options. It mirrors rondo.Socket, which documents it.
+// Socket holds socket options. rondo.Socket documents them.
 type Socket struct {
 	KeepAlive  time.Duration
 	Delay      bool
