@@ -41,8 +41,7 @@ func (co *Co) dial(ctx context.Context, limit time.Duration, network, address st
 		return nil, dialError(network, address, co.failed(err))
 	}
 	d := &coDial{co: co}
-	co.loop.handed = true // a name is looked up on another goroutine
-	co.loop.Dial(network, address, Socket{}, d.opened)
+	dialing := co.loop.Dial(network, address, Socket{}, d.opened)
 	if limit > 0 {
 		co.startTimer(limit)
 		defer co.stopTimer()
@@ -67,6 +66,7 @@ func (co *Co) dial(ctx context.Context, limit time.Duration, network, address st
 			}
 		}
 		d.co = nil
+		dialing.Cancel()
 		return nil, dialError(network, address, co.failed(err))
 	}
 }

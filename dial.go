@@ -2,145 +2,237 @@ package rondo
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
-	"strconv"
+	"os"
+	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// Dial connects to address, and serves the connection on this loop. open is
-// called once, on the loop: with the connection, whose Handler it makes, or with
-// nil and the reason why there is none; it is not called before Dial returns.
-// Like an Opener it may return nil. network is tcp, tcp4, tcp6 or unix. Names
-// are looked up on another goroutine; their addresses are tried one by one.
-func (l *Loop) Dial(network, address string, s Socket, open func(*Conn, error) Handler) {
+// Dial connects to address, and serves the connection on a loop that Balance
+// chooses: open makes its Handler, and has been called when Dial returns. network
+// is tcp, tcp4, tcp6 or unix; a unix address that begins with @ is abstract. s may
+// tell where to connect from, and how long to try.
+//
+// A name is looked up by Resolver, not on the loop. Its addresses of both families
+// are tried in turns, beginning with the first one's, each 250 ms after the one
+// before or as soon as that has failed; the first connection that is made is
+// taken, and the others are given up (RFC 8305).
+//
+// The error is a *net.OpError as package net gives it, of the first address that
+// was tried: errors.Is finds syscall.ECONNREFUSED and the like in it,
+// os.ErrDeadlineExceeded if s.DialTimeout or ctx's deadline has passed,
+// context.Canceled, or ErrClosed if the engine is closed. Nothing is left of the
+// attempt then, and open was not called.
+func (e *Engine) Dial(ctx context.Context, network, address string, s Socket, open Opener) (Ref, error) {
+	refused := func(err error) (Ref, error) {
+		return Ref{}, &net.OpError{Op: "dial", Net: network, Addr: text{network, address}, Err: err}
+	}
+	if err := e.Start(); err != nil {
+		return refused(err)
+	}
+	if ctx.Err() != nil {
+		return refused(contextError(ctx))
+	}
+	type result struct {
+		ref Ref
+		err error
+	}
+	results := make(chan result, 1)
+	l := e.choose(&e.chosen, netip.Addr{})
+	var d *Dialing
+	err := l.Post(func() {
+		d = l.Dial(network, address, s, func(c *Conn, err error) Handler {
+			if err != nil {
+				results <- result{err: err}
+				return nil
+			}
+			defer func() { results <- result{ref: c.Ref()} }()
+			return open(c)
+		})
+	})
+	if err != nil {
+		return refused(err)
+	}
+	select {
+	case r := <-results:
+		return r.ref, r.err
+	case <-ctx.Done():
+		err := contextError(ctx)
+		l.Post(func() { d.end(err) }) // if the loop has ended, so has the attempt
+		r := <-results
+		return r.ref, r.err
+	}
+}
+
+func contextError(ctx context.Context) error {
+	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return errDialTimeout
+}
+
+// errDialTimeout is what package net returns, but that it is both.
+var errDialTimeout error = dialTimeout{&timeout{"i/o timeout"}}
+
+type dialTimeout struct{ *timeout }
+
+func (dialTimeout) Is(target error) bool {
+	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
+}
+
+// A Dialing is a connection that Loop.Dial is making.
+type Dialing struct {
+	loop             *Loop
+	seq              uint64 // to keep them in order
+	network, address string
+	socket           backend.Socket
+	local            net.Addr
+	open             func(*Conn, error) Handler
+
+	stopLookUp context.CancelFunc // nil: no name is being looked up
+	addrs      []net.Addr         // to be tried
+	tries      []*try             // whose sockets are not closed
+	first      net.Addr           // that was tried
+	err        error              // its, or the reason for the end
+	over       bool               // open was called, or will be with err
+	next       timer.Timer        // of the next try
+	limit      timer.Timer        // of all
+}
+
+// Dial is Engine.Dial to this loop, to be called on it. open is called exactly
+// once, on the loop and not before Dial returns: with the connection, whose
+// Handler it makes, or with nil and the reason why there is none. Like an Opener it
+// may return nil. (A loop that has ended calls nobody.)
+func (l *Loop) Dial(network, address string, s Socket, open func(*Conn, error) Handler) *Dialing {
 	l.check()
-	d := &dialer{loop: l, network: network, address: address, socket: backend.Socket(s), open: open}
-	if network == "unix" {
-		d.connect([]net.Addr{&net.UnixAddr{Name: address, Net: "unix"}})
+	l.dials++
+	d := &Dialing{loop: l, seq: l.dials, network: network, address: address,
+		socket: s.options(), local: s.LocalAddr, open: open}
+	d.next.Owner, d.limit.Owner = d, d
+	l.dialing[d] = struct{}{}
+	if l.stopping || l.draining {
+		d.end(ErrClosed)
+		return d
+	}
+	if s.DialTimeout > 0 {
+		l.timers.Start(&d.limit, l.now.Add(s.DialTimeout))
+	}
+	addrs, err := literal(network, address)
+	if err == errName {
+		d.lookUp()
+	} else {
+		d.found(addrs, err)
+	}
+	return d
+}
+
+// Cancel gives up: open is called with context.Canceled, soon, unless it has been
+// called or is about to be. It may be called on the loop only.
+func (d *Dialing) Cancel() {
+	d.loop.check()
+	d.end(context.Canceled)
+}
+
+// end gives up for a reason, of which open is told in a turn to come.
+func (d *Dialing) end(err error) {
+	if d.over {
 		return
 	}
-	if ap, err := netip.ParseAddrPort(address); err == nil && fits(network, ap.Addr()) {
-		d.connect([]net.Addr{net.TCPAddrFromAddrPort(ap)})
-		return
+	d.settled()
+	d.err = err
+	d.loop.undialed = append(d.loop.undialed, d)
+}
+
+// settled is called when it is known how this ends: nothing more is begun.
+func (d *Dialing) settled() {
+	d.over = true
+	d.loop.timers.Stop(&d.next)
+	d.loop.timers.Stop(&d.limit)
+	if d.stopLookUp != nil {
+		d.stopLookUp()
 	}
+	for _, t := range d.tries {
+		d.loop.backend.Cancel(&t.op.Op)
+	}
+	d.release()
+}
+
+// release forgets d once it is over and its sockets are closed.
+func (d *Dialing) release() {
+	if d.over && len(d.tries) == 0 {
+		delete(d.loop.dialing, d)
+	}
+}
+
+// failed calls open with the reason.
+func (d *Dialing) failed() {
+	d.open(nil, &net.OpError{Op: "dial", Net: d.network, Source: d.source(), Addr: d.target(), Err: d.err})
+}
+
+// source is what the user asked for, as an Addr that is nil if that is nothing.
+func (d *Dialing) source() net.Addr {
+	if d.first == nil {
+		return nil // as package net has it
+	}
+	return d.local
+}
+
+func (d *Dialing) target() net.Addr {
+	var dns *net.DNSError
+	var addr *net.AddrError
+	switch {
+	case d.first != nil:
+		return d.first
+	case errors.As(d.err, &dns), errors.As(d.err, &addr):
+		return nil // they have the name
+	}
+	return text{d.network, d.address}
+}
+
+// lookUp finds the addresses of a name on another goroutine.
+func (d *Dialing) lookUp() {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.stopLookUp = cancel
+	d.loop.handed = true
 	go func() {
-		addrs, err := lookUp(network, address)
-		if l.Post(func() { d.found(addrs, err) }) != nil {
-			return // the loop has ended, and with it whoever would hear of it
-		}
+		defer cancel()
+		addrs, err := d.loop.engine.lookUp(ctx, d.network, d.address)
+		// If the loop has ended, d was told already.
+		d.loop.Post(func() { d.found(addrs, err) })
 	}()
 }
 
-// dialer is a connection being made.
-type dialer struct {
-	loop             *Loop
-	network, address string
-	socket           backend.Socket
-	open             func(*Conn, error) Handler
-
-	op   backend.ConnectOp
-	rest []net.Addr // to be tried if this one fails
-	shut backend.Op // Close of a socket that did not connect
-}
-
-func fits(network string, a netip.Addr) bool {
-	return network == "tcp" || network == "tcp4" && a.Unmap().Is4() || network == "tcp6" && !a.Unmap().Is4()
-}
-
-// lookUp resolves a host:port as package net does.
-func lookUp(network, address string) ([]net.Addr, error) {
-	host, service, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	port, err := net.DefaultResolver.LookupPort(context.Background(), network, service)
-	if err != nil {
-		return nil, err
-	}
-	ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
-	if err != nil {
-		return nil, err
-	}
-	var addrs []net.Addr
-	for _, ip := range ips {
-		if fits(network, ip) {
-			addrs = append(addrs, net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip.Unmap(), uint16(port))))
-		}
-	}
-	if len(addrs) == 0 {
-		return nil, &net.AddrError{Err: "no suitable address", Addr: net.JoinHostPort(host, strconv.Itoa(port))}
-	}
-	return addrs, nil
-}
-
-func (d *dialer) found(addrs []net.Addr, err error) {
-	if err != nil {
-		d.failed(err)
-		return
-	}
-	d.connect(addrs)
-}
-
-// connect tries the first of addrs.
-func (d *dialer) connect(addrs []net.Addr) {
-	d.rest = addrs[1:]
-	network := "unix"
-	if a, ok := addrs[0].(*net.TCPAddr); ok {
-		if network = "tcp6"; a.IP.To4() != nil {
-			network = "tcp4"
-		}
-	}
-	file, err := d.loop.backend.Socket(network, nil, &d.socket)
-	if err != nil {
-		// open is not called before Dial returns.
-		d.loop.Post(func() { d.failed(err) })
-		return
-	}
-	d.op = backend.ConnectOp{Op: backend.Op{Kind: backend.Connect, File: file, Owner: d}, Addr: addrs[0]}
-	d.loop.dialers[d] = struct{}{}
-	d.loop.backend.Connect(&d.op)
-}
-
-// Complete takes the completion of Connect, then of the Close after a failure.
-func (d *dialer) Complete(c *backend.Completion) {
-	if c.Op.Kind == backend.Close {
-		delete(d.loop.dialers, d)
-		if len(d.rest) > 0 && !d.loop.stopping {
-			d.connect(d.rest)
-		}
-		return
-	}
-	if c.Err == nil && !d.loop.stopping && !d.loop.draining {
-		delete(d.loop.dialers, d)
-		d.connected()
-		return
-	}
-	d.shut = backend.Op{Kind: backend.Close, File: d.op.File, Owner: d}
-	d.loop.backend.Submit(&d.shut)
-	if len(d.rest) == 0 || d.loop.stopping {
-		err := c.Err
-		if err == nil {
-			err = ErrClosed
-		}
-		d.failed(err)
+// Fire is called for the next try, or for the end of all.
+func (d *Dialing) Fire(t *timer.Timer, _ backend.Time) {
+	if t == &d.limit {
+		d.end(errDialTimeout)
+	} else {
+		d.tryNext()
 	}
 }
 
-func (d *dialer) connected() {
-	var peer netip.AddrPort
-	if a, ok := d.op.Addr.(*net.TCPAddr); ok {
-		peer = a.AddrPort()
+// endDials ends those that are under way.
+func (l *Loop) endDials() {
+	for _, d := range inOrder(l.dialing, func(d *Dialing) uint64 { return d.seq }) {
+		d.end(ErrClosed)
 	}
-	c := newConn(d.loop, d.op.File, peer)
-	c.opened(func(c *Conn) Handler { return d.open(c, nil) })
 }
 
-func (d *dialer) failed(err error) {
-	var addr net.Addr = text{d.network, d.address}
-	if d.op.Addr != nil {
-		addr = d.op.Addr
+// tellUndialed calls open of dials that came to nothing in the turn before.
+func (l *Loop) tellUndialed() {
+	if len(l.telling) == 0 {
+		l.telling, l.undialed = l.undialed, l.telling[:0]
 	}
-	d.open(nil, &net.OpError{Op: "dial", Net: d.network, Addr: addr, Err: err})
+	for len(l.telling) > 0 {
+		d := l.telling[0]
+		l.telling = l.telling[1:]
+		d.failed()
+	}
 }
+
+// stagger is the time between the beginnings of two tries (RFC 8305, 5).
+const stagger = 250 * time.Millisecond

@@ -78,6 +78,10 @@ type Engine struct {
 	// and to be closed by the peer. Negative: no time.
 	Linger time.Duration
 
+	// Resolver finds the addresses of names that are dialed. nil:
+	// net.DefaultResolver.
+	Resolver Resolver
+
 	// Repanic lets a panic in a handler end the program, as one in a goroutine
 	// does. Otherwise it ends its connection and is logged with its stack.
 	Repanic bool
@@ -127,8 +131,27 @@ type Socket struct {
 	// same address. Balance ReusePort sets it where it counts. On Windows, which has no
 	// such option, Listen fails (errors.ErrUnsupported).
 	ReusePort bool
+	// LocalAddr is where to dial from, a *net.TCPAddr or *net.UnixAddr; only
+	// addresses of the same family are tried then. nil: the system's choice.
+	// Listen does not look at it.
+	LocalAddr net.Addr
+	// DialTimeout is how long a dial may take, with the looking up of a name. 0:
+	// as long as the system tries. Listen does not look at it.
+	DialTimeout time.Duration
 	// UnixMode is the permissions of a unix socket's file. 0: as umask leaves it.
 	UnixMode fs.FileMode
+}
+
+// options are those that a backend sets.
+func (s *Socket) options() backend.Socket {
+	return backend.Socket{
+		KeepAlive:  s.KeepAlive,
+		Delay:      s.Delay,
+		SendBuffer: s.SendBuffer,
+		RecvBuffer: s.RecvBuffer,
+		ReusePort:  s.ReusePort,
+		UnixMode:   s.UnixMode,
+	}
 }
 
 // Start starts the loops, if they are not running. Listen does it by itself.
@@ -301,7 +324,7 @@ func (e *Engine) Listen(network, address string, s Socket, open Opener) (*Listen
 		return nil, err
 	}
 	ln := &Listener{engine: e, network: network, open: open}
-	if err := ln.listen(address, backend.Socket(s)); err != nil {
+	if err := ln.listen(address, s.options()); err != nil {
 		ln.Close()
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: text{network, address}, Err: err}
 	}

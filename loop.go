@@ -38,10 +38,14 @@ type Loop struct {
 	conns     connTable
 	open      int
 	acceptors map[*acceptor]struct{}
-	dialers   map[*dialer]struct{} // whose socket is no Conn's yet
 	polls     map[*Poll]struct{}
 	packets   []*PacketConn // all datagram sockets
 	outputs   []*output     // free ones
+
+	dialing  map[*Dialing]struct{}
+	dials    uint64     // so far
+	undialed []*Dialing // whose open is to be told in the next turn that they failed
+	telling  []*Dialing // in this one, still to come
 
 	completion backend.Completion // the one at hand
 
@@ -89,7 +93,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		waker:     be,
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
-		dialers:   make(map[*dialer]struct{}),
+		dialing:   make(map[*Dialing]struct{}),
 		polls:     make(map[*Poll]struct{}),
 		drained:   make(chan struct{}),
 		spinning:  spin{time: e.Spin},
@@ -107,6 +111,8 @@ func (l *Loop) run() {
 			break // somebody took the backend away
 		}
 	}
+	l.stopping = true
+	l.endDials()
 	l.inbox.Close()
 	for !l.work() {
 	}
@@ -118,7 +124,7 @@ func (l *Loop) run() {
 
 // ended reports whether there is nothing left to do, for good.
 func (l *Loop) ended() bool {
-	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialers) == 0 && len(l.acceptors) == 0 && !l.ready.any()
+	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && !l.ready.any()
 }
 
 // turn does what there is to do, then waits for more.
@@ -140,6 +146,7 @@ func (l *Loop) work() (done bool) {
 		}()
 	}
 	l.runTasks()
+	l.tellUndialed()
 	l.timers.Expire(l.now, timersPerTurn)
 	l.offerAgain()
 	if l.delivering != nil {
@@ -241,7 +248,7 @@ func (l *Loop) wait() error {
 		l.engine.Trace.Turn(l)
 	}
 	until := l.timers.Next()
-	if len(l.again) > 0 || l.ready.any() || l.ended() {
+	if len(l.again) > 0 || len(l.undialed) > 0 || l.ready.any() || l.ended() {
 		until = l.now
 	}
 	if until > l.now && l.spin() {
@@ -283,9 +290,7 @@ func (l *Loop) stop() {
 	for _, a := range inOrder(l.acceptors, func(a *acceptor) backend.File { return a.op.File }) {
 		a.close()
 	}
-	for _, d := range inOrder(l.dialers, func(d *dialer) backend.File { return d.op.File }) {
-		l.backend.Cancel(&d.op.Op)
-	}
+	l.endDials()
 	for p := range l.polls {
 		p.Close()
 	}
@@ -297,14 +302,15 @@ func (l *Loop) stop() {
 	}
 }
 
-// inOrder lists a set by its elements' files, so that a simulated run repeats.
-func inOrder[T comparable](set map[T]struct{}, file func(T) backend.File) []T {
-	return slices.SortedFunc(maps.Keys(set), func(a, b T) int { return cmp.Compare(file(a), file(b)) })
+// inOrder lists a set by its elements' keys, so that a simulated run repeats.
+func inOrder[T comparable, K cmp.Ordered](set map[T]struct{}, key func(T) K) []T {
+	return slices.SortedFunc(maps.Keys(set), func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 }
 
 // drain begins to close the loop's connections.
 func (l *Loop) drain() {
 	l.draining = true
+	l.endDials()
 	for c := range l.Conns() {
 		c.Close()
 	}

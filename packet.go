@@ -128,10 +128,10 @@ func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler
 		return nil, err
 	}
 	loops, each := e.packetLoops(network, &s)
-	g := new(packetGroup)
+	g, o := new(packetGroup), s.options()
 	for _, l := range loops {
 		c, err := l.openPacket(network, h, g, func(b backend.PacketBackend) (backend.File, net.Addr, error) {
-			return b.ListenPacket(network, address, (*backend.Socket)(&s))
+			return b.ListenPacket(network, address, &o)
 		})
 		if err != nil {
 			g.failed = true
@@ -177,8 +177,9 @@ func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHa
 			to = remote.String()
 		}
 		var c *PacketConn
+		o := s.options()
 		c, err = l.openPacket(network, h, new(packetGroup), func(b backend.PacketBackend) (backend.File, net.Addr, error) {
-			return b.DialPacket(network, local, to, (*backend.Socket)(&s))
+			return b.DialPacket(network, local, to, &o)
 		})
 		if err == nil {
 			c.connected = true // before it starts

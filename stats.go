@@ -23,6 +23,7 @@ type Trace struct {
 type LoopStats struct {
 	Open              int // connections
 	Accepted, Closed  uint64
+	Dialed            uint64
 	Attached          uint64 // by Attach, or moved from another loop
 	Detached          uint64 // by Detach, or moved to another loop
 	Receives, Sends   uint64
@@ -55,6 +56,7 @@ func (e *Engine) Stats() Stats {
 		s.Open += one.Open
 		s.Accepted += one.Accepted
 		s.Closed += one.Closed
+		s.Dialed += one.Dialed
 		s.Attached += one.Attached
 		s.Detached += one.Detached
 		s.Receives += one.Receives

@@ -50,6 +50,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -270,6 +271,18 @@ func (n *Network) packets(e *rondo.Engine, open func() (*rondo.PacketConn, error
 		n.fatal(err)
 	}
 	return c
+}
+
+// Blackhole makes an IP address, such as "192.0.2.1", one from which there is no
+// answer unless an engine listens there: who dials it waits, for a minute, and is
+// not refused.
+func (n *Network) Blackhole(address string) {
+	n.helper()
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		n.fatal(err)
+	}
+	n.sim.Blackhole(ip)
 }
 
 // Serve is rondo.Serve: it listens to address with a new engine, which it

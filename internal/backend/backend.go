@@ -287,7 +287,7 @@ type Sending struct {
 // began while a coroutine ended.
 var Coroutines atomic.Int64
 
-// Socket holds socket options. It mirrors rondo.Socket, which documents it.
+// Socket holds socket options. rondo.Socket documents them.
 type Socket struct {
 	KeepAlive  time.Duration
 	Delay      bool

@@ -1,10 +1,16 @@
 package backendtest
 
 import (
+	"context"
 	"errors"
 	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/rondo-go/rondo"
 )
@@ -79,3 +85,276 @@ func dialFails(w World) {
 		w.Errorf("open was called %d times; %d connections are open", n, open)
 	}
 }
+
+// dialed is what became of a dial.
+type dialed struct {
+	w    World
+	mu   sync.Mutex
+	errs []error // nil for a connection
+}
+
+// open is for Loop.Dial.
+func (d *dialed) open(c *rondo.Conn, err error) rondo.Handler {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.errs = append(d.errs, err)
+	if (c == nil) != (err != nil) {
+		d.w.Errorf("open was called with %v and %v", c, err)
+	}
+	return &handler{w: d.w}
+}
+
+func (d *dialed) calls() []error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]error(nil), d.errs...)
+}
+
+// only waits for the call of open, and checks that it was one.
+func (d *dialed) only(what string) error {
+	d.w.Helper()
+	d.w.Until(what, func() bool { return len(d.calls()) > 0 })
+	d.w.Sleep(5 * time.Millisecond)
+	calls := d.calls()
+	if len(calls) != 1 {
+		d.w.Errorf("%s: open was called %d times: %v", what, len(calls), calls)
+	}
+	return calls[0]
+}
+
+// A names is a Resolver that knows some names. The empty list of addresses never
+// comes.
+type names map[string][]netip.Addr
+
+func (n names) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	ips, ok := n[host]
+	switch {
+	case !ok:
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	case len(ips) == 0:
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return ips, nil
+}
+
+// resolver knows of this host, of a part of it where nobody listens, and of a name
+// that nobody ever finds.
+var resolver = names{
+	"here":       {netip.MustParseAddr("127.0.0.1")},
+	"both":       {netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")},
+	"many":       {netip.MustParseAddr("::1"), netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.1")},
+	"six":        {netip.MustParseAddr("::1")},
+	"never":      {},
+	"everywhere": {netip.IPv4Unspecified()},
+}
+
+// Engine.Dial returns when the connection is served, or with the reason why not.
+func engineDial(w World) {
+	e := &rondo.Engine{Loops: 2, Resolver: resolver}
+	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
+	_, port, _ := net.SplitHostPort(addr.String())
+	dial := func(ctx context.Context, address string, s rondo.Socket) (ref rondo.Ref, opened int, err error) {
+		w.Call(func() {
+			ref, err = e.Dial(ctx, "tcp", address, s, func(c *rondo.Conn) rondo.Handler {
+				opened++
+				return &handler{w: w, data: func(*rondo.Conn, []byte) (int, error) { return 0, nil }}
+			})
+		})
+		return ref, opened, err
+	}
+	before := came(e.Stats())
+	for _, host := range []string{"127.0.0.1", "here", "both", "many", "", "everywhere"} {
+		ref, opened, err := dial(context.Background(), net.JoinHostPort(host, port), rondo.Socket{DialTimeout: time.Minute})
+		if err != nil || opened != 1 {
+			w.Fatalf("Dial of %q: %v, opened %d times", host, err, opened)
+		}
+		done := make(chan net.Addr, 1)
+		ref.Do(func(c *rondo.Conn) { done <- c.RemoteAddr() })
+		w.Until("the address", func() bool { return len(done) > 0 })
+		if got := <-done; got.String() != addr.String() {
+			w.Errorf("Dial of %q led to %v, want %v", host, got, addr)
+		}
+		before++
+		w.Until("the other end", func() bool { return came(e.Stats()) == before })
+	}
+	if n := e.Stats().Dialed; n != 6 {
+		w.Errorf("%d connections were dialed", n)
+	}
+
+	var dns *net.DNSError
+	var op *net.OpError
+	if _, n, err := dial(context.Background(), "nowhere:1", rondo.Socket{}); n != 0 || !errors.As(err, &dns) || !errors.As(err, &op) || op.Op != "dial" || op.Addr != nil {
+		w.Errorf("an unknown name: %v", err)
+	}
+	if _, n, err := dial(context.Background(), "no port", rondo.Socket{}); n != 0 || err == nil {
+		w.Errorf("no port: %v", err)
+	}
+	if _, n, err := dial(context.Background(), "six:1", rondo.Socket{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}); n != 0 || err == nil {
+		w.Errorf("from an address of the other family: %v", err)
+	}
+	if _, n, err := dial(canceled, addr.String(), rondo.Socket{}); n != 0 || !errors.Is(err, context.Canceled) {
+		w.Errorf("with a context that is over: %v", err)
+	}
+	if _, n, err := dial(w.Timeout(10*time.Millisecond), "never:1", rondo.Socket{}); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
+		w.Errorf("a name that is never found, with a context: %v", err)
+	}
+	_, n, err := dial(context.Background(), "never:1", rondo.Socket{DialTimeout: 10 * time.Millisecond})
+	var timeout net.Error
+	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+		w.Errorf("a name that is never found: %v", err)
+	}
+	w.Call(func() { e.Close() })
+	if _, n, err := dial(context.Background(), addr.String(), rondo.Socket{}); n != 0 || !errors.Is(err, rondo.ErrClosed) {
+		w.Errorf("of a closed engine: %v", err)
+	}
+}
+
+// A dial that is canceled says so, once; one that is over cannot be.
+func dialIsCanceled(w World) {
+	e := &rondo.Engine{Loops: 1, Resolver: resolver}
+	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
+	for _, address := range []string{"never:1", addr.String()} {
+		d := &dialed{w: w}
+		firstLoop(e).Post(func() {
+			dialing := firstLoop(e).Dial("tcp", address, rondo.Socket{DialTimeout: time.Minute}, d.open)
+			dialing.Cancel()
+			dialing.Cancel()
+			if n := len(d.calls()); n != 0 {
+				w.Errorf("open was called by Cancel")
+			}
+		})
+		if err := d.only(address); !errors.Is(err, context.Canceled) {
+			w.Errorf("a canceled dial of %s: %v", address, err)
+		}
+	}
+	d := &dialed{w: w}
+	var dialing *rondo.Dialing
+	l := firstLoop(e)
+	l.Post(func() { dialing = l.Dial("tcp", addr.String(), rondo.Socket{}, d.open) })
+	if err := d.only("a connection"); err != nil {
+		w.Fatal(err)
+	}
+	l.Post(func() { dialing.Cancel() })
+	if err := d.only("no more"); err != nil {
+		w.Error(err)
+	}
+	w.Until("the connection alone", func() bool { return e.Stats().Open == 2 })
+}
+
+// Closing the engine ends every dial, whatever it waits for; those that are begun
+// while it ends fail too. Each is told once.
+func dialEndsWithTheEngine(w World) {
+	for _, end := range []func(*rondo.Engine){
+		func(e *rondo.Engine) { e.Close() },
+		func(e *rondo.Engine) { e.Shutdown(context.Background()) },
+	} {
+		e := &rondo.Engine{Loops: 1, Resolver: resolver, Linger: -1}
+		d := &dialed{w: w}
+		address := ""
+		addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler {
+			return &lastDial{handler{w: w}, func() { c.Loop().Dial("tcp", address, rondo.Socket{}, d.open) }}
+		})
+		address = addr.String()
+		p := w.Dial(addr)
+		send(w, p, []byte("x"))
+		expect(w, p, []byte("x"))
+		l := firstLoop(e)
+		var begun atomic.Bool
+		l.Post(func() {
+			for range 3 {
+				l.Dial("tcp", "never:1", rondo.Socket{DialTimeout: time.Hour}, d.open)
+			}
+			begun.Store(true)
+		})
+		w.Until("three dials", begun.Load)
+		l.Post(func() { l.Dial("tcp", "never:1", rondo.Socket{}, d.open) })
+		w.Call(func() { end(e) })
+		calls := d.calls()
+		for _, err := range calls {
+			if !errors.Is(err, rondo.ErrClosed) {
+				w.Errorf("a dial at the end: %v", err)
+			}
+		}
+		if len(calls) != 5 {
+			w.Errorf("of 5 dials %d were told of the end: %v", len(calls), calls)
+		}
+	}
+}
+
+// lastDial dials when its connection has closed.
+type lastDial struct {
+	handler
+	dial func()
+}
+
+func (h *lastDial) Closed(c *rondo.Conn, err error) {
+	h.handler.Closed(c, err)
+	h.dial()
+}
+
+// Addresses of both families are tried; one that refuses costs no time.
+func dialTriesAll(w World) {
+	e := &rondo.Engine{Loops: 1, Resolver: resolver}
+	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
+	_, port, _ := net.SplitHostPort(addr.String())
+	l := firstLoop(e)
+	for _, network := range []string{"tcp", "tcp4"} {
+		for range 3 {
+			d := &dialed{w: w}
+			l.Post(func() { l.Dial(network, "many:"+port, rondo.Socket{}, d.open) })
+			if err := d.only("many:" + port); err != nil {
+				w.Errorf("%s: %v", network, err)
+			}
+		}
+	}
+	d := &dialed{w: w}
+	l.Post(func() { l.Dial("tcp6", "many:"+port, rondo.Socket{}, d.open) })
+	var op *net.OpError
+	if err := d.only("tcp6"); !errors.As(err, &op) || op.Addr == nil || op.Addr.String() != "[::1]:"+port {
+		w.Errorf("IPv6 alone: %v", err)
+	}
+	d = &dialed{w: w}
+	l.Post(func() { l.Dial("tcp4", "six:"+port, rondo.Socket{}, d.open) })
+	if err := d.only("tcp4"); err == nil {
+		w.Error("a name without addresses of the family was dialed")
+	}
+	d = &dialed{w: w}
+	l.Post(func() { l.Dial("udp", "here:"+port, rondo.Socket{}, d.open) })
+	var unknown net.UnknownNetworkError
+	if err := d.only("udp"); !errors.As(err, &unknown) {
+		w.Errorf("a network that has no streams: %v", err)
+	}
+}
+
+// The local address is where a connection comes from.
+func dialFrom(w World) {
+	e := &rondo.Engine{Loops: 1, Resolver: resolver}
+	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
+	_, port, _ := net.SplitHostPort(addr.String())
+	d := &dialed{w: w}
+	l := firstLoop(e)
+	var from net.Addr
+	l.Post(func() {
+		l.Dial("tcp", "both:"+port, rondo.Socket{LocalAddr: &net.TCPAddr{IP: elsewhere}}, func(c *rondo.Conn, err error) rondo.Handler {
+			if err == nil {
+				from = c.LocalAddr()
+			}
+			return d.open(c, err)
+		})
+	})
+	if err := d.only("a connection"); err != nil {
+		w.Fatal(err)
+	}
+	if got := from.(*net.TCPAddr); !got.IP.Equal(elsewhere) {
+		w.Errorf("a connection from %v came from %v", elsewhere, got)
+	}
+}
+
+// elsewhere is this host's, too.
+var elsewhere = func() net.IP {
+	if runtime.GOOS == "linux" { // where all of 127.0.0.0/8 is there
+		return net.IPv4(127, 0, 0, 2)
+	}
+	return net.IPv4(127, 0, 0, 1)
+}()

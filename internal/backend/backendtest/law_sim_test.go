@@ -1,6 +1,7 @@
 package backendtest_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"net"
@@ -69,7 +70,9 @@ type simPeer struct{ *rondotest.Conn }
 
 func (p simPeer) Reset() { p.Conn.Reset() }
 
-func (w *simulated) Now() time.Time        { return w.net.Now() }
+func (w *simulated) Now() time.Time                          { return w.net.Now() }
+func (w *simulated) Timeout(d time.Duration) context.Context { return w.net.Timeout(d) }
+
 func (w *simulated) Sleep(d time.Duration) { w.net.Advance(d) }
 func (w *simulated) Call(f func())         { w.net.Await(f) }
 

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"context"
 	"errors"
 	"net"
 	"syscall"
@@ -83,7 +84,13 @@ func (gone) Close() error                    { return nil }
 func (gone) Reset()                          {}
 func (gone) SetReadDeadline(time.Time) error { return nil }
 
-func (w *sockets) Now() time.Time        { return time.Now() }
+func (w *sockets) Now() time.Time { return time.Now() }
+func (w *sockets) Timeout(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	w.Cleanup(cancel)
+	return ctx
+}
+
 func (w *sockets) Sleep(d time.Duration) { time.Sleep(d) }
 func (w *sockets) Call(f func())         { f() }
 

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -31,6 +32,8 @@ type World interface {
 	Now() time.Time
 	// Sleep lets d pass.
 	Sleep(d time.Duration)
+	// Timeout is a Context that is over when d has passed.
+	Timeout(d time.Duration) context.Context
 	// Until lets time pass until cond holds, and fails if it never does.
 	Until(what string, cond func() bool)
 	// Call runs f, which waits for the engine.
@@ -110,6 +113,11 @@ var laws = []law{
 	{"TraceAndStats", traceAndStats},
 	{"DialedConnIsServed", dialedConnIsServed},
 	{"DialFails", dialFails},
+	{"EngineDial", engineDial},
+	{"DialIsCanceled", dialIsCanceled},
+	{"DialEndsWithTheEngine", dialEndsWithTheEngine},
+	{"DialTriesAll", dialTriesAll},
+	{"DialFrom", dialFrom},
 	{"DetachKeepsEveryByte", detachKeepsEveryByte},
 	{"DetachWaitsForOutput", detachWaitsForOutput},
 	{"DetachFails", detachFails},

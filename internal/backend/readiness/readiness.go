@@ -253,10 +253,17 @@ func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (complet
 
 // polled completes f's Poll, if it asked for what is ready.
 func (b *Backend) polled(f *file, ready Interest, c *backend.Completion) bool {
-	got := ready & f.wanted() & (In | Out)
+	wanted := f.wanted() & (In | Out)
+	got := ready & wanted
 	if got == 0 {
-		b.watch(f, f.watched&f.wanted())
+		b.watch(f, f.watched&wanted)
 		return false
+	}
+	// kqueue tells of each condition apart, and might never come to the second.
+	for i := b.event + 1; i < b.events && got != wanted; i++ {
+		if id, more := b.poller.Event(i); id == f.id() {
+			got |= more & wanted
+		}
 	}
 	*c = backend.Completion{Op: f.in, N: int(got)}
 	f.in = nil

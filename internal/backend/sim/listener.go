@@ -97,8 +97,8 @@ type handshake struct {
 	back   bool
 }
 
-// A full queue answers nothing. The dialing side asks again after a second,
-// then two, and so on, and gives up in the end.
+// A full queue answers nothing, and neither does a black hole. The dialing side
+// asks again after a second, then two, and so on, and gives up in the end.
 const maxTries = 6
 
 // dial starts to connect e.
@@ -140,18 +140,18 @@ func (h *handshake) ask() {
 	n, e := h.from.net, h.from
 	l := n.find(h.to)
 	way := n.latency(&n.rand)
+	silent := l == nil && n.blackholes[h.to.tcp.Addr()] || l != nil && len(l.queue) >= n.opt.Backlog
 	switch {
+	case silent && h.tries+1 < maxTries:
+		h.tries++
+		h.after(time.Second << (h.tries - 1))
+		return
+	case silent:
+		h.answer = syscall.ETIMEDOUT
 	case l == nil && h.to.unix && !h.to.abstract():
 		h.answer = syscall.ENOENT
 	case l == nil:
 		h.answer = syscall.ECONNREFUSED
-	case len(l.queue) >= n.opt.Backlog:
-		h.tries++
-		if h.tries < maxTries {
-			h.after(time.Second << (h.tries - 1))
-			return
-		}
-		h.answer = syscall.ETIMEDOUT
 	default:
 		s := n.newEnd(h.to)
 		s.remote, s.state = e.local, open

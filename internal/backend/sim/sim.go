@@ -34,6 +34,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,18 +144,19 @@ type Network struct {
 	stalled   int           // turns taken since time last passed
 	maxTurns  int           // bounds both
 
-	now       backend.Time
-	rand      random
-	agenda    agenda
-	backs     []*Backend // open ones, the oldest first
-	opened    int
-	ends      uint32
-	listeners []*listener
-	datagrams []*datagramSocket
-	port      int // the last one given away
-	handles   int // that nobody has adopted, exported or discarded
-	trace     uint64
-	closed    bool
+	now        backend.Time
+	rand       random
+	agenda     agenda
+	backs      []*Backend // open ones, the oldest first
+	opened     int
+	ends       uint32
+	listeners  []*listener
+	blackholes map[netip.Addr]bool // addresses from which nothing comes back, if nobody listens
+	datagrams  []*datagramSocket
+	port       int // the last one given away
+	handles    int // that nobody has adopted, exported or discarded
+	trace      uint64
+	closed     bool
 }
 
 // The clock begins here, not at 0, since no system's does.
@@ -220,6 +222,17 @@ func (n *Network) Nudge() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.moved()
+}
+
+// Blackhole makes an address one from which there is no answer, not even a
+// refusal, unless somebody listens there.
+func (n *Network) Blackhole(a netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.blackholes == nil {
+		n.blackholes = make(map[netip.Addr]bool)
+	}
+	n.blackholes[a.Unmap()] = true
 }
 
 // At has f called at a time, with the network locked, so that it must not use

@@ -1,0 +1,143 @@
+package rondo
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// A Resolver finds the addresses of names, in the order of preference. A
+// *net.Resolver is one; tests may have their own.
+type Resolver interface {
+	// LookupNetIP is as net.Resolver's; network is ip, ip4 or ip6. The engine
+	// calls it on goroutines of its own.
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// errName is literal's: the address has a name to be looked up.
+var errName = errors.New("the address has a name")
+
+// literal reads an address that needs no looking up.
+func literal(network, address string) ([]net.Addr, error) {
+	switch network {
+	case "unix":
+		return []net.Addr{&net.UnixAddr{Name: address, Net: "unix"}}, nil
+	case "tcp", "tcp4", "tcp6":
+	default:
+		return nil, net.UnknownNetworkError(network)
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	var ips []netip.Addr
+	switch ip, err := netip.ParseAddr(host); {
+	case host == "":
+		ips = []netip.Addr{loopback4, netip.IPv6Loopback()} // this host, as in package net
+	case err != nil:
+		return nil, errName
+	default:
+		ips = []netip.Addr{ip}
+	}
+	port := 0
+	for _, c := range []byte(service) {
+		if c < '0' || c > '9' || port > 1<<16 {
+			return nil, errName // the port has one, or package net says what is wrong
+		}
+		port = 10*port + int(c-'0')
+	}
+	if service == "" || port > 1<<16-1 {
+		return nil, errName
+	}
+	return suitable(network, host, ips, port)
+}
+
+var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// lookUp finds the addresses of a host:port.
+func (e *Engine) lookUp(ctx context.Context, network, address string) ([]net.Addr, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, network, service)
+	if err != nil {
+		return nil, err
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return suitable(network, host, []netip.Addr{ip}, port)
+	}
+	var r Resolver = net.DefaultResolver
+	if e.Resolver != nil {
+		r = e.Resolver
+	}
+	ips, err := r.LookupNetIP(ctx, strings.Replace(network, "tcp", "ip", 1), host)
+	if err != nil {
+		return nil, err
+	}
+	return suitable(network, host, ips, port)
+}
+
+// suitable makes addresses of those of ips that network has, in turns of both
+// families (RFC 8305, 4).
+func suitable(network, host string, ips []netip.Addr, port int) ([]net.Addr, error) {
+	var families [2][]net.Addr // the first one's, and the other
+	for _, ip := range ips {
+		ip = here(ip.Unmap())
+		if network == "tcp4" && !ip.Is4() || network == "tcp6" && ip.Is4() {
+			continue
+		}
+		a := net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port)))
+		other := 0
+		if first := families[0]; len(first) > 0 && socketNetwork(first[0]) != socketNetwork(a) {
+			other = 1
+		}
+		families[other] = append(families[other], a)
+	}
+	var addrs []net.Addr
+	for i := range max(len(families[0]), len(families[1])) {
+		for _, f := range families {
+			if i < len(f) {
+				addrs = append(addrs, f[i])
+			}
+		}
+	}
+	if len(addrs) == 0 {
+		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
+	}
+	return addrs, nil
+}
+
+// here is the address to connect to: this host, for the unspecified one.
+func here(ip netip.Addr) netip.Addr {
+	switch {
+	case !ip.IsUnspecified():
+		return ip
+	case ip.Is4():
+		return loopback4
+	}
+	return netip.IPv6Loopback()
+}
+
+// reachable leaves out what cannot be reached from the local address.
+func reachable(addrs []net.Addr, local net.Addr) ([]net.Addr, error) {
+	if local == nil {
+		return addrs, nil
+	}
+	var fit []net.Addr
+	for _, a := range addrs {
+		tcp, isTCP := local.(*net.TCPAddr)
+		_, isUnix := local.(*net.UnixAddr)
+		network := socketNetwork(a)
+		if network == "unix" && isUnix || network != "unix" && isTCP &&
+			(len(tcp.IP) == 0 || tcp.IP.IsUnspecified() && network == "tcp6" || socketNetwork(tcp) == network) {
+			fit = append(fit, a)
+		}
+	}
+	if len(fit) == 0 {
+		return nil, &net.AddrError{Err: "cannot be reached from the local address " + local.String(), Addr: addrs[0].String()}
+	}
+	return fit, nil
+}
