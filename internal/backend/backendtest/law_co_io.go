@@ -242,7 +242,7 @@ func coStaysThoughBothEnded(w World) {
 		}
 		n, err := rondo.Await(co, func() (int, error) { return 42, nil })
 		if n != 42 {
-			return errors.Join(err, errors.New("Await brought nothing"))
+			return errors.Join(err, errors.New("nothing came of Await"))
 		}
 		return err
 	})
