@@ -1,6 +1,6 @@
 module github.com/rondo-go/rondo/ci/tls
 
-go 1.23.0
+go 1.24.0
 
 require github.com/rondo-go/rondo v0.0.0
 
