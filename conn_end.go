@@ -24,7 +24,7 @@ func (c *Conn) ending() *ending {
 
 // CloseWrite ends the output, after what was written so far: the peer sees the
 // end of the stream, and can still send. When its stream has ended too the
-// connection closes.
+// connection closes, unless a coroutine serves it.
 func (c *Conn) CloseWrite() {
 	c.loop.check()
 	if c.flags&(endWrite|closed) != 0 {

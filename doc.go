@@ -12,6 +12,13 @@
 //		})
 //	})
 //
+// Where a protocol is a dialogue, Coroutine serves with straight-line code:
+//
+//	rondo.Serve("tcp://:5000", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+//		_, err := io.Copy(c, c)
+//		return err
+//	}))
+//
 // # Who may call what
 //
 // A Conn, a Timer and a Loop belong to the loop's goroutine: handlers, timer
@@ -20,7 +27,7 @@
 // Loop.Post. The race detector reports what breaks this rule.
 //
 // A handler that blocks stops its loop. Work that takes long belongs on another
-// goroutine, which answers through a Ref.
+// goroutine, which answers through a Ref, or whose answer a coroutine awaits.
 //
 // # What a connection may cost
 //

@@ -61,7 +61,7 @@ var (
 	// ErrClosed is the error of using what is closed. It is net.ErrClosed.
 	ErrClosed = net.ErrClosed
 	// ErrInputFull closes a connection whose Handler consumes nothing of
-	// MaxInput bytes.
+	// MaxInput bytes, and has not paused it.
 	ErrInputFull = errors.New("rondo: input is full: MaxInput bytes wait, and the handler takes none")
 	// ErrOutputFull is returned by writes that would make more than MaxOutput
 	// bytes wait for a peer that does not read.

@@ -262,7 +262,7 @@ func TestHelpTeaches(t *testing.T) {
 func TestMistakesAreExplained(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"redis --addr nowhere", "nowhere"},
-		{"redis --addr ftp://x:1", "want tcp, tcp4, tcp6 or unix"},
+		{"redis --addr ftp://x:1", "want tcp, tcp4, tcp6, unix"},
 		{"redis --backend nope --addr 127.0.0.1:0", "choose one of"},
 		{"redis --timeout soon", "is no duration"},
 		{"redis --high-water 1.5parsec", "is no size"},
