@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/rtls"
 )
@@ -301,7 +302,11 @@ func TestAllocations(t *testing.T) {
 			}
 			perExchange := testing.AllocsPerRun(500, exchange)
 			// The client's one, of the same code, is among them.
-			if perExchange > 2 {
+			most := 2.0
+			if sys.Race {
+				most = 6 // sync.Pool forgets at random then
+			}
+			if perExchange > most {
 				t.Errorf("an echo of %d bytes makes %v allocations at both ends", size, perExchange)
 			}
 		}
