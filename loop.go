@@ -106,10 +106,12 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 func (l *Loop) run() {
 	defer l.pin()()
 	l.now = l.backend.Now()
-	for !l.ended() {
-		if err := l.turn(); errors.Is(err, backend.ErrClosed) {
-			break // somebody took the backend away
-		}
+	// A backend may lock this goroutine to its thread in its first Wait. A
+	// coroutine cannot go on but on a thread that is locked as it was when the
+	// coroutine began, so that Wait comes before any handler.
+	_, err := l.backend.Wait(l.now)
+	for !l.ended() && !errors.Is(err, backend.ErrClosed) { // somebody took the backend away
+		err = l.turn()
 	}
 	l.stopping = true
 	l.endDials()

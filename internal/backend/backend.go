@@ -249,7 +249,8 @@ type Backend interface {
 	// Wait starts a new turn. It returns when there may be completions, when
 	// Wake was called, or at until; now and then it returns early. With until
 	// not after Now it does not block. ready is false if surely nothing
-	// completed.
+	// completed. The first Wait comes before any handler runs: a backend may
+	// lock the calling goroutine to its thread in it, until Close.
 	Wait(until Time) (ready bool, err error)
 	// Next fills in the turn's next completion; false: there are no more. The
 	// loop takes all of them before it calls Wait again.

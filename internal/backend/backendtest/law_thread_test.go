@@ -1,0 +1,60 @@
+package backendtest_test
+
+import (
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// TestCoroutineOfTheFirstTask begins a coroutine with the first that a loop does.
+// A backend that makes its thread its own must have done so by then: the runtime
+// ends the process if a coroutine is resumed on a thread that was locked since it
+// began.
+func TestCoroutineOfTheFirstTask(t *testing.T) {
+	for _, name := range pick.Available() {
+		t.Run(name, func(t *testing.T) {
+			// With one P the loop's goroutine begins when this one blocks, in Attach.
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			e := &rondo.Engine{Loops: 1, Backend: name}
+			defer e.Close()
+			served, peer := tcpPair(t)
+			if err := e.Start(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := e.Attach(served, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+				if err := co.Sleep(time.Millisecond); err != nil {
+					return err
+				}
+				_, err := c.Write([]byte("x"))
+				return err
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			peer.SetReadDeadline(time.Now().Add(10 * time.Second))
+			if _, err := peer.Read(make([]byte, 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// tcpPair is a TCP connection's two ends, which close with the test.
+func tcpPair(t *testing.T) (accepted, dialed net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dialed = dial(t, ln.Addr())
+	if accepted, err = ln.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { accepted.Close() })
+	return accepted, dialed
+}
