@@ -37,10 +37,13 @@ type watch struct {
 	coroutines int64 // backend.Coroutines when it was last looked
 }
 
-// patience is how long a network waits, in real time, for a goroutine that does
-// not come to rest. Such are those that wait in a system call for ever, for
-// signals for instance. From then on no network waits for it.
-const patience = time.Second
+// A network waits so long, in real time, for a goroutine that does not come to
+// rest. Some are in a system call for ever, that for signals for instance; others
+// come to rest once a busy machine lets them. From then on no network waits for it.
+const (
+	patienceInCall = time.Second
+	patience       = 20 * time.Second
+)
 
 var tired sync.Map // of their ids
 
@@ -89,12 +92,18 @@ func (w *watch) rest() {
 		switch {
 		case try == 0:
 			began = time.Now()
-		case time.Since(began) > patience:
-			for _, id := range busy {
-				tired.Store(id, true)
-			}
 		case try > 10:
+			tire(busy, time.Since(began))
 			time.Sleep(50 * time.Microsecond)
+		}
+	}
+}
+
+// tire gives up on those that a network has waited for long enough.
+func tire(busy []goroutine, waited time.Duration) {
+	for _, g := range busy {
+		if waited > patience || g.inCall && waited > patienceInCall {
+			tired.Store(g.id, true)
 		}
 	}
 }
@@ -113,7 +122,7 @@ func (w *watch) rests() bool {
 
 // look returns which of the test's goroutines are busy, but for the caller, and
 // whether there are any that may become so.
-func (w *watch) look() (busy []uint64, company bool) {
+func (w *watch) look() (busy []goroutine, company bool) {
 	w.buf, w.found = goroutines(w.buf, w.found[:0])
 	w.kin[w.found[0].id] = true // the caller comes first
 	w.mu.Lock()
@@ -141,7 +150,7 @@ func (w *watch) look() (busy []uint64, company bool) {
 		}
 		company = true
 		if g.busy {
-			busy = append(busy, g.id)
+			busy = append(busy, g)
 		}
 	}
 	return busy, company
@@ -167,6 +176,7 @@ func (w *watch) adopt() {
 type goroutine struct {
 	id, parent uint64
 	busy       bool // it does not wait for other goroutines
+	inCall     bool // of the system's, which may be what it waits in
 	passive    bool // a turn does not make it busy: it is a loop, or runs on one, or waits for their end, or for something real
 	coroutine  bool // iter.Pull's
 }
@@ -207,13 +217,18 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	}
 	calls := func(f string) bool { return bytes.Contains(body, []byte(f)) }
 	switch s := string(state); {
-	case s == "sleep", s == "IO wait", s == "coroutine",
+	case s == "coroutine":
+		// Others than the engine's own are not counted by backend.Coroutines: one
+		// may end just when somebody new begins, who would not be noticed.
+		g.passive = calls("rondo.(*Co).")
+	case s == "sleep", s == "IO wait",
 		(s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("):
 		g.passive = true
 	case s == "select", strings.HasPrefix(s, "chan "), strings.HasPrefix(s, "sync."):
 		g.passive = calls("sim.(*Network).park(")
 	default:
 		g.busy = true
+		g.inCall = s == "syscall"
 	}
 	return g, true
 }
