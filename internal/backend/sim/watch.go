@@ -37,13 +37,18 @@ type watch struct {
 	coroutines int64 // backend.Coroutines when it was last looked
 }
 
-// A network waits so long, in real time, for a goroutine that does not come to
-// rest. Some are in a system call for ever, that for signals for instance; others
-// come to rest once a busy machine lets them. From then on no network waits for it.
+// So often a network looks whether a goroutine comes to rest, about a second's and
+// twenty seconds' worth on a machine that is not busy: a count grows no faster
+// than the goroutine gets its turns, even if the process is stopped meanwhile. Some
+// are in a system call for ever, that for signals for instance. From then on no
+// network waits for it.
 const (
-	patienceInCall = time.Second
-	patience       = 20 * time.Second
+	patienceInCall = 5_000
+	patience       = 100_000
 )
+
+// lookAgain is how long, in real time, it waits between two looks.
+const lookAgain = 50 * time.Microsecond
 
 var tired sync.Map // of their ids
 
@@ -81,7 +86,6 @@ func (w *watch) rest() {
 	if !w.wasStirred() && !w.company && runtime.NumGoroutine() == w.alone && coroutines == w.coroutines {
 		return
 	}
-	var began time.Time
 	for try := 0; ; try++ {
 		runtime.Gosched()
 		busy, company := w.look()
@@ -89,20 +93,17 @@ func (w *watch) rest() {
 			w.company, w.alone, w.coroutines = company, len(w.found), coroutines
 			return
 		}
-		switch {
-		case try == 0:
-			began = time.Now()
-		case try > 10:
-			tire(busy, time.Since(began))
-			time.Sleep(50 * time.Microsecond)
+		if try > 10 {
+			tire(busy, try)
+			time.Sleep(lookAgain)
 		}
 	}
 }
 
-// tire gives up on those that a network has waited for long enough.
-func tire(busy []goroutine, waited time.Duration) {
+// tire gives up on those that a network has looked at often enough.
+func tire(busy []goroutine, looks int) {
 	for _, g := range busy {
-		if waited > patience || g.inCall && waited > patienceInCall {
+		if looks > patience || g.inCall && looks > patienceInCall {
 			tired.Store(g.id, true)
 		}
 	}
