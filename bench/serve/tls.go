@@ -33,7 +33,6 @@ func netTLSEcho(address string, _ int) error {
 func nbioTLSEcho(address string, loops int) error {
 	mine := certificate()
 	c := &forked.Config{Certificates: []forked.Certificate{{Certificate: mine.Certificate, PrivateKey: mine.PrivateKey}}}
-	c.BuildNameToCertificate()
 	open := nbiotls.WrapOpen(c, false, nil)
 	data := nbiotls.WrapData(func(_ *nbio.Conn, t *nbiotls.Conn, in []byte) { t.Write(in) })
 	closed := nbiotls.WrapClose(func(_ *nbio.Conn, t *nbiotls.Conn, _ error) { t.Close() })
