@@ -5,6 +5,7 @@ go 1.24.0
 require (
 	github.com/alecthomas/kong v1.12.1
 	github.com/cloudwego/netpoll v0.7.2
+	github.com/lesismal/llib v1.2.4
 	github.com/lesismal/nbio v1.6.12
 	github.com/panjf2000/gnet/v2 v2.10.0
 	github.com/rondo-go/rondo v0.0.0
@@ -33,6 +34,7 @@ require (
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
+	golang.org/x/crypto v0.22.0 // indirect
 	golang.org/x/image v0.25.0 // indirect
 	golang.org/x/sync v0.12.0 // indirect
 	golang.org/x/text v0.23.0 // indirect

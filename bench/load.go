@@ -39,16 +39,16 @@ type loadResult struct {
 }
 
 // measureEcho has conns connections echo messages of size bytes.
-func measureEcho(conns, size int) measure {
+func measureEcho(program string, conns, size int) measure {
 	return func(ctx context.Context, r *rig, t *target) (figures, error) {
-		return r.drive(ctx, t, loadProgram, "echo", min(conns, r.maxConns), size)
+		return r.drive(ctx, t, program, "echo", min(conns, r.maxConns), size)
 	}
 }
 
 // measureRate opens a connection for each message, some of them at once.
-func measureRate(atOnce, size int) measure {
+func measureRate(program string, atOnce, size int) measure {
 	return func(ctx context.Context, r *rig, t *target) (figures, error) {
-		return r.drive(ctx, t, loadProgram, "rate", atOnce, size)
+		return r.drive(ctx, t, program, "rate", atOnce, size)
 	}
 }
 
@@ -117,13 +117,13 @@ func (r *rig) drive(ctx context.Context, t *target, program, kind string, conns,
 
 // measureIdle compares the resident memory before connections were opened, with
 // them idle, and after one echo on each.
-func measureIdle(conns, size int) measure {
+func measureIdle(program string, conns, size int) measure {
 	return func(ctx context.Context, r *rig, t *target) (figures, error) {
 		conns := min(conns, r.maxConns)
 		// What a server allocates at its first connections, whatever their
 		// number, is not theirs.
 		first := []string{"-c", "8", "-b", strconv.Itoa(size), "-w", "0", "-s", "0.05", "echo"}
-		if _, err := r.load(ctx, t, loadProgram, first, nil); err != nil {
+		if _, err := r.load(ctx, t, program, first, nil); err != nil {
 			return figures{}, err
 		}
 		pause(ctx)
@@ -137,7 +137,7 @@ func measureIdle(conns, size int) measure {
 		}
 		var idle, echoed int64
 		args := []string{"-c", strconv.Itoa(conns), "-b", strconv.Itoa(size), "idle"}
-		_, err = r.load(ctx, t, loadProgram, args, func(stage string, client io.Writer) (err error) {
+		_, err = r.load(ctx, t, program, args, func(stage string, client io.Writer) (err error) {
 			if stage == "done" {
 				pause(ctx)
 				echoed, err = residentBytes(t.pid())

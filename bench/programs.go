@@ -21,6 +21,7 @@ const (
 	selfProgram = "bench" // this one
 	loadProgram = "load"  // limit/load.c
 	udpProgram  = "udp"   // limit/udp.c
+	tlsProgram  = "tlsload"
 )
 
 // serverProgram is most servers: package server.
@@ -28,7 +29,7 @@ const serverProgram = "server"
 
 // packages are the Go programs that are built, by the directory of their module
 // as seen from this one, and the package in it.
-var packages = map[string][2]string{serverProgram: {".", "./server"}, "rondo": {"..", "./cmd/rondo"}}
+var packages = map[string][2]string{serverProgram: {".", "./server"}, tlsProgram: {".", "./tlsload"}, "rondo": {"..", "./cmd/rondo"}}
 
 // programs are the executables of a run. They stay where they are, so that a run
 // that is continued later measures the same ones.

@@ -51,6 +51,7 @@ var families = map[string][]string{
 	"echo":  {limitServer, "net"},
 	"redis": {redisServer, "net"},
 	"udp":   {"net"},
+	"tls":   {"net"},
 	"load":  {redisGenerator}, // load generators, each against the same server
 }
 

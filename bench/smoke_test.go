@@ -15,17 +15,17 @@ import (
 // newRig builds the C programs and measures briefly.
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	p, err := build(context.Background(), t.TempDir(), []string{"epoll", serverProgram})
+	p, err := build(context.Background(), t.TempDir(), []string{"epoll", serverProgram, tlsProgram})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &rig{programs: p, warmup: 10 * time.Millisecond, measured: 50 * time.Millisecond, counted: 20 * time.Millisecond, maxConns: 20}
 }
 
-// TestSmoke runs each kind of echo workload on the limit, net and rondo, and
+// TestSmoke runs each kind of echo workload on the limit, net, nbio and rondo, and
 // writes the results.
 func TestSmoke(t *testing.T) {
-	s, err := chosenSuite([]string{limitServer, "rondo-epoll", "net"}, []string{"echo-64-50", "echo-64k-1", "rate", "idle"}, []string{"free"})
+	s, err := chosenSuite([]string{limitServer, "rondo-epoll", "nbio", "net"}, []string{"echo-64-50", "echo-64k-1", "rate", "idle", "tls-1k-50", "tls-rate", "tls-idle"}, []string{"free"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +48,15 @@ func TestSmoke(t *testing.T) {
 		t.Fatalf("%d runs, want %d", len(res.Runs), p.total())
 	}
 	for _, x := range res.Runs {
+		idle := strings.HasSuffix(x.Workload, "idle")
 		switch {
 		case x.Error != "":
 			t.Errorf("%s %s: %s", x.Workload, x.Server, x.Error)
-		case x.Workload == "idle" && x.Connections != 20:
+		case idle && x.Connections != 20:
 			t.Errorf("%s: %d idle connections, want 20", x.Server, x.Connections)
-		case x.Workload != "idle" && (x.PerSecond <= 0 || x.CPU <= 0 || x.ClientCPU <= 0 || x.P50 <= 0 || x.P50 > x.P99 || x.P99 > x.Max):
+		case !idle && (x.PerSecond <= 0 || x.CPU <= 0 || x.ClientCPU <= 0 || x.P50 <= 0 || x.P50 > x.P99 || x.P99 > x.Max):
 			t.Errorf("%s %s: %+v: want a rate, CPU time and percentiles in order", x.Workload, x.Server, x.figures)
-		case x.Workload != "idle" && counts != (x.Calls > 0):
+		case !idle && counts != (x.Calls > 0):
 			t.Errorf("%s %s: %v system calls, which can be counted: %v", x.Workload, x.Server, x.Calls, counts)
 		}
 	}

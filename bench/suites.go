@@ -90,8 +90,15 @@ var suites = []suite{
 		Name: "styles", Title: "Ways to write a server on rondo",
 		Text:      "rondo-co is net's code, line by line, in coroutines.",
 		Servers:   known(limitServer, defaultRondo, "rondo-co", "rondo-proactor", "net"),
-		Workloads: named("echo-64-50", "echo-64-1000", "echo-1k-50", "echo-64k-8", "idle"),
+		Workloads: named("echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-8", "idle"),
 		Modes:     modeNames, views: append(usual, idleTable),
+	},
+	{
+		Name: "tls", Title: "TLS",
+		Text:      "Servers have an ECDSA P-256 certificate; handshakes are full ones of TLS 1.3 with X25519. The client is rondo too, with as much to encrypt and decrypt as the server, and more to compute in a handshake: where it is busy all the time, compare CPU times. net is a goroutine for each connection with crypto/tls, as rondo has it; nbio brings its own version of it.",
+		Servers:   known("rondo-epoll", "rondo-uring", "nbio", "net"),
+		Workloads: named("tls-1k-1", "tls-1k-50", "tls-1k-1000", "tls-rate", "tls-idle"),
+		Modes:     modeNames, views: append(usual, idleTable, idleChart),
 	},
 	{
 		Name: "datagrams", Title: "UDP echo",

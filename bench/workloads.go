@@ -29,28 +29,38 @@ type measure func(context.Context, *rig, *target) (figures, error)
 const mostConns = 10000
 
 var workloads = slices.Concat(
-	echoes(64, 1, 50, 1000, mostConns),
-	echoes(1<<10, 1, 50, 1000, mostConns),
-	echoes(64<<10, 1, 8, 50, 1000, mostConns),
+	echoes("echo", 64, 1, 50, 1000, mostConns),
+	echoes("echo", 1<<10, 1, 50, 1000, mostConns),
+	echoes("echo", 64<<10, 1, 8, 50, 1000, mostConns),
 	[]workload{
-		{Name: "rate", Title: "connect, one echo of 64 B, close, 50 at once", Family: "echo", Unit: "connection", measure: measureRate(50, 64)},
-		{Name: "idle", Title: "memory of idle connections", Family: "echo", Unit: "connection", once: true, measure: measureIdle(mostConns, 64)},
+		{Name: "rate", Title: "connect, one echo of 64 B, close, 50 at once", Family: "echo", Unit: "connection", measure: measureRate(loadProgram, 50, 64)},
+		{Name: "idle", Title: "memory of idle connections", Family: "echo", Unit: "connection", once: true, measure: measureIdle(loadProgram, mostConns, 64)},
+	},
+	echoes("tls", 1<<10, 1, 50, 1000),
+	[]workload{
+		{Name: "tls-rate", Title: "connect, full handshake, one echo of 64 B, close, 50 at once", Family: "tls", Unit: "handshake", with: tlsProgram, measure: measureRate(tlsProgram, 50, 64)},
+		{Name: "tls-idle", Title: "memory of idle TLS connections", Family: "tls", Unit: "connection", once: true, with: tlsProgram, measure: measureIdle(tlsProgram, mostConns, 64)},
 	},
 	redisWorkloads(),
 	datagrams(64),
 	datagrams(1200),
 )
 
-// echoes are echo workloads of a size, named as in echo-64k-1000.
-func echoes(size int, conns ...int) []workload {
+// echoes are echo workloads of a family and a size, named as in echo-64k-1000.
+func echoes(family string, size int, conns ...int) []workload {
+	title, program, with := "echo", loadProgram, ""
+	if family == "tls" {
+		title, program, with = "echo over TLS", tlsProgram, tlsProgram
+	}
 	var list []workload
 	for _, n := range conns {
 		list = append(list, workload{
-			Name:    fmt.Sprintf("echo-%s-%d", sizeName(size), n),
-			Title:   fmt.Sprintf("echo, %s, %s", sizeText(size), connsText(n)),
-			Family:  "echo",
+			Name:    fmt.Sprintf("%s-%s-%d", family, sizeName(size), n),
+			Title:   fmt.Sprintf("%s, %s, %s", title, sizeText(size), connsText(n)),
+			Family:  family,
 			Unit:    "message",
-			measure: measureEcho(n, size),
+			with:    with,
+			measure: measureEcho(program, n, size),
 		})
 	}
 	return list

@@ -26,10 +26,12 @@ type filter struct {
 	over         bool // close_notify came
 }
 
-// shared is where a loop's connections receive and decrypt, one at a time.
+// shared is where a loop's connections receive and decrypt, one at a time, and what
+// runs their handshakes.
 type shared struct {
 	raw   [rawSize]byte
 	plain [4 * maxPlain]byte
+	spare spare
 }
 
 var shareds = rondo.Local[*shared]{New: func(*rondo.Loop) *shared { return new(shared) }}
@@ -41,11 +43,14 @@ const maxPlain = 16 << 10
 func (f *filter) Start(s *rondo.Stage) error {
 	f.stage = s
 	f.shared = shareds.Get(s.Conn().Loop())
+	f.shared.spare.conns++
 	f.begin(f.handshake)
 	if !f.client {
 		return nil
 	}
-	return f.advance()
+	err := f.advance()
+	f.sendNow()
+	return err
 }
 
 // Inbound goes on with the handshake, or decrypts.
@@ -56,6 +61,7 @@ func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
 		if err := f.advance(); err != nil {
 			return 0, err
 		}
+		defer f.sendNow()
 	}
 	if f.hand != nil && f.hand.running {
 		return 0, nil // the bytes were copied, and will be skipped
@@ -148,7 +154,15 @@ func (f *filter) Closed(*rondo.Stage, error) {
 	if h := f.hand; h != nil {
 		h.abandon(f.options)
 	}
+	if f.shared != nil {
+		f.shared.spare.leave()
+	}
 }
+
+// sendNow sends what a step of a handshake has written. The turn may be long if
+// others are at their handshakes too, and meanwhile the peer would have nothing to
+// compute.
+func (f *filter) sendNow() { f.stage.Conn().Flush() }
 
 // advance goes on with the handshake, with what there is in wire.
 func (f *filter) advance() error {

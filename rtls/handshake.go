@@ -2,7 +2,6 @@ package rtls
 
 import (
 	"context"
-	"iter"
 	"net"
 	"runtime/debug"
 	"sync"
@@ -17,9 +16,8 @@ import (
 // locked to threads must not switch to coroutines of others that are not.
 type handshake struct {
 	work  func() error // what runs in the coroutine
-	next  func() (struct{}, bool)
-	stop  func()
-	yield func(struct{}) bool
+	co    *routine     // nil: nothing has run yet, or it is over
+	spare *spare       // where co comes from, and goes; nil: it is made, and ended
 	timer *rondo.Timer
 	ctx   context.Context
 
@@ -55,7 +53,9 @@ func (f *filter) begin(work func() error) {
 	if d := f.options.timeout(); d > 0 {
 		h.timer = c.Loop().AfterFunc(d, f.expired)
 	}
-	if h.off = f.options.OffLoop > 0; h.off {
+	if h.off = f.options.OffLoop > 0; !h.off {
+		h.spare = &f.shared.spare
+	} else {
 		h.ref, h.local, h.remote = c.Ref(), c.LocalAddr(), c.RemoteAddr()
 		h.ctx, h.cancel = context.WithCancel(h.ctx)
 	}
@@ -63,31 +63,44 @@ func (f *filter) begin(work func() error) {
 
 // step runs the coroutine until it wants a record that has not come, or is done.
 func (h *handshake) step() {
-	if h.next == nil {
-		h.next, h.stop = iter.Pull(h.body)
+	if h.co == nil {
+		h.co = h.spare.take()
+		h.co.serves = h
 	}
-	h.next()
+	h.co.resume()
+	if h.done {
+		h.spare.put(h.co)
+		h.co = nil
+	}
 }
 
-func (h *handshake) body(yield func(struct{}) bool) {
+// run is what the coroutine does for h.
+func (h *handshake) run() {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			h.panicked = &rondo.PanicError{Value: v, Stack: debug.Stack()}
-		}
 		h.done = true
+		if returned {
+			return
+		}
+		v := recover()
+		if v == nil {
+			v = errGoexit
+		}
+		h.panicked = &rondo.PanicError{Value: v, Stack: debug.Stack()}
 	}()
-	h.yield = yield
 	h.err = h.work()
+	returned = true
 }
 
 // wait lets the loop go on until there is a record. false: there will be none.
 // It is called in the coroutine.
-func (h *handshake) wait() bool { return h.yield(struct{}{}) }
+func (h *handshake) wait() bool { return h.co.yield(struct{}{}) }
 
 // unwind ends the coroutine, if there is one.
 func (h *handshake) unwind() {
-	if h.next != nil && !h.done {
-		h.stop()
+	if h.co != nil {
+		h.co.stop()
+		h.co = nil
 	}
 }
 
@@ -130,6 +143,7 @@ func (f *filter) steppedOff() {
 	if err := f.stepped(); err != nil {
 		f.stage.Fail(err)
 	}
+	f.sendNow()
 	f.stage.Resume()
 }
 
@@ -147,7 +161,7 @@ func (h *handshake) abandon(o *Options) {
 	h.abandoned = true
 	inFlight := h.inFlight
 	h.mu.Unlock()
-	if !inFlight && h.next != nil {
+	if !inFlight && h.co != nil {
 		o.workers.do(o.OffLoop, h.unwind)
 	}
 }

@@ -159,8 +159,8 @@ func (g *gate) await(t *testing.T, n int32) {
 	}
 }
 
-// A callback that panics costs its connection, is counted and logged with its own
-// stack, wherever it runs.
+// A callback that panics, or ends its goroutine, costs its connection, is counted,
+// and logged with its own stack, wherever it runs.
 func TestCallbackPanics(t *testing.T) {
 	for name, o := range map[string]*rtls.Options{"on the loop": {}, "off the loop": {OffLoop: 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -168,8 +168,11 @@ func TestCallbackPanics(t *testing.T) {
 			e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			config := serverConfig(0)
 			config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-				if hello.ServerName == host {
+				switch hello.ServerName {
+				case host:
 					return theCulprit(), nil
+				case "gone.test":
+					runtime.Goexit()
 				}
 				cert := hostCert()
 				return &cert, nil
@@ -190,13 +193,21 @@ func TestCallbackPanics(t *testing.T) {
 				t.Errorf("the log: %s", got)
 			}
 			other := clientConfig()
+			other.ServerName, other.InsecureSkipVerify = "gone.test", true
+			if c := <-connect(t, address, other); c != nil {
+				t.Error("connected though the callback's goroutine had ended")
+			}
+			if err := <-why; !errors.As(err, &panicked) || !strings.Contains(err.Error(), "runtime.Goexit") {
+				t.Errorf("after runtime.Goexit Closed got %v", err)
+			}
+			other = clientConfig()
 			other.ServerName, other.InsecureSkipVerify = "other.test", true
 			c, ok := <-connect(t, address, other)
 			if !ok {
 				t.Fatal("the next connection failed")
 			}
 			roundTrip(t, c, "hello")
-			if got := e.Stats().Panics; got != 1 {
+			if got := e.Stats().Panics; got != 2 {
 				t.Errorf("%d panics were counted", got)
 			}
 		})
@@ -224,7 +235,8 @@ func (b *lockedBuffer) String() string {
 }
 
 // No connection has a goroutine after its handshake, and none is left when the
-// engine is closed, whatever the handshakes were doing.
+// engine is closed, whatever the handshakes were doing. A loop keeps one that has
+// made handshakes for the next.
 func TestGoroutines(t *testing.T) {
 	for name, o := range map[string]*rtls.Options{"on the loop": {}, "off the loop": {OffLoop: 3}} {
 		t.Run(name, func(t *testing.T) {
@@ -233,6 +245,9 @@ func TestGoroutines(t *testing.T) {
 			e := &rondo.Engine{Loops: 2}
 			address := listen(t, e, rondo.Filtered(echo, o.Server(serverConfig(0))))
 			idle := runtime.NumGoroutine()
+			if o.OffLoop == 0 {
+				idle += e.Loops
+			}
 			var open []net.Conn
 			for range conns {
 				c, err := tls.Dial("tcp", address, clientConfig())
@@ -311,4 +326,62 @@ func TestAllocations(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What a loop keeps for handshakes is bounded, however many it had at once, and
+// ends with its last connection.
+func TestRoutines(t *testing.T) {
+	const many, kept = 100, 32
+	e := &rondo.Engine{Loops: 1}
+	address := listen(t, e, rondo.Filtered(echo, rtls.Server(serverConfig(0))))
+	idle := runtime.NumGoroutine()
+	g := newGate()
+	var conns []<-chan *tls.Conn
+	for range many {
+		raw, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		done := make(chan *tls.Conn, 1)
+		conns = append(conns, done)
+		go func() {
+			c := tls.Client(&held{Conn: raw, gate: g}, clientConfig())
+			if err := c.Handshake(); err != nil {
+				t.Error(err)
+			}
+			done <- c
+		}()
+	}
+	g.await(t, many)
+	close(g.open)
+	var open []*tls.Conn
+	for _, done := range conns {
+		c := <-done
+		roundTrip(t, c, "hello")
+		open = append(open, c)
+	}
+	settles(t, "after many handshakes at once", idle+kept)
+	if runtime.NumGoroutine() == idle {
+		t.Error("nothing is kept for the next handshake")
+	}
+	for _, c := range open {
+		c.Close()
+	}
+	settles(t, "without connections", idle)
+}
+
+// held is a client's connection that stops in the middle of the handshake.
+type held struct {
+	net.Conn
+	gate   *gate
+	writes int
+}
+
+func (h *held) Write(p []byte) (int, error) {
+	if h.writes++; h.writes == 2 {
+		h.gate.running.Add(1)
+		<-h.gate.open
+	}
+	return h.Conn.Write(p)
 }

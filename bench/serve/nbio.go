@@ -6,10 +6,15 @@ import (
 )
 
 func nbioRun(address string, loops int, open func(*nbio.Conn), data func(*nbio.Conn, []byte)) error {
+	return nbioServe(address, loops, open, data, func(*nbio.Conn, error) {})
+}
+
+func nbioServe(address string, loops int, open func(*nbio.Conn), data func(*nbio.Conn, []byte), closed func(*nbio.Conn, error)) error {
 	logging.SetLevel(logging.LevelError)
 	engine := nbio.NewEngine(nbio.Config{Network: "tcp", Addrs: []string{address}, NPoller: loops})
 	engine.OnOpen(open)
 	engine.OnData(data)
+	engine.OnClose(closed)
 	if err := engine.Start(); err != nil {
 		return err
 	}

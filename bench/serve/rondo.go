@@ -35,17 +35,22 @@ var Rondos = func() []Rondo {
 func rondos() []Library {
 	var list []Library
 	for _, r := range Rondos {
-		list = append(list, Library{Name: r.Name, Do: map[string]Server{"echo": r.echo, "udp": r.udp}})
+		list = append(list, Library{Name: r.Name, Do: map[string]Server{"echo": r.echo, "tls": r.tlsEcho, "udp": r.udp}})
 	}
 	return list
 }
 
-func (r Rondo) echo(address string, loops int) error {
-	engine := rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin}
-	_, err := engine.Listen("tcp", address, rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+func (r Rondo) echo(address string, loops int) error { return r.serve(address, loops) }
+
+func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpener) error {
+	open := func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) })
-	})
-	if err != nil {
+	}
+	if len(filters) > 0 {
+		open = rondo.Filtered(open, filters...)
+	}
+	engine := rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin}
+	if _, err := engine.Listen("tcp", address, rondo.Socket{}, open); err != nil {
 		return err
 	}
 	return engine.Wait()

@@ -25,11 +25,11 @@ var Libraries = slices.Concat(
 	[]Library{
 		{Name: "rondo-co", Do: map[string]Server{"echo": coroutineEcho}},
 		{Name: "gnet", Module: "github.com/panjf2000/gnet/v2", Do: map[string]Server{"echo": gnetEcho, "redis": gnetRedis, "udp": gnetUDP}},
-		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho, "redis": nbioRedis}},
+		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho, "redis": nbioRedis, "tls": nbioTLSEcho}},
 		{Name: "gaio", Module: "github.com/xtaci/gaio", Do: map[string]Server{"echo": gaioEcho, "redis": gaioRedis}},
 		{Name: "evio", Module: "github.com/tidwall/evio", Do: map[string]Server{"echo": evioEcho, "redis": evioRedis}},
 		{Name: "netpoll", Module: "github.com/cloudwego/netpoll", Do: map[string]Server{"echo": netpollEcho}},
 		{Name: "redcon", Module: "github.com/tidwall/redcon", Loopless: true, Do: map[string]Server{"redis": redconRedis}},
-		{Name: "net", Loopless: true, Do: map[string]Server{"echo": netEcho, "redis": netRedis, "udp": netUDP}},
+		{Name: "net", Loopless: true, Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP}},
 	},
 )

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -157,16 +158,26 @@ func coWriteDeadline(w World) {
 }
 
 // Other goroutines end a Read by its deadline, and by Close, as libraries do whose
-// context was canceled.
+// context was canceled. They are Await's, since those are the ones that a simulated
+// clock waits for.
 func coDeadlineFromElsewhere(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+		elsewhere := func(f func() error) {
+			co.Go(func(co *rondo.Co) error {
+				_, err := rondo.Await(co, func() (bool, error) { return true, f() })
+				if err != nil && !errors.Is(err, net.ErrClosed) {
+					w.Errorf("elsewhere: %v", err)
+				}
+				return nil
+			})
+		}
 		past := co.Loop().Now().Add(-time.Second)
-		go c.SetReadDeadline(past)
+		elsewhere(func() error { return c.SetReadDeadline(past) })
 		n, err := c.Read(make([]byte, 1))
 		timedOut(w, "a deadline set from elsewhere", n, 0, err)
 		c.SetReadDeadline(time.Time{})
-		go c.Close()
+		elsewhere(c.Close)
 		_, err = c.Read(make([]byte, 1))
 		wantErr(w, "Read", err, net.ErrClosed)
 		return nil

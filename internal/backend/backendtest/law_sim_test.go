@@ -24,9 +24,6 @@ func TestLawsSimulated(t *testing.T) {
 // trySeeds tries the laws on simulated networks, in the World that is made of
 // each.
 func trySeeds(t *testing.T, world func(*simulated) backendtest.World, but ...string) {
-	// It starts goroutines that the simulator does not know of, which its clock can
-	// outrun on a busy machine.
-	but = append([]string{"CoDeadlineFromElsewhere"}, but...)
 	for seed := 1; seed <= *seeds; seed++ {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			backendtest.Laws(t, func(t *testing.T) backendtest.World {

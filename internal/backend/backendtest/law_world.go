@@ -81,6 +81,8 @@ var laws = []law{
 	{"EOFWithoutEOFerCloses", eofWithoutEOFerCloses},
 	{"OutputIsBounded", outputIsBounded},
 	{"HighWaterStopsReading", highWaterStopsReading},
+	{"NeverReadingIsBounded", neverReadingIsBounded},
+	{"ExpandingFilterIsBounded", expandingFilterIsBounded},
 	{"DrainedOffersTheRest", drainedOffersTheRest},
 	{"InputIsBounded", inputIsBounded},
 	{"SlowHandlerIsBounded", slowHandlerIsBounded},
