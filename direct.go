@@ -91,7 +91,9 @@ func (c *Conn) SetHighWater(high, low int) {
 // Deliver calls f on the loop, once, at the end of this turn: when what was
 // written in it has been given to the system. f is to hand the turn's results to
 // other goroutines, in one go. They get the chance to begin with them before the
-// loop sleeps, so that what they post in answer need not wake it.
+// loop sleeps, so that what they post in answer need not wake it; and it sleeps as
+// goroutines do, where the backend and the thread are not its own, so that to wake
+// it costs little, and its thread works for others meanwhile.
 func (l *Loop) Deliver(f func()) {
 	l.check()
 	l.deliveries = append(l.deliveries, f)
@@ -99,7 +101,7 @@ func (l *Loop) Deliver(f func()) {
 
 // deliver ends the turn.
 func (l *Loop) deliver() {
-	l.handed = true
+	l.handed, l.parks = true, parkings
 	for len(l.deliveries) > 0 {
 		last := len(l.deliveries) - 1
 		f := l.deliveries[last]

@@ -63,6 +63,8 @@ type Loop struct {
 	running *Co      // the coroutine that is
 	ready   runQueue // those to be resumed
 	handed  bool     // work to other goroutines, in this turn: see Await
+	parks   int      // how many waits to come are those of a goroutine, see Deliver
+	pinned  bool     // to a thread
 
 	deliveries []func() // to call at the turn's end
 
@@ -265,7 +267,7 @@ func (l *Loop) wait() error {
 	if !l.inbox.Sleep() {
 		until = l.now
 	}
-	_, err := l.backend.Wait(until)
+	err := l.sleep(until)
 	l.inbox.Awake()
 	l.now = l.backend.Now()
 	if err != nil && !errors.Is(err, backend.ErrClosed) {
@@ -273,6 +275,23 @@ func (l *Loop) wait() error {
 		l.engine.log().With("loop", l.id).Error("rondo: waiting for events failed, the loop goes on", "error", err)
 		time.Sleep(time.Millisecond)
 	}
+	return err
+}
+
+// parkings is how many waits a loop parks that has handed results over.
+const parkings = 1000
+
+// sleep waits for events, in the way that suits those whom the loop works with: the
+// kernel, or goroutines.
+func (l *Loop) sleep(until backend.Time) error {
+	if l.parks > 0 {
+		l.parks--
+		if p, ok := l.backend.(backend.Parker); ok && !l.pinned {
+			_, err := p.Park(until)
+			return err
+		}
+	}
+	_, err := l.backend.Wait(until)
 	return err
 }
 

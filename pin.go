@@ -13,14 +13,25 @@ func (l *Loop) pin() (undo func()) {
 	if !e.LockThreads && len(e.CPUs) == 0 {
 		return func() {}
 	}
-	runtime.LockOSThread()
 	if len(e.CPUs) == 0 {
+		l.pinned = true
+		runtime.LockOSThread()
 		return runtime.UnlockOSThread
 	}
 	cpu := e.CPUs[l.id%len(e.CPUs)]
-	if err := sys.PinThread(cpu); err != nil {
+	if err := l.Pin(cpu); err != nil {
 		e.log().Warn("rondo: cannot pin a loop to its CPU, it goes on without", "loop", l.id, "cpu", cpu, "error", err)
 	}
 	// The thread keeps its affinity, so it ends with the goroutine.
 	return func() {}
+}
+
+// Pin locks the loop to its thread, and that to a CPU, for good, as Engine.CPUs does
+// from the start. Where the system cannot do the latter it returns an error, and the
+// loop has the thread of its own all the same.
+func (l *Loop) Pin(cpu int) error {
+	l.check()
+	l.pinned = true
+	runtime.LockOSThread()
+	return sys.PinThread(cpu)
 }

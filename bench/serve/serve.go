@@ -23,10 +23,12 @@ type Library struct {
 var Libraries = slices.Concat(
 	rondos(),
 	[]Library{
+		{Name: "rondo-proactor", Do: map[string]Server{"completions": completions(proactorRing)}},
+		{Name: "rondo-compat-gaio", Do: map[string]Server{"completions": completions(compatRing)}},
 		{Name: "rondo-co", Do: map[string]Server{"echo": coroutineEcho}},
 		{Name: "gnet", Module: "github.com/panjf2000/gnet/v2", Do: map[string]Server{"echo": gnetEcho, "redis": gnetRedis, "udp": gnetUDP}},
 		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho, "redis": nbioRedis, "tls": nbioTLSEcho}},
-		{Name: "gaio", Module: "github.com/xtaci/gaio", Do: map[string]Server{"echo": gaioEcho, "redis": gaioRedis}},
+		{Name: "gaio", Module: "github.com/xtaci/gaio", Do: map[string]Server{"echo": gaioEcho, "redis": gaioRedis, "completions": completions(peerRing)}},
 		{Name: "evio", Module: "github.com/tidwall/evio", Do: map[string]Server{"echo": evioEcho, "redis": evioRedis}},
 		{Name: "netpoll", Module: "github.com/cloudwego/netpoll", Do: map[string]Server{"echo": netpollEcho}},
 		{Name: "redcon", Module: "github.com/tidwall/redcon", Loopless: true, Do: map[string]Server{"redis": redconRedis}},

@@ -8,7 +8,7 @@
 // # What differs
 //
 // A Watcher has one goroutine, where the original has one that polls and one that
-// reads and writes: SetPollerAffinity and SetLoopAffinity pin the same one. A
+// reads and writes: SetLoopAffinity pins it, and SetPollerAffinity nothing. A
 // connection that Free, Close or the garbage collector ends is closed in order: what
 // was written is delivered, for at most five seconds.
 package gaio
@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/proactor"
 )
 
@@ -208,25 +207,34 @@ func (w *watcher) end() {
 	}()
 }
 
-// SetPollerAffinity pins the Watcher's goroutine to a thread, and that to a CPU.
-func (w *Watcher) SetPollerAffinity(cpuid int) error { return w.pin(cpuid, ErrPollerClosed) }
-
-// SetLoopAffinity is SetPollerAffinity: there is one goroutine.
-func (w *Watcher) SetLoopAffinity(cpuid int) error { return w.pin(cpuid, ErrConnClosed) }
-
-func (w *Watcher) pin(cpuid int, closed error) error {
+// SetPollerAffinity checks its argument, and that the Watcher is open. There is
+// no goroutine that only polls: SetLoopAffinity pins the one that does everything.
+func (w *Watcher) SetPollerAffinity(cpuid int) error {
 	defer runtime.KeepAlive(w)
-	if cpuid < 0 || cpuid >= runtime.NumCPU() {
+	return w.pinnable(cpuid, ErrPollerClosed)
+}
+
+// SetLoopAffinity pins the Watcher's goroutine to a thread, and that to a CPU. A
+// goroutine with a thread of its own is slower to hand results over: the system
+// switches threads each time, where Go's scheduler switches goroutines.
+func (w *Watcher) SetLoopAffinity(cpuid int) error {
+	defer runtime.KeepAlive(w)
+	if err := w.pinnable(cpuid, ErrConnClosed); err != nil {
+		return err
+	}
+	// Where the system cannot do it the Watcher works all the same.
+	if w.loop.Post(func() { w.loop.Pin(cpuid) }) != nil {
+		return ErrConnClosed
+	}
+	return nil
+}
+
+// pinnable tells why the Watcher cannot be pinned to a CPU.
+func (w *watcher) pinnable(cpuid int, closed error) error {
+	switch {
+	case cpuid < 0 || cpuid >= runtime.NumCPU():
 		return ErrCPUID
-	}
-	if w.queue.Closed() {
-		return closed
-	}
-	if w.loop.Post(func() {
-		runtime.LockOSThread() // for good: the thread keeps its affinity
-		// Where the system cannot do it the Watcher works all the same.
-		sys.PinThread(cpuid)
-	}) != nil {
+	case w.queue.Closed():
 		return closed
 	}
 	return nil

@@ -275,6 +275,15 @@ type BatchSender interface {
 	TrySendAll([]Sending)
 }
 
+// A Parker is a Backend that can wait as goroutines do: its thread goes on with
+// other goroutines meanwhile. To wait so costs more where the kernel wakes the loop,
+// and much less where a goroutine does.
+type Parker interface {
+	// Park is Wait, except for how it waits. A loop whose goroutine is locked to its
+	// thread should not call it: then each wake is one of a thread by another.
+	Park(until Time) (ready bool, err error)
+}
+
 // Sending is a TrySend among others: what is to be sent, and what became of it.
 type Sending struct {
 	File  File

@@ -25,6 +25,7 @@ type poller struct {
 	waker  *sys.Waker
 	coarse bool // the system has no epoll_pwait2
 	events [batch]unix.EpollEvent
+	parking
 }
 
 // New makes a backend on epoll.
@@ -145,9 +146,16 @@ func (p *poller) Event(i int) (backend.File, readiness.Interest) {
 	return backend.MakeFile(uint32(ev.Fd), uint32(ev.Pad)), ready
 }
 
-func (p *poller) Wake() { p.waker.Wake() }
+func (p *poller) Wake() {
+	if !p.unpark() {
+		p.waker.Wake()
+	}
+}
 
 func (p *poller) Close() error {
 	p.waker.Close()
+	if p.file != nil {
+		return p.file.Close() // and with it fd
+	}
 	return os.NewSyscallError("close", unix.Close(p.fd))
 }

@@ -72,10 +72,23 @@ func (b *Backend) TrySend(id backend.File, p []byte) (int, error) { return b.of(
 
 // Wait waits for both: what comes beside wakes the main backend.
 func (b *Backend) Wait(until backend.Time) (bool, error) {
+	return b.begin(until, b.Backend.Wait)
+}
+
+// Park is Wait where the main backend cannot park.
+func (b *Backend) Park(until backend.Time) (bool, error) {
+	if p, ok := b.Backend.(backend.Parker); ok {
+		return b.begin(until, p.Park)
+	}
+	return b.Wait(until)
+}
+
+// begin starts a new turn of both.
+func (b *Backend) begin(until backend.Time, wait func(backend.Time) (bool, error)) (bool, error) {
 	if !b.side.Arm() {
 		until = backend.Time(0)
 	}
-	ready, err := b.Backend.Wait(until)
+	ready, err := wait(until)
 	more, sideErr := b.side.Wait(backend.Time(0))
 	return ready || more, errors.Join(err, sideErr)
 }

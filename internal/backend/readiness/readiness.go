@@ -51,6 +51,12 @@ type Poller interface {
 	Close() error
 }
 
+// A Parker is a Poller whose goroutine can wait without its thread.
+type Parker interface {
+	// Park is Wait for a timeout that is not 0.
+	Park(timeout time.Duration) (int, error)
+}
+
 // acceptBudget bounds the connections that one listener takes in one turn, so
 // that a flood of them leaves the others their share.
 const acceptBudget = 64
@@ -77,7 +83,10 @@ type Backend struct {
 	closed bool
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Parker  = (*Backend)(nil)
+)
 
 // queue is work that needs no event of the poller.
 type queue struct {
@@ -150,6 +159,19 @@ func (b *Backend) Close() error {
 }
 
 func (b *Backend) Wait(until backend.Time) (bool, error) {
+	return b.begin(until, b.poller.Wait)
+}
+
+// Park is Wait where the poller cannot park.
+func (b *Backend) Park(until backend.Time) (bool, error) {
+	if p, ok := b.poller.(Parker); ok {
+		return b.begin(until, p.Park)
+	}
+	return b.Wait(until)
+}
+
+// begin starts a new turn.
+func (b *Backend) begin(until backend.Time, sleep func(time.Duration) (int, error)) (bool, error) {
 	b.now.reset()
 	b.next, b.now = b.now, b.next
 	b.turn++
@@ -165,7 +187,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 			return false, nil
 		}
 	}
-	b.events, err = b.poller.Wait(timeout)
+	b.events, err = sleep(timeout)
 	return b.events > 0, err
 }
 

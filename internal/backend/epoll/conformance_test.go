@@ -1,0 +1,30 @@
+//go:build linux
+
+package epoll_test
+
+import (
+	"testing"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/backendtest"
+	"github.com/rondo-go/rondo/internal/backend/epoll"
+)
+
+// parked is a backend that parks whenever it waits.
+type parked struct{ backend.Backend }
+
+func (p parked) Wait(until backend.Time) (bool, error) {
+	return p.Backend.(backend.Parker).Park(until)
+}
+
+// TestSeamParked runs the suite on a loop that waits as goroutines do. That it passes
+// waiting as threads do is told by backendtest's own test.
+func TestSeamParked(t *testing.T) {
+	backendtest.Seam(t, func(t testing.TB) backend.Backend {
+		b, err := epoll.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parked{b}
+	})
+}
