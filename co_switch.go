@@ -37,6 +37,7 @@ func (l *Loop) resume(co *Co) {
 		}
 		// There is no need for stop: a coroutine that has begun is resumed until
 		// it returns, since nothing lets it wait once its connection is gone.
+		l.rooted = true
 		co.next, _ = iter.Pull(co.run)
 		backend.Coroutines.Add(1)
 	}

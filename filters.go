@@ -42,6 +42,7 @@ func (c *Conn) use(stages []*Stage) {
 	first := stages[0]
 	c.want = 0
 	c.flags |= filtered
+	c.loop.rooted = true // a filter may have a coroutine, as rtls has
 	if below != nil && !f.offering {
 		first.in, f.carry = f.carry, nil
 	}

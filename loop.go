@@ -65,6 +65,7 @@ type Loop struct {
 	handed  bool     // work to other goroutines, in this turn: see Await
 	parks   int      // how many waits to come are those of a goroutine, see Deliver
 	pinned  bool     // to a thread
+	rooted  bool     // in how its thread is, by coroutines that may have begun: see Pin
 
 	deliveries []func() // to call at the turn's end
 

@@ -1,6 +1,7 @@
 package rondo
 
 import (
+	"errors"
 	"runtime"
 
 	"github.com/rondo-go/rondo/internal/sys"
@@ -26,12 +27,23 @@ func (l *Loop) pin() (undo func()) {
 	return func() {}
 }
 
+// errRooted: Go's runtime ends a process whose coroutine goes on on a thread that is
+// locked otherwise than it was when the coroutine began.
+var errRooted = errors.New("rondo: the loop has had coroutines or filters: pin it before, or set Engine.CPUs")
+
 // Pin locks the loop to its thread, and that to a CPU, for good, as Engine.CPUs does
 // from the start. Where the system cannot do the latter it returns an error, and the
-// loop has the thread of its own all the same.
+// loop has the thread of its own all the same. A loop that has had coroutines or
+// connections with filters is not pinned any more, which is an error, too. Pin is
+// called on the loop.
 func (l *Loop) Pin(cpu int) error {
 	l.check()
-	l.pinned = true
-	runtime.LockOSThread()
+	if !l.pinned {
+		if l.rooted {
+			return errRooted
+		}
+		l.pinned = true
+		runtime.LockOSThread()
+	}
 	return sys.PinThread(cpu)
 }
