@@ -46,7 +46,7 @@ func (l *Loop) resume(co *Co) {
 	more := co.step()
 	l.running = nil
 	if !more {
-		backend.Coroutines.Add(-1)
+		backend.Coroutines.Add(1)
 		co.over()
 	}
 }

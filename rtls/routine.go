@@ -3,6 +3,8 @@ package rtls
 import (
 	"errors"
 	"iter"
+
+	"github.com/rondo-go/rondo/internal/backend"
 )
 
 // A routine is a coroutine that serves one handshake after the other. The stack
@@ -18,6 +20,7 @@ type routine struct {
 
 func newRoutine() *routine {
 	r := &routine{}
+	backend.Coroutines.Add(1)
 	r.next, r.stop = iter.Pull(r.run)
 	return r
 }
@@ -40,6 +43,7 @@ var errGoexit = errors.New("rtls: a callback called runtime.Goexit")
 // ended makes a panic of runtime.Goexit, since iter.Pull would do to the loop as
 // the coroutine did.
 func (r *routine) ended() {
+	backend.Coroutines.Add(1)
 	if r.exited {
 		panic(errGoexit)
 	}

@@ -292,7 +292,7 @@ type Sending struct {
 	Err   error
 }
 
-// Coroutines is how many goroutines of the process are coroutines of loops. The
+// Coroutines is how often a coroutine of the toolkit's began or ended. The
 // simulator, which counts goroutines to learn of new ones, can so tell that one
 // began while a coroutine ended.
 var Coroutines atomic.Int64

@@ -24,6 +24,9 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	if err := set("SO_RXQ_OVFL", unix.SOL_SOCKET, unix.SO_RXQ_OVFL); err != nil {
 		return err
 	}
+	if err := ownGroups(int(fd)); err != nil {
+		return err
+	}
 	// Linux before 5.0 has no UDP_GRO.
 	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1); ignore(err, unix.ENOPROTOOPT) != nil {
 		return os.NewSyscallError("setsockopt UDP_GRO", err)
@@ -39,6 +42,17 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 		return set("IPV6_RECVPKTINFO", unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO)
 	}
 	return set("IP_PKTINFO", unix.IPPROTO_IP, unix.IP_PKTINFO)
+}
+
+// ownGroups has a socket get what is sent to the groups that it joined, and not to
+// those that any socket of the host did.
+func ownGroups(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
+		return os.NewSyscallError("setsockopt IP_MULTICAST_ALL", err)
+	}
+	// An IPv4 socket has no IPv6 options, nor has Linux before 4.20 this one.
+	err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0)
+	return os.NewSyscallError("setsockopt IPV6_MULTICAST_ALL", ignore(err, unix.ENOPROTOOPT))
 }
 
 // mmsghdr is recvmmsg(2)'s and sendmmsg(2)'s.

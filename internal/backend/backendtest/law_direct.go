@@ -27,7 +27,7 @@ func releaseWritesAgain(w World) {
 		return len(in), nil
 	}
 	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
-	send(w, p, []byte("go"))
+	send(w, p, []byte("g")) // one byte is one Data
 	expect(w, p, want)
 }
 

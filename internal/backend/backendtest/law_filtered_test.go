@@ -32,6 +32,7 @@ var notFiltered = []string{
 func TestLawsFiltered(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of a law's time is waiting
 			backendtest.Laws(t, func(t *testing.T) backendtest.World { return filtered{backendtest.Sockets(t, name)} }, notFiltered...)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 func TestLaws(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of a law's time is waiting
 			backendtest.Laws(t, func(t *testing.T) backendtest.World { return backendtest.Sockets(t, name) })
 		})
 	}

@@ -77,6 +77,7 @@ var notOfTLS = append([]string{
 func TestLawsTLS(t *testing.T) {
 	for _, name := range pick.Names() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of a law's time is waiting
 			backendtest.Laws(t, func(t *testing.T) backendtest.World {
 				return secured{backendtest.Sockets(t, name), &rtls.Options{}}
 			}, notOfTLS...)

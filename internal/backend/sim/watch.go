@@ -219,9 +219,9 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	calls := func(f string) bool { return bytes.Contains(body, []byte(f)) }
 	switch s := string(state); {
 	case s == "coroutine":
-		// Others than the engine's own are not counted by backend.Coroutines: one
+		// Others than the toolkit's own are not counted by backend.Coroutines: one
 		// may end just when somebody new begins, who would not be noticed.
-		g.passive = calls("rondo.(*Co).")
+		g.passive = calls("rondo.(*Co).") || calls("rtls.(*routine).run(")
 	case s == "sleep", s == "IO wait",
 		(s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("):
 		g.passive = true
