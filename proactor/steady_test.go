@@ -167,10 +167,12 @@ func TestSimulated(t *testing.T) {
 	c := n.Dial("tcp", "127.0.0.1:7")
 	for _, buf := range [][]byte{nil, make([]byte, 100)} {
 		must(t, q.Write(c, []byte("hello"), nil))
-		must(t, q.Read(c, buf, nil))
-		for _, r := range results(2) {
-			if r.Err != nil || string(r.Buf[:r.N]) != "hello" {
-				t.Fatalf("%+v", r)
+		must(t, results(1)[0].Err)
+		for got := ""; got != "hello"; { // the network splits as it likes
+			must(t, q.Read(c, buf, nil))
+			r := results(1)[0]
+			if got += string(r.Buf[:r.N]); r.Err != nil || r.N == 0 || !strings.HasPrefix("hello", got) {
+				t.Fatalf("%q, %+v", got, r)
 			}
 		}
 	}

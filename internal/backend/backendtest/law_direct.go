@@ -60,6 +60,11 @@ func recallTakesBack(w World) {
 		w.Fatalf("%d bytes of %d were sent", sent, size)
 	}
 	expect(w, p, append(out[:sent:sent], "afterwards"...))
+	w.Until("empty output", func() bool {
+		left := 0
+		h.do(func(c *rondo.Conn) { left = c.Buffered() })
+		return left == 0
+	})
 	h.do(func(c *rondo.Conn) {
 		// Of what has not begun nothing is sent.
 		c.WriteOwned([]byte("never"), func() { releases.Add(1) })
