@@ -138,6 +138,20 @@ func (s *coConn) handOver() {
 	}
 }
 
+// takeBack makes s its connection's handler again, unless coroutines of its own still
+// have to learn that it was another's.
+func (s *coConn) takeBack() {
+	if !s.handed || s.root != nil || len(s.others) > 0 {
+		return
+	}
+	s.handed, s.gone, s.paused = false, false, false
+	s.eof = s.conn.flags&eofTold != 0
+	if s.timed {
+		s.times.read.at, s.times.write.at = 0, 0
+	}
+	s.conn.flags |= stays
+}
+
 // forget drops a coroutine that has ended.
 func (s *coConn) forget(co *Co) {
 	if co == s.root {

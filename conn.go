@@ -146,13 +146,46 @@ func (c *Conn) Handler() Handler {
 
 // SetHandler changes what serves the connection, from the next call on: an
 // upgrade of the protocol. Input that the old handler left goes to the new one.
+//
+// A net.Conn that NetConn made is a Handler too: with it the connection goes back to
+// coroutines, after another Handler had it.
 func (c *Conn) SetHandler(h Handler) {
 	c.loop.check()
 	if s, ok := c.handler.(*coConn); ok && h != Handler(s) {
 		s.handOver()
 	}
+	if s, ok := h.(*coConn); ok && s.conn == c {
+		s.takeBack()
+	}
 	c.handler = h
-	c.offerSoon()
+	if len(c.carry) > 0 || c.loop.current == c || c.flags&filtered != 0 {
+		c.offerSoon()
+	}
+}
+
+// NetConn returns c as a net.Conn for coroutines of its loop, which from now on serve
+// it in the place of a Handler: as Co.Dial does with a connection of its own, and with
+// the same rules. Input that the handler left goes to them. If coroutines serve c
+// already it is the net.Conn that they have.
+func (c *Conn) NetConn() net.Conn {
+	c.loop.check()
+	s, ok := c.handler.(*coConn)
+	if !ok {
+		s = &coConn{handed: true, gone: true} // until it is the handler
+		s.conn = c
+		c.SetHandler(s)
+	}
+	return s
+}
+
+// Quiet reports whether c could serve another conversation: it is open in both
+// directions, about neither to close nor to leave its loop, and no received bytes wait
+// for its handler. What Data has been offered counts when Data has returned. Output
+// may wait: see Buffered.
+func (c *Conn) Quiet() bool {
+	c.loop.check()
+	return c.flags&(eof|endWrite|closing|closed|leaving) == 0 && len(c.carry) == 0 &&
+		(c.filters == nil || c.filters.quiet())
 }
 
 // SetMaxInput overrides Engine.MaxInput.

@@ -34,6 +34,12 @@ func (c *Conn) deadlines() *deadlines {
 	return c.times
 }
 
+// noDeadlines reports whether none was ever set: then there is none to clear.
+func (c *Conn) noDeadlines() bool {
+	c.loop.check()
+	return c.times == nil
+}
+
 // active notes that bytes moved. The idle timer looks at it when it fires, so
 // that activity costs no change of timers.
 func (c *Conn) active() {
@@ -45,6 +51,9 @@ func (c *Conn) active() {
 // SetIdle closes the connection, as Close does, when no byte has been received
 // or sent for d, from now; Closed gets ErrIdle. 0: never.
 func (c *Conn) SetIdle(d time.Duration) {
+	if d <= 0 && c.noDeadlines() {
+		return
+	}
 	t := c.deadlines()
 	t.idle, t.last = d, c.loop.now
 	if d <= 0 || c.flags&closing != 0 {
@@ -58,11 +67,19 @@ func (c *Conn) SetIdle(d time.Duration) {
 // deadline was moved by then; Closed gets an os.ErrDeadlineExceeded. A handler
 // sets it when it begins to wait for something, and moves or clears it when
 // that has come. The zero Time clears it.
-func (c *Conn) SetReadDeadline(t time.Time) { c.setDeadline(&c.deadlines().read, t) }
+func (c *Conn) SetReadDeadline(t time.Time) {
+	if !t.IsZero() || !c.noDeadlines() {
+		c.setDeadline(&c.deadlines().read, t)
+	}
+}
 
 // SetWriteDeadline aborts the connection at t if output waits then, and fails
 // writes after t, both with os.ErrDeadlineExceeded. The zero Time clears it.
-func (c *Conn) SetWriteDeadline(t time.Time) { c.setDeadline(&c.deadlines().write, t) }
+func (c *Conn) SetWriteDeadline(t time.Time) {
+	if !t.IsZero() || !c.noDeadlines() {
+		c.setDeadline(&c.deadlines().write, t)
+	}
+}
 
 func (c *Conn) setDeadline(d *deadline, t time.Time) {
 	if t.IsZero() || c.flags&closed != 0 {

@@ -88,20 +88,26 @@ func (c *Conn) SetHighWater(high, low int) {
 	l.high, l.low = high, min(low, high)
 }
 
-// Deliver calls f on the loop, once, at the end of this turn: when what was
-// written in it has been given to the system. f is to hand the turn's results to
-// other goroutines, in one go. They get the chance to begin with them before the
-// loop sleeps, so that what they post in answer need not wake it; and it sleeps as
-// goroutines do, where the backend and the thread are not its own, so that to wake
-// it costs little, and its thread works for others meanwhile.
-func (l *Loop) Deliver(f func()) {
+// Defer calls f on the loop, once, at the end of this turn: when everything that came
+// was handled, and what was written has been given to the system. f may do what a
+// handler may; what it writes is sent when it returns.
+func (l *Loop) Defer(f func()) {
 	l.check()
 	l.deliveries = append(l.deliveries, f)
 }
 
+// Deliver is Defer for an f that hands the turn's results to other goroutines, in one
+// go. They get the chance to begin with them before the loop sleeps, so that what they
+// post in answer need not wake it; and it sleeps as goroutines do, where the backend
+// and the thread are not its own, so that to wake it costs little, and its thread works
+// for others meanwhile.
+func (l *Loop) Deliver(f func()) {
+	l.handed, l.parks = true, parkings
+	l.Defer(f)
+}
+
 // deliver ends the turn.
 func (l *Loop) deliver() {
-	l.handed, l.parks = true, parkings
 	for len(l.deliveries) > 0 {
 		last := len(l.deliveries) - 1
 		f := l.deliveries[last]

@@ -126,6 +126,16 @@ func (f *filters) reoffer() {
 	}
 }
 
+// quiet reports whether nothing waits for the handler, or on the way to it.
+func (f *filters) quiet() bool {
+	for s := f.top; s != nil; s = s.below {
+		if len(s.in) > 0 {
+			return false
+		}
+	}
+	return len(f.carry) == 0 && !f.ended
+}
+
 // full reports whether so much is waiting somewhere that no more is to be read
 // before some of it was taken.
 func (f *filters) full() bool {

@@ -31,7 +31,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/pick`, `internal/backend.*`),
 	law(``, `internal/(backend|sys|timer|inbox|buf|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
-	law(`filter|rtls`, ``),
+	law(`filter|rtls|pool`, ``),
 	law(`internal/testcert`, `none`),
 	law(`redis|internal/load`, `|resp`),
 	law(`proactor`, ``),

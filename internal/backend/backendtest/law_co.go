@@ -23,6 +23,7 @@ var coLaws = []law{
 	{"CoWritesDoNotMix", coWritesDoNotMix},
 	{"CoReadsWhileItsWriteWaits", coReadsWhileItsWriteWaits},
 	{"CoHandsOver", coHandsOver},
+	{"CoTakesOver", coTakesOver},
 	{"CoReadDeadline", coReadDeadline},
 	{"CoReadDeadlineMoves", coReadDeadlineMoves},
 	{"CoWriteDeadline", coWriteDeadline},

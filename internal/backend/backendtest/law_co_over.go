@@ -1,0 +1,110 @@
+package backendtest
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A connection goes from its handler to coroutines of its loop and back, as often as
+// one likes, with what the one or the other has left. Between, its net.Conn is closed,
+// and it is quiet when nothing is left.
+func coTakesOver(w World) {
+	const rounds = 3
+	var kept atomic.Int32
+	keep := func(_ *rondo.Conn, in []byte) (int, error) {
+		kept.Store(int32(len(in)))
+		return 0, nil
+	}
+	h := &handler{w: w, data: keep, eof: func(*rondo.Conn) {}}
+	s := &script{w: w}
+	var step atomic.Int32
+	var first atomic.Pointer[rondo.Conn]
+	coroutine := s.opener(func(co *rondo.Co, c net.Conn) error {
+		b := first.Load()
+		var nc net.Conn
+		buf := make([]byte, 4)
+		for i := range rounds {
+			if _, err := io.ReadFull(c, buf[:1]); err != nil { // something was left, or is soon
+				return err
+			}
+			if i == 0 {
+				nc = b.NetConn()
+			} else {
+				b.SetHandler(nc.(rondo.Handler))
+			}
+			if b.NetConn() != nc {
+				w.Error("it has two net.Conns")
+			}
+			if n, err := io.ReadFull(nc, buf); string(buf) != "left" {
+				w.Errorf("round %d: read %q, %v", i, buf[:n], err)
+			}
+			nc.SetReadDeadline(co.Loop().Now().Add(1))
+			_, err := nc.Read(buf)
+			wantErr(w, "Read of nothing", err, os.ErrDeadlineExceeded)
+			if !b.Quiet() {
+				w.Error("not quiet, though everything was read")
+			}
+			nc.Write([]byte("took"))
+			b.SetHandler(h)
+			_, err = nc.Write([]byte("lost"))
+			wantErr(w, "Write of one that was handed over", err, net.ErrClosed)
+			_, err = nc.Read(buf)
+			wantErr(w, "Read of one that was handed over", err, net.ErrClosed)
+			step.Add(1)
+		}
+		if _, err := io.ReadFull(c, buf[:1]); err != nil {
+			return err
+		}
+		if b.Quiet() {
+			w.Error("quiet, after the end of its input")
+		}
+		b.SetHandler(nc.(rondo.Handler))
+		if n, err := nc.Read(buf); n != 0 || err != io.EOF {
+			w.Errorf("after the end, of which the handler had been told: read %d, %v", n, err)
+		}
+		return nc.Close()
+	})
+	addr := w.Listen(&rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+		if first.CompareAndSwap(nil, c) {
+			return h.one()(c)
+		}
+		return coroutine(c)
+	})
+	p := w.Dial(addr)
+	h.conn()
+	h.do(func(c *rondo.Conn) {
+		if !c.Quiet() {
+			w.Error("a new connection is not quiet")
+		}
+	})
+	co := w.Dial(addr)
+	for i := range int32(rounds) {
+		send(w, p, []byte("left"))
+		if i == 0 {
+			w.Until("something to be left", func() bool { return kept.Load() > 0 })
+			h.do(func(c *rondo.Conn) {
+				if c.Quiet() {
+					w.Error("quiet, though the handler has left something")
+				}
+			})
+		}
+		send(w, co, []byte("x"))
+		expect(w, p, []byte("took"))
+		w.Until("the next round", func() bool { return step.Load() == i+1 })
+	}
+	p.CloseWrite()
+	w.Until("the end, at the handler", func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return len(h.calls) > 0 && h.calls[len(h.calls)-1] == 'E'
+	})
+	send(w, co, []byte("x"))
+	expectEOF(w, p)
+	if err := s.untilEnded(1); err != nil {
+		w.Errorf("the coroutine: %v", err)
+	}
+}
