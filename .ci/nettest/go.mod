@@ -4,6 +4,7 @@ go 1.24.0
 
 require (
 	github.com/rondo-go/rondo v0.0.0
+	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.43.0
 )
 

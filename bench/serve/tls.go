@@ -26,7 +26,11 @@ func (r Rondo) tlsEcho(address string, loops int) error {
 // netTLSEcho is a goroutine for each connection, with crypto/tls.
 func netTLSEcho(address string, _ int) error {
 	c := config()
-	return accept(address, func(raw net.Conn) { echoAll(tls.Server(raw, c)) })
+	return accept(address, func(raw net.Conn) {
+		conn := tls.Server(raw, c)
+		defer conn.Close() // says close_notify
+		echoAll(conn)
+	})
 }
 
 // nbioTLSEcho is nbio's, as its documentation has it.
