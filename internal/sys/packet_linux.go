@@ -35,10 +35,29 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	if err != nil {
 		return os.NewSyscallError("getsockname", err)
 	}
-	if _, v6 := sa.(*unix.SockaddrInet6); v6 {
+	_, v6 := sa.(*unix.SockaddrInet6)
+	if err := ownGroups(int(fd), v6); err != nil {
+		return err
+	}
+	if v6 {
 		return set("IPV6_RECVPKTINFO", unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO)
 	}
 	return set("IP_PKTINFO", unix.IPPROTO_IP, unix.IP_PKTINFO)
+}
+
+// ownGroups has a socket receive what goes to the groups that it joined. Linux
+// would give it what goes to any group that somebody on the machine joined (ip(7),
+// IP_MULTICAST_ALL).
+func ownGroups(fd int, v6 bool) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
+		return os.NewSyscallError("setsockopt IP_MULTICAST_ALL", err)
+	}
+	if !v6 {
+		return nil
+	}
+	// Linux before 4.20 has no such option.
+	err := ignore(unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0), unix.ENOPROTOOPT)
+	return os.NewSyscallError("setsockopt IPV6_MULTICAST_ALL", err)
 }
 
 // mmsghdr is recvmmsg(2)'s and sendmmsg(2)'s.
