@@ -75,9 +75,10 @@ var suites = []suite{
 	},
 	{
 		Name: "backends", Title: "Backends",
+		Text:      "c-epoll and c-uring are the limits: nothing but system calls, with epoll and with io_uring.",
 		Servers:   slices.Concat([]string{limitServer}, known("c-uring"), ofBackends()),
-		Workloads: named("echo-64-1", "echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-1", "echo-1k-50", "echo-1k-1000", "echo-1k-10000", "echo-64k-1", "echo-64k-50", "echo-64k-1000", "echo-64k-10000"),
-		Modes:     modeNames[:1], Bases: known(limitServer, "c-uring"), views: usual, growth: [][2]string{{"echo-64-50", "echo-64-10000"}},
+		Workloads: named("echo-64-1", "echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-1", "echo-1k-50", "echo-1k-1000", "echo-1k-10000", "echo-64k-1", "echo-64k-50", "echo-64k-1000", "echo-64k-10000", "idle"),
+		Modes:     modeNames[:1], Bases: known(limitServer, "c-uring"), views: append(usual, idleTable), growth: [][2]string{{"echo-64-50", "echo-64-10000"}},
 	},
 	{
 		Name: "loops", Title: "One loop and two, where the client shares the CPUs",

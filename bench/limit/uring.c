@@ -29,7 +29,7 @@ enum {
 	ENTRIES = 1024,          // submissions of a turn
 	COMPLETIONS = 16 << 10,  // more than there will be connections
 	BUFFERS = 1024,          // at most, of a thread
-	FIRST = 64,              // that there are to begin with: the caches hold few
+	FIRST = 8,               // that there are to begin with: the fewer, the more of them the caches hold
 	BUFFER = 64 << 10,
 	STRIDE = BUFFER + 1024,  // so that their beginnings lie in different sets of the caches
 	DIRECT = 16 << 10,       // from which on an answer is not worth waiting with

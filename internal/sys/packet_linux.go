@@ -24,9 +24,6 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	if err := set("SO_RXQ_OVFL", unix.SOL_SOCKET, unix.SO_RXQ_OVFL); err != nil {
 		return err
 	}
-	if err := ownGroups(int(fd)); err != nil {
-		return err
-	}
 	// Linux before 5.0 has no UDP_GRO.
 	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1); ignore(err, unix.ENOPROTOOPT) != nil {
 		return os.NewSyscallError("setsockopt UDP_GRO", err)
@@ -38,21 +35,29 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	if err != nil {
 		return os.NewSyscallError("getsockname", err)
 	}
-	if _, v6 := sa.(*unix.SockaddrInet6); v6 {
+	_, v6 := sa.(*unix.SockaddrInet6)
+	if err := ownGroups(int(fd), v6); err != nil {
+		return err
+	}
+	if v6 {
 		return set("IPV6_RECVPKTINFO", unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO)
 	}
 	return set("IP_PKTINFO", unix.IPPROTO_IP, unix.IP_PKTINFO)
 }
 
-// ownGroups has a socket get what is sent to the groups that it joined, and not to
-// those that any socket of the host did.
-func ownGroups(fd int) error {
+// ownGroups has a socket receive what goes to the groups that it joined. Linux
+// would give it what goes to any group that somebody on the machine joined (ip(7),
+// IP_MULTICAST_ALL).
+func ownGroups(fd int, v6 bool) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
 		return os.NewSyscallError("setsockopt IP_MULTICAST_ALL", err)
 	}
-	// An IPv4 socket has no IPv6 options, nor has Linux before 4.20 this one.
-	err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0)
-	return os.NewSyscallError("setsockopt IPV6_MULTICAST_ALL", ignore(err, unix.ENOPROTOOPT))
+	if !v6 {
+		return nil
+	}
+	// Linux before 4.20 has no such option.
+	err := ignore(unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0), unix.ENOPROTOOPT)
+	return os.NewSyscallError("setsockopt IPV6_MULTICAST_ALL", err)
 }
 
 // mmsghdr is recvmmsg(2)'s and sendmmsg(2)'s.

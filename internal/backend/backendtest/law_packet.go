@@ -462,7 +462,8 @@ func packetReusePort(w World) {
 	}
 }
 
-// packetGroups: members get what goes to a group, until they leave.
+// packetGroups: members get what goes to a group, until they leave, also while
+// others on the machine are members.
 func packetGroups(w World) {
 	group := netip.MustParseAddr("224.0.0.223")
 	lo, index := loopback()
@@ -477,6 +478,14 @@ func packetGroups(w World) {
 			w.Errorf("Join: %v", err)
 		}
 	})
+	// Wine has no such rule where Linux, under it, has not.
+	if runtime.GOOS != "windows" {
+		onLoop(w, c, func(c *rondo.PacketConn) {
+			if err := c.Join(group, lo); err != nil {
+				w.Errorf("Join: %v", err)
+			}
+		})
+	}
 	to := netip.AddrPortFrom(group, addrOf(s).Port())
 	say := func(p string) {
 		w.Helper()

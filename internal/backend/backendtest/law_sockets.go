@@ -96,9 +96,12 @@ func (w *sockets) Call(f func())         { f() }
 
 func (w *sockets) Until(what string, cond func() bool) {
 	w.Helper()
-	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			w.Fatalf("waited 30 s in vain for: %s", what)
+	// Looks are counted, and not the time, so that a process that is stopped
+	// meanwhile does not fail.
+	for looks := 0; !cond(); looks++ {
+		if looks == 30_000 {
+			w.Fatalf("waited about 30 s in vain for: %s", what)
 		}
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -52,8 +52,14 @@ func (b *Backend) tryBatch(all []backend.Sending) {
 			}
 		}
 	}
+	// The same call brings what has come meanwhile, unless enough has already: a
+	// turn that only grows runs out of buffers.
+	flags := uintptr(enterGetEvents)
+	if len(b.ring.later) > 0 {
+		flags = 0
+	}
 	// An error is the next Wait's too: here it only leaves something to do.
-	_ = b.ring.enter(enterGetEvents)
+	_ = b.ring.enter(flags)
 	b.ring.takeBack(func(s *sqe) {
 		t := &all[s.userData>>tagBits]
 		t.N, t.Err = b.TrySend(t.File, t.Bytes)

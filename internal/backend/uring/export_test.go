@@ -15,3 +15,6 @@ type Config struct {
 func Open(c Config) (backend.Backend, error) {
 	return open(config{c.Submissions, c.Completions, c.Buffers, c.Unlimited})
 }
+
+// Collected is how many completions wait for the next turn.
+func Collected(b backend.Backend) int { return len(b.(*Backend).ring.later) }

@@ -1,0 +1,88 @@
+//go:build linux
+
+package uring_test
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/uring"
+)
+
+// TestTurnDoesNotGrow sends twice in a turn while input keeps coming: only the
+// first call collects. Otherwise a busy turn's successor would be busier, and take
+// more buffers, each time.
+func TestTurnDoesNotGrow(t *testing.T) {
+	b, err := uring.Open(uring.Config{Submissions: 64, Completions: 256, Buffers: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	const conns = 8
+	var peers [conns]int
+	var ops [conns]backend.Op
+	for i := range peers {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers[i] = pair[0]
+		defer unix.Close(pair[0])
+		id, err := b.Adopt(backend.Handle{FD: pair[1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops[i] = backend.Op{Kind: backend.Recv, File: id}
+		b.Submit(&ops[i])
+	}
+	if _, err := b.Wait(0); err != nil {
+		t.Fatal(err)
+	}
+	var after [2]int
+	for half := range after {
+		for _, fd := range peers[half*conns/2:][:conns/2] {
+			if _, err := unix.Write(fd, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := []backend.Sending{{File: ops[0].File, Bytes: []byte("y")}, {File: ops[1].File, Bytes: []byte("z")}}
+		b.(backend.BatchSender).TrySendAll(all)
+		for _, s := range all {
+			if s.N != 1 || s.Err != nil {
+				t.Errorf("sent %d bytes of 1, %v", s.N, s.Err)
+			}
+		}
+		after[half] = uring.Collected(b)
+	}
+	if after[0] == 0 {
+		t.Error("the first call collected nothing")
+	}
+	if after[1] != after[0] {
+		t.Errorf("collected %d completions, and %d more with the second call", after[0], after[1]-after[0])
+	}
+	receiveBytes(t, b, conns)
+}
+
+// receiveBytes takes n receives of a byte.
+func receiveBytes(t *testing.T, b backend.Backend, n int) {
+	got := 0
+	for until := b.Now().Add(10 * time.Second); got < n && b.Now() < until; {
+		if _, err := b.Wait(until); err != nil {
+			t.Fatal(err)
+		}
+		for c := (backend.Completion{}); b.Next(&c); got++ {
+			if c.N != 1 || c.Err != nil {
+				t.Errorf("received %d bytes of 1, %v", c.N, c.Err)
+			}
+			if c.Lent != nil {
+				b.Return(c.Lent)
+			}
+		}
+	}
+	if got != n {
+		t.Errorf("%d of %d receives completed", got, n)
+	}
+}
