@@ -35,7 +35,7 @@ type parking struct {
 // past is a deadline that wakes at once.
 var past = time.Unix(1, 0)
 
-// Park is Wait for a timeout that is not 0.
+// Park is Wait for a timeout that is not 0. It looks before it sleeps.
 func (p *poller) Park(timeout time.Duration) (int, error) {
 	if p.file == nil {
 		p.register()
