@@ -63,7 +63,6 @@ type Loop struct {
 	running *Co      // the coroutine that is
 	ready   runQueue // those to be resumed
 	handed  bool     // work to other goroutines, in this turn: see Await
-	answers int      // turns in a row that began with what those posted, without a look for events
 	parks   int      // how many waits to come are those of a goroutine, see Deliver
 	pinned  bool     // to a thread
 
@@ -259,17 +258,12 @@ func (l *Loop) wait() error {
 	if until > l.now && l.spin() {
 		return nil
 	}
-	if l.handed {
+	if l.handed && !l.parking() {
 		// The goroutine begins now, or when another thread finds it: that takes
 		// from 30 µs to 200 µs if this one blocks first.
 		l.handed = false
 		runtime.Gosched()
-		if l.answers < mostAnswers && !l.inbox.Empty() {
-			l.answers++
-			return nil
-		}
 	}
-	l.answers = 0
 	if !l.inbox.Sleep() {
 		until = l.now
 	}
@@ -284,23 +278,33 @@ func (l *Loop) wait() error {
 	return err
 }
 
-// mostAnswers is how many turns in a row may begin without a look for events.
-const mostAnswers = 4
-
 // parkings is how many waits a loop parks that has handed results over.
 const parkings = 1000
+
+// parking reports whether the next wait is to be that of a goroutine.
+func (l *Loop) parking() bool {
+	_, can := l.backend.(backend.Parker)
+	return can && l.parks > 0 && !l.pinned
+}
 
 // sleep waits for events, in the way that suits those whom the loop works with: the
 // kernel, or goroutines.
 func (l *Loop) sleep(until backend.Time) error {
-	if l.parks > 0 {
-		l.parks--
-		if p, ok := l.backend.(backend.Parker); ok && !l.pinned {
-			_, err := p.Park(until)
-			return err
-		}
+	if !l.parking() {
+		_, err := l.backend.Wait(until)
+		return err
 	}
-	_, err := l.backend.Wait(until)
+	l.parks--
+	ready, slept, err := l.backend.(backend.Parker).Park(until)
+	switch {
+	case slept:
+		l.handed = false
+	case l.handed && ready:
+		// There is work for two: if another thread is idle it goes on with the
+		// loop's, while this one begins with the goroutine's.
+		l.handed = false
+		runtime.Gosched()
+	}
 	return err
 }
 

@@ -53,8 +53,9 @@ type Poller interface {
 
 // A Parker is a Poller whose goroutine can wait without its thread.
 type Parker interface {
-	// Park is Wait for a timeout that is not 0. It looks before it sleeps.
-	Park(timeout time.Duration) (int, error)
+	// Park is Wait for a timeout that is not 0. It looks before it sleeps, and
+	// reports whether it slept.
+	Park(timeout time.Duration) (n int, slept bool, err error)
 }
 
 // acceptBudget bounds the connections that one listener takes in one turn, so
@@ -172,18 +173,19 @@ func (b *Backend) Wait(until backend.Time) (ready bool, err error) {
 }
 
 // Park is Wait where the poller cannot park.
-func (b *Backend) Park(until backend.Time) (ready bool, err error) {
+func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
 	p, ok := b.poller.(Parker)
 	if !ok {
-		return b.Wait(until)
+		ready, err = b.Wait(until)
+		return ready, false, err
 	}
 	ready = b.begin()
 	if timeout := b.timeout(until); ready || timeout == 0 {
 		b.events, err = b.poller.Wait(0)
 	} else {
-		b.events, err = p.Park(timeout)
+		b.events, slept, err = p.Park(timeout)
 	}
-	return b.events > 0 || ready || err != nil, err
+	return b.events > 0 || ready || err != nil, slept, err
 }
 
 // begin starts a new turn, and reports whether something needs no event.
