@@ -259,7 +259,7 @@ func (l *Loop) wait() error {
 	if until > l.now && l.spin() {
 		return nil
 	}
-	if l.handed {
+	if l.handed && !l.parking() {
 		// The goroutine begins now, or when another thread finds it: that takes
 		// from 30 µs to 200 µs if this one blocks first.
 		l.handed = false
@@ -282,17 +282,30 @@ func (l *Loop) wait() error {
 // parkings is how many waits a loop parks that has handed results over.
 const parkings = 1000
 
+// parking reports whether the next wait is to be that of a goroutine.
+func (l *Loop) parking() bool {
+	_, can := l.backend.(backend.Parker)
+	return can && l.parks > 0 && !l.pinned
+}
+
 // sleep waits for events, in the way that suits those whom the loop works with: the
 // kernel, or goroutines.
 func (l *Loop) sleep(until backend.Time) error {
-	if l.parks > 0 {
-		l.parks--
-		if p, ok := l.backend.(backend.Parker); ok && !l.pinned {
-			_, err := p.Park(until)
-			return err
-		}
+	if !l.parking() {
+		_, err := l.backend.Wait(until)
+		return err
 	}
-	_, err := l.backend.Wait(until)
+	l.parks--
+	ready, slept, err := l.backend.(backend.Parker).Park(until)
+	switch {
+	case slept:
+		l.handed = false
+	case l.handed && ready:
+		// There is work for two: if another thread is idle it goes on with the
+		// loop's, while this one begins with the goroutine's.
+		l.handed = false
+		runtime.Gosched()
+	}
 	return err
 }
 

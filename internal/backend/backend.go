@@ -279,9 +279,10 @@ type BatchSender interface {
 // other goroutines meanwhile. To wait so costs more where the kernel wakes the loop,
 // and much less where a goroutine does.
 type Parker interface {
-	// Park is Wait, except for how it waits. A loop whose goroutine is locked to its
-	// thread should not call it: then each wake is one of a thread by another.
-	Park(until Time) (ready bool, err error)
+	// Park is Wait, except for how it waits; slept tells whether it did, so that
+	// other goroutines had the thread. A loop whose goroutine is locked to its thread
+	// should not call it: then each wake is one of a thread by another.
+	Park(until Time) (ready, slept bool, err error)
 }
 
 // Sending is a TrySend among others: what is to be sent, and what became of it.

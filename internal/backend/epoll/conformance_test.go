@@ -14,7 +14,8 @@ import (
 type parked struct{ backend.Backend }
 
 func (p parked) Wait(until backend.Time) (bool, error) {
-	return p.Backend.(backend.Parker).Park(until)
+	ready, _, err := p.Backend.(backend.Parker).Park(until)
+	return ready, err
 }
 
 // TestSeamParked runs the suite on a loop that waits as goroutines do. That it passes

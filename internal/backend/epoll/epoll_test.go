@@ -49,7 +49,7 @@ func TestParkIsNotEarly(t *testing.T) {
 	for _, d := range []time.Duration{time.Microsecond, 20 * time.Millisecond} {
 		begun := time.Now()
 		for slept := 0; time.Since(begun) < d; slept++ {
-			if n, err := p.Park(d - time.Since(begun)); n != 0 || err != nil || slept > 10 {
+			if n, _, err := p.Park(d - time.Since(begun)); n != 0 || err != nil || slept > 10 {
 				t.Fatalf("Park number %d: %d events, error %v", slept, n, err)
 			}
 		}
@@ -62,7 +62,7 @@ func TestParkIsNotEarly(t *testing.T) {
 			}
 			p.Wake()
 		}()
-		if n, err := p.Park(-1); n > 1 || err != nil {
+		if n, _, err := p.Park(-1); n > 1 || err != nil {
 			t.Errorf("Park until Wake: %d events, error %v", n, err)
 		}
 	}

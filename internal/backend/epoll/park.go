@@ -28,20 +28,23 @@ type parking struct {
 	woken  atomic.Bool
 	timed  bool // file has a deadline, perhaps one that is past
 
-	found int // by try
+	looks int // by try
+	found int // by the last
 	errno syscall.Errno
 }
 
 // past is a deadline that wakes at once.
 var past = time.Unix(1, 0)
 
-// Park is Wait for a timeout that is not 0.
-func (p *poller) Park(timeout time.Duration) (int, error) {
+// Park is Wait for a timeout that is not 0. It looks before it sleeps, and reports
+// whether it slept.
+func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 	if p.file == nil {
 		p.register()
 	}
 	if p.raw == nil {
-		return p.Wait(timeout)
+		n, err = p.Wait(timeout)
+		return n, true, err
 	}
 	p.parked.Store(true)
 	if timeout > 0 || p.timed {
@@ -51,7 +54,7 @@ func (p *poller) Park(timeout time.Duration) (int, error) {
 		}
 		p.file.SetReadDeadline(deadline)
 	}
-	p.found, p.errno = 0, 0
+	p.looks, p.found, p.errno = 0, 0, 0
 	// A Wake before the deadline was set is seen here; one after it finds that in
 	// effect.
 	if p.woken.Load() || p.raw.Read(p.try) != nil {
@@ -60,9 +63,9 @@ func (p *poller) Park(timeout time.Duration) (int, error) {
 	}
 	p.parked.Store(false)
 	if p.errno != 0 {
-		return 0, os.NewSyscallError("epoll_wait", p.errno)
+		return 0, false, os.NewSyscallError("epoll_wait", p.errno)
 	}
-	return p.found, nil
+	return p.found, p.looks > 1 || p.found == 0, nil
 }
 
 // unpark wakes a parked goroutine; false: none is.
@@ -84,6 +87,7 @@ func (p *poller) register() {
 	}
 	p.raw, _ = p.file.SyscallConn()
 	p.try = func(uintptr) bool {
+		p.looks++
 		p.found, p.errno = p.look()
 		return p.found != 0 || p.errno != 0
 	}

@@ -72,25 +72,29 @@ func (b *Backend) TrySend(id backend.File, p []byte) (int, error) { return b.of(
 
 // Wait waits for both: what comes beside wakes the main backend.
 func (b *Backend) Wait(until backend.Time) (bool, error) {
-	return b.begin(until, b.Backend.Wait)
+	ready, err := b.Backend.Wait(b.armed(until))
+	more, sideErr := b.side.Wait(backend.Time(0))
+	return ready || more, errors.Join(err, sideErr)
 }
 
 // Park is Wait where the main backend cannot park.
-func (b *Backend) Park(until backend.Time) (bool, error) {
-	if p, ok := b.Backend.(backend.Parker); ok {
-		return b.begin(until, p.Park)
+func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
+	p, ok := b.Backend.(backend.Parker)
+	if !ok {
+		ready, err = b.Wait(until)
+		return ready, false, err
 	}
-	return b.Wait(until)
+	ready, slept, err = p.Park(b.armed(until))
+	more, sideErr := b.side.Wait(backend.Time(0))
+	return ready || more, slept, errors.Join(err, sideErr)
 }
 
-// begin starts a new turn of both.
-func (b *Backend) begin(until backend.Time, wait func(backend.Time) (bool, error)) (bool, error) {
+// armed is until, unless the side has something already.
+func (b *Backend) armed(until backend.Time) backend.Time {
 	if !b.side.Arm() {
-		until = backend.Time(0)
+		return backend.Time(0)
 	}
-	ready, err := wait(until)
-	more, sideErr := b.side.Wait(backend.Time(0))
-	return ready || more, errors.Join(err, sideErr)
+	return until
 }
 
 // Next takes the main backend's completions first.

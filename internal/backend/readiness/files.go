@@ -22,6 +22,7 @@ type file struct {
 	closing    bool
 	more       bool // there may be something to receive that no edge will tell of
 	hup        bool // Hup was reported, or the end received
+	missed     bool // an edge found no Op, since the last Recv
 	datagram   bool // it is one of datagrams.sockets
 	pending    bool // which has a SendTo in flight
 }

@@ -53,8 +53,9 @@ type Poller interface {
 
 // A Parker is a Poller whose goroutine can wait without its thread.
 type Parker interface {
-	// Park is Wait for a timeout that is not 0.
-	Park(timeout time.Duration) (int, error)
+	// Park is Wait for a timeout that is not 0. It looks before it sleeps, and
+	// reports whether it slept.
+	Park(timeout time.Duration) (n int, slept bool, err error)
 }
 
 // acceptBudget bounds the connections that one listener takes in one turn, so
@@ -158,37 +159,50 @@ func (b *Backend) Close() error {
 	return b.poller.Close()
 }
 
-func (b *Backend) Wait(until backend.Time) (bool, error) {
-	return b.begin(until, b.poller.Wait)
+func (b *Backend) Wait(until backend.Time) (ready bool, err error) {
+	ready = b.begin()
+	if b.events, err = b.poller.Wait(0); b.events > 0 || ready || err != nil {
+		return true, err
+	}
+	timeout := b.timeout(until)
+	if timeout == 0 {
+		return false, nil
+	}
+	b.events, err = b.poller.Wait(timeout)
+	return b.events > 0, err
 }
 
 // Park is Wait where the poller cannot park.
-func (b *Backend) Park(until backend.Time) (bool, error) {
-	if p, ok := b.poller.(Parker); ok {
-		return b.begin(until, p.Park)
+func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
+	p, ok := b.poller.(Parker)
+	if !ok {
+		ready, err = b.Wait(until)
+		return ready, false, err
 	}
-	return b.Wait(until)
+	ready = b.begin()
+	if timeout := b.timeout(until); ready || timeout == 0 {
+		b.events, err = b.poller.Wait(0)
+	} else {
+		b.events, slept, err = p.Park(timeout)
+	}
+	return b.events > 0 || ready || err != nil, slept, err
 }
 
-// begin starts a new turn.
-func (b *Backend) begin(until backend.Time, sleep func(time.Duration) (int, error)) (bool, error) {
+// begin starts a new turn, and reports whether something needs no event.
+func (b *Backend) begin() (ready bool) {
 	b.now.reset()
 	b.next, b.now = b.now, b.next
 	b.turn++
 	b.event, b.outDone, b.accepted = 0, false, 0
-	ready := !b.now.empty()
-	var err error
-	if b.events, err = b.poller.Wait(0); b.events > 0 || ready || err != nil {
-		return true, err
+	return !b.now.empty()
+}
+
+// timeout is the time from now to until; less than 0 is for ever.
+func (b *Backend) timeout(until backend.Time) time.Duration {
+	if until == backend.Forever {
+		return -1
 	}
-	timeout := time.Duration(-1)
-	if until != backend.Forever {
-		if timeout = time.Duration(until - b.Now()); timeout <= 0 {
-			return false, nil
-		}
-	}
-	b.events, err = sleep(timeout)
-	return b.events > 0, err
+	return max(0, time.Duration(until-b.Now()))
 }
 
 func (b *Backend) Next(c *backend.Completion) bool {
@@ -251,6 +265,10 @@ func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (complet
 	f.hup = f.hup || ready&Hup != 0
 	switch {
 	case ready&In == 0:
+	case f.in == nil && f.watched&Edge != 0 && !f.hup && !f.missed:
+		// It costs nothing until the next edge, and a Recv may be submitted
+		// before that: who takes turns with its peer is registered once.
+		f.missed, f.more = true, true
 	case f.in == nil:
 		// Out goes too if nobody waits for it: a hang-up is reported as long
 		// as anything is watched.

@@ -83,6 +83,7 @@ func (b *Backend) Submit(op *backend.Op) {
 	}
 	switch op.Kind {
 	case backend.Recv:
+		f.missed = false
 		b.wait(f, op, b.stream)
 		if f.more && b.stream&Edge != 0 {
 			b.next.try = append(b.next.try, trial{op.File, true})
