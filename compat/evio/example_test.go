@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/rondo-go/rondo/compat/evio" // instead of github.com/tidwall/evio
@@ -88,12 +89,18 @@ func ask(to net.Addr, question string, n int) {
 		fmt.Println(err)
 		return
 	}
+	fmt.Print(strings.ReplaceAll(answer(c, question, n), "\r\n", "\n"))
+}
+
+// answer sends a question, returns so many bytes of the answer, and hangs up.
+func answer(c net.Conn, question string, n int) string {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(time.Minute))
 	io.WriteString(c, question)
-	answer := make([]byte, n)
-	if _, err := io.ReadFull(c, answer); err != nil {
+	p := make([]byte, n)
+	n, err := io.ReadFull(c, p)
+	if err != nil {
 		fmt.Println(err)
 	}
-	fmt.Print(string(bytes.ReplaceAll(answer, []byte("\r\n"), []byte("\n"))))
+	return string(p[:n])
 }
