@@ -4,8 +4,8 @@
 // Serve runs an engine whose handlers are the program's Events. New code does better
 // with package rondo itself: its handlers say what they have consumed instead of
 // keeping the rest themselves, write from anywhere, and have deadlines, TLS,
-// coroutines and tests on a simulated network. The document "Coming from evio, gaio,
-// goev, gnet, net" puts the two beside each other.
+// coroutines and tests on a simulated network. docs/coming-from.md puts the two beside
+// each other.
 //
 // # What differs
 //
