@@ -138,6 +138,16 @@ func (c *Conn) RemoteAddr() net.Addr {
 	return &net.UnixAddr{Net: "unix"}
 }
 
+// Control calls f at once with the socket's descriptor, which f must not keep, for
+// the options that Socket does not have or that one connection has other than the
+// rest of its Listener's, and returns f's error. Without a descriptor, on the
+// simulated network or for a connection such as a *tls.Conn that Attach took, it is
+// errors.ErrUnsupported; once the connection is closed, ErrClosed.
+func (c *Conn) Control(f func(fd uintptr) error) error {
+	c.loop.check()
+	return c.loop.backend.Control(c.recv.File, f)
+}
+
 // Handler is what serves the connection.
 func (c *Conn) Handler() Handler {
 	c.loop.check()

@@ -36,6 +36,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`redis|internal/load`, `|resp`),
 	law(`proactor`, ``),
 	law(`compat/gaio`, `|proactor|internal/sys`),
+	law(`compat/evio`, `|internal/sys`),
 	law(`cmd/.*|examples/.*|testdata/.*|redis/.*`, `.*`),
 }
 

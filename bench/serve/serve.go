@@ -30,6 +30,7 @@ var Libraries = slices.Concat(
 		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho, "redis": nbioRedis, "tls": nbioTLSEcho}},
 		{Name: "gaio", Module: "github.com/xtaci/gaio", Do: map[string]Server{"echo": gaioEcho, "redis": gaioRedis, "completions": completions(peerRing)}},
 		{Name: "evio", Module: "github.com/tidwall/evio", Do: map[string]Server{"echo": evioEcho, "redis": evioRedis}},
+		{Name: "rondo-compat-evio", Do: map[string]Server{"echo": compatEvioEcho}},
 		{Name: "netpoll", Module: "github.com/cloudwego/netpoll", Do: map[string]Server{"echo": netpollEcho}},
 		{Name: "redcon", Module: "github.com/tidwall/redcon", Loopless: true, Do: map[string]Server{"redis": redconRedis}},
 		{Name: "net", Loopless: true, Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP}},

@@ -228,6 +228,11 @@ type Backend interface {
 	// one that has lost its peer.
 	LocalAddr(File) net.Addr
 	RemoteAddr(File) net.Addr
+	// Control calls f at once with the descriptor of a connection or a datagram
+	// socket, for options that nothing else here has, and returns f's error:
+	// errors.ErrUnsupported where there is no descriptor, ErrClosed for a stale or
+	// closing File.
+	Control(id File, f func(fd uintptr) error) error
 
 	// Submit starts an Op of a kind that has no type of its own. It never
 	// fails: errors are completions, also for a stale File (ErrClosed).

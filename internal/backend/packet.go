@@ -38,9 +38,6 @@ type PacketBackend interface {
 	// Member joins a multicast group, or leaves it. A nil interface is the
 	// system's choice.
 	Member(f File, group netip.Addr, ifi *net.Interface, join bool) error
-	// Control calls f with the File's descriptor, for options that nothing else
-	// here has; errors.ErrUnsupported where there is none.
-	Control(File, func(fd uintptr) error) error
 }
 
 // A Packet is a datagram, received or to be sent. For one to be sent, Data, Peer

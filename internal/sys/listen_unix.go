@@ -47,14 +47,11 @@ func SetOptions(fd int, s *backend.Socket) error {
 		}
 	}
 	if s.KeepAlive >= 0 {
-		if err := set("SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil {
-			return err
-		}
 		d := s.KeepAlive
 		if d == 0 {
 			d = DefaultKeepAlive
 		}
-		if err := setKeepAliveIdle(fd, int((d+time.Second-1)/time.Second)); err != nil {
+		if err := SetKeepAlive(uintptr(fd), d); err != nil {
 			return err
 		}
 	}
@@ -67,6 +64,14 @@ func SetOptions(fd int, s *backend.Socket) error {
 		return set("SO_SNDBUF", unix.SOL_SOCKET, unix.SO_SNDBUF, s.SendBuffer)
 	}
 	return nil
+}
+
+// SetKeepAlive has TCP probe the peer when it has been idle for d, and then as often.
+func SetKeepAlive(fd uintptr, d time.Duration) error {
+	if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil {
+		return os.NewSyscallError("setsockopt SO_KEEPALIVE", err)
+	}
+	return setKeepAliveIdle(int(fd), int((d+time.Second-1)/time.Second))
 }
 
 // TakeListener gives ln's descriptor away, non-blocking and close-on-exec, and

@@ -3,6 +3,7 @@ package sys
 import (
 	"net"
 	"net/netip"
+	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -61,7 +62,7 @@ func Member(c PacketSocket, group netip.Addr, ifi *net.Interface, join bool) err
 }
 
 // Control calls f with the descriptor of a socket of package net.
-func Control(c PacketSocket, f func(fd uintptr) error) error {
+func Control(c syscall.Conn, f func(fd uintptr) error) error {
 	rc, err := c.SyscallConn()
 	if err != nil {
 		return err

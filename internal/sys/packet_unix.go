@@ -72,9 +72,6 @@ func setBuffers(fd int, s *backend.Socket) error {
 	return nil
 }
 
-// Control calls f with the descriptor.
-func (d *Datagram) Control(f func(fd uintptr) error) error { return f(uintptr(d.FD)) }
-
 // Member joins or leaves a multicast group.
 func (d *Datagram) Member(group netip.Addr, ifi *net.Interface, join bool) error {
 	return member(uintptr(d.FD), group, ifi, join)

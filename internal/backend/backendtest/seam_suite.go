@@ -101,6 +101,7 @@ var seamStreamBehaviours = []struct {
 	{"Disown", seamDisown},
 	{"DisownBusy", seamDisownBusy},
 	{"Export", seamExport},
+	{"Control", seamControl},
 	{"Churn", seamChurn},
 	{"BackendClose", seamBackendClose},
 }

@@ -63,6 +63,10 @@ func (b *Backend) Export(h backend.Handle) (net.Conn, error) { return b.holds(h)
 func (b *Backend) LocalAddr(id backend.File) net.Addr  { return b.of(id).LocalAddr(id) }
 func (b *Backend) RemoteAddr(id backend.File) net.Addr { return b.of(id).RemoteAddr(id) }
 
+func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
+	return b.of(id).Control(id, f)
+}
+
 func (b *Backend) Submit(op *backend.Op)         { b.of(op.File).Submit(op) }
 func (b *Backend) Send(op *backend.SendOp)       { b.of(op.File).Send(op) }
 func (b *Backend) Connect(op *backend.ConnectOp) { b.of(op.File).Connect(op) }

@@ -45,7 +45,3 @@ func (b *Backend) SendTo(op *backend.SendToOp) { b.packetsOf(op.File).SendTo(op)
 func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, join bool) error {
 	return b.packetsOf(id).Member(id, group, ifi, join)
 }
-
-func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
-	return b.packetsOf(id).Control(id, f)
-}

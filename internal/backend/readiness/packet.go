@@ -72,14 +72,6 @@ func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, 
 	return d.Member(group, ifi, join)
 }
 
-func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
-	_, d := b.socket(id)
-	if d == nil {
-		return backend.ErrClosed
-	}
-	return d.Control(f)
-}
-
 func (b *Backend) Packets() []backend.Packet { return b.got }
 
 // recvFrom takes a batch. The socket is watched level-triggered: a batch says

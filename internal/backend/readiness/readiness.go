@@ -430,6 +430,14 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	return nil
 }
 
+// Control needs no regard for what is in flight: that is not in a system call.
+func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
+	if file := b.files.get(id); file != nil && !file.closing {
+		return f(uintptr(file.fd()))
+	}
+	return backend.ErrClosed
+}
+
 // Return needs to do nothing: the hot buffer is the backend's again anyway when
 // Next is called.
 func (b *Backend) Return([]byte) {}

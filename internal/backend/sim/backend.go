@@ -399,3 +399,13 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	}
 	return f.end.remote.addr()
 }
+
+// Control implements backend.Backend: there are no descriptors.
+func (b *Backend) Control(id backend.File, _ func(fd uintptr) error) error {
+	b.enter("Control")
+	defer b.net.mu.Unlock()
+	if b.file(id) == nil {
+		return backend.ErrClosed
+	}
+	return os.NewSyscallError("control", syscall.ENOTSUP)
+}

@@ -180,11 +180,6 @@ func (b *Backend) Member(id backend.File, group netip.Addr, _ *net.Interface, jo
 	return nil
 }
 
-// Control implements backend.PacketBackend: there are no descriptors.
-func (b *Backend) Control(backend.File, func(fd uintptr) error) error {
-	return os.NewSyscallError("control", syscall.ENOTSUP)
-}
-
 func (d *datagramSocket) close() {
 	n := d.net
 	n.datagrams = slices.DeleteFunc(n.datagrams, func(o *datagramSocket) bool { return o == d })

@@ -62,14 +62,6 @@ func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, 
 	return sys.Member(p.socket, group, ifi, join)
 }
 
-func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
-	p := b.datagram(id)
-	if p == nil {
-		return backend.ErrClosed
-	}
-	return sys.Control(p.socket, f)
-}
-
 // Packets is a single one: package net has no batches.
 func (b *Backend) Packets() []backend.Packet {
 	if b.packet == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -147,6 +148,22 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 		return f.conn.RemoteAddr()
 	}
 	return nil
+}
+
+// Control reaches the descriptors of package net's own types, and of those that
+// wrap one and say so.
+func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
+	file := b.open(id)
+	switch {
+	case file == nil:
+		return backend.ErrClosed
+	case file.packet != nil:
+		return sys.Control(file.packet.socket, f)
+	}
+	if c, ok := file.conn.(syscall.Conn); ok {
+		return sys.Control(c, f)
+	}
+	return fmt.Errorf("a %T has no descriptor: %w", file.conn, errors.ErrUnsupported)
 }
 
 // errNotConnected is the error of a Recv, Send or Shutdown on a File without a

@@ -342,3 +342,11 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	}
 	return nil
 }
+
+// Control uses the descriptor as the caller likes, also while the kernel does.
+func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
+	if file := b.files.get(id); file != nil && file.flags&closing == 0 {
+		return f(uintptr(file.fd()))
+	}
+	return backend.ErrClosed
+}

@@ -1,0 +1,187 @@
+package evio
+
+import (
+	"errors"
+	"net"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// conn is a connection, and its rondo.Handler.
+//
+//	new --Opened--> open --an action--> leaving --output sent--> over
+//	                open --the peer, an error, the server's end--> over
+//
+// Over means that the program has had its last event; the rondo.Conn may still deliver.
+type conn struct {
+	loop    *loop
+	ref     rondo.Ref
+	index   int
+	remote  net.Addr
+	context any
+	wakes   int    // that are to be told
+	then    Action // what is done when the output is sent; not None: leaving
+	opened  bool
+	over    bool
+	reuse   bool // input need not be copied
+}
+
+func (c *conn) Context() interface{}       { return c.context }
+func (c *conn) SetContext(ctx interface{}) { c.context = ctx }
+func (c *conn) AddrIndex() int             { return c.index }
+func (c *conn) LocalAddr() net.Addr        { return c.loop.addrs[c.index] }
+func (c *conn) RemoteAddr() net.Addr       { return c.remote }
+func (c *conn) Wake()                      { c.ref.Do(wake) }
+
+// The rest runs on the loop.
+
+// accepted is the Opener.
+func (l *loop) accepted(rc *rondo.Conn, index int) rondo.Handler {
+	c := &conn{loop: l, ref: rc.Ref(), index: index, remote: rc.RemoteAddr()}
+	switch l.state {
+	case waiting:
+		rc.Pause()
+		l.early = append(l.early, func() {
+			c.ref.Do(func(rc *rondo.Conn) {
+				rc.Resume()
+				c.open(rc)
+			})
+		})
+	case serving:
+		c.open(rc)
+	default:
+		return nil
+	}
+	return c
+}
+
+func (c *conn) open(rc *rondo.Conn) {
+	if c.loop.state != serving {
+		return // it is about to be closed
+	}
+	c.opened = true
+	if c.loop.events.Opened == nil {
+		return
+	}
+	out, options, action := c.loop.events.Opened(c)
+	c.reuse = options.ReuseInputBuffer
+	if options.TCPKeepAlive > 0 {
+		// What has no such option, a unix socket, does without.
+		rc.Control(func(fd uintptr) error { return sys.SetKeepAlive(fd, options.TCPKeepAlive) })
+	}
+	c.do(rc, out, action)
+}
+
+// active reports whether the program hears of the connection.
+func (c *conn) active() bool {
+	return c.opened && !c.over && c.then == None && c.loop.state == serving
+}
+
+// Data calls the event.
+func (c *conn) Data(rc *rondo.Conn, in []byte) (int, error) {
+	n := len(in)
+	if c.active() && c.loop.events.Data != nil {
+		if !c.reuse {
+			in = append([]byte(nil), in...)
+		}
+		out, action := c.loop.events.Data(c, in)
+		c.do(rc, out, action)
+	}
+	return n, nil
+}
+
+// wake is Wake on the loop.
+func wake(rc *rondo.Conn) {
+	if c, ok := rc.Handler().(*conn); ok {
+		c.wakes++
+		c.woken(rc)
+	}
+}
+
+// woken calls Data for those Wakes for which there is room.
+func (c *conn) woken(rc *rondo.Conn) {
+	for c.wakes > 0 && rc.Buffered() <= rondo.DefaultHighWater {
+		c.wakes--
+		if c.active() && c.loop.events.Data != nil {
+			out, action := c.loop.events.Data(c, nil)
+			c.do(rc, out, action)
+		}
+	}
+}
+
+// Drained is called when output that was above HighWater is sent.
+func (c *conn) Drained(rc *rondo.Conn) {
+	if c.then != None {
+		c.sent(rc)
+		return
+	}
+	c.woken(rc)
+}
+
+// do is what follows an event. What cannot be written any more Closed tells.
+func (c *conn) do(rc *rondo.Conn, out []byte, action Action) {
+	c.loop.before(out)
+	if len(out) > 0 {
+		rc.Write(out)
+	}
+	switch {
+	case action == Detach && c.loop.events.Detached != nil:
+		c.then = Detach
+		rc.Detach(c.detached)
+	case action == Close || action == Detach || action == Shutdown:
+		c.then = action
+		rc.Flush()
+		if rc.Buffered() == 0 {
+			c.sent(rc)
+			return
+		}
+		rc.SetHighWater(0, 0) // Drained is called when nothing is left
+		rc.Write(nil)
+	}
+}
+
+// sent does what was to wait for the output.
+func (c *conn) sent(rc *rondo.Conn) {
+	if c.then == Shutdown {
+		c.loop.after(Shutdown) // which closes the connection
+		return
+	}
+	c.ended(nil)
+	rc.Close()
+}
+
+// detached is called when the connection has left its loop, or could not.
+func (c *conn) detached(nc net.Conn, err error) {
+	switch {
+	case err != nil:
+		// Closed has told.
+	case c.loop.state != serving:
+		nc.Close()
+		c.ended(nil)
+	default:
+		c.over = true
+		c.loop.after(c.loop.events.Detached(c, nc))
+	}
+}
+
+// Closed is called when the connection is gone.
+func (c *conn) Closed(_ *rondo.Conn, err error) {
+	if errors.Is(err, rondo.ErrDetached) {
+		return // detached tells
+	}
+	c.ended(c.loop.cause(err))
+	c.loop.after(c.then)
+}
+
+// ended tells the program of the end, unless it knows, or knows nothing of the
+// connection.
+func (c *conn) ended(err error) {
+	if !c.opened || c.over {
+		return
+	}
+	c.over = true
+	if c.loop.events.Closed != nil {
+		c.loop.after(c.loop.events.Closed(c, err))
+	}
+}

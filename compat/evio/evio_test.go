@@ -1,0 +1,207 @@
+package evio
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The original's own tests, and the comparison with it, are in suite. Here is what
+// neither has.
+
+// start serves events, and returns the addresses, and what waits for Serve's return.
+func start(t *testing.T, events Events, addrs ...string) (at []net.Addr, wait func()) {
+	t.Helper()
+	serving := make(chan []net.Addr, 1)
+	events.Serving = func(s Server) Action {
+		serving <- s.Addrs
+		return None
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(events, addrs...) }()
+	select {
+	case at = <-serving:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	return at, func() {
+		t.Helper()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("Serve does not return")
+		}
+	}
+}
+
+func dial(t *testing.T, to net.Addr) net.Conn {
+	t.Helper()
+	c, err := net.Dial(to.Network(), to.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	return c
+}
+
+func TestParse(t *testing.T) {
+	for s, want := range map[string]address{
+		":5000":                               {network: "tcp", host: ":5000"},
+		"tcp://:5000":                         {network: "tcp", host: ":5000"},
+		"tcp-net://:5000?reuseport=true":      {network: "tcp", host: ":5000", std: true, reusePort: true},
+		"udp6://[::1]:53?reuseport=1":         {network: "udp6", host: "[::1]:53", reusePort: true},
+		"tcp://:1?reuseport=Yes&x=1":          {network: "tcp", host: ":1", reusePort: true},
+		"tcp://:1?x&reuseport=0":              {network: "tcp", host: ":1"},
+		"tcp://:1?reuseport=":                 {network: "tcp", host: ":1"},
+		"tcp://:1?reuseport=false":            {network: "tcp", host: ":1"},
+		"unix-net:///run/x":                   {network: "unix", host: "/run/x", std: true},
+		"unix://socket":                       {network: "unix", host: "socket"},
+		"tcp://":                              {network: "tcp"},
+		"tulip://howdy":                       {network: "tulip", host: "howdy"},
+		"tcp://:1?reuseport=no&reuseport=yes": {network: "tcp", host: ":1", reusePort: true},
+	} {
+		if got := parse(s); got != want {
+			t.Errorf("%q: %+v, want %+v", s, got, want)
+		}
+	}
+}
+
+// An address that cannot be listened on leaves nothing of the others.
+func TestServeFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	for range 2 {
+		err := Serve(Events{}, "unix://"+path, "tcp://nowhere")
+		if err == nil || !strings.Contains(err.Error(), "nowhere") {
+			t.Fatalf("Serve: %v", err)
+		}
+		if _, err := net.Dial("unix", path); err == nil {
+			t.Fatal("the other address is still served")
+		}
+	}
+}
+
+// Wakes of a connection whose peer reads nothing wait, and are not lost.
+func TestWakesWait(t *testing.T) {
+	const wakes, size = 500, 64 << 10
+	chunk := make([]byte, size)
+	conns := make(chan Conn, 2)
+	passed := make(chan struct{})
+	var calls atomic.Int64
+	var first Conn
+	at, wait := start(t, Events{
+		Opened: func(c Conn) ([]byte, Options, Action) {
+			conns <- c
+			return nil, Options{}, None
+		},
+		Data: func(c Conn, in []byte) ([]byte, Action) {
+			if c != first {
+				close(passed)
+				return nil, None
+			}
+			if calls.Add(1) == wakes {
+				return chunk, Shutdown
+			}
+			return chunk, None
+		},
+	}, "tcp://127.0.0.1:0")
+	a := dial(t, at[0])
+	first = <-conns
+	dial(t, at[0])
+	second := <-conns
+	for range wakes {
+		first.Wake()
+	}
+	second.Wake()
+	<-passed // all of the first one's have come to the loop before
+	if n := calls.Load(); n == wakes {
+		t.Errorf("%d MB of output were made for a peer that takes none", n*size>>20)
+	}
+	if n, err := io.Copy(io.Discard, a); n != wakes*size || err != nil {
+		t.Errorf("%d bytes of %d came, %v", n, wakes*size, err)
+	}
+	wait()
+}
+
+// What was written before Shutdown is delivered after Serve has returned.
+func TestShutdownDelivers(t *testing.T) {
+	out := make([]byte, 8<<20)
+	var closed atomic.Int64
+	at, wait := start(t, Events{
+		Data: func(c Conn, in []byte) ([]byte, Action) {
+			if string(in) == "stop" {
+				return nil, Shutdown
+			}
+			return out, None
+		},
+		Closed: func(Conn, error) Action { closed.Add(1); return None },
+	}, "tcp://127.0.0.1:0")
+	slow, other := dial(t, at[0]), dial(t, at[0])
+	io.WriteString(slow, "all")
+	if _, err := io.ReadFull(slow, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(other, "stop")
+	wait()
+	if n := closed.Load(); n != 2 {
+		t.Errorf("%d connections of 2 are closed when Serve returns", n)
+	}
+	if n, err := io.Copy(io.Discard, slow); n != int64(len(out)-1) || err != nil {
+		t.Errorf("%d bytes of %d came, %v", n, len(out)-1, err)
+	}
+}
+
+// Every connection that was opened is closed, whichever loop it is on, and no event
+// comes after Serve has returned.
+func TestShutdownOfManyLoops(t *testing.T) {
+	for _, balance := range []LoadBalance{Random, RoundRobin, LeastConnections} {
+		const clients = 40
+		var opened, closed atomic.Int64
+		var over atomic.Bool
+		var mu sync.Mutex
+		loops := map[*loop]int{}
+		at, wait := start(t, Events{
+			NumLoops:    4,
+			LoadBalance: balance,
+			Opened: func(c Conn) ([]byte, Options, Action) {
+				mu.Lock()
+				loops[c.(*conn).loop]++
+				mu.Unlock()
+				if opened.Add(1) == clients {
+					return nil, Options{}, Shutdown
+				}
+				return nil, Options{}, None
+			},
+			Closed: func(Conn, error) Action {
+				closed.Add(1)
+				if over.Load() {
+					t.Error("Closed was called after Serve had returned")
+				}
+				return Shutdown // again: it is on its way
+			},
+		}, "tcp://127.0.0.1:0")
+		for range clients {
+			dial(t, at[0])
+		}
+		wait()
+		over.Store(true)
+		if opened.Load() != clients || closed.Load() != clients {
+			t.Errorf("balance %d: opened %d, closed %d, want %d of both", balance, opened.Load(), closed.Load(), clients)
+		}
+		if balance == RoundRobin {
+			for l, n := range loops {
+				if n != clients/4 {
+					t.Errorf("%d connections on loop %d of 4", n, l.loop.ID())
+				}
+			}
+		}
+	}
+}

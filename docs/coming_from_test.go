@@ -1,0 +1,240 @@
+package docs_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// The code of coming-from.md, as Examples; TestComingFrom sees to it that it is the
+// same.
+
+// shout answers lines in capitals.
+func shout(c *rondo.Conn, in []byte) (n int, err error) {
+	for {
+		i := bytes.IndexByte(in[n:], '\n')
+		if i < 0 {
+			return n, nil // what is left comes again, with more behind it
+		}
+		c.Write(bytes.ToUpper(in[n : n+i+1]))
+		n += i + 1
+	}
+}
+
+func Example_lines() {
+	address, end := serve(func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(shout) })
+	defer end()
+	talk(address, "hello\nand\n", 2)
+	// Output:
+	// HELLO
+	// AND
+}
+
+// A session is a connection's state, and its handler.
+type session struct {
+	lines int
+}
+
+func open(c *rondo.Conn) rondo.Handler {
+	fmt.Fprintln(c, "welcome") // what Opened returned in out
+	return &session{}
+}
+
+func (s *session) Data(c *rondo.Conn, in []byte) (int, error) {
+	n := bytes.LastIndexByte(in, '\n') + 1
+	s.lines += bytes.Count(in[:n], []byte("\n"))
+	if s.lines >= 2 {
+		fmt.Fprintln(c, "bye after", s.lines)
+		c.Close() // after that line has been delivered
+	}
+	return n, nil
+}
+
+func (s *session) Closed(c *rondo.Conn, err error) {}
+
+func Example_session() {
+	address, end := serve(open)
+	defer end()
+	talk(address, "a\nb\n", 2)
+	// Output:
+	// welcome
+	// bye after 2
+}
+
+// later answers from another goroutine.
+func later(c *rondo.Conn, in []byte) (int, error) {
+	ref, question := c.Ref(), string(in) // in itself is valid until return
+	go func() {
+		answer := slowly(question)
+		ref.Write([]byte(answer))
+		ref.Do(func(c *rondo.Conn) { c.SetIdle(time.Minute) }) // anything else, on the loop
+	}()
+	return len(in), nil
+}
+
+func slowly(question string) string { return "42\n" }
+
+func Example_later() {
+	address, end := serve(func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(later) })
+	defer end()
+	talk(address, "the answer?", 1)
+	// Output: 42
+}
+
+// ticking calls f on the engine's first loop, as long as it returns a delay.
+func ticking(e *rondo.Engine, f func() time.Duration) {
+	for l := range e.All() {
+		var tick func()
+		tick = func() {
+			if delay := f(); delay > 0 {
+				l.AfterFunc(delay, tick)
+			}
+		}
+		l.Post(tick)
+		return
+	}
+}
+
+func Example_ticking() {
+	var e rondo.Engine
+	defer e.Close()
+	if err := e.Start(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	done := make(chan struct{})
+	ticks := 0
+	ticking(&e, func() time.Duration {
+		if ticks++; ticks == 3 {
+			close(done)
+			return 0
+		}
+		return time.Millisecond
+	})
+	<-done
+	fmt.Println(ticks)
+	// Output: 3
+}
+
+// away gives the connection to a goroutine of its own.
+func away(c *rondo.Conn, in []byte) (int, error) {
+	fmt.Fprintln(c, "detached") // is sent before
+	c.Detach(func(nc net.Conn, err error) {
+		if err != nil {
+			return
+		}
+		go func() {
+			defer nc.Close()
+			io.WriteString(nc, "from a goroutine\n")
+		}()
+	})
+	return len(in), nil
+}
+
+func Example_away() {
+	address, end := serve(func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(away) })
+	defer end()
+	talk(address, "x", 2)
+	// Output:
+	// detached
+	// from a goroutine
+}
+
+// pipe connects c to upstream, by a connection on the same loop.
+func pipe(c *rondo.Conn, upstream string) rondo.Handler {
+	c.Pause() // until there is somebody to tell
+	socket := rondo.Socket{DialTimeout: time.Second}
+	c.Loop().Dial("tcp", upstream, socket, func(up *rondo.Conn, err error) rondo.Handler {
+		if err != nil {
+			c.CloseWith(err)
+			return nil
+		}
+		c.SetHandler(half{up})
+		c.Resume()
+		return half{c}
+	})
+	return rondo.HandlerFunc(nil)
+}
+
+// half passes on what one connection says to the other.
+type half struct{ to *rondo.Conn }
+
+func (h half) Data(_ *rondo.Conn, in []byte) (int, error) { return h.to.Write(in) }
+func (h half) Closed(*rondo.Conn, error)                  { h.to.Close() }
+
+func Example_pipe() {
+	upstream, end := serve(func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(shout) })
+	defer end()
+	address, endToo := serve(func(c *rondo.Conn) rondo.Handler { return pipe(c, upstream) })
+	defer endToo()
+	talk(address, "through\n", 1)
+	// Output: THROUGH
+}
+
+// greet is code for a net.Conn, as a goroutine for each connection runs it.
+func greet(co *rondo.Co, c net.Conn) error {
+	c.SetReadDeadline(time.Now().Add(time.Minute))
+	name, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c, "hello, %s", name)
+	return err
+}
+
+func Example_greet() {
+	address, end := serve(rondo.Coroutine(greet))
+	defer end()
+	talk(address, "ann\n", 1)
+	// Output: hello, ann
+}
+
+// stop lets connections deliver what they have, for ten seconds.
+func stop(e *rondo.Engine) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return e.Shutdown(ctx)
+}
+
+// serve serves on a port of its own, until end is called.
+func serve(open rondo.Opener) (address string, end func()) {
+	e := new(rondo.Engine)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	return ln.Addr().String(), func() {
+		if err := stop(e); err != nil {
+			fmt.Println(err)
+		}
+	}
+}
+
+// talk says something, and prints so many lines of the answer.
+func talk(address, words string, lines int) {
+	c, err := net.DialTimeout("tcp", address, time.Minute)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	io.Copy(c, strings.NewReader(words))
+	for in := bufio.NewReader(c); lines > 0; lines-- {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Print(line)
+	}
+}

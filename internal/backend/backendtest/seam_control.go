@@ -1,0 +1,52 @@
+package backendtest
+
+import (
+	"errors"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// seamControl: f is called once, at once, with the descriptor of the File's own
+// socket, unless there is none, and its error is the result, whatever is in
+// flight; not for a File that is closing, nor for a stale one.
+func seamControl(d *driver, network string) {
+	l := d.loop()
+	a, b := l.pair(network)
+	waiting := a.recv(nil)
+	one, other := l.descriptor(a), l.descriptor(b)
+	if one == other && one != 0 {
+		l.Fatalf("two Files have one descriptor, %d", one)
+	}
+	l.ok(b.send([]byte("x")), waiting)
+	if string(waiting.data) != "x" {
+		l.Fatalf("got %q after Control", waiting.data)
+	}
+	closed := a.close()
+	never := func(uintptr) error { return nil }
+	if err := l.b.Control(a.file, never); !errors.Is(err, backend.ErrClosed) {
+		l.Fatalf("Control of a closing File: %v", err)
+	}
+	l.ok(closed, b.close())
+	if err := l.b.Control(b.file, never); !errors.Is(err, backend.ErrClosed) {
+		l.Fatalf("Control of a stale File: %v", err)
+	}
+}
+
+// descriptor is c's, as Control tells it; 0: there is none.
+func (l *loop) descriptor(c conn) (fd uintptr) {
+	l.Helper()
+	mine := errors.New("mine")
+	calls := 0
+	err := l.b.Control(c.file, func(got uintptr) error {
+		calls++
+		fd = got
+		return mine
+	})
+	if errors.Is(err, errors.ErrUnsupported) && calls == 0 {
+		return 0
+	}
+	if err != mine || calls != 1 || fd == 0 {
+		l.Fatalf("Control: %v, after %d calls, with %d", err, calls, fd)
+	}
+	return fd
+}
