@@ -284,8 +284,11 @@ const parkings = 1000
 
 // parking reports whether the next wait is to be that of a goroutine.
 func (l *Loop) parking() bool {
+	if l.parks == 0 || l.pinned {
+		return false
+	}
 	_, can := l.backend.(backend.Parker)
-	return can && l.parks > 0 && !l.pinned
+	return can
 }
 
 // sleep waits for events, in the way that suits those whom the loop works with: the
