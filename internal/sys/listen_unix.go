@@ -73,7 +73,7 @@ func SetOptions(fd int, s *backend.Socket) error {
 // closes ln itself.
 func TakeListener(ln net.Listener) (fd int, err error) {
 	defer ln.Close()
-	return duplicate(ln.(syscall.Conn))
+	return Duplicate(ln.(syscall.Conn))
 }
 
 func ignore(err, what error) error {
