@@ -323,8 +323,35 @@ func (e *Engine) Listen(network, address string, s Socket, open Opener) (*Listen
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
+	return e.listen(network, address, s.options(), open)
+}
+
+// AttachListener is Listen with a socket that listens already: a *net.TCPListener or
+// *net.UnixListener of this program, or of another one that passed it on (package
+// fdpass), by net.FileListener. Connections that wait in it are served. s's options
+// are set, but for the buffers' sizes and UnixMode, which come too late. It is one
+// socket also with Balance ReusePort.
+//
+// ln is the engine's, also on an error, which closes it. The socket listens on as long
+// as somebody else has a descriptor of it. The file of a unix one is not removed: that
+// is for who made it.
+func (e *Engine) AttachListener(ln net.Listener, s Socket, open Opener) (*Listener, error) {
+	if err := e.Start(); err != nil {
+		ln.Close()
+		return nil, err
+	}
+	o := s.options()
+	o.Listener, o.UnixMode = ln, 0
+	l, err := e.listen(ln.Addr().Network(), ln.Addr().String(), o, open)
+	if err != nil {
+		ln.Close()
+	}
+	return l, err
+}
+
+func (e *Engine) listen(network, address string, s backend.Socket, open Opener) (*Listener, error) {
 	ln := &Listener{engine: e, network: network, open: open}
-	if err := ln.listen(address, s.options()); err != nil {
+	if err := ln.listen(address, s); err != nil {
 		ln.Close()
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: text{network, address}, Err: err}
 	}

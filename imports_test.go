@@ -33,6 +33,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`filter|rtls|pool`, ``),
 	law(`internal/testcert`, `none`),
+	law(`fdpass`, `|internal/sys`),
 	law(`redis|internal/load`, `|resp`),
 	law(`proactor`, ``),
 	law(`compat/gaio`, `|proactor|internal/sys`),

@@ -67,7 +67,7 @@ const (
 
 func (ln *Listener) listen(address string, s backend.Socket) error {
 	loops := ln.engine.loops
-	if ln.engine.Balance == ReusePort && sys.ReusePortBalances && ln.network != "unix" && len(loops) > 1 {
+	if ln.engine.Balance == ReusePort && sys.ReusePortBalances && ln.network != "unix" && s.Listener == nil && len(loops) > 1 {
 		s.ReusePort, ln.each = true, true
 	} else {
 		// Listeners share the accepting out.

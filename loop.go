@@ -68,6 +68,7 @@ type Loop struct {
 	rooted  bool     // in how its thread is, by coroutines that may have begun: see Pin
 
 	deliveries []func() // to call at the turn's end
+	atEnd      []*func()
 
 	stopping bool          // everything is being aborted
 	draining bool          // everything is being closed
@@ -337,6 +338,26 @@ func (l *Loop) stop() {
 	}
 	for _, c := range l.packets {
 		c.abort(ErrClosed)
+	}
+	for _, f := range l.atEnd {
+		l.Defer(*f)
+	}
+	l.atEnd = nil
+}
+
+// AtEnd calls f on the loop when the engine closes, by Close or at the end of Shutdown:
+// in its last turns, when the connections have been aborted. It is for what holds
+// something that the loop knows nothing of. forget, which may be called on the loop
+// only, undoes it.
+func (l *Loop) AtEnd(f func()) (forget func()) {
+	l.check()
+	if l.stopping {
+		l.Defer(f)
+		return func() {}
+	}
+	l.atEnd = append(l.atEnd, &f)
+	return func() {
+		l.atEnd = slices.DeleteFunc(l.atEnd, func(g *func()) bool { return g == &f })
 	}
 }
 

@@ -100,6 +100,7 @@ type Pool struct {
 	settling  bool
 
 	settleFunc func()
+	forget     func() // that the pool closes with the engine
 
 	pause   time.Duration // before MinIdle's next dial, after one that failed
 	retry   *rondo.Timer  // that
@@ -127,6 +128,7 @@ func New(loop *rondo.Loop, config Config) *Pool {
 	p.retry = timer(loop, func() { p.paused = false; p.balance() })
 	p.expiry = timer(loop, p.expire)
 	p.late = timer(loop, p.tooLate)
+	p.forget = loop.AtEnd(p.Close)
 	p.balance()
 	return p
 }
@@ -157,6 +159,7 @@ func (p *Pool) Close() {
 func (p *Pool) Drain() {
 	if !p.closed {
 		p.closed = true
+		p.forget()
 		p.retry.Stop()
 		p.expiry.Stop()
 		p.late.Stop()

@@ -311,6 +311,9 @@ type Socket struct {
 	RecvBuffer int
 	ReusePort  bool
 	UnixMode   fs.FileMode
+	// Listener is what Listen is to take over instead of opening a socket; it is
+	// closed on an error. The file of a unix one stays. nil: none.
+	Listener net.Listener
 }
 
 var (

@@ -22,7 +22,7 @@ func TakeConn(nc net.Conn) (backend.Handle, error) {
 	default:
 		return backend.Handle{}, fmt.Errorf("a %T has no descriptor of its own: %w", nc, backend.ErrForeign)
 	}
-	fd, err := duplicate(nc.(syscall.Conn))
+	fd, err := Duplicate(nc.(syscall.Conn))
 	if err != nil {
 		return backend.Handle{}, err
 	}
@@ -36,8 +36,8 @@ func TakeConn(nc net.Conn) (backend.Handle, error) {
 	return backend.Handle{FD: fd, Peer: peer}, nil
 }
 
-// duplicate gives another descriptor of c's socket, close-on-exec.
-func duplicate(c syscall.Conn) (fd int, err error) {
+// Duplicate gives another descriptor of what c is, close-on-exec.
+func Duplicate(c syscall.Conn) (fd int, err error) {
 	rc, err := c.SyscallConn()
 	if err != nil {
 		return -1, err

@@ -23,7 +23,12 @@ const DefaultKeepAlive = 15 * time.Second
 //
 // The file of a unix listener outlives Close of the result, since backends
 // hand the descriptor on: whoever ends up owning it calls Unlink.
+//
+// If s has a Listener it is that, with s's other options.
 func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
+	if s.Listener != nil {
+		return s.Listener, takeOver(s.Listener, s)
+	}
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(network, _ string, c syscall.RawConn) error {
 		return control(c, func(fd uintptr) error { return beforeBind(fd, network, s) })
 	}}
@@ -54,6 +59,26 @@ func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 		}
 	}
 	return ln, nil
+}
+
+// takeOver makes ln one that Listen could have opened. On an error it is closed.
+func takeOver(ln net.Listener, s *backend.Socket) error {
+	if u, ok := ln.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	c, ok := ln.(syscall.Conn)
+	if !ok {
+		ln.Close()
+		return fmt.Errorf("a %T has no descriptor: %w", ln, errors.ErrUnsupported)
+	}
+	rc, err := c.SyscallConn()
+	if err == nil {
+		err = control(rc, func(fd uintptr) error { return beforeBind(fd, ln.Addr().Network(), s) })
+	}
+	if err != nil {
+		ln.Close()
+	}
+	return err
 }
 
 // Abstract tells whether a unix address is one of Linux's names without a file.

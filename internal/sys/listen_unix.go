@@ -78,7 +78,7 @@ func SetKeepAlive(fd uintptr, d time.Duration) error {
 // closes ln itself.
 func TakeListener(ln net.Listener) (fd int, err error) {
 	defer ln.Close()
-	return duplicate(ln.(syscall.Conn))
+	return Duplicate(ln.(syscall.Conn))
 }
 
 func ignore(err, what error) error {

@@ -35,7 +35,7 @@ func TakePacket(c PacketSocket) (*Datagram, error) {
 	}
 	defer c.Close()
 	var err error
-	if d.FD, err = duplicate(c); err != nil {
+	if d.FD, err = Duplicate(c); err != nil {
 		return nil, err
 	}
 	sa, _ := unix.Getsockname(d.FD)

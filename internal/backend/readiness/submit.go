@@ -20,7 +20,7 @@ func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.Fi
 		return 0, nil, err
 	}
 	id := b.files.add(fd)
-	if network == "unix" {
+	if network == "unix" && s.Listener == nil {
 		b.paths[id] = address
 	}
 	return id, ln.Addr(), nil

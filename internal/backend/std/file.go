@@ -151,7 +151,7 @@ func (f *file) release() (err error) {
 	}
 	if a := f.accept; a != nil {
 		err = a.listener.Close()
-		if addr, ok := a.listener.Addr().(*net.UnixAddr); ok {
+		if addr, ok := a.listener.Addr().(*net.UnixAddr); ok && a.options.Listener == nil {
 			sys.Unlink(addr.Name)
 		}
 	}

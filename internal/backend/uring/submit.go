@@ -21,7 +21,7 @@ func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.Fi
 		return 0, nil, err
 	}
 	f := b.files.add(fd)
-	if network == "unix" {
+	if network == "unix" && s.Listener == nil {
 		f.flags |= unnamed
 		b.paths[f.id()] = address
 	}

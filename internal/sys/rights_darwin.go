@@ -1,0 +1,7 @@
+package sys
+
+// The runtime ignores the signals of sockets. There is no flag for close-on-exec.
+const (
+	rightsSendFlags = 0
+	rightsFlags     = 0
+)
