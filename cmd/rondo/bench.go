@@ -34,7 +34,7 @@ type benchFlags struct {
 	Spin     bool     `help:"With --rate above 1000: keep a core busy, so that requests leave within microseconds of when they are due. Without, they may be a millisecond late, which counts as latency." default:"true" negatable:""`
 	Timeout  duration `help:"Give up when nothing came for so long while replies were due." default:"10s"`
 	Loops    int      `help:"Event loops that make the load. More than one pays where cores are free and the server takes more than one can make." default:"1"`
-	Backend  string   `help:"What moves the bytes: epoll, kqueue, poll or std. Default: the platform's best." placeholder:"NAME"`
+	Backend  string   `help:"What moves the bytes: epoll, uring, kqueue, poll or std. Default: the platform's best." placeholder:"NAME"`
 	tlsClientFlags
 	JSON bool `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
 }

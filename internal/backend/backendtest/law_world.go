@@ -271,8 +271,9 @@ func (h *handler) do(f func(c *rondo.Conn)) {
 	})
 }
 
-// patience is how long a peer waits for what must come.
-const patience = 30 * time.Second
+// patience is how long a peer waits for what must come: longer than a machine may
+// stop a process for.
+const patience = 90 * time.Second
 
 // send writes all of p, or fails.
 func send(w World, peer Peer, p []byte) {

@@ -22,22 +22,8 @@ func TestTurnDoesNotGrow(t *testing.T) {
 	}
 	defer b.Close()
 	const conns = 8
-	var peers [conns]int
-	var ops [conns]backend.Op
-	for i := range peers {
-		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		peers[i] = pair[0]
-		defer unix.Close(pair[0])
-		id, err := b.Adopt(backend.Handle{FD: pair[1]})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ops[i] = backend.Op{Kind: backend.Recv, File: id}
-		b.Submit(&ops[i])
-	}
+	ops := make([]backend.Op, conns)
+	peers := receiving(t, b, ops)
 	if _, err := b.Wait(0); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +50,47 @@ func TestTurnDoesNotGrow(t *testing.T) {
 		t.Errorf("collected %d completions, and %d more with the second call", after[0], after[1]-after[0])
 	}
 	receiveBytes(t, b, conns)
+}
+
+// TestBuffersGrowGradually has more connections receive at once than there are
+// buffers. That is no reason for more than twice as many.
+func TestBuffersGrowGradually(t *testing.T) {
+	b, err := uring.Open(uring.Config{Submissions: 256, Completions: 1024, Buffers: 256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	before := uring.Buffers(b)
+	ops := make([]backend.Op, 4*before)
+	for _, fd := range receiving(t, b, ops) {
+		if _, err := unix.Write(fd, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receiveBytes(t, b, len(ops))
+	if after := uring.Buffers(b); after != 2*before {
+		t.Errorf("there were %d buffers and are %d, want %d", before, after, 2*before)
+	}
+}
+
+// receiving makes a connection for each of ops, which receives, and returns the
+// peers' descriptors.
+func receiving(t *testing.T, b backend.Backend, ops []backend.Op) (peers []int) {
+	for i := range ops {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Close(pair[0]) })
+		id, err := b.Adopt(backend.Handle{FD: pair[1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops[i] = backend.Op{Kind: backend.Recv, File: id}
+		b.Submit(&ops[i])
+		peers = append(peers, pair[0])
+	}
+	return peers
 }
 
 // receiveBytes takes n receives of a byte.

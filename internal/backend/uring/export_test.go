@@ -18,3 +18,6 @@ func Open(c Config) (backend.Backend, error) {
 
 // Collected is how many completions wait for the next turn.
 func Collected(b backend.Backend) int { return len(b.(*Backend).ring.later) }
+
+// Buffers is how many buffers the kernel has had.
+func Buffers(b backend.Backend) int { return b.(*Backend).bufs.made }

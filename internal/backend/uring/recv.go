@@ -79,7 +79,7 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 	case e.res == 0:
 		f.endInput(0)
 	case errno == unix.ENOBUFS:
-		b.bufs.grow(b.bufs.made)
+		b.growBuffers()
 		f.flags |= readable // that is why it wanted a buffer
 	case passing(errno):
 		return false
@@ -87,6 +87,15 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 		f.endInput(errno)
 	}
 	return b.deliver(f, c)
+}
+
+// growBuffers gives the kernel as many buffers again, once a turn: many requests of
+// one turn that found none do not mean that there are far too few.
+func (b *Backend) growBuffers() {
+	if b.grown != b.turn {
+		b.grown = b.turn
+		b.bufs.grow(b.bufs.made)
+	}
 }
 
 // passing tells errors that only mean that a request is to be made again, if

@@ -54,6 +54,7 @@ type Backend struct {
 	// What was submitted in this turn, and what of it is up in the next.
 	later, now queue
 	turn       uint32
+	grown      uint32 // the last turn that wanted more buffers
 	hot        []byte // lent for bytes that lie in no buffer of the ring: headroom, then backend.LendSize
 	lent       int    // number of the buffer that the loop has, or lentNothing, lentHot
 
