@@ -21,10 +21,11 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	if err := setBuffers(int(fd), s); err != nil || network == "unixgram" {
 		return err
 	}
-	if err := set("SO_RXQ_OVFL", unix.SOL_SOCKET, unix.SO_RXQ_OVFL); err != nil {
-		return err
+	// What is not Linux but runs its programs may be without the counting of drops,
+	// and Linux before 5.0 is without UDP_GRO.
+	if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); ignore(err, unix.ENOPROTOOPT) != nil {
+		return os.NewSyscallError("setsockopt SO_RXQ_OVFL", err)
 	}
-	// Linux before 5.0 has no UDP_GRO.
 	if err := unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1); ignore(err, unix.ENOPROTOOPT) != nil {
 		return os.NewSyscallError("setsockopt UDP_GRO", err)
 	}
@@ -150,27 +151,44 @@ func (p *Packets) Recv(d *Datagram) ([]backend.Packet, error) {
 
 // open reads the i-th message's envelope.
 func (p *Packets) open(i int) {
-	m, from, g := &p.in[i], &p.from[i], &p.got[i]
+	m, from := &p.in[i], &p.from[i]
+	p.Describe(&p.got[i], Received{
+		Data:    p.memory[i*packetStride:][:m.len:m.len],
+		Flags:   int(m.hdr.Flags),
+		From:    &from.name,
+		Size:    int(m.hdr.Namelen),
+		Control: from.control.bytes()[:m.hdr.Controllen],
+	})
+}
+
+// Received is what recvmsg(2) tells of a datagram.
+type Received struct {
+	Data    []byte
+	Flags   int
+	From    *unix.RawSockaddrAny
+	Size    int    // of From; 0: it has none
+	Control []byte // aligned as words are
+}
+
+// Describe sets g to what r tells. What g was saves the making of the same name.
+func (p *Packets) Describe(g *backend.Packet, r Received) {
 	name := g.Name
-	*g = backend.Packet{
-		Data:      p.memory[i*packetStride:][:m.len:m.len],
-		Truncated: m.hdr.Flags&unix.MSG_TRUNC != 0,
-	}
+	*g = backend.Packet{Data: r.Data, Truncated: r.Flags&unix.MSG_TRUNC != 0}
 	switch {
-	case m.hdr.Namelen == 0:
-	case from.name.Addr.Family == unix.AF_UNIX:
-		g.Name = socketName(&from.name, int(m.hdr.Namelen), name)
-	case from.name.Addr.Family == unix.AF_INET6:
-		sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(&from.name))
+	case r.Size == 0:
+	case r.From.Addr.Family == unix.AF_UNIX:
+		g.Name = socketName(r.From, r.Size, name)
+	case r.From.Addr.Family == unix.AF_INET6:
+		sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(r.From))
 		a := netip.AddrFrom16(sa.Addr).Unmap()
 		if sa.Scope_id != 0 && a.Is6() {
 			a = a.WithZone(p.zones.name(sa.Scope_id))
 		}
 		g.Peer = netip.AddrPortFrom(a, bigEndian(sa.Port))
 	default:
-		g.Peer = rawAddrPort(&from.name)
+		g.Peer = rawAddrPort(r.From)
 	}
-	parseControl(from.control.bytes()[:m.hdr.Controllen], g)
+	parseControl(r.Control, g)
 }
 
 // socketName is the name of a unix socket; as is, the string to return if it is

@@ -11,6 +11,7 @@ import "unsafe"
 const (
 	opPollAdd     = 6
 	opSendMsg     = 9
+	opRecvMsg     = 10
 	opAccept      = 13
 	opAsyncCancel = 14
 	opSend        = 26

@@ -26,6 +26,9 @@ func (b *Backend) startClose(f *file, op *backend.Op) {
 	if f.out != nil {
 		b.cancelOut(f)
 	}
+	if f.flags&packets != 0 {
+		b.endPackets(f)
+	}
 	b.dropInput(f)
 	b.closeIdle(f)
 }
@@ -71,6 +74,7 @@ func (b *Backend) finish(c *backend.Completion) {
 		} else {
 			c.Err = sys.Close(fd)
 		}
+		delete(b.mailbox.sockets, c.Op.File)
 		if path, ok := b.paths[c.Op.File]; ok {
 			sys.Unlink(path)
 			delete(b.paths, c.Op.File)
@@ -101,6 +105,7 @@ func (b *Backend) Close() error {
 	b.waker.Close()
 	err := b.ring.close()
 	b.bufs.close()
+	b.mailbox.close()
 	return err
 }
 

@@ -42,6 +42,7 @@ const (
 	accepts          // again and again
 	connects         // waits until the socket is connected
 	watches          // waits for what a Poll asks for
+	gathers          // datagrams, again and again
 )
 
 type fileFlags uint16
@@ -55,6 +56,9 @@ const (
 	ended                           // after what is at hand: the stream if errno is 0, else with that error
 	drained                         // the last receive left nothing behind
 	unnamed                         // of a unix listener: its connections' peers have no address
+	packets                         // it is a datagram socket
+	mail                            // there are datagrams at hand
+	sendWaits                       // the kernel waits until it can send, for a SendTo
 )
 
 // surplus is input that has to wait and is not to occupy a buffer of the ring.
@@ -90,6 +94,7 @@ const (
 	tagWake
 	tagIn
 	tagOut
+	tagSendTo
 	tagTry // of TrySendAll, with a place among those in the file's stead
 
 	tagBits = 4 // which leaves 2^28 slots, more than a process has descriptors
@@ -131,11 +136,11 @@ func (f *file) surplus() *surplus {
 
 // waiting reports whether there is input at hand.
 func (f *file) waiting() bool {
-	return f.head != none || f.flags&(ended|readable) != 0 || f.more != nil && !f.more.empty()
+	return f.head != none || f.flags&(ended|readable|mail) != 0 || f.more != nil && !f.more.empty()
 }
 
 // busy reports whether the kernel may still complete something for f.
-func (f *file) busy() bool { return f.at != idle || f.out != nil }
+func (f *file) busy() bool { return f.at != idle || f.out != nil || f.flags&sendWaits != 0 }
 
 // table holds the files by slot. It grows by chunks that stay where they are,
 // so that a growing table copies nothing and wastes at most one chunk.

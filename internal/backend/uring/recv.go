@@ -127,6 +127,8 @@ func (b *Backend) deliver(f *file, c *backend.Completion) (done bool) {
 		switch {
 		case f.in.Kind == backend.Accept:
 			done = b.deliverConn(f, c)
+		case f.in.Kind == backend.RecvFrom:
+			done = b.deliverPackets(f, c)
 		case f.more != nil && !f.more.empty():
 			b.deliverSurplus(f, c)
 			done = true
@@ -248,6 +250,7 @@ func (b *Backend) setAside() {
 				b.cancelIn(f)
 			}
 			b.copyOut(f)
+			b.keepPackets(f)
 		}
 	}
 	b.now.fed = asked

@@ -116,7 +116,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		return
 	}
 	switch op.Kind {
-	case backend.Recv, backend.Accept, backend.PollIn, backend.PollOut, backend.PollBoth:
+	case backend.Recv, backend.RecvFrom, backend.Accept, backend.PollIn, backend.PollOut, backend.PollBoth:
 		b.ask(f, op)
 	case backend.Shutdown:
 		if f.out != nil {
@@ -186,6 +186,8 @@ func (b *Backend) Cancel(op *backend.Op) {
 	case f.shut == op:
 		f.shut = nil
 		b.done(op, 0, backend.ErrCanceled)
+	case f.flags&packets != 0:
+		b.cancelSendTo(f, op)
 	}
 }
 

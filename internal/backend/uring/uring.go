@@ -50,6 +50,7 @@ type Backend struct {
 	limited bool // the kernel can limit a multishot receive
 	flights int  // requests that the kernel will tell the end of
 	vectors arenas
+	mailbox mailbox
 
 	// What was submitted in this turn, and what of it is up in the next.
 	later, now queue
@@ -183,6 +184,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	b.turn++
 	b.setAside()
 	b.bufs.publish()
+	b.mailbox.publish()
 	err := b.ring.look()
 	if !b.ring.unsubmitted() {
 		b.vectors.reset()
@@ -202,6 +204,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 }
 
 func (b *Backend) Next(c *backend.Completion) bool {
+	b.mailbox.takeBack()
 	if b.nextQueued(c) {
 		return true
 	}
@@ -210,7 +213,8 @@ func (b *Backend) Next(c *backend.Completion) bool {
 			return true
 		}
 	}
-	return false
+	// The datagrams that came together are told of together.
+	return b.now.j < len(b.now.fed) && b.nextQueued(c)
 }
 
 // nextQueued is Next for what needs nothing of the kernel.
@@ -256,8 +260,11 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 		return false
 	}
 	f := b.files.get(id) // which is there until the kernel is done with it
-	if tag == tagOut {
+	switch tag {
+	case tagOut:
 		return b.sent(f, e, c)
+	case tagSendTo:
+		return b.canSendTo(f, e, c)
 	}
 	at, stale := f.at, f.flags&canceling != 0
 	if last {
@@ -276,6 +283,8 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 		done = b.connected(f, e, c)
 	case watches:
 		done = b.watched(f, e, stale, c)
+	case gathers:
+		b.gathered(f, e)
 	}
 	if f.at == idle {
 		b.goOn(f)
@@ -306,6 +315,8 @@ func (b *Backend) arm(f *file) {
 		f.at = accepts
 	case backend.Connect:
 		b.poll(f, connects, unix.POLLOUT)
+	case backend.RecvFrom:
+		b.gather(f)
 	default:
 		b.watch(f)
 	}
@@ -332,6 +343,9 @@ func (b *Backend) cancelIn(f *file) {
 // LocalAddr and RemoteAddr ask the system.
 func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
+		if f.flags&packets != 0 {
+			return b.mailbox.sockets[id].Local
+		}
 		return sys.LocalAddr(f.fd())
 	}
 	return nil
@@ -339,6 +353,9 @@ func (b *Backend) LocalAddr(id backend.File) net.Addr {
 
 func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
+		if f.flags&packets != 0 {
+			return b.mailbox.sockets[id].Remote
+		}
 		return sys.RemoteAddr(f.fd())
 	}
 	return nil

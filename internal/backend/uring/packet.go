@@ -1,0 +1,254 @@
+//go:build linux
+
+package uring
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+var _ backend.PacketBackend = (*Backend)(nil)
+
+// datagram is what a file is not: it is a datagram socket's, and there are few.
+type datagram struct {
+	*sys.Datagram
+	letters []letter          // received and not yet delivered
+	out     *backend.SendToOp // in flight
+}
+
+func (b *Backend) ListenPacket(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
+	return b.packetFile(sys.ListenPacket(network, address, s))
+}
+
+func (b *Backend) DialPacket(network, local, remote string, s *backend.Socket) (backend.File, net.Addr, error) {
+	return b.packetFile(sys.DialPacket(network, local, remote, s))
+}
+
+// packetFile makes a File of a socket.
+func (b *Backend) packetFile(c sys.PacketSocket, err error) (backend.File, net.Addr, error) {
+	if err != nil {
+		return 0, nil, err
+	}
+	d, err := sys.TakePacket(c)
+	if err != nil {
+		return 0, nil, err
+	}
+	if b.mailbox.memory == nil {
+		if err := b.mailbox.open(b.ring, len(b.bufs.parts)); err != nil {
+			sys.Close(d.FD)
+			sys.Unlink(d.Path)
+			return 0, nil, err
+		}
+	}
+	f := b.files.add(d.FD)
+	f.flags |= packets
+	b.mailbox.sockets[f.id()] = &datagram{Datagram: d}
+	if d.Path != "" {
+		b.paths[f.id()] = d.Path
+	}
+	return f.id(), d.Local, nil
+}
+
+// socket is the datagram socket of id, unless that is stale or closing.
+func (b *Backend) socket(id backend.File) (*file, *datagram) {
+	f := b.files.get(id)
+	if f == nil || f.flags&(closing|packets) != packets {
+		return nil, nil
+	}
+	return f, b.mailbox.sockets[id]
+}
+
+func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, join bool) error {
+	_, d := b.socket(id)
+	if d == nil {
+		return backend.ErrClosed
+	}
+	return d.Member(group, ifi, join)
+}
+
+func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
+	_, d := b.socket(id)
+	if d == nil {
+		return backend.ErrClosed
+	}
+	return d.Control(f)
+}
+
+func (b *Backend) Packets() []backend.Packet { return b.mailbox.got }
+
+// gather has the kernel receive for f.in: again and again, each datagram into a
+// buffer of the mailbox.
+func (b *Backend) gather(f *file) {
+	s := b.request(opRecvMsg, f.fd(), f.userData(tagIn))
+	s.flags = sqeBufferSelect
+	s.bufGroup = mailGroup
+	s.ioprio = recvMultishot
+	s.addr = uint64(uintptr(unsafe.Pointer(&b.mailbox.header)))
+	s.len = 1
+	f.at = gathers
+}
+
+// gathered takes a completion that brings a datagram, or the reason why there is
+// none. Those of a turn are delivered together.
+func (b *Backend) gathered(f *file, e *cqe) {
+	number := uint16(none)
+	if e.flags&cqeBuffer != 0 {
+		number = uint16(e.flags >> cqeBufferShift)
+	}
+	if number != none && (e.res < int32(mailData) || f.flags&closing != 0) {
+		b.mailbox.putBack(number)
+	}
+	errno := syscall.Errno(-e.res)
+	switch {
+	case f.flags&closing != 0, e.res < 0 && passing(errno):
+		return
+	case e.res >= int32(mailData):
+		d := b.mailbox.sockets[f.id()]
+		d.letters = append(d.letters, letter{b.mailbox.at(number)[:e.res], number})
+		f.flags |= mail
+	case errno == unix.ENOBUFS:
+		f.flags |= readable // that is why it wanted a buffer
+	default:
+		f.endInput(errno)
+	}
+	if !f.asks(b.turn) {
+		b.feed(f)
+	} else if f.flags&fed == 0 {
+		f.flags |= fed
+		b.now.fed = append(b.now.fed, f.id())
+	}
+}
+
+// deliverPackets completes f.in, a RecvFrom, with what is at hand.
+func (b *Backend) deliverPackets(f *file, c *backend.Completion) bool {
+	d := b.mailbox.sockets[f.id()]
+	*c = backend.Completion{Op: f.in}
+	switch {
+	case f.flags&mail != 0:
+		c.N = b.mailbox.hand(d)
+		if len(d.letters) == 0 {
+			f.flags &^= mail
+		}
+	case f.flags&ended != 0:
+		c.Err = f.takeEnd("recvmsg")
+	default:
+		f.flags &^= readable
+		b.mailbox.got, c.Err = b.mailbox.calls.Recv(d.Datagram)
+		if c.N = len(b.mailbox.got); c.N == 0 && c.Err == nil {
+			return false
+		}
+	}
+	f.in = nil
+	return true
+}
+
+// keepPackets moves what nobody asks for out of the mailbox.
+func (b *Backend) keepPackets(f *file) {
+	if f.flags&mail == 0 {
+		return
+	}
+	d := b.mailbox.sockets[f.id()]
+	for i, l := range d.letters {
+		if l.buffer != none {
+			d.letters[i] = letter{slices.Clone(l.bytes), none}
+			b.mailbox.putBack(l.buffer)
+		}
+	}
+}
+
+// TrySendTo makes the call that readiness makes: there is none that costs less.
+func (b *Backend) TrySendTo(id backend.File, packets []backend.Packet) (int, error) {
+	_, d := b.socket(id)
+	switch {
+	case d == nil:
+		return 0, backend.ErrClosed
+	case d.out != nil:
+		return 0, nil
+	}
+	return b.mailbox.calls.Send(d.Datagram, packets)
+}
+
+func (b *Backend) SendTo(op *backend.SendToOp) {
+	f, d := b.socket(op.File)
+	switch {
+	case d == nil:
+		b.done(&op.Op, 0, backend.ErrClosed)
+		return
+	case d.out != nil:
+		panic("uring: a SendTo was submitted while another is in flight on the same file")
+	case len(op.Packets) == 0:
+		b.done(&op.Op, 0, nil)
+		return
+	}
+	op.Sent, op.Slot = 0, b.turn
+	d.out = op
+	b.awaitRoom(f)
+}
+
+// awaitRoom has the kernel tell when f's socket can take datagrams.
+func (b *Backend) awaitRoom(f *file) {
+	if f.flags&sendWaits != 0 {
+		return
+	}
+	f.flags |= sendWaits
+	b.request(opPollAdd, f.fd(), f.userData(tagSendTo)).setEvents(unix.POLLOUT)
+}
+
+// canSendTo goes on with f's SendTo, and reports whether that ended it.
+func (b *Backend) canSendTo(f *file, e *cqe, c *backend.Completion) bool {
+	f.flags &^= sendWaits
+	d := b.mailbox.sockets[f.id()]
+	op := d.out
+	switch {
+	case op == nil:
+		b.closeIdle(f)
+		return false
+	case op.Slot == b.turn, e.res < 0 && passing(syscall.Errno(-e.res)):
+		b.awaitRoom(f)
+		return false
+	}
+	n, err := b.mailbox.calls.Send(d.Datagram, op.Packets[op.Sent:])
+	if op.Sent += n; op.Sent < len(op.Packets) && err == nil {
+		b.awaitRoom(f)
+		return false
+	}
+	d.out = nil
+	*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
+	return true
+}
+
+// cancelSendTo ends op, if it is f's SendTo.
+func (b *Backend) cancelSendTo(f *file, op *backend.Op) {
+	if d := b.mailbox.sockets[f.id()]; d.out != nil && op == &d.out.Op {
+		b.done(op, d.out.Sent, backend.ErrCanceled)
+		d.out = nil
+	}
+}
+
+// endPackets ends what is in flight on a datagram socket that closes, but for
+// what file.in tells of.
+func (b *Backend) endPackets(f *file) {
+	d := b.mailbox.sockets[f.id()]
+	if d.out != nil {
+		b.done(&d.out.Op, d.out.Sent, backend.ErrClosed)
+		d.out = nil
+	}
+	if f.flags&sendWaits != 0 {
+		b.cancel(f.userData(tagSendTo))
+	}
+	for _, l := range d.letters {
+		if l.buffer != none {
+			b.mailbox.putBack(l.buffer)
+		}
+	}
+	d.letters = nil
+	f.flags &^= mail
+}
