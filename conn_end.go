@@ -56,11 +56,14 @@ func (c *Conn) CloseWith(err error) {
 	c.tellEnding()
 }
 
-// tellEnding lets the coroutines that wait for c's input or output know that
-// there will be no more of either.
+// tellEnding lets those know that there will be no more input and output who wait for
+// it, or make it by themselves.
 func (c *Conn) tellEnding() {
-	if s, ok := c.handler.(*coConn); ok {
-		s.ending()
+	switch h := c.handler.(type) {
+	case *coConn:
+		h.ending()
+	case Ender:
+		h.Ending(c)
 	}
 }
 

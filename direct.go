@@ -1,5 +1,7 @@
 package rondo
 
+import "github.com/rondo-go/rondo/internal/backend"
+
 // What a Handler needs that does I/O for others, with memory of theirs: package
 // proactor is made of it.
 
@@ -37,6 +39,39 @@ func (c *Conn) direct(p []byte) {
 		c.flags |= into
 	}
 	c.recv.Buf = p
+}
+
+// A Direct sends and receives at once, from any goroutine, past the loop. A write of
+// the Conn's must not be unsent, or anything received by it, at the same time; and it
+// must not be used any more once Ending was called.
+type Direct interface {
+	// Send sends what the system takes of p now.
+	Send(p []byte) (n int, err error)
+	// Recv receives what there is. ok is false if there is nothing yet; n is 0 and
+	// err nil at the end of the stream, which the Conn will find too.
+	Recv(p []byte) (n int, ok bool, err error)
+}
+
+// An Ender is a Handler that is to know that its connection begins to close, or has
+// failed: before its descriptor is closed, and Closed called.
+type Ender interface {
+	Ending(*Conn)
+}
+
+// Direct returns c's; nil: its backend has none (those that are completion-based, or
+// have no descriptors), or c has Filters. What c does not hold and has not been asked
+// to receive comes from there.
+func (c *Conn) Direct() Direct {
+	c.loop.check()
+	d, ok := c.loop.backend.(backend.Director)
+	if !ok || c.flags&(filtered|closing|closed) != 0 {
+		return nil
+	}
+	direct := d.Direct(c.recv.File)
+	if direct == nil {
+		return nil
+	}
+	return direct
 }
 
 // Receiving reports whether the system has been asked for input.

@@ -100,7 +100,7 @@ func details(b *strings.Builder, w workload, bases []string, list []summary) {
 // detailTitle tells the connections too where there were fewer than planned.
 func detailTitle(w workload, list []summary) string {
 	for _, s := range list {
-		if n := s.Values.Median.Connections; n > 0 && w.Name == "idle" {
+		if n := s.Values.Median.Connections; n > 1 && (w.Name == "idle" || w.Family == "completions") {
 			return fmt.Sprintf("%s, %s", w.Title, connsText(n))
 		}
 	}

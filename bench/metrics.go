@@ -18,6 +18,10 @@ type figures struct {
 	EchoedBytes float64 `json:"echoed_bytes,omitempty"`  // the same after an echo on each
 	ClientCPU   float64 `json:"client_cpu_us,omitempty"` // of the client, for each unit
 	ClientBusy  float64 `json:"client_busy,omitempty"`   // share of its threads' time that the client used
+	Megabytes   float64 `json:"megabytes_per_second,omitempty"`
+	Elapsed     float64 `json:"elapsed_ms,omitempty"`
+	Allocs      float64 `json:"allocs,omitempty"`      // of the server, for each unit
+	AllocBytes  float64 `json:"alloc_bytes,omitempty"` // likewise
 	Connections int     `json:"connections,omitempty"`
 }
 
@@ -42,11 +46,15 @@ var (
 	idleBytes  = metric{"B/idle connection", func(f *figures) *float64 { return &f.IdleBytes }, thousands, true}
 	echoed     = metric{"B after an echo", func(f *figures) *float64 { return &f.EchoedBytes }, thousands, true}
 	clientCPU  = metric{"client's CPU µs/%s", func(f *figures) *float64 { return &f.ClientCPU }, two, false}
+	megabytes  = metric{"MB/s", func(f *figures) *float64 { return &f.Megabytes }, thousands, false}
+	elapsed    = metric{"ms for all", func(f *figures) *float64 { return &f.Elapsed }, thousands, true}
+	allocs     = metric{"allocations/%s", func(f *figures) *float64 { return &f.Allocs }, two, false}
+	allocBytes = metric{"B allocated/%s", func(f *figures) *float64 { return &f.AllocBytes }, thousands, false}
 	clientBusy = metric{"client busy", func(f *figures) *float64 { return &f.ClientBusy }, percent, false}
 )
 
 // metrics are all that have medians and ratios, in the order of the tables.
-var metrics = []metric{perSecond, cpu, calls, p50, p90, p95, p99, p999, longest, idleBytes, echoed, clientCPU, clientBusy}
+var metrics = []metric{perSecond, cpu, calls, p50, p90, p95, p99, p999, longest, idleBytes, echoed, clientCPU, clientBusy, megabytes, elapsed, allocs, allocBytes}
 
 func two(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 

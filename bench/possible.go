@@ -43,7 +43,7 @@ func (r *results) withoutRedis() {
 		return err != nil
 	}
 	lost := func(w workload) bool {
-		generator := w.Family != "echo" && missing(redisGenerator)
+		generator := (w.Family == "redis" || w.Family == "load") && missing(redisGenerator)
 		return generator || w.against == redisServer && missing(redisServer)
 	}
 	for i := range r.Suites {

@@ -48,11 +48,12 @@ func (o options) address() string { return net.JoinHostPort("127.0.0.1", strconv
 // families are the kinds of workloads, and what takes part in one is compared
 // with, foremost with the first.
 var families = map[string][]string{
-	"echo":  {limitServer, "net"},
-	"redis": {redisServer, "net"},
-	"udp":   {"net"},
-	"tls":   {"net"},
-	"load":  {redisGenerator}, // load generators, each against the same server
+	"echo":        {limitServer, "net"},
+	"redis":       {redisServer, "net"},
+	"udp":         {"net"},
+	"tls":         {"net"},
+	"completions": {"gaio"},
+	"load":        {redisGenerator}, // load generators, each against the same server
 }
 
 // registry lists what can be measured, in the order of the tables.

@@ -193,3 +193,26 @@ func (r *rig) killAt(ctx context.Context, t *target, at string) error {
 	})
 	return err
 }
+
+// TestCompletions runs each of gaio's cases on gaio and on rondo.
+func TestCompletions(t *testing.T) {
+	r := newRig(t)
+	r.maxConns = 300 // so that 50 connections are what the limit of descriptors allows
+	for _, s := range suites {
+		if s.Name != "completions" {
+			continue
+		}
+		for _, name := range s.Servers {
+			for _, w := range s.Workloads {
+				f, err := r.take(context.Background(), mode{serverCPU: anyCPU, loops: 1}, w, serverOf(t, name))
+				if err != nil {
+					t.Errorf("%s %s: %v", name, w.Name, err)
+					continue
+				}
+				if f.PerSecond <= 0 || f.CPU <= 0 || f.Allocs <= 0 || f.Connections > 50 || (f.Elapsed > 0) != (w.Unit == "client") {
+					t.Errorf("%s %s: %+v", name, w.Name, f)
+				}
+			}
+		}
+	}
+}

@@ -109,6 +109,19 @@ var suites = []suite{
 		Modes:     modeNames, views: usual,
 	},
 	{
+		Name: "completions", Title: "Completions for goroutines: gaio's own cases",
+		Text:      "Server and clients are one process, each with a watcher (gaio, compat/gaio) or a queue with one loop (package proactor), and a goroutine that waits for results. A stream's client writes message after message, each when the system has taken the last one, while it reads what comes back. The others begin with the first dial, and end when each client has its message back; of rounds that is not measured. CPU time and memory are those of all.",
+		Servers:   []string{"gaio", "rondo-proactor", "rondo-compat-gaio"},
+		Workloads: named("completions-*"),
+		Modes:     modeNames[1:],
+		views: []view{
+			rateAndCPU, cpuChart,
+			{title: "MB/s", metric: megabytes, table: values},
+			{"elapsed", "Time until all clients have their message back, ms (less is better)", elapsed, nil, values},
+			{title: "Allocations of server and client for each %s, and in brackets bytes", metric: allocs, beside: &allocBytes, table: values},
+		},
+	},
+	{
 		Name: "redis", Title: "Redis",
 		Text:      "All but redis-server and rondo are toys that know SET and GET only. The client is redis-benchmark.",
 		Servers:   redises,

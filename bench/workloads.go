@@ -42,6 +42,7 @@ var workloads = slices.Concat(
 		{Name: "tls-idle", Title: "memory of idle TLS connections", Family: "tls", Unit: "connection", once: true, with: tlsProgram, measure: measureIdle(tlsProgram, mostConns, 64)},
 	},
 	redisWorkloads(),
+	completionWorkloads(),
 	datagrams(64),
 	datagrams(1200),
 )

@@ -31,6 +31,10 @@
 // cancelled, or whose deadline passes, completes out of order while it is not the
 // first.
 //
+// An operation that can be done at once, with nothing of its connection and direction
+// before it, is done by the goroutine that submits it, without the loop; Wait has its
+// result too. Engine.Stats counts what loops do.
+//
 // While no read of a connection is submitted nothing is read from it, so its peer
 // is held up: a relay that submits a read when the write has completed is bounded.
 //

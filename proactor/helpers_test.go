@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // everywhere runs a test on each backend, with a queue of its own.
 func everywhere(t *testing.T, o proactor.Options, f func(t *testing.T, q *proactor.Queue)) {

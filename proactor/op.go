@@ -52,6 +52,7 @@ type Result struct {
 	// Deadline, ErrCanceled from Cancel.
 	Err error
 
+	lane  *lane // nil: it was done at once
 	slab  *slab
 	place int // in the batch
 }

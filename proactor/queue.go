@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
 )
@@ -153,11 +152,21 @@ func (c *queue) submit(o Op) (Ticket, error) {
 	if err != nil {
 		return Ticket{}, err
 	}
+	l := st.lane(o.Kind)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, done := l.try(&o)
+	if done {
+		c.results.add(Result{Kind: o.Kind, Conn: o.Conn, Buf: o.Buf, Value: o.Value, N: n})
+		return Ticket{}, nil
+	}
 	p := st.shard.blank()
-	p.Kind, p.Conn, p.Buf, p.Bufs, p.Value = o.Kind, o.Conn, o.Buf, o.Bufs, o.Value
+	p.Kind, p.Conn, p.Buf, p.Bufs, p.Value, p.N, p.lane = o.Kind, o.Conn, o.Buf, o.Bufs, o.Value, n, l
 	p.stream, p.deadline, p.total = st, o.Deadline, total
 	t := Ticket{p, p.use, st.shard}
+	l.under.Add(1)
 	if err := st.shard.put(p); err != nil {
+		l.under.Add(-1)
 		c.release(1)
 		return Ticket{}, err
 	}
@@ -219,6 +228,7 @@ func (q *Queue) Free(nc net.Conn) error {
 	if st == nil {
 		return nc.Close() // it was never the queue's
 	}
+	st.give(nil)
 	return st.shard.ask(op{action: free, stream: st})
 }
 
@@ -302,63 +312,3 @@ func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 
 // Return gives lent memory back before the next Wait, by the goroutine that waits.
 func (q *Queue) Return(r Result) { q.results.giveOne(r) }
-
-// results is what has completed.
-type results struct {
-	mu       sync.Mutex
-	ready    []Result
-	sleeping bool // the waiter listens to the bell
-	bell     chan struct{}
-
-	waiting atomic.Bool
-	batch   []Result // with the waiter
-}
-
-// deliver adds results, and copies them.
-func (c *queue) deliver(done []Result) {
-	r := &c.results
-	r.mu.Lock()
-	r.ready = append(r.ready, done...)
-	wake := r.sleeping
-	r.sleeping = false
-	r.mu.Unlock()
-	if wake {
-		select {
-		case r.bell <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// take hands out what there is; if that is nothing, the bell rings next time.
-func (r *results) take() []Result {
-	r.mu.Lock()
-	r.sleeping = len(r.ready) == 0
-	r.batch, r.ready = r.ready, r.batch
-	r.mu.Unlock()
-	for i := range r.batch {
-		r.batch[i].place = i
-	}
-	return r.batch
-}
-
-// giveBack ends the life of the batch.
-func (r *results) giveBack() {
-	for i := range r.batch {
-		if b := r.batch[i].slab; b != nil {
-			b.home()
-		}
-	}
-	clear(r.batch)
-	r.batch = trim(r.batch)
-}
-
-func (r *results) giveOne(one Result) {
-	if one.slab == nil || one.place >= len(r.batch) {
-		return
-	}
-	if kept := &r.batch[one.place]; kept.slab == one.slab && &kept.Buf[0] == &one.Buf[0] {
-		kept.slab, kept.Buf = nil, nil
-		one.slab.home()
-	}
-}

@@ -28,6 +28,7 @@ func (st *stream) arm() {
 	}
 	st.reading = idle
 	st.conn.Pause()
+	st.in.busy.Store(st.left || st.short || st.conn.Receiving())
 	st.close()
 }
 
@@ -38,12 +39,13 @@ func (st *stream) Data(_ *rondo.Conn, in []byte) (int, error) {
 	for o := st.reads.first; o != nil && done < len(in); o = st.reads.first {
 		n := o.take(in[done:])
 		if n == 0 {
-			st.reading = starving
+			st.reading, st.left = starving, true
 			st.shard.starved = append(st.shard.starved, st)
 			st.conn.Pause()
 			return done, nil
 		}
 		done += n
+		st.left, st.short = done < len(in), !o.Lent && o.N < len(o.Buf)
 		switch {
 		case o.Kind == Read || o.N == len(o.Buf):
 			st.finish(o, nil)

@@ -131,7 +131,7 @@ func (s *shard) finish(o *op, err error) {
 // deliver ends the turn.
 func (s *shard) deliver() {
 	if len(s.finished) > 0 {
-		s.queue.deliver(s.finished)
+		s.queue.results.deliver(s.finished)
 		clear(s.finished)
 		s.finished = trim(s.finished)
 	}

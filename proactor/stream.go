@@ -11,13 +11,16 @@ import (
 // A stream is a connection as its loop sees it. It does not know the net.Conn that
 // stands for it: those that wait for something keep that one, and nobody else.
 type stream struct {
-	shard *shard
+	shard   *shard
+	in, out lane
 
 	conn     *rondo.Conn // nil: not attached yet, or closed
 	attached bool        // Attach has succeeded
 	freed    bool
 	closing  bool  // Close was called
 	eof      bool  // the peer's
+	left     bool  // the Conn may have input that Data has left
+	short    bool  // the last read was not filled
 	err      error // it has ended with this
 
 	reads, writes line
@@ -84,6 +87,8 @@ func (st *stream) open(c *rondo.Conn) rondo.Handler {
 	c.SetMaxOutput(math.MaxInt)
 	c.SetHighWater(math.MaxInt, 0)
 	c.Pause()
+	st.left = true // an Attached connection may bring some
+	st.give(c.Direct())
 	st.arm()
 	st.write()
 	return st

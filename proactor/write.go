@@ -21,7 +21,7 @@ func (st *stream) write() {
 // release tells of the end.
 func (st *stream) send(o *op) (err error) {
 	if o.Kind == Write {
-		return st.conn.WriteOwned(o.Buf, o.released)
+		return st.conn.WriteOwned(o.Buf[o.N:], o.released) // from where the submitter came to
 	}
 	last := len(o.Bufs) - 1
 	for len(o.Bufs[last]) == 0 {

@@ -23,7 +23,7 @@ type Library struct {
 var Libraries = slices.Concat(
 	rondos(),
 	[]Library{
-		{Name: "rondo-proactor", Do: map[string]Server{"completions": completions(proactorRing)}},
+		{Name: "rondo-proactor", Do: map[string]Server{"echo": proactorEcho, "completions": completions(proactorRing)}},
 		{Name: "rondo-compat-gaio", Do: map[string]Server{"completions": completions(compatRing)}},
 		{Name: "rondo-co", Do: map[string]Server{"echo": coroutineEcho}},
 		{Name: "gnet", Module: "github.com/panjf2000/gnet/v2", Do: map[string]Server{"echo": gnetEcho, "redis": gnetRedis, "udp": gnetUDP}},

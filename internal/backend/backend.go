@@ -290,6 +290,21 @@ type Parker interface {
 	Park(until Time) (ready, slept bool, err error)
 }
 
+// A Director is a Backend that touches a stream only for the Ops in flight on it.
+type Director interface {
+	// Direct returns a stream's system calls; nil: there are none to be had.
+	Direct(File) Direct
+}
+
+// Direct sends and receives at once, from any goroutine, and without the Backend: a
+// Send, or a Recv, must not be in flight at the same time. It must not be used any
+// more when the loop Closes the File.
+type Direct interface {
+	// Send is like TrySend, and Recv like a Recv; ok is false if there is nothing yet.
+	Send(p []byte) (n int, err error)
+	Recv(p []byte) (n int, ok bool, err error)
+}
+
 // Sending is a TrySend among others: what is to be sent, and what became of it.
 type Sending struct {
 	File  File

@@ -93,6 +93,14 @@ func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
 	return ready || more, slept, errors.Join(err, sideErr)
 }
 
+// Direct is for the main backend's streams.
+func (b *Backend) Direct(f backend.File) backend.Direct {
+	if d, ok := b.Backend.(backend.Director); ok && f.Slot()&backend.SecondTable == 0 {
+		return d.Direct(f)
+	}
+	return nil
+}
+
 // armed is until, unless the side has something already.
 func (b *Backend) armed(until backend.Time) backend.Time {
 	if !b.side.Arm() {

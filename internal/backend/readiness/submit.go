@@ -260,3 +260,18 @@ func (b *Backend) finish(c *backend.Completion) {
 		}
 	}
 }
+
+// Direct returns the system calls of a stream.
+func (b *Backend) Direct(id backend.File) backend.Direct {
+	f := b.files.get(id)
+	if f == nil || f.closing || f.datagram {
+		return nil
+	}
+	return descriptor(f.fd())
+}
+
+// descriptor is a stream's, as a backend.Direct.
+type descriptor int
+
+func (d descriptor) Send(p []byte) (int, error)       { return sys.Send(int(d), p) }
+func (d descriptor) Recv(p []byte) (int, bool, error) { return sys.Recv(int(d), p) }
