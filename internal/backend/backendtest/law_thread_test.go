@@ -51,7 +51,10 @@ func tcpPair(t *testing.T) (accepted, dialed net.Conn) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	dialed = dial(t, ln.Addr())
+	if dialed, err = net.Dial("tcp", ln.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialed.Close() })
 	if accepted, err = ln.Accept(); err != nil {
 		t.Fatal(err)
 	}
