@@ -159,6 +159,25 @@ func TestShutdownDelivers(t *testing.T) {
 	}
 }
 
+// With ReuseInputBuffer an echo makes no garbage.
+func TestEchoAllocatesNothing(t *testing.T) {
+	at, wait := start(t, Events{
+		Opened: func(Conn) ([]byte, Options, Action) { return nil, Options{ReuseInputBuffer: true}, None },
+		Data:   func(_ Conn, in []byte) ([]byte, Action) { return in, None },
+		Closed: func(Conn, error) Action { return Shutdown },
+	}, "tcp://127.0.0.1:0")
+	c := dial(t, at[0])
+	p := make([]byte, 64)
+	if n := testing.AllocsPerRun(300, func() {
+		c.Write(p)
+		io.ReadFull(c, p)
+	}); n >= 1 {
+		t.Errorf("an echo makes %v allocations", n)
+	}
+	c.Close()
+	wait()
+}
+
 // Every connection that was opened is closed, whichever loop it is on, and no event
 // comes after Serve has returned.
 func TestShutdownOfManyLoops(t *testing.T) {
