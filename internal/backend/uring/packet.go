@@ -74,14 +74,6 @@ func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, 
 	return d.Member(group, ifi, join)
 }
 
-func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
-	_, d := b.socket(id)
-	if d == nil {
-		return backend.ErrClosed
-	}
-	return d.Control(f)
-}
-
 func (b *Backend) Packets() []backend.Packet { return b.mailbox.got }
 
 // gather has the kernel receive for f.in: again and again, each datagram into a
