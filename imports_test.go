@@ -36,7 +36,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`fdpass`, `|internal/sys`),
 	law(`redis|internal/load`, `|resp`),
 	law(`proactor`, ``),
-	law(`compat/gaio`, `|proactor|internal/sys`),
+	law(`compat/gaio`, `|proactor`),
 	law(`compat/evio`, `|internal/sys`),
 	law(`cmd/.*|examples/.*|testdata/.*|redis/.*`, `.*`),
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/proactor"
 )
 
 // The code of coming-from.md, as Examples; TestComingFrom sees to it that it is the
@@ -237,4 +238,52 @@ func talk(address, words string, lines int) {
 		}
 		fmt.Print(line)
 	}
+}
+
+// echo answers what comes on the queue's connections.
+func echo(q *proactor.Queue) error {
+	for {
+		results, err := q.Wait(context.Background())
+		if err != nil {
+			return err // closed
+		}
+		for _, r := range results {
+			switch {
+			case r.Err != nil: // the end, a failure, or os.ErrDeadlineExceeded
+				q.Free(r.Conn)
+			case r.Kind == proactor.Write:
+				read(q, r.Conn, r.Buf[:cap(r.Buf)])
+			default:
+				q.Write(r.Conn, r.Buf[:r.N], nil)
+			}
+		}
+	}
+}
+
+// read submits a read with a deadline.
+func read(q *proactor.Queue, c net.Conn, buf []byte) {
+	q.Submit(proactor.Op{Kind: proactor.Read, Conn: c, Buf: buf, Deadline: time.Now().Add(time.Minute)})
+}
+
+func Example_queue() {
+	q, err := proactor.New(&rondo.Engine{}, proactor.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer q.Close()
+	go echo(q)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ln.Close()
+	go func() {
+		for c, err := ln.Accept(); err == nil; c, err = ln.Accept() {
+			read(q, c, make([]byte, 4096))
+		}
+	}()
+	talk(ln.Addr().String(), "hello\n", 1)
+	// Output: hello
 }

@@ -113,7 +113,7 @@ func TestManyConnections(t *testing.T) {
 	}()
 	want := string(pattern(size))
 	seen := make(map[any]bool)
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	for len(seen) < conns {
 		batch, err := client.Wait(ctx)
