@@ -1,5 +1,5 @@
 // Command bench compares rondo with other event-loop libraries, with package
-// net, with redis-server, and with the limit: an echo server in C that is
+// net, with redis-server, and with the limit: echo servers in C that are
 // nothing but system calls. It runs on Linux, on the loopback interface, and
 // needs gcc; the Redis workloads need redis-server and redis-benchmark.
 //

@@ -93,17 +93,23 @@ static void *map(size_t size, int fd, off_t offset) {
 	return p;
 }
 
-// enter submits what there is, and waits for so many completions.
+// unsubmitted is how many submissions the kernel has not taken.
+static unsigned unsubmitted(struct loop *l) {
+	return l->tail - atomic_load_explicit((_Atomic unsigned *)l->sq_head, memory_order_acquire);
+}
+
+// enter submits all there is, and waits for so many completions.
 static void enter(struct loop *l, unsigned wait) {
-	unsigned n = l->tail - *l->sq_head; // which only this call moves
 	atomic_store_explicit((_Atomic unsigned *)l->sq_tail, l->tail, memory_order_release);
-	if (syscall(SYS_io_uring_enter, l->fd, n, wait, IORING_ENTER_GETEVENTS, NULL, 0) < 0 && errno != EINTR && errno != EBUSY)
-		die("io_uring_enter");
+	do {
+		if (syscall(SYS_io_uring_enter, l->fd, unsubmitted(l), wait, IORING_ENTER_GETEVENTS, NULL, 0) < 0 && errno != EINTR)
+			die("io_uring_enter");
+	} while (unsubmitted(l));
 }
 
 static struct io_uring_sqe *request(struct loop *l, int opcode, int fd, uint64_t user_data) {
 	// What has no room goes without the rest of the turn. Its completions wait.
-	while (l->tail - *l->sq_head == ENTRIES)
+	if (unsubmitted(l) == ENTRIES)
 		enter(l, 0);
 	struct io_uring_sqe *s = &l->sqes[l->tail++ % ENTRIES];
 	memset(s, 0, sizeof *s);
