@@ -2,7 +2,8 @@
 # evio's own test suite, against rondo's compat/evio: a copy of the module that has its
 # test file and, in place of its implementation, forward.go.txt. (go test -overlay
 # would do without the copy, but Go replaces no file of the module cache.) Then the
-# comparison of the two. Arguments go to go test; RACE= leaves the race detector out.
+# comparison with what evio itself was seen to do. Arguments go to go test; RACE= leaves
+# the race detector out.
 #
 # No test touches unexported internals: all of them run. They listen on the ports 9987
 # to 9999, and on unix sockets in the copy.
