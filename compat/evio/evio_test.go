@@ -131,6 +131,52 @@ func TestWakesWait(t *testing.T) {
 	wait()
 }
 
+// Close, Detach and Shutdown wait for output that a slow peer has not taken, and then
+// come about at once. Until then the connection has no events.
+func TestActionsWait(t *testing.T) {
+	out := make([]byte, 16<<20)
+	for _, scheme := range []string{"tcp", "tcp-net"} {
+		for _, action := range []Action{Close, Detach, Shutdown} {
+			var asked, over atomic.Int64
+			events := Events{
+				Data: func(c Conn, in []byte) ([]byte, Action) {
+					if in == nil {
+						t.Error("a connection was woken after its last action")
+						return nil, None
+					}
+					asked.Add(1)
+					c.Wake()
+					return out, action
+				},
+				Closed: func(Conn, error) Action { over.Add(1); return Shutdown },
+			}
+			if action == Detach {
+				events.Detached = func(_ Conn, rwc io.ReadWriteCloser) Action {
+					over.Add(1)
+					rwc.Close()
+					return Shutdown
+				}
+			}
+			at, wait := start(t, events, scheme+"://127.0.0.1:0")
+			c := dial(t, at[0])
+			io.WriteString(c, "x")
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if n := over.Load(); n != 0 {
+				t.Errorf("%s: action %d came about before its output was sent", scheme, action)
+			}
+			if n, err := io.Copy(io.Discard, c); n != int64(len(out)-1) || err != nil {
+				t.Errorf("%s, action %d: %d bytes of %d came, %v", scheme, action, n, len(out)-1, err)
+			}
+			wait()
+			if asked.Load() != 1 || over.Load() != 1 {
+				t.Errorf("%s, action %d: %d questions, %d ends, want one of both", scheme, action, asked.Load(), over.Load())
+			}
+		}
+	}
+}
+
 // What was written before Shutdown is delivered after Serve has returned.
 func TestShutdownDelivers(t *testing.T) {
 	out := make([]byte, 8<<20)

@@ -1,5 +1,5 @@
 // Package suite names what evio's own test suite needs when it is run against
-// rondo's compat/evio (see run.sh), and compares the two event by event.
+// rondo's compat/evio (see run.sh), and compares the two, event by event.
 package suite
 
 import (
