@@ -3,14 +3,11 @@
 package rondo_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 
 	"github.com/rondo-go/rondo"
@@ -154,121 +151,4 @@ func (p *pipeEnd) OnRead(fd int) bool {
 	fmt.Printf("OnRead: %s\n", buf[:n])
 	close(p.done)
 	return false
-}
-
-// A server hands a live connection to another process over a unix socket
-// (SCM_RIGHTS), with the bytes that it had received and not served yet. Here the
-// other process is another engine.
-func Example_descriptorPassing() {
-	dir, _ := os.MkdirTemp("", "rondo")
-	defer os.RemoveAll(dir)
-	control, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "control"), Net: "unix"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer control.Close()
-	older, _ := net.DialUnix("unix", nil, control.Addr().(*net.UnixAddr))
-	newer, _ := control.AcceptUnix()
-
-	// The older server answers the first line, and passes on the connection.
-	first := &rondo.Engine{Loops: 1}
-	defer first.Close()
-	ln, err := first.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
-		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
-			n, line, err := bufio.ScanLines(in, false)
-			if n == 0 || err != nil {
-				return 0, err
-			}
-			fmt.Fprintf(c, "older: %s\n", line)
-			return n, c.Detach(func(nc net.Conn, err error) {
-				if err != nil {
-					log.Fatal(err)
-				}
-				pass(older, nc)
-			})
-		})
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	// The newer one serves what comes.
-	second := &rondo.Engine{Loops: 1}
-	defer second.Close()
-	if err := second.Start(); err != nil {
-		log.Fatal(err)
-	}
-	for l := range second.All() {
-		l.Post(func() {
-			l.Poll(descriptor(newer), rondo.Readable, func(rondo.Events) {
-				nc, rest := take(newer)
-				l.Attach(rondo.Unread(nc, rest), func(*rondo.Conn) rondo.Handler {
-					return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (done int, err error) {
-						for {
-							n, line, err := bufio.ScanLines(in[done:], false)
-							if n == 0 || err != nil {
-								return done, err
-							}
-							fmt.Fprintf(c, "newer: %s\n", line)
-							done += n
-						}
-					})
-				})
-			})
-		})
-	}
-
-	client, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	io.WriteString(client, "one\ntwo\n")
-	answers := bufio.NewScanner(client)
-	answers.Scan()
-	fmt.Println(answers.Text())
-	io.WriteString(client, "three\n")
-	for range 2 {
-		answers.Scan()
-		fmt.Println(answers.Text())
-	}
-	// Output:
-	// older: one
-	// newer: two
-	// newer: three
-}
-
-// pass sends a connection, and the bytes that are in front of it.
-func pass(to *net.UnixConn, nc net.Conn) {
-	defer nc.Close()
-	var rest []byte
-	if u, ok := nc.(interface {
-		Buffered() int
-		NetConn() net.Conn
-	}); ok {
-		rest = make([]byte, u.Buffered())
-		io.ReadFull(nc, rest)
-		nc = u.NetConn()
-	}
-	rights := syscall.UnixRights(descriptor(nc.(*net.TCPConn)))
-	if _, _, err := to.WriteMsgUnix(append([]byte("+"), rest...), rights, nil); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// take receives what pass has sent. It must have come.
-func take(from *net.UnixConn) (nc net.Conn, rest []byte) {
-	data, oob := make([]byte, 64<<10), make([]byte, syscall.CmsgSpace(4))
-	n, oobn, _, _, err := from.ReadMsgUnix(data, oob)
-	if err != nil {
-		log.Fatal(err)
-	}
-	messages, _ := syscall.ParseSocketControlMessage(oob[:oobn])
-	fds, _ := syscall.ParseUnixRights(&messages[0])
-	file := os.NewFile(uintptr(fds[0]), "passed")
-	defer file.Close()
-	if nc, err = net.FileConn(file); err != nil {
-		log.Fatal(err)
-	}
-	return nc, data[1:n]
 }

@@ -418,8 +418,9 @@ func TestEngineCloses(t *testing.T) {
 			}
 			ch := channel(t, e, a, r)
 			onLoop(t, e, func(*rondo.Loop) {
+				f := marked(t, "")
 				for range fdpass.MaxQueued {
-					ch.Send(make([]byte, 10_000), func(error) { told++ }, marked(t, ""))
+					ch.Send(make([]byte, 10_000), func(error) { told++ }, f)
 				}
 			})
 			end(e)
