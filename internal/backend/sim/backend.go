@@ -231,7 +231,7 @@ func (b *Backend) Close() error {
 func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
 	b.enter("Listen")
 	defer b.net.mu.Unlock()
-	if s.Listener != nil {
+	if s != nil && s.Listener != nil {
 		s.Listener.Close()
 		return 0, nil, fmt.Errorf("a %T is not of the simulated network: %w", s.Listener, errors.ErrUnsupported)
 	}
