@@ -5,7 +5,7 @@
 // give; New tells why it cannot.
 //
 // A turn is one io_uring_enter: what was submitted goes in, what completed comes
-// out. Connections and bytes come by multishot requests, which stay in the
+// out. Connections, bytes and datagrams come by multishot requests, which stay in the
 // kernel, the bytes in buffers that all connections of a backend share. A
 // request's user data is a slot, its generation and the request's purpose, never
 // a pointer; what the kernel writes to is mapped memory, or held by the table of
