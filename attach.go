@@ -56,6 +56,21 @@ func (l *Loop) Attach(nc net.Conn, open Opener) (Ref, error) {
 	return c.Ref(), nil
 }
 
+// AttachNow is Attach that calls open before it returns. It is for posted functions;
+// a Handler's methods must not call it, since they are in the middle of an event.
+func (l *Loop) AttachNow(nc net.Conn, open Opener) (Ref, error) {
+	l.check()
+	if l.current != nil {
+		panic("rondo: AttachNow was called by a Handler: Attach is for those")
+	}
+	c, err := l.attach(nc)
+	if err != nil {
+		return Ref{}, err
+	}
+	c.opened(open)
+	return c.Ref(), nil
+}
+
 // attach takes nc over. The caller has it opened.
 func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 	if l.stopping || l.draining {

@@ -118,7 +118,7 @@ var suites = []suite{
 			rateAndCPU, cpuChart,
 			{title: "MB/s", metric: megabytes, table: values},
 			{"elapsed", "Time until all clients have their message back, ms (less is better)", elapsed, nil, values},
-			{title: "Allocations of server and client for each %s, and in brackets bytes", metric: allocs, beside: &allocBytes, table: values},
+			{title: "Allocations of server and client for each %s", metric: allocs, beside: &allocBytes, table: values},
 		},
 	},
 	{

@@ -160,3 +160,31 @@ func TestPinned(t *testing.T) {
 		})
 	}
 }
+
+// A Handler must not have a connection opened in the middle of its own event.
+func TestAttachNowInHandler(t *testing.T) {
+	e := &rondo.Engine{Loops: 1}
+	defer e.Close()
+	panicked := make(chan error, 1)
+	c, p := pair(t)
+	other, _ := pair(t)
+	_, err := e.Attach(c, func(*rondo.Conn) rondo.Handler { return misuser{other, panicked} })
+	must(t, err)
+	send(t, p, "x")
+	if err := <-panicked; !errors.As(err, new(*rondo.PanicError)) {
+		t.Errorf("the connection ended with %v", err)
+	}
+}
+
+// misuser calls AttachNow in Data.
+type misuser struct {
+	other net.Conn
+	ended chan<- error
+}
+
+func (m misuser) Data(c *rondo.Conn, in []byte) (int, error) {
+	c.Loop().AttachNow(m.other, func(*rondo.Conn) rondo.Handler { return nil })
+	return len(in), nil
+}
+
+func (m misuser) Closed(_ *rondo.Conn, err error) { m.ended <- err }

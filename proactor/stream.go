@@ -14,14 +14,13 @@ type stream struct {
 	shard   *shard
 	in, out lane
 
-	conn     *rondo.Conn // nil: not attached yet, or closed
-	attached bool        // Attach has succeeded
-	freed    bool
-	closing  bool  // Close was called
-	eof      bool  // the peer's
-	left     bool  // the Conn may have input that Data has left
-	short    bool  // the last read was not filled
-	err      error // it has ended with this
+	conn    *rondo.Conn // nil: not attached yet, or closed
+	freed   bool
+	closing bool  // Close was called
+	eof     bool  // the peer's
+	left    bool  // the Conn may have input that Data has left
+	short   bool  // the last read was not filled
+	err     error // it has ended with this
 
 	reads, writes line
 	reading       readState
@@ -65,24 +64,12 @@ func (st *stream) start(o *op) {
 
 // attach gives the connection to the loop.
 func (st *stream) attach(nc net.Conn) {
-	if st.attached {
-		return // it is about to be opened
-	}
-	if _, err := st.shard.loop.Attach(nc, st.open); err != nil {
+	if _, err := st.shard.loop.AttachNow(nc, st.open); err != nil {
 		st.drop(err)
-		return
-	}
-	st.attached = true
-	// Behind the call of open, which does not come if the engine is closed first.
-	if st.shard.loop.Post(st.opened) != nil {
-		st.lost(ErrClosed)
 	}
 }
 
 func (st *stream) open(c *rondo.Conn) rondo.Handler {
-	if st.freed {
-		return nil
-	}
 	st.conn = c
 	c.SetMaxOutput(math.MaxInt)
 	c.SetHighWater(math.MaxInt, 0)
@@ -92,12 +79,6 @@ func (st *stream) open(c *rondo.Conn) rondo.Handler {
 	st.arm()
 	st.write()
 	return st
-}
-
-func (st *stream) opened() {
-	if st.conn == nil && st.err == nil {
-		st.lost(ErrClosed)
-	}
 }
 
 // end has o complete with err, soon, unless it is done before the system lets go of

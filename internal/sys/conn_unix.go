@@ -42,11 +42,18 @@ func Duplicate(c syscall.Conn) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	err = control(rc, func(old uintptr) error {
-		fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0)
-		return os.NewSyscallError("fcntl", err)
-	})
-	return fd, err
+	var made struct { // one piece of memory for both
+		fd  int
+		err error
+	}
+	err = rc.Control(func(old uintptr) { made.fd, made.err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	switch {
+	case err != nil:
+		return -1, err
+	case made.err != nil:
+		return -1, os.NewSyscallError("fcntl", made.err)
+	}
+	return made.fd, nil
 }
 
 // NetConn makes package net's connection of a descriptor, which it takes over,

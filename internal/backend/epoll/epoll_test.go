@@ -21,8 +21,8 @@ func TestWaitIsNotEarly(t *testing.T) {
 		for _, d := range []time.Duration{time.Microsecond, 1500 * time.Microsecond, 20 * time.Millisecond} {
 			begun := time.Now()
 			slept := 0
-			for time.Since(begun) < d {
-				if n, err := p.Wait(d - time.Since(begun)); n != 0 || err != nil {
+			for left := d; left > 0; left = d - time.Since(begun) { // less than 0 is for ever
+				if n, err := p.Wait(left); n != 0 || err != nil {
 					t.Fatalf("Wait: %d events, error %v", n, err)
 				}
 				slept++
@@ -48,22 +48,30 @@ func TestParkIsNotEarly(t *testing.T) {
 	defer p.Close()
 	for _, d := range []time.Duration{time.Microsecond, 20 * time.Millisecond} {
 		begun := time.Now()
-		for slept := 0; time.Since(begun) < d; slept++ {
-			if n, _, err := p.Park(d - time.Since(begun)); n != 0 || err != nil || slept > 10 {
+		slept := 0
+		for left := d; left > 0; left = d - time.Since(begun) {
+			slept++
+			if n, _, err := p.Park(left); n != 0 || err != nil || slept > 10 {
 				t.Fatalf("Park number %d: %d events, error %v", slept, n, err)
 			}
 		}
 	}
-	// What is left over of times and wakes ends some Parks early, and then no more.
 	for range 3 {
+		woken := make(chan struct{})
 		go func() {
 			for !p.parked.Load() {
 				runtime.Gosched()
 			}
 			p.Wake()
+			close(woken)
 		}()
-		if n, _, err := p.Park(-1); n > 1 || err != nil {
+		if n, _, err := p.Park(-1); n != 0 || err != nil {
 			t.Errorf("Park until Wake: %d events, error %v", n, err)
 		}
+		<-woken
+	}
+	p.waker.Wake()
+	if n, slept, err := p.Park(-1); n != 1 || slept || err != nil {
+		t.Errorf("Park with an event at hand: %d events, slept: %v, error %v", n, slept, err)
 	}
 }

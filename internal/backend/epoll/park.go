@@ -65,7 +65,7 @@ func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 	if p.errno != 0 {
 		return 0, false, os.NewSyscallError("epoll_wait", p.errno)
 	}
-	return p.found, p.looks > 1 || p.found == 0, nil
+	return p.found, p.looks > 1 || p.looks == 1 && p.found == 0, nil
 }
 
 // unpark wakes a parked goroutine; false: none is.
