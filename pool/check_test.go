@@ -179,3 +179,23 @@ func TestCheckInOrder(t *testing.T) {
 		t.Errorf("the second one got %v", got)
 	}
 }
+
+// TestSetupFailsOnce: who waits is not told of a dial that failed while another one
+// can still serve him.
+func TestSetupFailsOnce(t *testing.T) {
+	calls := 0
+	config := pool.Config{MaxLive: 2, MinIdle: 1, Setup: func(_ *pool.Conn, done func(error)) {
+		if calls++; calls == 1 {
+			done(errors.New("not this one"))
+			return
+		}
+		done(nil)
+	}}
+	w := newWorld(t, rondotest.Options{}, config, nil)
+	w.mustGet()
+	w.net.Advance(time.Minute)
+	w.expect(1, 1, 0, 0)
+	if s := w.stats(); s.DialsFailed != 1 {
+		t.Errorf("%+v", s)
+	}
+}
