@@ -50,14 +50,12 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 // would give it what goes to any group that somebody on the machine joined (ip(7),
 // IP_MULTICAST_ALL).
 func ownGroups(fd int, v6 bool) error {
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
+	// Emulators of Linux have neither option, Linux before 4.20 has not the second.
+	err := ignore(unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0), unix.ENOPROTOOPT)
+	if err != nil || !v6 {
 		return os.NewSyscallError("setsockopt IP_MULTICAST_ALL", err)
 	}
-	if !v6 {
-		return nil
-	}
-	// Linux before 4.20 has no such option.
-	err := ignore(unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0), unix.ENOPROTOOPT)
+	err = ignore(unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0), unix.ENOPROTOOPT)
 	return os.NewSyscallError("setsockopt IPV6_MULTICAST_ALL", err)
 }
 
