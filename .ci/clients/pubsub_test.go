@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 func TestPubSub(t *testing.T) {
 	each(t, func(t *testing.T, ctx context.Context, c *redis.Client) {
+		untilNobody(t, ctx, c, "news")
 		sub := c.Subscribe(ctx, "news", "weather")
 		defer sub.Close()
 		confirm(t, ctx, sub, "subscribe", "news", 1)
@@ -47,6 +49,19 @@ func TestPubSub(t *testing.T) {
 		check(t, sub.PUnsubscribe(ctx))
 		confirm(t, ctx, sub, "punsubscribe", "n?ws*", 1)
 	})
+}
+
+// untilNobody waits until the server has noticed that earlier subscribers left.
+func untilNobody(t *testing.T, ctx context.Context, c *redis.Client, channel string) {
+	t.Helper()
+	for {
+		counts, err := c.PubSubNumSub(ctx, channel).Result()
+		check(t, err)
+		if counts[channel] == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Every subscriber gets every message once and in order.
