@@ -230,6 +230,7 @@ func balanceSpreads(w World) {
 			expect(w, p, []byte("x"))
 			peers = append(peers, p)
 		}
+		w.Until("the counts", func() bool { return e.Stats().Open == conns })
 		var open []int
 		for _, s := range e.Stats().Loops {
 			open = append(open, s.Open)
