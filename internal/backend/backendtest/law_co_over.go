@@ -39,34 +39,15 @@ func coTakesOver(w World) {
 			if b.NetConn() != nc {
 				w.Error("it has two net.Conns")
 			}
-			if n, err := io.ReadFull(nc, buf); string(buf) != "left" {
-				w.Errorf("round %d: read %q, %v", i, buf[:n], err)
-			}
-			nc.SetReadDeadline(co.Loop().Now().Add(1))
-			_, err := nc.Read(buf)
-			wantErr(w, "Read of nothing", err, os.ErrDeadlineExceeded)
-			if !b.Quiet() {
-				w.Error("not quiet, though everything was read")
-			}
-			nc.Write([]byte("took"))
+			haveTurn(w, co, b, nc, i)
 			b.SetHandler(h)
-			_, err = nc.Write([]byte("lost"))
-			wantErr(w, "Write of one that was handed over", err, net.ErrClosed)
-			_, err = nc.Read(buf)
-			wantErr(w, "Read of one that was handed over", err, net.ErrClosed)
+			wantHandedOver(w, nc)
 			step.Add(1)
 		}
 		if _, err := io.ReadFull(c, buf[:1]); err != nil {
 			return err
 		}
-		if b.Quiet() {
-			w.Error("quiet, after the end of its input")
-		}
-		b.SetHandler(nc.(rondo.Handler))
-		if n, err := nc.Read(buf); n != 0 || err != io.EOF {
-			w.Errorf("after the end, of which the handler had been told: read %d, %v", n, err)
-		}
-		return nc.Close()
+		return haveTheEnd(w, b, nc)
 	})
 	addr := w.Listen(&rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
 		if first.CompareAndSwap(nil, c) {
@@ -76,35 +57,75 @@ func coTakesOver(w World) {
 	})
 	p := w.Dial(addr)
 	h.conn()
-	h.do(func(c *rondo.Conn) {
-		if !c.Quiet() {
-			w.Error("a new connection is not quiet")
-		}
-	})
+	wantQuiet(w, h, true, "a new connection")
 	co := w.Dial(addr)
 	for i := range int32(rounds) {
 		send(w, p, []byte("left"))
 		if i == 0 {
 			w.Until("something to be left", func() bool { return kept.Load() > 0 })
-			h.do(func(c *rondo.Conn) {
-				if c.Quiet() {
-					w.Error("quiet, though the handler has left something")
-				}
-			})
+			wantQuiet(w, h, false, "one whose handler has left something")
 		}
 		send(w, co, []byte("x"))
 		expect(w, p, []byte("took"))
 		w.Until("the next round", func() bool { return step.Load() == i+1 })
 	}
 	p.CloseWrite()
-	w.Until("the end, at the handler", func() bool {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return len(h.calls) > 0 && h.calls[len(h.calls)-1] == 'E'
-	})
+	w.Until("the end, at the handler", h.ended)
 	send(w, co, []byte("x"))
 	expectEOF(w, p)
 	if err := s.untilEnded(1); err != nil {
 		w.Errorf("the coroutine: %v", err)
 	}
+}
+
+// haveTurn is what a coroutine does each time that it has b, as nc: it reads what the
+// handler left, and answers.
+func haveTurn(w World, co *rondo.Co, b *rondo.Conn, nc net.Conn, round int) {
+	buf := make([]byte, 4)
+	if n, err := io.ReadFull(nc, buf); string(buf) != "left" {
+		w.Errorf("round %d: read %q, %v", round, buf[:n], err)
+	}
+	nc.SetReadDeadline(co.Loop().Now().Add(1))
+	_, err := nc.Read(buf)
+	wantErr(w, "Read of nothing", err, os.ErrDeadlineExceeded)
+	if !b.Quiet() {
+		w.Error("not quiet, though everything was read")
+	}
+	nc.Write([]byte("took"))
+}
+
+// wantHandedOver uses nc, whose connection a handler has again.
+func wantHandedOver(w World, nc net.Conn) {
+	_, err := nc.Write([]byte("lost"))
+	wantErr(w, "Write of one that was handed over", err, net.ErrClosed)
+	_, err = nc.Read(make([]byte, 1))
+	wantErr(w, "Read of one that was handed over", err, net.ErrClosed)
+}
+
+// haveTheEnd takes b, as nc, from a handler that was told the end of its input.
+func haveTheEnd(w World, b *rondo.Conn, nc net.Conn) error {
+	if b.Quiet() {
+		w.Error("quiet, after the end of its input")
+	}
+	b.SetHandler(nc.(rondo.Handler))
+	if n, err := nc.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		w.Errorf("after the end, of which the handler had been told: read %d, %v", n, err)
+	}
+	return nc.Close()
+}
+
+// ended reports whether the last that h was told is the end of the input.
+func (h *handler) ended() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.calls) > 0 && h.calls[len(h.calls)-1] == 'E'
+}
+
+// wantQuiet asks the handler's connection whether it is quiet.
+func wantQuiet(w World, h *handler, want bool, what string) {
+	h.do(func(c *rondo.Conn) {
+		if c.Quiet() != want {
+			w.Errorf("%s: quiet is %v", what, !want)
+		}
+	})
 }
