@@ -178,8 +178,11 @@ const Headroom = 1024
 
 // LendSize is how many bytes of data a lent buffer takes, on backends that
 // share one among their connections. Smaller costs throughput at large
-// messages: 16 KiB 40%, 4 KiB 78%.
-const LendSize = 64 << 10
+// messages: 16 KiB 40%, 4 KiB 78%. It is what fits into the nine pages of 8 KiB
+// that Go's allocator takes for 64 KiB and Headroom anyway, so that a message of
+// 64 KiB, with what a protocol puts before it, does not fill the buffer: then the
+// socket is known to be empty, and is not asked.
+const LendSize = 9*(8<<10) - Headroom
 
 // A Handle is a connection that no backend holds: as Accept, Import and Disown
 // make it and Adopt takes it. It is adopted by any backend of the same kind, with

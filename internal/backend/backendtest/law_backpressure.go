@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend"
 )
 
 // Output beyond MaxOutput is refused, and the rest of the stream is whole.
@@ -125,7 +126,7 @@ func inputIsBounded(w World) {
 	if err := h.untilClosed(); !errors.Is(err, rondo.ErrInputFull) {
 		w.Errorf("Closed got %v, want ErrInputFull", err)
 	}
-	if n := offered.Load(); n < most || n > most+64<<10 {
+	if n := offered.Load(); n < most || n > most+backend.LendSize {
 		w.Errorf("Data was offered %d bytes at the end, with MaxInput at %d", n, most)
 	}
 }
@@ -143,7 +144,7 @@ func slowHandlerIsBounded(w World) {
 	sent := pattern(1 << 20)
 	send(w, p, sent)
 	w.Until("most of the input", func() bool { return h.received() > len(sent)-most-10_000 })
-	if n := offered.Load(); n > most+64<<10 {
+	if n := offered.Load(); n > most+backend.LendSize {
 		w.Errorf("Data was offered %d bytes, with MaxInput at %d", n, most)
 	}
 	p.Reset()

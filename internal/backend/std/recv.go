@@ -11,7 +11,7 @@ import (
 // it begins small; sizes are steps of growth apart up to what the seam lends.
 const (
 	minBuffer = 4 << 10
-	maxBuffer = backend.LendSize
+	maxBuffer = 64 << 10
 	growth    = 4
 	// patience is how many reads in a row must leave three quarters unused
 	// before the buffer shrinks.

@@ -1,0 +1,54 @@
+//go:build linux
+
+package epoll_test
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/backend/epoll"
+)
+
+// TestLargeMessageIsOneReceive: a socket that gave a message of 64 KiB, and with it all
+// it had, is not asked for more before there is more. That took two turns and two
+// system calls a message.
+func TestLargeMessageIsOneReceive(t *testing.T) {
+	b, err := epoll.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[1])
+	file, err := b.Adopt(backend.Handle{FD: fds[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := backend.Op{Kind: backend.Recv, File: file}
+	for range 3 {
+		if n, err := unix.Write(fds[1], make([]byte, 64<<10)); n != 64<<10 || err != nil {
+			t.Fatalf("wrote %d bytes of 64 KiB, error %v", n, err)
+		}
+		b.Submit(&op)
+		if _, err := b.Wait(backend.Forever); err != nil {
+			t.Fatal(err)
+		}
+		var c backend.Completion
+		if !b.Next(&c) {
+			t.Fatal("no completion of what was written")
+		}
+		if c.N != 64<<10 || c.Err != nil {
+			t.Fatalf("received %d bytes, error %v; want 64 KiB at once", c.N, c.Err)
+		}
+		b.Return(c.Lent)
+	}
+	b.Submit(&op)
+	if ready, err := b.Wait(b.Now()); ready || err != nil {
+		t.Errorf("a socket that gave all it had is looked at again at once (error %v)", err)
+	}
+}
