@@ -8,7 +8,6 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,6 +33,13 @@ const (
 type Engine struct {
 	// Loops is the number of loops, each a goroutine. 0: GOMAXPROCS.
 	Loops int
+	// KeepGOMAXPROCS leaves GOMAXPROCS as it is. Otherwise an engine whose loops are
+	// as many, and sleep in system calls (on any backend but "std"), raises it by one
+	// when it starts, once in a program: as long as one of Go's processors is idle,
+	// its scheduler does not take away that of a loop that sleeps, which costs up to a
+	// quarter of a server's CPU time. It is runtime.GOMAXPROCS that is called, so that
+	// Go does not adapt to a change of the CPUs' limit any more.
+	KeepGOMAXPROCS bool
 	// Backend names what moves the bytes: "epoll" (Linux), "uring" (io_uring: Linux
 	// 6.1 and the permission to use it), "kqueue" (macOS and the BSDs), "poll" (all
 	// of these) or "std" (everywhere: package net, a goroutine per connection).
@@ -62,7 +68,7 @@ type Engine struct {
 	// can receive in one turn without a system call for each. Memory is taken when
 	// traffic first needs it, and kept. 0: 256, at most 4.3 MiB a loop; there are
 	// never more than 32,768. Beside them, and on other backends, a loop has one
-	// buffer of 65 KiB.
+	// buffer of 72 KiB.
 	ReceiveBuffers int
 
 	// MaxInput is how many received bytes of a connection may wait for its
@@ -181,11 +187,14 @@ func (e *Engine) start() error {
 	}
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
-	loops, name, err := e.open(candidates)
+	loops, used, err := e.open(candidates)
 	if err != nil {
 		return err
 	}
-	e.Backend, e.loops, e.state = name, loops, engineRunning
+	if used.Sleeps && !e.KeepGOMAXPROCS {
+		spareProcessor(len(loops))
+	}
+	e.Backend, e.loops, e.state = used.Name, loops, engineRunning
 	e.stopped = make(chan struct{})
 	var running sync.WaitGroup
 	running.Add(len(loops))
@@ -203,15 +212,15 @@ func (e *Engine) start() error {
 }
 
 // open makes the loops, on the first of the candidates that the system permits,
-// and returns its name.
-func (e *Engine) open(candidates []pick.Candidate) ([]*Loop, string, error) {
+// and returns which it is.
+func (e *Engine) open(candidates []pick.Candidate) (loops []*Loop, used pick.Candidate, err error) {
 	for i, c := range candidates {
 		loops, err := e.openOn(c)
 		switch {
 		case err == nil:
-			return loops, c.Name, nil
+			return loops, c, nil
 		case i == len(candidates)-1:
-			return nil, "", err
+			return nil, c, err
 		}
 		e.log().Warn("rondo: a backend cannot be used, the next one is tried", "backend", c.Name, "next", candidates[i+1].Name, "error", err)
 	}
@@ -220,7 +229,7 @@ func (e *Engine) open(candidates []pick.Candidate) ([]*Loop, string, error) {
 
 func (e *Engine) openOn(c pick.Candidate) ([]*Loop, error) {
 	var loops []*Loop
-	for i := range orDefault(e.Loops, runtime.GOMAXPROCS(0)) {
+	for i := range orDefault(e.Loops, processors()) {
 		be, err := c.Open()
 		if err != nil {
 			for _, l := range loops {

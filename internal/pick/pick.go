@@ -20,6 +20,9 @@ type Open func() (backend.Backend, error)
 type Candidate struct {
 	Name string
 	Open Open
+	// Sleeps: it waits in a system call, which keeps the thread and the processor of
+	// Go's scheduler, and not as a goroutine does.
+	Sleeps bool
 }
 
 // Options are what some backends can be made with.
@@ -30,17 +33,18 @@ type Options struct {
 }
 
 type entry struct {
-	name string
-	open func(Options) (backend.Backend, error)
+	name   string
+	open   func(Options) (backend.Backend, error)
+	sleeps bool // as Candidate's
 }
 
 // plain is a backend without options.
 func plain(name string, open Open) entry {
-	return entry{name, func(Options) (backend.Backend, error) { return open() }}
+	return entry{name, func(Options) (backend.Backend, error) { return open() }, true}
 }
 
 // portable is what every platform has, after its own.
-var portable = plain("std", std.New)
+var portable = entry{name: "std", open: func(Options) (backend.Backend, error) { return std.New() }}
 
 // registered holds the backends that Register added.
 var registered struct {
@@ -75,8 +79,8 @@ func Find(name string) (Open, string, error) {
 	if name == "" {
 		name = best
 	}
-	open, err := find(name, Options{})
-	return open, name, err
+	c, err := find(name, Options{})
+	return c.Open, name, err
 }
 
 // Choose returns the backends that names stands for, in the order in which they
@@ -87,25 +91,26 @@ func Choose(names string, o Options) ([]Candidate, error) {
 	}
 	var found []Candidate
 	for _, name := range strings.Split(names, ",") {
-		open, err := find(name, o)
+		c, err := find(name, o)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Candidate{name, open})
+		found = append(found, c)
 	}
 	return found, nil
 }
 
-func find(name string, o Options) (Open, error) {
+func find(name string, o Options) (Candidate, error) {
 	if i := slices.IndexFunc(builtin, func(e entry) bool { return e.name == name }); i >= 0 {
-		return func() (backend.Backend, error) { return builtin[i].open(o) }, nil
+		e := builtin[i]
+		return Candidate{name, func() (backend.Backend, error) { return e.open(o) }, e.sleeps}, nil
 	}
 	registered.Lock()
 	defer registered.Unlock()
 	if open, ok := registered.open[name]; ok {
-		return open, nil
+		return Candidate{Name: name, Open: open}, nil
 	}
-	return nil, fmt.Errorf("no backend %q on this platform: choose one of %s", name, strings.Join(Names(), ", "))
+	return Candidate{}, fmt.Errorf("no backend %q on this platform: choose one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Register adds a backend for as long as unregister is not called. It is how

@@ -31,9 +31,23 @@ func TakeConn(nc net.Conn) (backend.Handle, error) {
 		unix.Close(fd)
 		return backend.Handle{}, os.NewSyscallError("setnonblock", err)
 	}
+	neverLinger(fd)
 	peer := PeerOf(nc)
 	nc.Close()
 	return backend.Handle{FD: fd, Peer: peer}, nil
+}
+
+// neverLinger has close(2) return at once where SO_LINGER with a time has it wait for
+// the peer, and with it the loop. The system goes on sending all the same. What resets
+// the connection instead, a time of 0, stays.
+func neverLinger(fd int) {
+	// The structure's first half tells whether there is a time at all.
+	if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_LINGER); err != nil || on == 0 {
+		return
+	}
+	if l, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER); err == nil && l.Linger > 0 {
+		unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{})
+	}
 }
 
 // Duplicate gives another descriptor of what c is, close-on-exec.

@@ -71,6 +71,23 @@ func Accept(fd int) (conn int, peer netip.AddrPort, err error) {
 	}
 }
 
+func connect(fd int, to unix.Sockaddr) error { return unix.Connect(fd, to) }
+
+// ShutdownWrite ends fd's sending direction.
+func ShutdownWrite(fd int) error {
+	return os.NewSyscallError("shutdown", unix.Shutdown(fd, unix.SHUT_WR))
+}
+
+// CloseReset closes fd so that a TCP peer sees a reset.
+func CloseReset(fd int) error {
+	// Fails on sockets that are not TCP, which have no reset: a plain close.
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	return Close(fd)
+}
+
+// Close closes fd.
+func Close(fd int) error { return os.NewSyscallError("close", unix.Close(fd)) }
+
 // A Waker makes a poller return from another goroutine. Its descriptor is
 // emptied by Drain.
 type Waker struct{ r, w int }

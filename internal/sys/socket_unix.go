@@ -50,7 +50,7 @@ func Connect(fd int, to net.Addr) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	switch err := unix.Connect(fd, sa); err {
+	switch err := connect(fd, sa); err {
 	case nil, unix.EISCONN:
 		return true, nil
 	case unix.EINPROGRESS, unix.EALREADY, unix.EINTR:
@@ -67,19 +67,4 @@ func ConnectError(fd int) error {
 		err = unix.Errno(e)
 	}
 	return os.NewSyscallError("connect", err)
-}
-
-// CloseReset closes fd so that a TCP peer sees a reset.
-func CloseReset(fd int) error {
-	// Fails on sockets that are not TCP, which have no reset: a plain close.
-	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	return os.NewSyscallError("close", unix.Close(fd))
-}
-
-// Close closes fd.
-func Close(fd int) error { return os.NewSyscallError("close", unix.Close(fd)) }
-
-// ShutdownWrite ends fd's sending direction.
-func ShutdownWrite(fd int) error {
-	return os.NewSyscallError("shutdown", unix.Shutdown(fd, unix.SHUT_WR))
 }

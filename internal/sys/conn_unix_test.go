@@ -1,0 +1,49 @@
+//go:build unix
+
+package sys_test
+
+import (
+	"net"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// TestTakenConnNeverLingers: close(2) of a connection that was taken does not wait for
+// the peer, which would stop a loop; one that was to be reset still is.
+func TestTakenConnNeverLingers(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	for _, c := range []struct {
+		seconds int
+		on      bool
+	}{{-1, false}, {0, true}, {5, false}} {
+		nc, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.(*net.TCPConn).SetLinger(c.seconds)
+		h, err := sys.TakeConn(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := unix.GetsockoptLinger(h.FD, unix.SOL_SOCKET, unix.SO_LINGER)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (l.Onoff != 0) != c.on || l.Onoff != 0 && l.Linger != 0 {
+			t.Errorf("SetLinger(%d), then taken: SO_LINGER is %+v", c.seconds, *l)
+		}
+		if err := sys.Close(h.FD); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := sys.Close(-1); err == nil {
+		t.Error("Close of no descriptor: no error")
+	}
+}

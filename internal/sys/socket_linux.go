@@ -1,0 +1,59 @@
+package sys
+
+import (
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What follows does not block either, on sockets that do not linger, but takes long:
+// over loopback it has the peer's kernel side run too, and its answer. In a call that
+// the scheduler is told of, that is long enough for it to take the goroutine's
+// processor away and to wake a thread for it.
+
+func connect(fd int, to unix.Sockaddr) error {
+	switch to := to.(type) {
+	case *unix.SockaddrInet4:
+		sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: to.Addr}
+		setBigEndian(&sa.Port, uint16(to.Port))
+		return rawConnect(fd, unsafe.Pointer(&sa), unix.SizeofSockaddrInet4)
+	case *unix.SockaddrInet6:
+		sa := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: to.Addr, Scope_id: to.ZoneId}
+		setBigEndian(&sa.Port, uint16(to.Port))
+		return rawConnect(fd, unsafe.Pointer(&sa), unix.SizeofSockaddrInet6)
+	}
+	return unix.Connect(fd, to)
+}
+
+func rawConnect(fd int, sa unsafe.Pointer, size uintptr) error {
+	if _, _, e := syscall.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(sa), size); e != 0 {
+		return e
+	}
+	return nil
+}
+
+// ShutdownWrite ends fd's sending direction.
+func ShutdownWrite(fd int) error {
+	if _, _, e := syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0); e != 0 {
+		return os.NewSyscallError("shutdown", e)
+	}
+	return nil
+}
+
+// CloseReset closes fd so that a TCP peer sees a reset.
+func CloseReset(fd int) error {
+	linger := unix.Linger{Onoff: 1}
+	// Fails on sockets that are not TCP, which have no reset: a plain close.
+	syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_LINGER, uintptr(unsafe.Pointer(&linger)), unix.SizeofLinger, 0)
+	return Close(fd)
+}
+
+// Close closes fd.
+func Close(fd int) error {
+	if _, _, e := syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0); e != 0 {
+		return os.NewSyscallError("close", e)
+	}
+	return nil
+}

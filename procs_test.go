@@ -1,0 +1,44 @@
+package rondo_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// TestSpareProcessor: loops that sleep in system calls leave one of Go's processors
+// idle, however many engines there are, unless they are told not to.
+func TestSpareProcessor(t *testing.T) {
+	procs := runtime.NumCPU() + 10 // what no other test's engine has raised it from
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	start := func(e *rondo.Engine, want int) {
+		t.Helper()
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		if got := runtime.GOMAXPROCS(0); got != want {
+			t.Errorf("%d loops on %s: GOMAXPROCS is %d, want %d", e.Loops, e.Backend, got, want)
+		}
+	}
+	start(&rondo.Engine{Backend: "std", Loops: procs}, procs)
+	start(&rondo.Engine{Loops: procs, KeepGOMAXPROCS: true}, procs)
+	for _, name := range pick.Available() {
+		start(&rondo.Engine{Backend: name, Loops: procs - 1}, procs)
+	}
+	if best := pick.Names()[0]; best != "std" {
+		start(&rondo.Engine{Backend: best, Loops: procs}, procs+1)
+		start(&rondo.Engine{Backend: best, Loops: procs + 1}, procs+1)
+		all := &rondo.Engine{Backend: best}
+		start(all, procs+1)
+		n := 0
+		for range all.All() {
+			n++
+		}
+		if n != procs {
+			t.Errorf("an Engine without Loops has %d of them, want as many as GOMAXPROCS was: %d", n, procs)
+		}
+	}
+}
