@@ -12,6 +12,7 @@ const (
 	opPollAdd     = 6
 	opSendMsg     = 9
 	opRecvMsg     = 10
+	opTimeout     = 11
 	opAccept      = 13
 	opAsyncCancel = 14
 	opSend        = 26

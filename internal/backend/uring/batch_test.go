@@ -96,11 +96,12 @@ func receiving(t *testing.T, b backend.Backend, ops []backend.Op) (peers []int) 
 // receiveBytes takes n receives of a byte.
 func receiveBytes(t *testing.T, b backend.Backend, n int) {
 	got := 0
+	var c backend.Completion
 	for until := b.Now().Add(10 * time.Second); got < n && b.Now() < until; {
 		if _, err := b.Wait(until); err != nil {
 			t.Fatal(err)
 		}
-		for c := (backend.Completion{}); b.Next(&c); got++ {
+		for ; b.Next(&c); got++ {
 			if c.N != 1 || c.Err != nil {
 				t.Errorf("received %d bytes of 1, %v", c.N, c.Err)
 			}

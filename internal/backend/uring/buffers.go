@@ -28,7 +28,9 @@ type buffers struct {
 	bufRing
 	memory []byte
 	parts  []part // by number
-	made   int    // how many have been given to the kernel at least once
+	made   int    // how many there are, of all that there may be
+	held   int    // how many of those the kernel has given away
+	used   bool   // it has, since this was last false
 }
 
 // part is what of a buffer's bytes is still to be taken, and the number of the
@@ -65,7 +67,7 @@ func (b *buffers) close() {
 // grow gives the kernel n more buffers, as far as there are more.
 func (b *buffers) grow(n int) {
 	for ; n > 0 && b.made < len(b.parts); n-- {
-		b.put(uint16(b.made))
+		b.offer(uint16(b.made))
 		b.made++
 	}
 	b.publish()
@@ -76,9 +78,20 @@ func (b *buffers) at(number uint16) []byte {
 	return b.memory[int(number)*stride:][:stride:stride]
 }
 
-// put gives the kernel a buffer, as soon as publish is called.
-func (b *buffers) put(number uint16) {
+// offer gives the kernel a buffer, as soon as publish is called.
+func (b *buffers) offer(number uint16) {
 	b.give(number, b.at(number)[backend.Headroom:])
+}
+
+// take notes that the kernel has given a buffer away, and put gives it back.
+func (b *buffers) take() {
+	b.held++
+	b.used = true
+}
+
+func (b *buffers) put(number uint16) {
+	b.held--
+	b.offer(number)
 }
 
 // push puts a buffer with n bytes behind those that f has.

@@ -13,15 +13,14 @@ import (
 // kernel holds it no more: until then it would not be.
 func (b *Backend) startClose(f *file, op *backend.Op) {
 	f.flags |= closing
-	f.end = op
 	if f.in != nil {
 		b.done(f.in, 0, backend.ErrClosed)
 		f.in = nil
 	}
-	if f.shut != nil {
-		b.done(f.shut, 0, backend.ErrClosed)
-		f.shut = nil
+	if f.last != nil {
+		b.done(f.last, 0, backend.ErrClosed)
 	}
+	f.last = op
 	b.cancelIn(f)
 	if f.out != nil {
 		b.cancelOut(f)
@@ -51,9 +50,9 @@ func (b *Backend) dropInput(f *file) {
 
 // closeIdle completes f's Close in the next turn, if nothing is in flight.
 func (b *Backend) closeIdle(f *file) {
-	if f.end != nil && !f.busy() {
-		b.done(f.end, 0, nil)
-		f.end = nil
+	if f.flags&closing != 0 && f.last != nil && !f.busy() {
+		b.done(f.last, 0, nil)
+		f.last = nil
 	}
 }
 

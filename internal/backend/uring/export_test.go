@@ -2,22 +2,53 @@
 
 package uring
 
-import "github.com/rondo-go/rondo/internal/backend"
+import (
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
 
 // Config is config for tests of other packages' suites.
 type Config struct {
 	Submissions, Completions uint32
 	Buffers                  int
 	Unlimited                bool
+	Rest                     time.Duration
 }
 
 // Open makes a backend that is smaller or older than New's.
 func Open(c Config) (backend.Backend, error) {
-	return open(config{c.Submissions, c.Completions, c.Buffers, c.Unlimited})
+	return open(config{c.Submissions, c.Completions, c.Buffers, c.Rest, c.Unlimited})
 }
 
 // Collected is how many completions wait for the next turn.
 func Collected(b backend.Backend) int { return len(b.(*Backend).ring.later) }
 
+// AddFiles makes so many files.
+func AddFiles(n int) {
+	var t table
+	for i := range n {
+		t.add(i)
+	}
+}
+
 // Buffers is how many buffers the kernel has had.
 func Buffers(b backend.Backend) int { return b.(*Backend).bufs.made }
+
+// Resident is how many pages of the buffers' memory are in RAM.
+func Resident(b backend.Backend) (n int) {
+	memory := b.(*Backend).bufs.memory
+	pages := make([]byte, (len(memory)+unix.Getpagesize()-1)/unix.Getpagesize())
+	_, _, e := syscall.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&memory[0])), uintptr(len(memory)), uintptr(unsafe.Pointer(&pages[0])))
+	if e != 0 {
+		panic(e)
+	}
+	for _, p := range pages {
+		n += int(p & 1)
+	}
+	return n
+}

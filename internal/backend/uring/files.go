@@ -18,8 +18,7 @@ import (
 type file struct {
 	in   *backend.Op     // Recv, Accept, Connect or a Poll in flight
 	out  *backend.SendOp // Send in flight
-	shut *backend.Op     // Shutdown that waits for out
-	end  *backend.Op     // Close or Reset that waits for the kernel
+	last *backend.Op     // Shutdown that waits for out; once closing, the Close or Reset that waits for the kernel
 	more *surplus        // what is received and in no buffer; nil: never any
 
 	descriptor int32 // -1: the slot is free
@@ -95,6 +94,7 @@ const (
 	tagIn
 	tagOut
 	tagSendTo
+	tagRest
 	tagTry // of TrySendAll, with a place among those in the file's stead
 
 	tagBits = 4 // which leaves 2^28 slots, more than a process has descriptors
@@ -143,14 +143,15 @@ func (f *file) waiting() bool {
 func (f *file) busy() bool { return f.at != idle || f.out != nil || f.flags&sendWaits != 0 }
 
 // table holds the files by slot. It grows by chunks that stay where they are,
-// so that a growing table copies nothing and wastes at most one chunk.
+// so that a growing table copies nothing and wastes at most one chunk, of which
+// what was not used is not resident: a chunk is pages of its own.
 type table struct {
 	chunks []*[chunkSize]file
 	used   uint32 // slots ever used; slot 0 is not, so that File 0 is none
 	free   uint32 // head of the list of free ones; 0: none
 }
 
-const chunkSize = 256
+const chunkSize = 1024
 
 func (t *table) slot(slot uint32) *file { return &t.chunks[slot/chunkSize][slot%chunkSize] }
 

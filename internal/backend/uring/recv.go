@@ -61,6 +61,7 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 	number := uint16(none)
 	if e.flags&cqeBuffer != 0 {
 		number = uint16(e.flags >> cqeBufferShift)
+		b.bufs.take()
 	}
 	if number != none && (e.res <= 0 || f.flags&closing != 0) {
 		b.bufs.put(number)
@@ -95,6 +96,9 @@ func (b *Backend) growBuffers() {
 	if b.grown != b.turn {
 		b.grown = b.turn
 		b.bufs.grow(b.bufs.made)
+		if b.bufs.made > firstBuffers && !b.rest.watched {
+			b.watchRest()
+		}
 	}
 }
 

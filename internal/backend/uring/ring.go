@@ -75,6 +75,8 @@ func (r *ring) mmap(p *params) (err error) {
 	r.cqHead, r.cqTail = at(p.cqOff.head), at(p.cqOff.tail)
 	r.sqes = unsafe.Slice((*sqe)(unsafe.Pointer(&r.entries[0])), p.sqEntries)
 	r.cqes = unsafe.Slice((*cqe)(unsafe.Pointer(&r.rings[p.cqOff.cqes])), p.cqEntries)
+	// Memory that is not used is not resident, and what had to grow would be garbage.
+	r.now, r.later = make([]cqe, 0, len(r.cqes)), make([]cqe, 0, len(r.cqes))
 	// The array lets submissions go in an order of their own. They never do.
 	for i := range unsafe.Slice(at(p.sqOff.array), p.sqEntries) {
 		*at(p.sqOff.array + uint32(4*i)) = uint32(i)

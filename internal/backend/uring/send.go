@@ -88,12 +88,11 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 	*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
 	f.out = nil
 	f.flags &^= outEnding
-	if f.shut != nil {
-		b.done(f.shut, 0, nil)
-		f.shut = nil
-	}
 	if f.flags&closing != 0 {
 		b.closeIdle(f)
+	} else if f.last != nil {
+		b.done(f.last, 0, nil)
+		f.last = nil
 	}
 	return true
 }

@@ -56,7 +56,7 @@ func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
 	switch {
 	case f == nil || f.flags&closing != 0:
 		return backend.Handle{}, backend.ErrClosed
-	case f.in != nil || f.out != nil || f.shut != nil:
+	case f.in != nil || f.out != nil || f.last != nil:
 		return backend.Handle{}, backend.ErrBusy
 	}
 	if err := b.endRequest(f); err != nil {
@@ -120,7 +120,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		b.ask(f, op)
 	case backend.Shutdown:
 		if f.out != nil {
-			f.shut = op
+			f.last = op
 			return
 		}
 		b.done(op, 0, nil)
@@ -183,8 +183,8 @@ func (b *Backend) Cancel(op *backend.Op) {
 		b.done(op, 0, backend.ErrCanceled)
 	case f.out != nil && &f.out.Op == op:
 		b.cancelOut(f)
-	case f.shut == op:
-		f.shut = nil
+	case f.last == op && f.flags&closing == 0:
+		f.last = nil
 		b.done(op, 0, backend.ErrCanceled)
 	case f.flags&packets != 0:
 		b.cancelSendTo(f, op)

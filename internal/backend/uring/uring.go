@@ -35,13 +35,15 @@ const DefaultBuffers = 256
 type config struct {
 	submissions, completions uint32 // room for so many, powers of two
 	buffers                  int    // at most
-	unlimited                bool   // as on a kernel that cannot limit a multishot receive
+	rest                     time.Duration
+	unlimited                bool // as on a kernel that cannot limit a multishot receive
 }
 
 // Backend is a backend.Backend.
 type Backend struct {
 	ring    *ring
 	bufs    *buffers
+	rest    rest
 	waker   *sys.Waker
 	start   time.Time
 	files   table
@@ -91,7 +93,7 @@ func New(receiveBuffers int) (backend.Backend, error) {
 	if receiveBuffers <= 0 {
 		receiveBuffers = DefaultBuffers
 	}
-	b, err := open(config{submissions: 512, completions: 4096, buffers: receiveBuffers})
+	b, err := open(config{submissions: 512, completions: 4096, buffers: receiveBuffers, rest: restTime})
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +119,7 @@ func open(c config) (*Backend, error) {
 	return &Backend{
 		ring:    r,
 		bufs:    bufs,
+		rest:    rest{after: timespec{nsec: int64(c.rest)}},
 		waker:   waker,
 		start:   time.Now(),
 		paths:   make(map[backend.File]string),
@@ -183,6 +186,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	b.later, b.now = b.now, b.later
 	b.turn++
 	b.setAside()
+	b.lookAtRest()
 	b.bufs.publish()
 	b.mailbox.publish()
 	err := b.ring.look()
@@ -193,6 +197,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	if ready || err != nil || b.ring.unsubmitted() {
 		return ready, err
 	}
+	b.giveBack()
 	timeout := forever
 	if until != backend.Forever {
 		if timeout = time.Duration(until - b.Now()); timeout <= 0 {
@@ -253,10 +258,14 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	if last {
 		b.flights--
 	}
-	if tag == tagWake {
+	switch tag {
+	case tagWake:
 		if last {
 			b.watchWaker()
 		}
+		return false
+	case tagRest:
+		b.rested()
 		return false
 	}
 	f := b.files.get(id) // which is there until the kernel is done with it

@@ -1,0 +1,59 @@
+//go:build linux
+
+package uring
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// restTime is how long buffers that a burst took are to be of no use before they are
+// given back, to twice that.
+const restTime = 40 * time.Millisecond
+
+// rest gives back, in time, what a burst took: the memory of buffers that nobody
+// uses, which would also be more than the caches hold when few take turns.
+type rest struct {
+	after   timespec
+	watched bool // the kernel is to tell of the time
+	due     bool // as soon as there is nothing to do
+}
+
+// watchRest has the kernel tell when to look whether the buffers are at rest.
+func (b *Backend) watchRest() {
+	b.rest.watched, b.rest.due = true, false
+	b.bufs.used = false
+	s := b.request(opTimeout, -1, uint64(tagRest))
+	s.addr = uint64(uintptr(unsafe.Pointer(&b.rest.after)))
+	s.len = 1
+}
+
+// rested takes the completion of watchRest.
+func (b *Backend) rested() { b.rest.watched, b.rest.due = false, true }
+
+// lookAtRest begins anew if buffers have been used since watchRest.
+func (b *Backend) lookAtRest() {
+	if b.rest.due && b.bufs.used {
+		b.watchRest()
+	}
+}
+
+// giveBack is called when there is nothing to do. All buffers are with the kernel
+// then, which uses none outside of its system calls.
+func (b *Backend) giveBack() {
+	if b.rest.due && !b.bufs.used && b.bufs.held == 0 {
+		b.rest.due = false
+		b.bufs.shrink()
+	}
+}
+
+// shrink leaves the kernel, which has all buffers, with as many as it began with, and
+// gives the memory of the others back to the system.
+func (b *buffers) shrink() {
+	unix.Madvise(b.memory[firstBuffers*stride:b.made*stride], unix.MADV_DONTNEED)
+	b.tail -= uint16(b.made)
+	b.made = 0
+	b.grow(firstBuffers)
+}
