@@ -36,6 +36,9 @@ func AddFiles(n int) {
 	}
 }
 
+// Requests is how many have been submitted.
+func Requests(b backend.Backend) int { return int(b.(*Backend).ring.tail) }
+
 // Buffers is how many buffers the kernel has had.
 func Buffers(b backend.Backend) int { return b.(*Backend).bufs.made }
 
