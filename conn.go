@@ -207,7 +207,7 @@ func (c *Conn) SetMaxOutput(bytes int) { c.ownLimits().maxOut = bytes }
 
 func (c *Conn) ownLimits() *limits {
 	c.loop.check()
-	if c.limits == &c.loop.engine.limits {
+	if e := c.loop.engine; c.limits == &e.limits || c.limits == &e.unbound {
 		own := *c.limits
 		c.limits = &own
 	}

@@ -1,6 +1,10 @@
 package rondo
 
-import "github.com/rondo-go/rondo/internal/backend"
+import (
+	"math"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
 
 // What a Handler needs that does I/O for others, with memory of theirs: package
 // proactor is made of it.
@@ -121,6 +125,19 @@ func (o *output) discard() {
 func (c *Conn) SetHighWater(high, low int) {
 	l := c.ownLimits()
 	l.high, l.low = high, min(low, high)
+}
+
+// Unbound overrides Engine.MaxOutput and HighWater: no output is too much, nor stops
+// the reading. It is for handlers whose writes are bounded by those who submit them, and
+// costs no memory, which SetMaxOutput and SetHighWater do.
+func (c *Conn) Unbound() {
+	c.loop.check()
+	if c.limits == &c.loop.engine.limits {
+		c.limits = &c.loop.engine.unbound
+		return
+	}
+	l := c.ownLimits()
+	l.maxOut, l.high, l.low = math.MaxInt, math.MaxInt, 0
 }
 
 // Defer calls f on the loop, once, at the end of this turn: when everything that came

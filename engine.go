@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -103,6 +104,7 @@ type Engine struct {
 	listeners []*Listener
 	stopped   chan struct{} // closed when every loop has ended
 	limits    limits        // every Conn's, unless it has its own
+	unbound   limits        // of those that Conn.Unbound was called for
 	accepting atomic.Uint32 // sockets listened on so far
 	chosen    atomic.Uint32 // loops chosen so far for other connections than a Listener's
 }
@@ -187,6 +189,7 @@ func (e *Engine) start() error {
 	}
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
+	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt}
 	loops, used, err := e.open(candidates)
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ type op struct {
 	due      bool  // the timer fired, and the turn's completions had their chance
 	why      error // it is to end with this, once the system lets go of the memory
 
-	released   func() // its method sent: made once
+	released   func() // its method sent: made when it is needed first
 	prev, next *op    // among the stream's
 }
 

@@ -8,51 +8,48 @@ import (
 	"reflect"
 	"runtime"
 	"sync/atomic"
-	"weak"
 )
 
 // registry finds a connection's stream. It does not keep those from being forgotten
 // whose descriptor the loops have a duplicate of.
 type registry struct {
-	tcp    weakly[net.TCPConn]
-	unix   weakly[net.UnixConn]
-	others map[net.Conn]*stream // which the loops hold anyway
-	found  int
-	freed  atomic.Int64
-}
-
-// weakly maps the addresses of objects that may be gone. A pointer tells whether the
-// object at an address is still the one that was put there: to compare it costs less
-// than to make another from the object.
-type weakly[T any] map[uintptr]entry[T]
-
-type entry[T any] struct {
-	object weak.Pointer[T]
-	stream *stream
-}
-
-func address[T any](p *T) uintptr { return reflect.ValueOf(p).Pointer() }
-
-func (w weakly[T]) get(p *T) *stream {
-	e, ok := w[address(p)]
-	if !ok || e.object.Value() != p {
-		return nil
-	}
-	return e.stream
+	descriptors map[uintptr]*stream  // by the addresses of objects that may be gone
+	others      map[net.Conn]*stream // which the loops hold anyway
+	found       int
+	freed       atomic.Int64
 }
 
 func (r *registry) init() {
-	r.tcp = make(weakly[net.TCPConn])
-	r.unix = make(weakly[net.UnixConn])
+	r.descriptors = make(map[uintptr]*stream)
 	r.others = make(map[net.Conn]*stream)
 }
 
+// An identity is the address of a connection that may be forgotten, and what tells
+// whether the object there is still the same one: package net gives the same Addr for
+// as long as a connection lives, and no other connection that one, while the stream
+// holds it. A weak pointer would tell too, but the runtime keeps those, as it does
+// cleanups, in one list for all the objects of 8 KiB, and walks it: connections are 8
+// bytes, and with a thousand of them in a list that took longer than all else here.
+type identity struct {
+	at    uintptr
+	local net.Addr
+}
+
+// identify is of a *net.TCPConn or *net.UnixConn; others have no identity.
+func identify(nc net.Conn) (id identity, ok bool) {
+	switch nc.(type) {
+	case *net.TCPConn, *net.UnixConn:
+		return identity{reflect.ValueOf(nc).Pointer(), nc.LocalAddr()}, true
+	}
+	return id, false
+}
+
 func (r *registry) get(nc net.Conn) *stream {
-	switch c := nc.(type) {
-	case *net.TCPConn:
-		return r.tcp.get(c)
-	case *net.UnixConn:
-		return r.unix.get(c)
+	if id, ok := identify(nc); ok {
+		if st := r.descriptors[id.at]; st != nil && st.identity == id && id.local != nil {
+			return st
+		}
+		return nil
 	}
 	if !reflect.TypeOf(nc).Comparable() {
 		return nil
@@ -92,9 +89,9 @@ func (c *queue) find(nc net.Conn) (*stream, error) {
 	}
 	switch p := nc.(type) {
 	case *net.TCPConn:
-		watch(c, c.streams.tcp, p, st)
+		watch(c, p, st)
 	case *net.UnixConn:
-		watch(c, c.streams.unix, p, st)
+		watch(c, p, st)
 	default:
 		c.streams.others[nc] = st
 	}
@@ -103,22 +100,27 @@ func (c *queue) find(nc net.Conn) (*stream, error) {
 
 // watch enters a stream, and has it freed when the object that stands for it is
 // forgotten.
-func watch[T any](c *queue, w weakly[T], p *T, st *stream) {
-	at := address(p)
-	w[at] = entry[T]{weak.Make(p), st}
-	runtime.AddCleanup(p, func(st *stream) {
-		c.mu.Lock()
-		if w[at].stream == st {
-			delete(w, at)
-		}
-		c.streams.found++
-		closed := c.closed
-		c.mu.Unlock()
-		if !closed {
-			st.shard.ask(op{action: free, stream: st})
-		}
-		c.streams.freed.Add(1)
-	}, st)
+func watch[T any](c *queue, p *T, st *stream) {
+	st.identity, _ = identify(any(p).(net.Conn))
+	c.streams.descriptors[st.identity.at] = st
+	runtime.AddCleanup(p, (*stream).forgotten, st)
+}
+
+// forgotten is called when nobody has the net.Conn any more. Another one may have its
+// address by now.
+func (st *stream) forgotten() {
+	c := st.shard.queue
+	c.mu.Lock()
+	if c.streams.descriptors[st.identity.at] == st {
+		delete(c.streams.descriptors, st.identity.at)
+	}
+	c.streams.found++
+	closed := c.closed
+	c.mu.Unlock()
+	if !closed {
+		st.shard.ask(op{action: free, stream: st})
+	}
+	c.streams.freed.Add(1)
 }
 
 // free finds the stream of a connection that is to be freed. One of those that are
@@ -134,13 +136,8 @@ func (r *registry) free(nc net.Conn) *stream {
 
 func (r *registry) all() iter.Seq[*stream] {
 	return func(yield func(*stream) bool) {
-		for _, e := range r.tcp {
-			if !yield(e.stream) {
-				return
-			}
-		}
-		for _, e := range r.unix {
-			if !yield(e.stream) {
+		for _, st := range r.descriptors {
+			if !yield(st) {
 				return
 			}
 		}

@@ -52,9 +52,7 @@ func (s *shard) blank() *op {
 		s.free = s.free[:n-1]
 		return o
 	}
-	o := new(op)
-	o.released = o.sent
-	return o
+	return new(op)
 }
 
 // put hands o to the loop. On an error, that the loop has ended, o is nobody's.

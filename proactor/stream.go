@@ -2,7 +2,6 @@ package proactor
 
 import (
 	"io"
-	"math"
 	"net"
 
 	"github.com/rondo-go/rondo"
@@ -11,8 +10,9 @@ import (
 // A stream is a connection as its loop sees it. It does not know the net.Conn that
 // stands for it: those that wait for something keep that one, and nobody else.
 type stream struct {
-	shard   *shard
-	in, out lane
+	shard    *shard
+	identity identity // if it may be forgotten
+	in, out  lane
 
 	conn    *rondo.Conn // nil: not attached yet, or closed
 	freed   bool
@@ -71,8 +71,7 @@ func (st *stream) attach(nc net.Conn) {
 
 func (st *stream) open(c *rondo.Conn) rondo.Handler {
 	st.conn = c
-	c.SetMaxOutput(math.MaxInt)
-	c.SetHighWater(math.MaxInt, 0)
+	c.Unbound()
 	c.Pause()
 	st.left = true // an Attached connection may bring some
 	st.give(c.Direct())

@@ -20,6 +20,9 @@ func (st *stream) write() {
 // send gives o's bytes to the connection, from where they are. The last piece's
 // release tells of the end.
 func (st *stream) send(o *op) (err error) {
+	if o.released == nil {
+		o.released = o.sent
+	}
 	if o.Kind == Write {
 		return st.conn.WriteOwned(o.Buf[o.N:], o.released) // from where the submitter came to
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -56,19 +57,30 @@ func Duplicate(c syscall.Conn) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	var made struct { // one piece of memory for both
-		fd  int
-		err error
-	}
-	err = rc.Control(func(old uintptr) { made.fd, made.err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
-	switch {
+	d := duplicators.Get().(*duplicator)
+	defer duplicators.Put(d)
+	switch err = rc.Control(d.call); {
 	case err != nil:
 		return -1, err
-	case made.err != nil:
-		return -1, os.NewSyscallError("fcntl", made.err)
+	case d.err != nil:
+		return -1, os.NewSyscallError("fcntl", d.err)
 	}
-	return made.fd, nil
+	return d.fd, nil
 }
+
+// A duplicator is a function for Control, and its results, that is used again:
+// connections come by the thousand.
+type duplicator struct {
+	fd   int
+	err  error
+	call func(uintptr)
+}
+
+var duplicators = sync.Pool{New: func() any {
+	d := new(duplicator)
+	d.call = func(old uintptr) { d.fd, d.err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) }
+	return d
+}}
 
 // NetConn makes package net's connection of a descriptor, which it takes over,
 // also on an error. The socket's options stay, though package net sets some.

@@ -267,11 +267,12 @@ func (b *Backend) Direct(id backend.File) backend.Direct {
 	if f == nil || f.closing || f.datagram {
 		return nil
 	}
-	return descriptor(f.fd())
+	return (*direct)(f)
 }
 
-// descriptor is a stream's, as a backend.Direct.
-type descriptor int
+// direct is a stream as a backend.Direct: the file itself, so that it takes no memory.
+// Of it other goroutines read what is set once.
+type direct file
 
-func (d descriptor) Send(p []byte) (int, error)       { return sys.Send(int(d), p) }
-func (d descriptor) Recv(p []byte) (int, bool, error) { return sys.Recv(int(d), p) }
+func (d *direct) Send(p []byte) (int, error)       { return sys.Send(int(d.descriptor), p) }
+func (d *direct) Recv(p []byte) (int, bool, error) { return sys.Recv(int(d.descriptor), p) }
