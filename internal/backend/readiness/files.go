@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // file is one socket. There is one for every connection, so it is small.
@@ -87,6 +88,7 @@ func (t *table) get(id backend.File) *file {
 }
 
 func (t *table) add(fd int) backend.File {
+	sys.Room(fd)
 	slot := t.free
 	if slot != 0 {
 		t.free = t.at(slot).slot

@@ -123,6 +123,7 @@ func New(p Poller) *Backend { return newBackend(p, In) }
 func NewEdge(p Poller) *Backend { return newBackend(p, In|Edge) }
 
 func newBackend(p Poller, stream Interest) *Backend {
+	sys.Room(0)
 	return &Backend{
 		stream: stream,
 		poller: p,
