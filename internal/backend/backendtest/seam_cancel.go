@@ -56,6 +56,20 @@ func seamCancelRecv(d *driver, network string) {
 	l.ok(first, sent)
 	l.canceled(second)
 	exchange(a, b)
+	// A Recv of the turn that is told of bytes, canceled before the next: they wait
+	// for another Recv.
+	first, sent = b.recv(nil), a.send([]byte("y"))
+	l.turnFor(1)
+	first.then = func() { second = b.recv(nil) }
+	second = first
+	first.cancel()
+	l.turnFor(1)
+	second.cancel()
+	l.wait(first, second, sent)
+	if first.err != nil && second.err != nil {
+		l.ok(b.recv(nil))
+	}
+	exchange(a, b)
 }
 
 // seamCancelSend: a Send that waits ends, tells exactly how much it sent, and

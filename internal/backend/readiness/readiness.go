@@ -275,8 +275,10 @@ func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (complet
 		// as anything is watched.
 		b.watch(f, f.watched&f.wanted())
 	case f.in.Slot == b.turn:
-		// Submitted since Wait: it is for a later turn.
+		// Submitted since Wait: it is for a later turn. If it is canceled until
+		// then the Recv after it is to know.
 		if f.watched&Edge != 0 {
+			f.more = true
 			b.next.try = append(b.next.try, trial{f.id(), true})
 		}
 	case f.in.Kind == backend.Recv:
