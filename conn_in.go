@@ -355,7 +355,11 @@ func (c *Conn) Resume() {
 		return
 	}
 	c.flags &^= paused
-	c.offerSoon()
+	if len(c.carry) > 0 || c.flags&(eof|filtered|drainDue) != 0 || c.loop.current == c {
+		c.offerSoon()
+		return
+	}
+	c.read() // there is nothing to offer
 }
 
 // fail ends the connection for a system's error.

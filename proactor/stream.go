@@ -72,7 +72,6 @@ func (st *stream) attach(nc net.Conn) {
 func (st *stream) open(c *rondo.Conn) rondo.Handler {
 	st.conn = c
 	c.Unbound()
-	c.Pause()
 	st.left = true // an Attached connection may bring some
 	st.give(c.Direct())
 	st.arm()
