@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"bytes"
 	"sync/atomic"
 	"time"
 
@@ -154,4 +155,32 @@ func deliverEndsTheTurn(w World) {
 	if a, b := <-order, <-order; a != "written" || b != "delivered" {
 		w.Error(a, b)
 	}
+}
+
+// Unbound lifts the bounds of output, those of the engine and of the connection's own.
+func unbound(w World) {
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 10, HighWater: 5}, h.one()))
+	message := bytes.Repeat([]byte("0123456789"), 10)
+	write := func(set func(c *rondo.Conn)) (err error) {
+		h.do(func(c *rondo.Conn) {
+			set(c)
+			_, err = c.Write(message)
+		})
+		return err
+	}
+	if err := write(func(*rondo.Conn) {}); err != rondo.ErrOutputFull {
+		w.Errorf("a write of %d bytes: %v", len(message), err)
+	}
+	if err := write((*rondo.Conn).Unbound); err != nil {
+		w.Errorf("after Unbound: %v", err)
+	}
+	expect(w, p, message)
+	if err := write(func(c *rondo.Conn) { c.SetMaxOutput(10) }); err != rondo.ErrOutputFull {
+		w.Errorf("after SetMaxOutput: %v", err)
+	}
+	if err := write((*rondo.Conn).Unbound); err != nil {
+		w.Errorf("after Unbound of one that has bounds of its own: %v", err)
+	}
+	expect(w, p, message)
 }

@@ -133,6 +133,7 @@ var laws = []law{
 	{"ReleaseWritesAgain", releaseWritesAgain},
 	{"RecallTakesBack", recallTakesBack},
 	{"ReceiveInto", receiveInto},
+	{"Unbound", unbound},
 	{"DeliverEndsTheTurn", deliverEndsTheTurn},
 }
 
