@@ -67,9 +67,10 @@ type Engine struct {
 	// ReceiveBuffers is how many buffers of 17 KiB a loop on "uring" may have for
 	// short messages, which all its connections share: of so many connections it
 	// can receive in one turn without a system call for each. Memory is taken when
-	// traffic first needs it, and kept. 0: 256, at most 4.3 MiB a loop; there are
-	// never more than 32,768. Beside them, and on other backends, a loop has one
-	// buffer of 72 KiB.
+	// traffic first needs it; that of all but 16 is given back when a loop has used
+	// none for a twentieth of a second and has nothing to do. 0: 256, at most 4.3 MiB
+	// a loop; there are never more than 32,768. Beside them, and on other backends, a
+	// loop has one buffer of 72 KiB.
 	ReceiveBuffers int
 
 	// MaxInput is how many received bytes of a connection may wait for its
