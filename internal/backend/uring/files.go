@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // file is one socket. There is one for every connection, so it is small.
@@ -169,6 +170,7 @@ func (t *table) get(id backend.File) *file {
 
 // add makes a file of a descriptor.
 func (t *table) add(fd int) *file {
+	sys.Room(fd)
 	slot := t.free
 	if slot != 0 {
 		t.free = t.slot(slot).slot

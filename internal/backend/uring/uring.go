@@ -116,6 +116,7 @@ func open(c config) (*Backend, error) {
 		bufs.close()
 		return nil, err
 	}
+	sys.Room(0)
 	return &Backend{
 		ring:    r,
 		bufs:    bufs,
