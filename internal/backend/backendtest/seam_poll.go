@@ -104,8 +104,12 @@ func seamPollPipe(l *loop) {
 	l.none(waiting)
 
 	// A full pipe, and one that is read from.
-	w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	n, err := w.Write(make([]byte, 4<<20))
+	much, n := make([]byte, 4<<20), 0
+	var err error
+	for n == 0 && (err == nil || errors.Is(err, os.ErrDeadlineExceeded)) { // which may have passed before the first byte
+		w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		n, err = w.Write(much)
+	}
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		l.Fatalf("filling a pipe: %d bytes, %v", n, err)
 	}
