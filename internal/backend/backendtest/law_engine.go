@@ -284,7 +284,10 @@ func manyConns(w World) {
 				p.Close()
 			}
 		}
-		w.Until("all to close", func() bool { return e.Stats().Open == 0 })
+		w.Until("all to close", func() bool {
+			s := e.Stats() // its counts are told when a turn has ended, Open at once
+			return s.Open == 0 && s.Closed >= uint64((round+1)*conns)
+		})
 	}
 	if s := e.Stats(); came(s) != conns*rounds || s.Closed != conns*rounds {
 		w.Errorf("%d came, %d closed, of %d", came(s), s.Closed, conns*rounds)
