@@ -1,6 +1,6 @@
 //go:build linux
 
-package epoll_test
+package epoll
 
 import (
 	"testing"
@@ -8,30 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/internal/backend"
-	"github.com/rondo-go/rondo/internal/backend/epoll"
 )
 
 // TestLargeMessageIsOneReceive: a socket that gave a message of 64 KiB, and with it all
 // it had, is not asked for more before there is more. That took two turns and two
 // system calls a message.
 func TestLargeMessageIsOneReceive(t *testing.T) {
-	b, err := epoll.New()
+	b, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fds[1])
-	file, err := b.Adopt(backend.Handle{FD: fds[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, peer := pair(t, b)
 	op := backend.Op{Kind: backend.Recv, File: file}
 	for range 3 {
-		if n, err := unix.Write(fds[1], make([]byte, 64<<10)); n != 64<<10 || err != nil {
+		if n, err := unix.Write(peer, make([]byte, 64<<10)); n != 64<<10 || err != nil {
 			t.Fatalf("wrote %d bytes of 64 KiB, error %v", n, err)
 		}
 		b.Submit(&op)

@@ -33,17 +33,9 @@ func TestTurnsAreRegisteredOnce(t *testing.T) {
 	c := &counting{poller: p}
 	b := readiness.NewEdge(c)
 	defer b.Close()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fds[1])
-	file, err := b.Adopt(backend.Handle{FD: fds[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, peer := pair(t, b)
 	send := func() {
-		if _, err := unix.Write(fds[1], []byte("x")); err != nil {
+		if _, err := unix.Write(peer, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,4 +77,18 @@ func TestTurnsAreRegisteredOnce(t *testing.T) {
 	if !turn() || done.N != rounds {
 		t.Fatalf("what came while nobody read: %+v", done)
 	}
+}
+
+// pair returns one end of a connection on b, and the descriptor of the other.
+func pair(t *testing.T, b backend.Backend) (file backend.File, peer int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fds[1]) })
+	if file, err = b.Adopt(backend.Handle{FD: fds[0]}); err != nil {
+		t.Fatal(err)
+	}
+	return file, fds[1]
 }
