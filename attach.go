@@ -27,8 +27,9 @@ func (e *Engine) Attach(nc net.Conn, open Opener) (ref Ref, err error) {
 	if err := e.Start(); err != nil {
 		return Ref{}, err
 	}
+	e.mustNotBeOnLoop("Attach", "use Loop.Attach there")
 	l := e.choose(&e.chosen, sys.PeerOf(nc).Addr())
-	alive := l.call(func() {
+	alive := l.do(func() {
 		var c *Conn
 		if c, err = l.attach(nc); err == nil {
 			ref = c.Ref()
@@ -49,7 +50,6 @@ func (l *Loop) Attach(nc net.Conn, open Opener) (Ref, error) {
 	if err != nil {
 		return Ref{}, err
 	}
-	c.handler = HandlerFunc(nil)
 	if l.Post(func() { c.openedLate(open) }) != nil {
 		c.Abort(ErrClosed)
 	}
@@ -94,8 +94,9 @@ func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 	}
 	l.stats.now.Attached++
 	c := newConn(l, file, h.Peer)
-	if left {
-		c.carry, u.rest = u.rest, nil
+	if left && len(u.rest) > 0 {
+		c.carry = append(l.pool.Get(len(u.rest)), u.rest...) // what lies behind it is the caller's
+		u.rest = nil
 	}
 	return c, nil
 }
@@ -140,9 +141,18 @@ func (l *Loop) own(h backend.Handle) (backend.File, error) {
 	return l.backend.Adopt(h)
 }
 
+// discard closes a connection that nobody adopts.
+func (l *Loop) discard(h backend.Handle) {
+	if nc, ok := h.Obj.(net.Conn); ok { // perhaps not of this backend's kind
+		nc.Close()
+		return
+	}
+	l.backend.Discard(h)
+}
+
 // openedLate is opened for a connection that may have been closed meanwhile.
 func (c *Conn) openedLate(open Opener) {
-	if c.flags&closing == 0 {
+	if !c.isClosing() {
 		c.opened(open)
 	}
 }

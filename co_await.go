@@ -16,8 +16,10 @@ import (
 // watch co.Context, and change nothing that the coroutine uses. After the
 // connection has closed f is not called.
 func Await[T any](co *Co, f func() (T, error)) (T, error) {
-	co.enter("Await")
 	a := &awaited[T]{}
+	if !co.Calling() {
+		return a.value, co.stranger("Await")
+	}
 	if err := co.begin(context.Background()); err != nil {
 		return a.value, co.failed(err)
 	}

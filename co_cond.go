@@ -13,7 +13,9 @@ type Cond struct{ waiting waitList }
 
 // Wait waits for Signal or Broadcast. It fails when co's connection has closed.
 func (k *Cond) Wait(co *Co) error {
-	co.enter("Wait")
+	if !co.Calling() {
+		return co.stranger("Wait")
+	}
 	k.waiting.push(co)
 	for co.list != nil {
 		if err := co.wait(nil); err != nil {

@@ -31,6 +31,7 @@ type coConn struct {
 	timed   bool // times is set
 	handed  bool // to another Handler
 	gone    bool // its coroutines can wait no more
+	looks   int8 // of sharesTLS
 }
 
 // served is a connection with the coroutine that serves it: they are used
@@ -50,11 +51,15 @@ var (
 
 func (s *coConn) init(c *Conn) {
 	s.conn = c
-	c.flags |= stays
+	c.flags |= stays | ownsOutput
 }
 
 // Data implements Handler.
 func (s *coConn) Data(c *Conn, in []byte) (int, error) {
+	if c.loop.inCoroutine() {
+		s.deferData()
+		return 0, nil
+	}
 	s.in = in
 	for len(s.in) > 0 {
 		co := s.readers.pop()
@@ -70,6 +75,19 @@ func (s *coConn) Data(c *Conn, in []byte) (int, error) {
 	n := len(in) - len(s.in)
 	s.in = nil
 	return n, nil
+}
+
+// deferData has input that comes while a coroutine runs (a filter delivers what
+// another one's Write made it) offered again when it does not: a coroutine that
+// waits for it is woken, and then reads.
+func (s *coConn) deferData() {
+	if !s.over() {
+		s.paused = true
+		s.conn.Pause()
+	}
+	if co := s.readers.first; co != nil {
+		co.wake()
+	}
 }
 
 // unpause has what was left, and what comes, offered to Data again.
@@ -126,7 +144,7 @@ func (s *coConn) Closed(c *Conn, err error) {
 // another Handler.
 func (s *coConn) handOver() {
 	s.handed, s.gone = true, true
-	s.conn.flags &^= stays
+	s.conn.flags &^= stays | ownsOutput
 	s.stopTimes()
 	s.unpause()
 	s.ending()
@@ -145,7 +163,7 @@ func (s *coConn) takeBack() {
 		return
 	}
 	s.handed, s.gone, s.paused = false, false, false
-	s.eof = s.conn.flags&eofTold != 0
+	s.eof = false // EOF is called again
 	if s.timed {
 		s.times.read.at, s.times.write.at = 0, 0
 	}
@@ -176,7 +194,7 @@ func (s *coConn) context() context.Context {
 }
 
 // over reports whether there is nothing more to be read or written.
-func (s *coConn) over() bool { return s.handed || s.conn.flags&closing != 0 }
+func (s *coConn) over() bool { return s.handed || s.conn.isClosing() }
 
 // closedError is why: net.ErrClosed, with the reason if there is one.
 func (s *coConn) closedError() error {
@@ -218,10 +236,9 @@ func (s *coConn) refuse(co *Co, op string, err error) error {
 
 // Close implements net.Conn: it is Conn.Close. Any goroutine may call it.
 func (s *coConn) Close() error {
-	if !inCoroutine() {
+	if s.conn.loop.caller() == nil {
 		return s.elsewhere("close", (*Conn).Close)
 	}
-	s.enter("Close")
 	if s.over() {
 		return s.fail("close", ErrClosed)
 	}
@@ -232,7 +249,9 @@ func (s *coConn) Close() error {
 // CloseWrite ends the output, after what was written so far: the peer sees the
 // end of the stream, and can still send.
 func (s *coConn) CloseWrite() error {
-	s.enter("CloseWrite")
+	if s.conn.loop.caller() == nil {
+		return s.stranger("close")
+	}
 	if s.over() {
 		return s.fail("close", ErrClosed)
 	}
@@ -240,8 +259,12 @@ func (s *coConn) CloseWrite() error {
 	return nil
 }
 
-// LocalAddr implements net.Conn. It is known for good once it was asked for.
+// LocalAddr implements net.Conn. It is known for good once it was asked for. It is
+// empty to goroutines that are none of the loop's.
 func (s *coConn) LocalAddr() net.Addr {
+	if !s.conn.loop.Calling() {
+		return text{}
+	}
 	if s.local == nil {
 		if s.local = s.conn.LocalAddr(); s.local == nil {
 			return text{network: s.conn.network()}
@@ -250,8 +273,17 @@ func (s *coConn) LocalAddr() net.Addr {
 	return s.local
 }
 
-// RemoteAddr implements net.Conn.
-func (s *coConn) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }
+// RemoteAddr implements net.Conn. To goroutines that are none of the loop's it is the
+// wire's, whatever a Filter says, and empty if it is no TCP address.
+func (s *coConn) RemoteAddr() net.Addr {
+	switch {
+	case s.conn.loop.Calling():
+		return s.conn.RemoteAddr()
+	case s.conn.peer.IsValid():
+		return net.TCPAddrFromAddrPort(s.conn.peer)
+	}
+	return text{}
+}
 
 // SetDeadline implements net.Conn. Any goroutine may call it.
 func (s *coConn) SetDeadline(t time.Time) error { return s.setTimes(t, true, true) }

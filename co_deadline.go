@@ -17,10 +17,9 @@ type coTimes struct {
 
 // setTimes sets the read deadline, the write deadline, or both.
 func (s *coConn) setTimes(t time.Time, read, write bool) error {
-	if !inCoroutine() {
+	if s.conn.loop.caller() == nil {
 		return s.elsewhere("set", func(*Conn) { s.moveTimes(t, read, write) })
 	}
-	s.enter("SetDeadline")
 	if s.over() {
 		return &net.OpError{Op: "set", Net: s.conn.network(), Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: s.closedError()}
 	}
@@ -40,7 +39,7 @@ func (s *coConn) moveTimes(t time.Time, read, write bool) {
 	l := s.conn.loop
 	at := backend.Time(0)
 	if !t.IsZero() {
-		at = max(1, l.now+backend.Time(t.Sub(l.Now())))
+		at = max(1, l.now.Add(t.Sub(l.Now())))
 	}
 	if read {
 		s.times.move(&s.times.read, at)

@@ -12,20 +12,17 @@ import (
 // loop may use it, as they do the one that Coroutine makes, and one of them must
 // Close it.
 func (co *Co) Dial(network, address string) (net.Conn, error) {
-	co.enter("Dial")
 	return co.dial(context.Background(), 0, network, address)
 }
 
 // DialTimeout is Dial that gives up when d has passed on the loop's clock, with an
 // os.ErrDeadlineExceeded.
 func (co *Co) DialTimeout(network, address string, d time.Duration) (net.Conn, error) {
-	co.enter("DialTimeout")
 	return co.dial(context.Background(), max(1, d), network, address)
 }
 
 // DialContext is Dial that gives up when ctx is done, with ctx's error.
 func (co *Co) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	co.enter("DialContext")
 	return co.dial(ctx, 0, network, address)
 }
 
@@ -37,6 +34,9 @@ type coDial struct {
 }
 
 func (co *Co) dial(ctx context.Context, limit time.Duration, network, address string) (net.Conn, error) {
+	if !co.Calling() {
+		return nil, dialError(network, address, ErrNotCoroutine)
+	}
 	if err := co.begin(ctx); err != nil {
 		return nil, dialError(network, address, co.failed(err))
 	}

@@ -60,25 +60,28 @@ func (q *runQueue) push(co *Co) {
 
 func (q *runQueue) any() bool { return len(q.next) > 0 }
 
-// runReady resumes what is in the queue. What of it was resumed by an event
-// since, or ended, is passed over.
-func (l *Loop) runReady() {
-	q := &l.ready
-	if q.done == len(q.now) {
-		if len(q.next) == 0 {
-			return
-		}
+// begin takes what was pushed so far for the coroutines that nextReady resumes.
+func (q *runQueue) begin() {
+	if q.done == len(q.now) { // runtime.Goexit may have left some
 		clear(q.now)
 		q.now, q.next, q.done = q.next, q.now[:0], 0
 	}
-	for q.done < len(q.now) {
-		co := q.now[q.done]
-		q.done++
-		if co.state == coQueued {
-			c := co.home.conn
-			l.current = c
-			l.resume(co)
-			c.settle()
-		}
+}
+
+// nextReady resumes the next coroutine in the queue. What of it was resumed by an event
+// since, or ended, is passed over.
+func (l *Loop) nextReady() bool {
+	q := &l.ready
+	if q.done == len(q.now) {
+		return false
 	}
+	co := q.now[q.done]
+	q.done++
+	if co.state == coQueued {
+		c := co.home.conn
+		l.current = c
+		l.resume(co)
+		c.settle()
+	}
+	return true
 }

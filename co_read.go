@@ -10,7 +10,10 @@ import (
 // Read implements net.Conn. It copies to p from where the loop received to, if it
 // was waiting when that happened.
 func (s *coConn) Read(p []byte) (int, error) {
-	co := s.enter("Read")
+	co := s.conn.loop.caller()
+	if co == nil {
+		return 0, s.stranger("read")
+	}
 	if len(p) == 0 && !s.over() {
 		return 0, nil
 	}
@@ -38,6 +41,9 @@ func (s *coConn) offered(co *Co) (bool, error) {
 	}
 	if len(s.in) > 0 {
 		return true, nil
+	}
+	if s.writing != nil && s.sharesTLS() {
+		return false, ErrDeadlock
 	}
 	s.unpause()
 	return false, co.lieDown(&s.readers)
@@ -82,7 +88,10 @@ func (s *coConn) ReadFrom(r io.Reader) (int64, error) {
 // copyTo writes up to limit bytes to dst, straight from what s is offered. That
 // is gone when the coroutine has waited, so what dst has no room for is copied.
 func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
-	co := s.enter("WriteTo")
+	co := s.conn.loop.caller()
+	if co == nil {
+		return 0, s.stranger("read")
+	}
 	for total < limit {
 		ok, err := s.offered(co)
 		switch {
@@ -95,24 +104,31 @@ func (s *coConn) copyTo(dst *coConn, limit int64) (total int64, err error) {
 			co.getUp(&s.readers)
 			continue
 		}
-		room, err := dst.room(co)
-		if err != nil {
-			return total, err
-		}
-		n := int(min(int64(len(s.in)), limit-total))
-		if room > 0 {
-			n, err = dst.put(co, s.in[:min(n, room)])
-			s.in = s.in[n:]
-			co.spend(n)
-		} else {
-			p := append(co.loop.pool.Get(min(n, buf.MaxPooled)), s.in[:min(n, buf.MaxPooled)]...)
-			s.in = s.in[len(p):]
-			n, err = dst.Write(p)
-			co.loop.pool.Put(p)
-		}
+		n, err := s.pass(co, dst, int(min(int64(len(s.in)), limit-total)))
 		if total += int64(n); err != nil {
 			return total, err
 		}
 	}
 	return total, nil
+}
+
+// pass writes up to n of the bytes that s is offered to dst.
+func (s *coConn) pass(co *Co, dst *coConn, n int) (int, error) {
+	room, err := dst.room(co)
+	if err != nil {
+		return 0, dst.refuse(co, "write", err)
+	}
+	if room > 0 {
+		n, err = dst.put(s.in[:min(n, room)])
+		s.in = s.in[n:]
+		if err != nil {
+			return n, dst.refuse(co, "write", err)
+		}
+		co.spend(n)
+		return n, nil
+	}
+	p := append(co.loop.pool.Get(min(n, buf.MaxPooled)), s.in[:min(n, buf.MaxPooled)]...)
+	defer co.loop.pool.Put(p)
+	s.in = s.in[len(p):]
+	return dst.Write(p)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -23,13 +24,27 @@ type coState uint8
 
 const (
 	coQueued  coState = iota // in Loop.ready; or just made
-	coRunning                // Loop.running is it
+	coRunning                // Loop.running is it, and it runs
 	coAsleep
 	coOver
 )
 
-// resume lets co run until it waits, or ends. The loop's goroutine calls it.
+// begin is the first resume.
+func (l *Loop) begin(co *Co) {
+	if l.inCoroutine() {
+		l.ready.push(co)
+		return
+	}
+	l.resume(co)
+}
+
+// resume lets co run until it waits, or ends. In a coroutine it only wakes co: what
+// that one does may lead to calls of handlers, by filters that deliver for instance.
 func (l *Loop) resume(co *Co) {
+	if l.inCoroutine() {
+		co.wake()
+		return
+	}
 	if co.next == nil {
 		if co.home.gone {
 			co.over() // before it began
@@ -38,14 +53,15 @@ func (l *Loop) resume(co *Co) {
 		// There is no need for stop: a coroutine that has begun is resumed until
 		// it returns, since nothing lets it wait once its connection is gone.
 		l.rooted = true
+		l.watch()
 		co.next, _ = iter.Pull(co.run)
 		backend.Coroutines.Add(1)
 	}
 	co.state = coRunning
-	l.running = co
-	more := co.step()
-	l.running = nil
-	if !more {
+	if sys.Race || l.running.Load() != co { // tells watch's goroutine of what was before
+		l.running.Store(co)
+	}
+	if !co.step() {
 		backend.Coroutines.Add(1)
 		co.over()
 	}
@@ -55,10 +71,14 @@ func (l *Loop) resume(co *Co) {
 func (co *Co) step() (more bool) {
 	defer func() {
 		if co.exited {
+			co.loop.exiting = false
 			recover() // what run made of its Goexit
 		}
 	}()
 	_, more = co.next()
+	if co.lost.Load() {
+		select {} // another goroutine is the loop's now
+	}
 	return more
 }
 
@@ -146,7 +166,7 @@ func (co *Co) failed(err error) error {
 
 // run is co's goroutine.
 func (co *Co) run(yield func(struct{}) bool) {
-	markCoroutine()
+	co.goroutine.Store(sys.Goroutine())
 	co.yield = yield
 	returned := false
 	defer func() {
@@ -186,7 +206,11 @@ func (co *Co) broke(value any) {
 func (co *Co) over() {
 	s, err := co.home, co.err
 	co.state = coOver
-	co.body, co.next, co.yield = nil, nil, nil
+	co.goroutine.Store(0)
+	co.loop.running.CompareAndSwap(co, nil)
+	if !co.lost.Load() { // else its goroutine, and the one that waits for it, have them
+		co.body, co.next, co.yield = nil, nil, nil
+	}
 	s.forget(co)
 	if p := co.parent; p != nil {
 		if p.failure == nil {
@@ -198,7 +222,7 @@ func (co *Co) over() {
 	}
 	_, panicked := err.(*PanicError)
 	switch {
-	case s.conn.flags&closing != 0:
+	case s.conn.isClosing():
 	case panicked || co.exited:
 		s.conn.Abort(err)
 	case err != nil:
@@ -212,7 +236,7 @@ func (co *Co) over() {
 func (co *Co) startTimer(d time.Duration) {
 	co.fired = false
 	co.timer.Owner = co
-	co.loop.timers.Start(&co.timer, co.loop.now.Add(d))
+	co.loop.timers.Start(&co.timer, co.loop.in(d))
 }
 
 func (co *Co) stopTimer() { co.loop.timers.Stop(&co.timer) }

@@ -7,21 +7,43 @@ import "os"
 // Like those of any net.Conn, Writes of several coroutines come one after the
 // other.
 func (s *coConn) Write(p []byte) (n int, err error) {
-	co := s.enter("Write")
+	co := s.conn.loop.caller()
+	if co == nil {
+		return 0, s.stranger("write")
+	}
+	room, err := s.room(co)
+	switch {
+	case err != nil:
+	case s.readers.first != nil && s.sharesTLS():
+		err = ErrDeadlock
+	case len(p) <= room:
+		n, err = s.put(p)
+	default:
+		n, err = s.writeInTurn(co, p)
+	}
+	if err != nil {
+		return n, s.refuse(co, "write", err)
+	}
+	co.spend(n)
+	return n, nil
+}
+
+// writeInTurn writes p in pieces, when there is room for them. Meanwhile no other
+// coroutine writes.
+func (s *coConn) writeInTurn(co *Co, p []byte) (n int, err error) {
+	defer s.release(co) // also if a hook of Trace panics
 	for {
 		room, err := s.room(co)
-		if err == nil && room == 0 && len(p) > 0 {
+		if err == nil && room == 0 {
 			if err = s.awaitRoom(co); err == nil {
 				continue
 			}
 		}
 		var k int
 		if err == nil {
-			k, err = s.put(co, p[n:n+min(len(p)-n, room)])
+			k, err = s.put(p[n : n+min(len(p)-n, room)])
 		}
 		if n += k; err != nil || n == len(p) {
-			s.release(co)
-			co.spend(n)
 			return n, err
 		}
 	}
@@ -33,9 +55,9 @@ func (s *coConn) room(co *Co) (int, error) {
 	c := s.conn
 	switch {
 	case s.over() || c.flags&endWrite != 0:
-		return 0, s.refuse(co, "write", s.closedError())
+		return 0, s.closedError()
 	case s.timed && s.times.write.passed(c.loop.now):
-		return 0, s.refuse(co, "write", os.ErrDeadlineExceeded)
+		return 0, os.ErrDeadlineExceeded
 	case s.writing != nil && s.writing != co:
 		return 0, nil
 	}
@@ -48,14 +70,11 @@ func (s *coConn) awaitRoom(co *Co) error {
 	var list *waitList
 	if s.writing == nil || s.writing == co {
 		s.writing = co
-		s.conn.askDrained()
+		s.conn.awaitDrain()
 	} else {
 		list = &s.writers
 	}
-	if err := co.wait(list); err != nil {
-		return s.refuse(co, "write", err)
-	}
-	return nil
+	return co.wait(list)
 }
 
 // release passes the turn to write on, if co has it.
@@ -68,13 +87,10 @@ func (s *coConn) release(co *Co) {
 }
 
 // put writes p, for which there is room.
-func (s *coConn) put(co *Co, p []byte) (int, error) {
+func (s *coConn) put(p []byte) (int, error) {
 	n, err := s.conn.Write(p)
-	if err != nil {
-		if s.over() {
-			err = s.closedError()
-		}
-		err = s.refuse(co, "write", err)
+	if err != nil && s.over() {
+		err = s.closedError()
 	}
 	return n, err
 }

@@ -22,6 +22,8 @@ type Conn struct {
 	handler Handler
 	limits  *limits
 	want    int32 // see Want
+	life    connLife
+	stops   inputStops
 	flags   connFlags
 	out     *output    // nil: nothing to send but what is in the loop's outbox
 	times   *deadlines // nil: none was ever set
@@ -37,67 +39,117 @@ type Conn struct {
 // gone in Conn.posted means that no handler method but Closed will be called.
 const gone = 1 << 62
 
-// A connection is open, then closing (its output is flushed, its input
-// discarded), then closed (all operations are ending), then gone. Close leads
-// to the second, and from there; an error or Abort to the third; Closed is
-// called at the last. Detach and Move lead from open to leaving (its output is
-// flushed), and from there to gone, unless one of the others comes in between.
-type connFlags uint32
+// connLife is where a connection is between its opening and its end:
+//
+//	open --Close, Data's error, the peer's end--> closing --output sent, and the
+//	  |                                               |    peer's end, or Linger
+//	  |                                               v
+//	  +----------Abort, an error of the system----> closed --backend's Close--> gone
+//	  |                                               ^                          ^
+//	  +--Detach, Move--> leaving --Close, Abort-------+                          |
+//	                        +------------output sent, Recv ended-----------------+
+//
+// closing sends what was written and discards input. In closed everything in flight
+// is ending. gone means that the loop has forgotten the connection; Closed is called
+// when it is. Every state is later than those before it, except that Close leads from
+// leaving to closing.
+type connLife uint8
 
 const (
-	receiving connFlags = 1 << iota // recv is in flight
-	paused                          // by Pause
-	above                           // output passed HighWater, and has not fallen to LowWater
-	listed                          // in Loop.again or Loop.offer
-	reoffer                         // carry is to be offered though nothing came
-	dirty                           // in Loop.dirty
-	boxed                           // has a part in Loop.outbox
-	eof                             // the peer's stream has ended
-	eofTold                         // and the handler knows
-	endWrite                        // CloseWrite or Close was called
-	shut                            // Shutdown was submitted
-	closing
-	closed
-	drainDue   // the handler is to be told that output drained
-	drainAsked // and asked for it, though output had not passed HighWater
-	stays      // though both streams have ended, until the handler closes it
-	filtered   // there are Filters
-	held       // one of them wants no input now
-	leaving    // by Detach or Move: to be disowned once nothing is in flight
-	into       // recv.Buf is the handler's, by ReceiveInto
-	recalled   // the Send in flight was canceled by Recall
+	connOpen connLife = iota
+	connLeaving
+	connClosing
+	connClosed
+	connGone
+)
+
+// inputStops are the reasons why an open connection is not read, and its handler not
+// offered anything. It is read when there are none.
+type inputStops uint8
+
+const (
+	stopPaused inputStops = 1 << iota // Pause was called
+	stopOutput                        // output is full, and has not fallen to LowWater
+	stopFilter                        // a Filter wants no input now
+)
+
+// connFlags are facts that hold in any state of life.
+type connFlags uint16
+
+const (
+	receiving  connFlags = 1 << iota // recv is in flight
+	into                             // recv.Buf is the handler's, by ReceiveInto
+	eof                              // the peer's stream has ended
+	eofTold                          // and the handler knows
+	queued                           // in Loop.again or Loop.offers
+	reoffer                          // carry is to be offered though nothing came
+	drainDue                         // the handler is to be told that output drained
+	tellDrain                        // when it has: output is full, or somebody waits for room
+	dirty                            // in Loop.dirty
+	inOutbox                         // has a part in Loop.outbox
+	recalled                         // the Send in flight was canceled by Recall
+	endWrite                         // CloseWrite or Close was called: nothing more is written
+	shut                             // Shutdown was submitted, after the last byte
+	ownsOutput                       // its output does not stop its reading: see full
+	stays                            // though both streams have ended, until the handler closes it
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
 	c := &Conn{loop: l, limits: &l.engine.limits, peer: peer}
 	c.recv = backend.Op{Kind: backend.Recv, File: file, Owner: (*receiver)(c)}
+	c.handler = HandlerFunc(nil) // for Closed, if there will be no other
 	l.enter(c)
 	return c
 }
 
+// isClosing reports whether the connection is closing, or later.
+func (c *Conn) isClosing() bool { return c.life >= connClosing }
+
+// stack is the connection's filters; nil: the handler is next to the wire.
+func (c *Conn) stack() *filters {
+	if f := c.filters; f != nil && f.bottom != nil {
+		return f
+	}
+	return nil
+}
+
 // opened makes the handler and begins to read.
 func (c *Conn) opened(open Opener) {
+	outer := c.loop.current
 	c.loop.current = c
-	c.handler = HandlerFunc(nil) // for Closed, if there will be no other
-	if h := open(c); h != nil {
-		c.handler = h
-	} else if c.flags&leaving == 0 {
-		c.refuse()
-	}
+	c.call(func() { c.serveWith(open) })
 	if len(c.carry) > 0 {
 		c.offerSoon() // received on another loop
 	}
 	c.read()
 	c.settle()
+	c.loop.current = outer
+}
+
+// serveWith has open make the handler of a connection that has none yet.
+func (c *Conn) serveWith(open Opener) {
+	if c.isClosing() {
+		return // a hook has closed it
+	}
+	h := open(c)
+	switch {
+	case h != nil:
+		c.handler = h
+	case c.life == connOpen:
+		c.refuse()
+	}
 }
 
 // settle ends an event of the connection, which began with loop.current set to
 // it.
 func (c *Conn) settle() {
-	if c.flags&filtered != 0 {
-		c.filters.flush()
+	if f := c.stack(); f != nil {
+		f.flush()
+		if c.flags&endWrite != 0 {
+			c.flushSoon()
+		}
 	}
-	if c.flags&leaving != 0 || c.flags&(filtered|endWrite) == filtered|endWrite {
+	if c.life == connLeaving {
 		c.flushSoon()
 	}
 	c.loop.current = nil
@@ -143,6 +195,9 @@ func (c *Conn) RemoteAddr() net.Addr {
 // rest of its Listener's, and returns f's error. Without a descriptor, on the
 // simulated network or for a connection such as a *tls.Conn that Attach took, it is
 // errors.ErrUnsupported; once the connection is closed, ErrClosed.
+//
+// An SO_LINGER with a time does not hold when the loop closes the socket: that would
+// have to wait for the peer.
 func (c *Conn) Control(f func(fd uintptr) error) error {
 	c.loop.check()
 	return c.loop.backend.Control(c.recv.File, f)
@@ -155,7 +210,8 @@ func (c *Conn) Handler() Handler {
 }
 
 // SetHandler changes what serves the connection, from the next call on: an
-// upgrade of the protocol. Input that the old handler left goes to the new one.
+// upgrade of the protocol. Input that the old handler left goes to the new one, and so
+// does the end of the peer's stream, if that has come.
 //
 // A net.Conn that NetConn made is a Handler too: with it the connection goes back to
 // coroutines, after another Handler had it.
@@ -168,7 +224,8 @@ func (c *Conn) SetHandler(h Handler) {
 		s.takeBack()
 	}
 	c.handler = h
-	if len(c.carry) > 0 || c.loop.current == c || c.flags&filtered != 0 {
+	c.flags &^= eofTold // h hears of it too, after what was left
+	if len(c.carry) > 0 || c.flags&eof != 0 || c.loop.current == c || c.filters != nil {
 		c.offerSoon()
 	}
 }
@@ -194,7 +251,7 @@ func (c *Conn) NetConn() net.Conn {
 // may wait: see Buffered.
 func (c *Conn) Quiet() bool {
 	c.loop.check()
-	return c.flags&(eof|endWrite|closing|closed|leaving) == 0 && len(c.carry) == 0 &&
+	return c.life == connOpen && c.flags&(eof|endWrite) == 0 && len(c.carry) == 0 &&
 		(c.filters == nil || c.filters.quiet())
 }
 

@@ -27,7 +27,7 @@ func (c *Conn) ending() *ending {
 // connection closes, unless a coroutine serves it.
 func (c *Conn) CloseWrite() {
 	c.loop.check()
-	if c.flags&(endWrite|closed) != 0 {
+	if c.flags&endWrite != 0 || c.life >= connClosed {
 		return
 	}
 	c.flags |= endWrite
@@ -43,11 +43,12 @@ func (c *Conn) Close() { c.CloseWith(nil) }
 // CloseWith is Close for a reason, which Closed will be given.
 func (c *Conn) CloseWith(err error) {
 	c.loop.check()
-	if c.flags&(closing|closed) != 0 {
+	if c.isClosing() {
 		return
 	}
-	c.flags |= closing | endWrite
-	c.flags &^= paused | above | leaving
+	c.life = connClosing
+	c.flags |= endWrite
+	c.stops &^= stopPaused | stopOutput
 	e := c.ending()
 	e.err = err
 	e.late.Owner = e
@@ -56,14 +57,14 @@ func (c *Conn) CloseWith(err error) {
 	c.tellEnding()
 }
 
-// tellEnding lets those know that there will be no more input and output who wait for
-// it, or make it by themselves.
+// tellEnding tells coroutines and Enders that wait for input or room, or do I/O by
+// themselves, that the connection is closing.
 func (c *Conn) tellEnding() {
 	switch h := c.handler.(type) {
 	case *coConn:
 		h.ending()
 	case Ender:
-		h.Ending(c)
+		c.loop.callSoon(due{conn: c, ending: true})
 	}
 }
 
@@ -86,38 +87,48 @@ func (c *Conn) refuse() {
 	}
 }
 
-// advance goes on with what waits for the output to drain: reading, if it had
-// passed HighWater, and what CloseWrite and Close began.
+// advance goes on with what waits for the output to drain: whoever output stopped,
+// and what Close, CloseWrite, Detach and Move began.
 func (c *Conn) advance() {
-	if c.flags&(above|drainAsked) != 0 && c.drained() {
-		c.flags &^= above | drainAsked
+	if c.flags&tellDrain != 0 && c.drained() {
+		c.flags &^= tellDrain
 		c.flags |= drainDue
+		c.stops &^= stopOutput
 		c.offerSoon()
 	}
-	if c.flags&filtered != 0 && c.discards() {
+	if c.filters != nil && c.discards() {
 		c.read() // it may have waited for the filters to send the last output
 	}
 	switch {
-	case c.flags&(leaving|receiving|boxed) == leaving && c.out == nil:
-		c.left()
-	case c.flags&(endWrite|closed|boxed) != endWrite || c.unsent():
-	case c.flags&(closing|eof) == closing|eof:
+	case c.life == connLeaving:
+		if c.flags&(receiving|inOutbox) == 0 && c.out == nil {
+			c.left()
+		}
+	case c.flags&endWrite == 0 || c.life >= connClosed:
+	case c.flags&inOutbox != 0 || c.unsent(): // not yet
+	case c.life == connClosing && c.flags&eof != 0:
 		c.finish(backend.Close, nil)
 	default:
-		if c.flags&shut == 0 {
-			c.flags |= shut
-			e := c.ending()
-			e.shut = backend.Op{Kind: backend.Shutdown, File: c.recv.File, Owner: (*shutter)(e)}
-			c.loop.backend.Submit(&e.shut)
-		}
+		c.shutdown()
 		c.read()
 	}
+}
+
+// shutdown ends the output, once.
+func (c *Conn) shutdown() {
+	if c.flags&shut != 0 {
+		return
+	}
+	c.flags |= shut
+	e := c.ending()
+	e.shut = backend.Op{Kind: backend.Shutdown, File: c.recv.File, Owner: (*shutter)(e)}
+	c.loop.backend.Submit(&e.shut)
 }
 
 // drained reports whether output has fallen so far that a writer may go on: to
 // LowWater, and where that is HighWater to less.
 func (c *Conn) drained() bool {
-	n := c.waiting()
+	n := c.Buffered()
 	return n <= c.limits.low && n < max(1, c.limits.brim())
 }
 
@@ -127,10 +138,10 @@ type shutter ending
 func (s *shutter) Complete(comp *backend.Completion) {
 	c := s.conn
 	switch {
-	case c.flags&closed != 0:
+	case c.life >= connClosed:
 	case comp.Err != nil:
 		c.fail("shutdown", comp.Err)
-	case c.flags&(eofTold|closing|stays) == eofTold:
+	case c.flags&(eofTold|stays) == eofTold && !c.isClosing():
 		c.Close()
 	}
 }
@@ -147,11 +158,12 @@ func (e *ending) Fire(*timer.Timer, backend.Time) {
 // finish closes the connection's file. err is the reason, unless there is one
 // already. What is in flight ends first, then Complete is called.
 func (c *Conn) finish(kind backend.Kind, err error) {
-	if c.flags&closed != 0 {
+	if c.life >= connClosed {
 		return
 	}
-	c.flags |= closing | closed | endWrite
-	c.flags &^= leaving
+	wasClosing := c.isClosing()
+	c.life = connClosed
+	c.flags |= endWrite
 	e := c.ending()
 	if e.err == nil {
 		e.err = err
@@ -161,7 +173,9 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 	c.loop.outbox.drop(c)
 	e.close = backend.Op{Kind: kind, File: c.recv.File, Owner: e}
 	c.loop.backend.Submit(&e.close)
-	c.tellEnding()
+	if !wasClosing {
+		c.tellEnding()
+	}
 }
 
 // Complete takes the completion of Close: nothing is in flight any more.
@@ -169,23 +183,24 @@ func (e *ending) Complete(*backend.Completion) {
 	c := e.conn
 	c.drop()
 	if o := c.out; o != nil {
-		o.shift(len(o.queue))
-		o.size, o.sending = 0, 0
-		o.recycle()
+		o.sending = 0
+		o.discard()
 	}
 	c.posted.Add(gone)
 	c.loop.stats.now.Closed++
-	defer e.stayed() // also if Closed panics
 	c.over(e.err)
+	e.stayed()
 }
 
-// tellClosed makes the last calls. A filter's panic does not do away with the
-// handler's.
+// over ends the connection for its loop, and has the last calls made.
+func (c *Conn) over(err error) {
+	c.life = connGone
+	c.loop.leave(c)
+	c.filters.over(err)
+	c.loop.callSoon(due{conn: c, closed: true, err: err})
+}
+
+// tellClosed is the last call.
 func (c *Conn) tellClosed(err error) {
-	if c.filters != nil {
-		defer c.handler.Closed(c, err)
-		c.filters.closed(err)
-		return
-	}
-	c.handler.Closed(c, err)
+	c.call(func() { c.handler.Closed(c, err) })
 }

@@ -16,54 +16,78 @@ func (r *receiver) Complete(comp *backend.Completion) { (*Conn)(r).received(comp
 
 // read submits a Recv, if the connection is to be read.
 func (c *Conn) read() {
-	if c.flags&(receiving|eof|closed|closing|paused|above|held|leaving) != 0 && !c.readsOn() {
+	if !c.wantsInput() {
 		return
 	}
-	if len(c.carry) > 0 || c.recv.Buf != nil || c.flags&filtered != 0 {
-		if c.flags&into != 0 {
-			if len(c.carry) > 0 {
-				c.offerSoon() // it is the handler's first
-				return
-			}
-			c.submitRecv()
+	if len(c.carry) > 0 || c.recv.Buf != nil || c.filters != nil {
+		if !c.prepareRecv() {
 			return
-		}
-		if len(c.carry) >= c.limits.maxIn && c.flags&filtered == 0 || c.flags&(filtered|closing) == filtered && c.filters.full() {
-			c.offerSoon() // the handler is slow: no more before it took some
-			return
-		}
-		c.recv.Buf = nil
-		if len(c.carry) > backend.Headroom {
-			if c.flags&reoffer != 0 {
-				return // the carry is the handler's first: offerAgain reads on
-			}
-			c.recv.Buf = c.room()
 		}
 	}
-	c.submitRecv()
-}
-
-func (c *Conn) submitRecv() {
 	c.flags |= receiving
 	c.loop.backend.Submit(&c.recv)
 }
 
-// readsOn reports whether a connection is read though it is closing: to see the
-// end of its stream, or since a filter needs input to send what was written.
-func (c *Conn) readsOn() bool {
-	if c.flags&(receiving|eof|closed|closing) != closing {
+// wantsInput reports whether the connection is to be read, and is not already.
+func (c *Conn) wantsInput() bool {
+	if c.flags&(receiving|eof) != 0 {
 		return false
 	}
-	if c.discards() {
+	switch {
+	case c.life == connOpen:
+		return c.stops == 0
+	case c.life != connClosing:
+		return false
+	case c.discards():
 		c.drop()
-		return true
+		return true // to see the end of the stream
 	}
-	return c.flags&(above|held) == 0
+	return c.stops&(stopOutput|stopFilter) == 0 // a filter needs input to send what was written
+}
+
+// prepareRecv decides where the next bytes go, behind or in front of which the carry
+// will stand. It returns false if the handler is to take some of the carry first.
+func (c *Conn) prepareRecv() bool {
+	switch {
+	case c.flags&into != 0:
+		if len(c.carry) > 0 {
+			c.offerSoon() // it is the handler's first
+		}
+		return len(c.carry) == 0
+	case c.inputFull():
+		if f := c.stack(); f == nil || f.moves() {
+			c.offerSoon() // the handler is slow: no more before it took some
+		} // otherwise Ready, Resume or SetHandler has it offered
+		return false
+	}
+	c.recv.Buf = nil
+	if len(c.carry) > backend.Headroom {
+		if c.flags&reoffer != 0 {
+			return false // the carry is the handler's first: offerAgain reads on
+		}
+		c.recv.Buf = c.room()
+	}
+	return true
+}
+
+// inputFull reports whether as much input waits as may.
+func (c *Conn) inputFull() bool {
+	if f := c.stack(); f != nil {
+		return !c.isClosing() && f.full()
+	}
+	return len(c.carry) >= c.limits.maxIn
 }
 
 // discards reports whether what comes is of no use any more.
 func (c *Conn) discards() bool {
-	return c.flags&closing != 0 && (c.flags&(filtered|closed) != filtered || !c.filters.unsent())
+	switch c.life {
+	case connOpen, connLeaving:
+		return false
+	case connClosing:
+		f := c.stack()
+		return f == nil || !f.unsent()
+	}
+	return true
 }
 
 // room returns space behind the carry, for a message too long to be moved in
@@ -74,7 +98,9 @@ func (c *Conn) room() []byte {
 	size := len(c.carry)
 	if cap(c.carry)-size < least {
 		grown := max(2*size, 16<<10)
-		if want := int(c.want); want > size {
+		// Of a long message it takes what is wanted only if that is much more than
+		// there is: to move all for a little each time would be quadratic.
+		if want := int(c.want); want > size && (size < grown/2 || want > size+size/2) {
 			grown = min(want, max(grown, backend.LendSize))
 		}
 		c.recarry(c.carry, max(grown, size+least))
@@ -148,40 +174,32 @@ func (l *Loop) behind(b, p []byte) []byte {
 func (c *Conn) received(comp *backend.Completion) {
 	c.loop.current = c
 	c.flags &^= receiving
-	var own []byte // the handler's memory that was received into
-	if c.flags&into != 0 {
-		own = c.recv.Buf[:comp.N:comp.N]
-		c.direct(nil)
-	}
-	if comp.Err != nil || comp.N == 0 {
+	wasPaused := c.stops&stopPaused != 0
+	if comp.Err == nil && comp.N > 0 {
+		c.arrived(comp)
+	} else {
+		c.takeInto(0)
 		c.readEnded(comp.Err)
-		if c.flags&(paused|closed) == paused {
-			c.tellPaused()
-		}
-		c.settle()
-		return
 	}
+	if wasPaused && c.stops&stopPaused != 0 && !c.isClosing() {
+		c.tellPaused()
+	}
+	c.read()
+	c.settle()
+}
+
+// arrived takes bytes that came.
+func (c *Conn) arrived(comp *backend.Completion) {
 	l := c.loop
 	l.stats.now.Receives++
 	l.stats.now.BytesIn += uint64(comp.N)
 	c.active()
-	var in []byte
-	if l.lent = comp.Lent; l.lent != nil {
-		start := backend.Headroom - len(c.carry)
-		copy(l.lent[start:], c.carry)
-		in = l.lent[start : backend.Headroom+comp.N : backend.Headroom+comp.N]
-	} else if own != nil {
-		in = own
-	} else {
-		c.carry = c.carry[:len(c.carry)+comp.N]
-		in = c.carry[:len(c.carry):len(c.carry)]
-	}
-	wasPaused := c.flags&paused != 0
+	in, owned := c.join(comp)
 	switch {
-	case c.flags&closing != 0 && c.discards():
-	case own != nil && c.flags&leaving == 0:
-		c.offer(in)
-	case c.flags&(paused|above|held|leaving) != 0:
+	case c.discards():
+	case owned && c.life == connOpen:
+		c.offer(in) // also if it was paused meanwhile
+	case c.stops != 0 || c.life == connLeaving:
 		c.keep(in)
 	default:
 		c.offer(in)
@@ -190,19 +208,46 @@ func (c *Conn) received(comp *backend.Completion) {
 		l.backend.Return(l.lent)
 		l.lent = nil
 	}
-	if wasPaused && c.flags&(paused|closing) == paused {
-		c.tellPaused()
+}
+
+// join returns what came with the carry in front of it, in one piece. It reports
+// whether that is the memory that the handler gave to ReceiveInto.
+func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
+	if mine := c.takeInto(comp.N); mine != nil {
+		return mine, true
 	}
-	c.read()
-	c.settle()
+	l := c.loop
+	l.lent = comp.Lent
+	switch start := backend.Headroom - len(c.carry); {
+	case l.lent == nil: // received behind the carry
+		c.carry = c.carry[:len(c.carry)+comp.N]
+	case start < 0: // the carry has become long since the Recv was submitted
+		c.carry = l.behind(c.carry, l.lent[backend.Headroom:backend.Headroom+comp.N])
+	default:
+		copy(l.lent[start:], c.carry)
+		end := backend.Headroom + comp.N
+		return l.lent[start:end:end], false
+	}
+	return c.carry[:len(c.carry):len(c.carry)], false
+}
+
+// takeInto returns the n bytes that came into the memory given to ReceiveInto, which
+// is the handler's again; nil: none was given.
+func (c *Conn) takeInto(n int) []byte {
+	if c.flags&into == 0 {
+		return nil
+	}
+	mine := c.recv.Buf[:n:n]
+	c.direct(nil)
+	return mine
 }
 
 // offer gives the handler, or the first filter, what there is, and keeps what it
 // leaves.
 func (c *Conn) offer(in []byte) {
 	c.flags &^= reoffer
-	if c.flags&filtered != 0 {
-		c.filters.offer(in)
+	if f := c.stack(); f != nil {
+		f.offer(in)
 	} else {
 		c.keep(c.data(in))
 	}
@@ -218,19 +263,24 @@ func (c *Conn) data(in []byte) []byte {
 	}
 	c.want = 0
 	n, err := c.handler.Data(c, in)
-	switch {
-	case uint(n) > uint(len(in)):
+	if n < 0 || n > len(in) {
 		err = fmt.Errorf("rondo: the handler's Data reports %d bytes done of %d", n, len(in))
-	case err == nil && c.flags&leaving == 0 && (n == 0 && len(in) >= c.limits.maxIn && c.flags&paused == 0 || int(c.want) > c.limits.maxIn):
+	} else if err == nil && c.life == connOpen && c.stuck(n, len(in)) {
 		err = ErrInputFull
 	}
 	if err != nil {
 		c.CloseWith(err)
 	}
-	if c.flags&closing != 0 {
+	if c.isClosing() {
 		return nil
 	}
 	return in[n:]
+}
+
+// stuck reports whether a handler that took n bytes of its input cannot be given more:
+// it takes nothing of a full input, or Wants more than there may be.
+func (c *Conn) stuck(n, input int) bool {
+	return n == 0 && input >= c.limits.maxIn && c.stops&stopPaused == 0 || int(c.want) > c.limits.maxIn
 }
 
 // offerSoon has the carry offered in the next turn, though nothing came.
@@ -241,27 +291,29 @@ func (c *Conn) offerSoon() {
 
 // list has offerAgain called in the next turn.
 func (c *Conn) list() {
-	if c.flags&listed == 0 && !c.discards() {
-		c.flags |= listed
-		c.loop.again = append(c.loop.again, c)
+	if c.flags&queued == 0 && !c.discards() {
+		c.flags |= queued
+		c.loop.again.push(c)
 	}
 }
 
+// offers reports whether the handler, or the first filter, may be given input now.
+func (c *Conn) offers() bool {
+	return c.stops == 0 && c.life != connLeaving && !c.discards()
+}
+
+// offerAgain is an event that list asked for: what output that drained made possible,
+// and what was kept.
 func (c *Conn) offerAgain() {
-	c.flags &^= listed
-	if c.flags&leaving != 0 || c.discards() {
+	c.flags &^= queued
+	if c.life == connLeaving || c.discards() {
 		return
 	}
 	c.loop.current = c
-	if c.flags&(drainDue|closing) == drainDue {
-		c.flags &^= drainDue
-		if d, ok := c.handler.(Drainer); ok {
-			d.Drained(c)
-		}
-	}
-	if c.flags&(reoffer|paused|above|held|leaving) == reoffer && !c.discards() {
-		if c.flags&filtered != 0 {
-			c.filters.reoffer()
+	c.tellDrained()
+	if c.flags&reoffer != 0 && c.offers() {
+		if f := c.stack(); f != nil {
+			f.reoffer()
 		}
 		c.offerCarry()
 	}
@@ -270,49 +322,63 @@ func (c *Conn) offerAgain() {
 	c.settle()
 }
 
+// tellDrained tells the handler that output has drained, if that is due.
+func (c *Conn) tellDrained() {
+	if c.flags&drainDue == 0 || c.isClosing() {
+		return
+	}
+	c.flags &^= drainDue
+	if d, ok := c.handler.(Drainer); ok {
+		d.Drained(c)
+	}
+}
+
 // offerCarry offers what was kept, though nothing came.
 func (c *Conn) offerCarry() {
 	switch {
-	case len(c.carry) == 0:
+	case len(c.carry) == 0 || c.flags&eofTold != 0 && c.stack() == nil: // EOF comes after the last Data
 		c.flags &^= reoffer
 	case c.flags&receiving != 0 && c.recv.Buf != nil:
 		c.loop.backend.Cancel(&c.recv) // the carry is the backend's until this ends
-	case c.flags&(paused|above|held) == 0 && !c.discards():
-		c.offer(c.carry[:len(c.carry):len(c.carry)])
+	case c.offers():
+		n := len(c.carry)
+		c.offer(c.carry[:n:n])
+		if c.flags&(into|receiving) == into && len(c.carry) == n {
+			c.direct(nil) // it needs more behind this: not somewhere else
+		}
 	}
 }
 
 // readEnded takes a Recv's completion that brought nothing.
 func (c *Conn) readEnded(err error) {
 	switch {
-	case c.flags&closed != 0:
-		return
+	case c.life >= connClosed:
 	case errors.Is(err, backend.ErrCanceled):
 		// By Pause, and perhaps Resume was called since; or for offerCarry.
-		if c.flags&(reoffer|paused) == reoffer {
+		if c.flags&reoffer != 0 && c.stops&stopPaused == 0 {
 			c.list()
-			return
 		}
-		c.read()
-		return
 	case err != nil:
 		c.fail("read", err)
-		return
+	default:
+		c.flags |= eof
+		if c.isClosing() {
+			c.advance()
+		} else {
+			c.tellEOF()
+		}
 	}
-	c.flags |= eof
-	if c.flags&closing != 0 {
-		c.advance()
-		return
-	}
-	c.tellEOF()
 }
 
-// tellEOF tells the handler of the end of the stream, if its turn has come.
+// tellEOF tells the filters and the handler of the end of the stream, if its turn has
+// come.
 func (c *Conn) tellEOF() {
-	switch {
-	case c.flags&(filtered|leaving) == filtered:
-		c.filters.tellEOF()
-	case c.flags&(eof|eofTold|paused|above|listed|leaving) == eof:
+	if c.stops != 0 || c.flags&queued != 0 || c.life == connLeaving {
+		return // everything before it comes first
+	}
+	if f := c.stack(); f != nil {
+		f.tellEOF()
+	} else if c.flags&(eof|eofTold) == eof && !c.isClosing() {
 		c.endInput()
 	}
 }
@@ -342,8 +408,8 @@ func (c *Conn) Want(n int) {
 // system's buffers are full; its end of stream is noticed after Resume.
 func (c *Conn) Pause() {
 	c.loop.check()
-	c.flags |= paused
-	if c.flags&(receiving|closing) == receiving {
+	c.stops |= stopPaused
+	if c.flags&receiving != 0 && !c.isClosing() {
 		c.loop.backend.Cancel(&c.recv)
 	}
 }
@@ -351,11 +417,11 @@ func (c *Conn) Pause() {
 // Resume ends Pause. Input that was left is offered again in the next turn.
 func (c *Conn) Resume() {
 	c.loop.check()
-	if c.flags&paused == 0 {
+	if c.stops&stopPaused == 0 {
 		return
 	}
-	c.flags &^= paused
-	if len(c.carry) > 0 || c.flags&(eof|filtered|drainDue) != 0 || c.loop.current == c {
+	c.stops &^= stopPaused
+	if len(c.carry) > 0 || c.filters != nil || c.flags&(eof|drainDue) != 0 || c.loop.current == c {
 		c.offerSoon()
 		return
 	}
@@ -364,8 +430,9 @@ func (c *Conn) Resume() {
 
 // fail ends the connection for a system's error.
 func (c *Conn) fail(op string, err error) {
-	if c.flags&closing != 0 && c.Buffered() == 0 && op != "write" {
-		err = nil // everything was delivered: it was to end anyway
+	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
+	if c.isClosing() && delivered {
+		err = nil // it was to end anyway, and at most what the filters add to the end is lost
 	} else {
 		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 	}

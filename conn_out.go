@@ -24,7 +24,8 @@ type output struct {
 	op      backend.SendOp // of the first sending chunks
 	queue   []chunk
 	sending int
-	size    int // bytes in queue
+	size    int // bytes in queue, and ghost
+	ghost   int // of size: bytes that Recall dropped and whose release is still to be called
 	bufs    [][]byte
 }
 
@@ -53,13 +54,6 @@ func (c *Conn) output() *output {
 	return c.out
 }
 
-// recycleEmpty gives o back unless a release function has written again.
-func (o *output) recycleEmpty() {
-	if len(o.queue) == 0 {
-		o.recycle()
-	}
-}
-
 // maxFreeOutputs bounds what a loop keeps of them.
 const maxFreeOutputs = 1024
 
@@ -79,7 +73,7 @@ func (c *Conn) dropChunk(k *chunk) {
 	if !k.owned {
 		c.loop.pool.Put(k.bytes)
 	} else if k.release != nil {
-		k.release()
+		c.loop.callSoon(due{conn: c, f: k.release})
 	}
 	*k = chunk{}
 }
@@ -105,8 +99,8 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	if err := c.writable(); err != nil {
 		return 0, err
 	}
-	if c.flags&filtered != 0 {
-		return c.filters.write(p)
+	if f := c.stack(); f != nil {
+		return f.write(p)
 	}
 	return c.write(p, c.limits.maxOut)
 }
@@ -115,20 +109,22 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 func (c *Conn) write(p []byte, most int) (n int, err error) {
 	l := c.loop
 	waiting := c.waiting()
-	if len(p) >= directSize && waiting == 0 {
+	if len(p) >= directSize && waiting == 0 && !l.hooked {
 		if n, err = c.trySend(p); err != nil || n == len(p) {
 			return n, err
 		}
 	}
 	rest := p[n:]
-	switch waiting += len(rest); {
-	case waiting > most:
+	waiting += len(rest)
+	if waiting > most {
+		c.awaitDrain()
 		return n, ErrOutputFull
-	case len(p) < directSize && l.outbox.accepts(c, len(p)):
+	}
+	if len(p) < directSize && l.outbox.makeRoom(c, len(p)) {
 		l.outbox.add(c, p)
-	case c.flags&closed != 0: // making room found that the connection has failed
+	} else if c.life >= connClosed { // making room found that the connection has failed
 		return 0, ErrClosed
-	default:
+	} else {
 		l.outbox.unload(c)
 		c.gather(rest)
 	}
@@ -137,18 +133,22 @@ func (c *Conn) write(p []byte, most int) (n int, err error) {
 }
 
 // WriteOwned sends p without copying it. p must not change until release is
-// called, on the loop and exactly once: when p is sent or the connection ends.
-// It is called on an error too. It may be nil.
+// called, on the loop and exactly once, after p was sent, the connection has ended, or
+// WriteOwned has returned an error. It is never called within another call of the
+// engine's, but when the event at hand has ended, so it may do what a posted function
+// may. It may be nil.
 func (c *Conn) WriteOwned(p []byte, release func()) error {
 	c.loop.check()
 	k := chunk{bytes: p, owned: true, release: release}
 	err := c.writable()
 	if err == nil && c.Buffered()+len(p) > c.limits.maxOut {
+		c.awaitDrain()
 		err = ErrOutputFull
 	}
-	if err == nil && c.flags&filtered != 0 {
-		_, err = c.filters.write(p)
-		p = nil // it was copied, or has been made something else
+	if f := c.stack(); err == nil && f != nil {
+		defer c.dropChunk(&k) // also if a filter calls runtime.Goexit
+		_, err = f.write(p)   // which copies it, or makes something else of it
+		return err
 	}
 	if err != nil || len(p) == 0 {
 		c.dropChunk(&k)
@@ -167,11 +167,11 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 // next written to, flushed or closed, and no longer than the handler's call.
 func (c *Conn) AvailableBuffer() []byte {
 	c.loop.check()
-	switch {
-	case c.writable() != nil:
+	if c.writable() != nil {
 		return nil
-	case c.flags&filtered != 0:
-		return c.filters.top.available()
+	}
+	if f := c.stack(); f != nil {
+		return f.top.available()
 	}
 	return c.available()
 }
@@ -179,11 +179,11 @@ func (c *Conn) AvailableBuffer() []byte {
 // available is AvailableBuffer of the wire.
 func (c *Conn) available() []byte {
 	l := c.loop
-	if l.outbox.accepts(c, minChunk) {
+	if l.outbox.makeRoom(c, minChunk) {
 		l.outbox.reserved = c
 		return l.outbox.bytes[len(l.outbox.bytes):]
 	}
-	if c.flags&closed != 0 {
+	if c.life >= connClosed {
 		return nil
 	}
 	l.outbox.unload(c)
@@ -195,11 +195,7 @@ func (c *Conn) available() []byte {
 // Buffered is how many bytes wait to be sent.
 func (c *Conn) Buffered() int {
 	c.loop.check()
-	n := c.waiting()
-	if c.filters != nil {
-		n += c.filters.gathered
-	}
-	return n
+	return c.waiting() + c.filters.waiting()
 }
 
 // waiting is how many bytes wait for the wire.
@@ -214,16 +210,17 @@ func (c *Conn) waiting() int {
 // unsent reports whether output is yet to be sent, but for what lies in the
 // loop's outbox.
 func (c *Conn) unsent() bool {
-	return c.out != nil || c.flags&filtered != 0 && c.filters.unsent()
+	f := c.stack()
+	return c.out != nil || f != nil && f.unsent()
 }
 
 // Flush sends what was written so far, as far as the system takes it now.
 func (c *Conn) Flush() {
 	c.loop.check()
-	if c.flags&filtered != 0 {
-		c.filters.flush()
+	if f := c.stack(); f != nil {
+		f.flush()
 	}
-	if c.flags&boxed != 0 {
+	if c.flags&inOutbox != 0 {
 		c.loop.outbox.flush()
 	}
 	c.flush()
@@ -231,7 +228,7 @@ func (c *Conn) Flush() {
 
 func (c *Conn) writable() error {
 	switch {
-	case c.flags&(endWrite|closed) != 0:
+	case c.flags&endWrite != 0 || c.life >= connClosed:
 		return ErrClosed
 	case c.times != nil && c.times.write.passed(c.loop.now):
 		return os.ErrDeadlineExceeded
@@ -239,12 +236,36 @@ func (c *Conn) writable() error {
 	return nil
 }
 
-// wrote sees to it that what waits, size bytes now, will be sent.
-func (c *Conn) wrote(size int) {
-	if size > c.limits.high && (c.flags&filtered == 0 || c.filters.overflows(size)) {
-		c.flags |= above
+// Full reports whether output is full: more than HighWater bytes of it are Buffered.
+// Then the connection is not read and its Handler not offered anything, and a Handler
+// that makes output by itself should stop too. It is called again when no more than
+// LowWater bytes wait: Drained (see DrainHandler), then Data with what it had left.
+func (c *Conn) Full() bool {
+	c.loop.check()
+	return c.full()
+}
+
+// full is the one definition of full: writers that ask it and writers that it stops
+// are told by Drained, since every write that makes it true calls awaitDrain.
+func (c *Conn) full() bool { return c.Buffered() > c.limits.high }
+
+// awaitDrain has Drained called when output has fallen to LowWater. Until then the
+// connection is not read if its output is full, unless a coroutine serves it, which
+// is stopped by its own writes, or its filters are not ready: a handshake needs input.
+func (c *Conn) awaitDrain() {
+	c.flags |= tellDrain
+	if c.flags&ownsOutput == 0 && c.full() && c.filters.areReady() {
+		c.stops |= stopOutput
 	}
-	if c.out != nil || c.flags&(above|endWrite) != 0 {
+	c.flushSoon()
+}
+
+// wrote sees to it that what waits for the wire, size bytes now, will be sent.
+func (c *Conn) wrote(size int) {
+	switch {
+	case size+c.filters.waiting() > c.limits.high:
+		c.awaitDrain()
+	case c.out != nil || c.flags&(tellDrain|endWrite) != 0:
 		c.flushSoon()
 	}
 }
@@ -253,15 +274,8 @@ func (c *Conn) wrote(size int) {
 func (c *Conn) flushSoon() {
 	if c.flags&dirty == 0 {
 		c.flags |= dirty
-		c.loop.dirty = append(c.loop.dirty, c)
+		c.loop.dirty.push(c)
 	}
-}
-
-// askDrained has the handler's Drained called when output has fallen to LowWater,
-// though it may not have passed HighWater.
-func (c *Conn) askDrained() {
-	c.flags |= drainAsked
-	c.flushSoon()
 }
 
 // gather copies p behind the queue.
@@ -294,28 +308,42 @@ func (c *Conn) tail(n int) *chunk {
 // flush hands what is queued to the system: at once, from where it lies, if it
 // is one piece; with a Send if it is more, or does not go at once.
 func (c *Conn) flush() {
-	if c.flags&filtered != 0 {
-		c.filters.flush()
+	if f := c.stack(); f != nil {
+		f.flush()
 	}
 	o := c.out
-	if o == nil || o.sending > 0 || c.flags&closed != 0 {
+	if o == nil || o.sending > 0 || c.life >= connClosed {
 		return
 	}
-	if len(o.queue) == 1 && o.size > 0 {
-		k := &o.queue[0]
-		n, err := c.trySend(k.bytes[k.sent:])
-		if err != nil {
-			return // the connection is closed, and its output goes with it
-		}
-		k.sent += n
-		o.size -= n
+	if len(o.queue) == 1 && o.size > o.ghost && !c.sendFirst(o) {
+		return
 	}
-	if o.size > 0 {
+	if o.size > o.ghost {
 		c.send()
 		return
 	}
-	o.shift(len(o.queue))
-	o.recycleEmpty()
+	o.shift(len(o.queue)) // an empty chunk, by AvailableBuffer
+	if o.ghost == 0 {
+		o.recycle()
+	}
+}
+
+// sendFirst tries to send the first chunk at once, and drops it if it went. It reports
+// whether the connection is still there.
+func (c *Conn) sendFirst(o *output) bool {
+	k := &o.queue[0]
+	rest := k.bytes[k.sent:]
+	o.sending = 1 // a hook may write: it does so behind this
+	c.before(len(rest))
+	n, err := c.loop.backend.TrySend(c.recv.File, rest)
+	o.sending = 0
+	o.size -= n
+	o.queue[0].sent += n
+	if err == nil && n == len(rest) {
+		o.shift(1)
+	}
+	c.tried(n, err)
+	return c.out == o && c.life < connClosed && o.sending == 0 // a hook may have flushed
 }
 
 // send submits the next chunks.
@@ -333,7 +361,9 @@ func (c *Conn) send() {
 	o.sending = len(o.bufs)
 	o.op.Bufs = o.bufs
 	c.before(size)
-	c.loop.backend.Send(&o.op)
+	if c.life < connClosed { // the hook may have closed it
+		c.loop.backend.Send(&o.op)
+	}
 }
 
 // Complete takes the Send's completion.
@@ -342,37 +372,33 @@ func (o *output) Complete(comp *backend.Completion) {
 	done := o.sending
 	o.sending = 0
 	o.size -= comp.N
+	recall := c.flags&recalled != 0
+	c.flags &^= recalled
+	failed := comp.Err
+	if failed == nil {
+		o.shift(done)
+	}
+	if recall && (failed == nil || failed == backend.ErrCanceled) {
+		o.discard()
+		failed = nil
+	}
 	c.sent(comp.N)
-	c.after(comp.N, nil)
-	if c.flags&recalled != 0 {
-		c.flags &^= recalled
-		if comp.Err == backend.ErrCanceled {
-			o.discard()
-			c.flush()
-			c.advance()
-			return
-		}
+	c.after(comp.N)
+	switch {
+	case c.life >= connClosed: // what is left goes when the connection is gone
+	case failed != nil:
+		c.fail("write", failed)
+	default:
+		c.flush()
+		c.advance()
 	}
-	if comp.Err != nil {
-		// What is left goes when the connection is gone.
-		if c.flags&closed == 0 {
-			c.fail("write", comp.Err)
-		}
-		return
-	}
-	o.shift(done)
-	c.flush()
-	c.advance()
 }
 
 // trySend sends what the system takes at once. On an error the connection is
 // closed.
 func (c *Conn) trySend(p []byte) (int, error) {
-	l := c.loop
-	if l.engine.Trace != nil {
-		c.before(len(p))
-	}
-	n, err := l.backend.TrySend(c.recv.File, p)
+	c.before(len(p))
+	n, err := c.loop.backend.TrySend(c.recv.File, p)
 	c.tried(n, err)
 	return n, err
 }
@@ -380,8 +406,8 @@ func (c *Conn) trySend(p []byte) (int, error) {
 // tried accounts for an attempt to send. On an error the connection is closed.
 func (c *Conn) tried(n int, err error) {
 	c.sent(n)
-	if c.loop.engine.Trace != nil {
-		c.after(n, err)
+	if n > 0 || err == nil {
+		c.after(n)
 	}
 	if err != nil {
 		c.fail("write", err)
@@ -401,13 +427,19 @@ func (c *Conn) sent(n int) {
 // before and after call the hooks around a write, of which the system took n bytes.
 
 func (c *Conn) before(n int) {
-	if t := c.loop.engine.Trace; t != nil && t.BeforeWrite != nil {
-		t.BeforeWrite(c, n)
+	if c.loop.hooked {
+		c.hook(c.loop.engine.Trace.BeforeWrite, n)
 	}
 }
 
-func (c *Conn) after(n int, err error) {
-	if t := c.loop.engine.Trace; t != nil && t.AfterWrite != nil && (n > 0 || err == nil) {
-		t.AfterWrite(c, n)
+func (c *Conn) after(n int) {
+	if c.loop.hooked {
+		c.hook(c.loop.engine.Trace.AfterWrite, n)
+	}
+}
+
+func (c *Conn) hook(f func(*Conn, int), n int) {
+	if f != nil {
+		c.call(func() { f(c, n) })
 	}
 }

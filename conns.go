@@ -22,6 +22,19 @@ func (t *connTable) set(slot uint32, c *Conn) {
 	(*chunks)[slot/connChunk][slot%connChunk] = c
 }
 
+// all ranges over the connections in the table.
+func (t *connTable) all(yield func(*Conn) bool) {
+	for i := range t {
+		for _, chunk := range t[i] {
+			for _, c := range chunk {
+				if c != nil && !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Conns ranges over the loop's connections, in no particular order. It may be
 // left and connections closed on the way.
 func (l *Loop) Conns() iter.Seq[*Conn] {
@@ -37,4 +50,17 @@ func (l *Loop) Conns() iter.Seq[*Conn] {
 			}
 		}
 	}
+}
+
+// enter and leave keep the table of connections.
+func (l *Loop) enter(c *Conn) {
+	l.conns.set(c.recv.File.Slot(), c)
+	l.open++
+	l.loaded.Store(int32(l.open))
+}
+
+func (l *Loop) leave(c *Conn) {
+	l.conns.set(c.recv.File.Slot(), nil)
+	l.open--
+	l.loaded.Store(int32(l.open))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/timer"
@@ -23,9 +24,9 @@ import (
 // net.Conn is wanted: to bufio, net/textproto, http.ReadRequest, encoding/gob,
 // crypto/tls. Read returns io.EOF once the peer has ended its stream; writing
 // goes on. Write returns when what waits for the peer is no more than HighWater.
-// Any coroutine of the loop may use c; other goroutines may call nothing of it
-// but Close and the Set…Deadline methods. Reading and writing from elsewhere
-// panics.
+// Any coroutine of the loop may use c. Every goroutine may call its Close and its
+// Set…Deadline methods, coroutines of other loops among them. Reading and writing
+// from elsewhere fails with ErrNotCoroutine.
 //
 // When the connection closes, by whomever, its reads and writes return an error
 // that is net.ErrClosed (and what closed it, if something did). As soon as it is
@@ -40,8 +41,7 @@ import (
 // those alone. What blocks otherwise stops the whole loop: a channel, time.Sleep,
 // a query, an ordinary connection. Await is for that. A mutex must not be held
 // while a coroutine waits if another coroutine of its loop locks it.
-// runtime.LockOSThread must not be called in a coroutine. In coroutines
-// debug.SetPanicOnFault is on, and is to be left so.
+// runtime.LockOSThread must not be called in a coroutine.
 //
 // # What it costs
 //
@@ -50,40 +50,46 @@ import (
 // the figures.
 func Coroutine(f func(co *Co, c net.Conn) error) Opener {
 	return func(c *Conn) Handler {
+		if old, ok := c.handler.(*coConn); ok {
+			old.handOver()
+		}
 		s := &served{}
 		s.init(c)
 		s.root = &s.first
-		s.first = Co{loop: c.loop, home: &s.coConn, body: func(co *Co) error { return f(co, &s.coConn) }}
+		s.first.loop, s.first.home = c.loop, &s.coConn
+		s.first.body = func(co *Co) error { return f(co, &s.coConn) }
 		c.handler = &s.coConn
-		c.loop.resume(&s.first)
+		c.loop.begin(&s.first)
 		return c.handler
 	}
 }
 
 // A Co is a coroutine, to the code that runs in it. Its methods may be called
-// there only, unless they say otherwise; from another goroutine or coroutine
-// they panic.
+// there only, unless they say otherwise: another goroutine, or coroutine, gets
+// ErrNotCoroutine, and a panic from those that have no error.
 type Co struct {
 	// What each switch needs is in one line of the cache.
 	next       func() (struct{}, bool)
 	yield      func(struct{}) bool
 	home       *coConn // it ends with this
 	loop       *Loop
-	list       *waitList // that it waits in
-	prev, succ *Co       // its neighbours there
-	spent      int32     // since it was resumed, see spend
-	fails      uint16    // in a row, see failed
+	goroutine  atomic.Uintptr // its sys.Goroutine, while it runs
+	list       *waitList      // that it waits in
+	prev, succ *Co            // its neighbours there
+	spent      int32          // since it was resumed, see spend
+	fails      uint16         // in a row, see failed
 	state      coState
 	exited     bool // by runtime.Goexit
 
 	body     func(*Co) error
 	err      error // body's
 	timer    timer.Timer
-	fired    bool  // timer did
-	at       int32 // index in home.others
-	parent   *Co   // nil: the connection's first
-	children int   // that run
-	failure  error // a child's
+	fired    bool        // timer did
+	at       int32       // index in home.others
+	parent   *Co         // nil: the connection's first
+	children int32       // that run
+	lost     atomic.Bool // for good, see giveUp
+	failure  error       // a child's
 }
 
 // Loop is the loop that the coroutine runs on. Any goroutine may call it.
@@ -101,7 +107,7 @@ func (co *Co) Conn() *Conn { return co.home.conn }
 // Context returns a Context that is done when the connection begins to close;
 // its cause tells why. It is for what Await calls.
 func (co *Co) Context() context.Context {
-	co.enter("Context")
+	co.must("Context")
 	return co.home.context()
 }
 
@@ -109,7 +115,9 @@ func (co *Co) Context() context.Context {
 // the loop take a turn: other connections are served meanwhile. It returns early,
 // with an error, if the connection closes.
 func (co *Co) Sleep(d time.Duration) error {
-	co.enter("Sleep")
+	if !co.Calling() {
+		return co.stranger("Sleep")
+	}
 	if d <= 0 {
 		return co.turn()
 	}
@@ -127,7 +135,7 @@ func (co *Co) Sleep(d time.Duration) error {
 // which it ends with. It begins when this one next waits. An error that f returns
 // closes the connection, as with Coroutine; nil does not.
 func (co *Co) Go(f func(co *Co) error) {
-	co.enter("Go")
+	co.must("Go")
 	s := co.home
 	child := &Co{loop: co.loop, home: s, body: f, parent: co, at: int32(len(s.others))}
 	s.others = append(s.others, child)
@@ -138,7 +146,9 @@ func (co *Co) Go(f func(co *Co) error) {
 // Wait waits until all coroutines that this one has started with Go have
 // returned, and returns the first error of theirs since the last Wait.
 func (co *Co) Wait() error {
-	co.enter("Wait")
+	if !co.Calling() {
+		return co.stranger("Wait")
+	}
 	for co.children > 0 {
 		if err := co.wait(nil); err != nil {
 			return co.failed(err)

@@ -12,7 +12,8 @@ import (
 type deadlines struct {
 	conn        *Conn
 	idle        time.Duration
-	last        backend.Time // when bytes last moved
+	last        backend.Time // when bytes last moved: the end of that turn
+	moved       bool         // they did in this one
 	idleTimer   timer.Timer
 	read, write deadline
 }
@@ -43,9 +44,24 @@ func (c *Conn) noDeadlines() bool {
 // active notes that bytes moved. The idle timer looks at it when it fires, so
 // that activity costs no change of timers.
 func (c *Conn) active() {
-	if c.times != nil {
-		c.times.last = c.loop.now
+	if d := c.times; d != nil && d.idle > 0 && !d.moved {
+		d.moved = true
+		c.loop.activeNow = append(c.loop.activeNow, d)
 	}
+}
+
+// noteActivity notes the time for connections whose bytes moved in this turn. At its
+// beginning they had not yet: a long turn would have them look idle.
+func (l *Loop) noteActivity() {
+	if len(l.activeNow) == 0 {
+		return
+	}
+	now := l.in(0)
+	for _, d := range l.activeNow {
+		d.last, d.moved = now, false
+	}
+	clear(l.activeNow)
+	l.activeNow = l.activeNow[:0]
 }
 
 // SetIdle closes the connection, as Close does, when no byte has been received
@@ -55,12 +71,12 @@ func (c *Conn) SetIdle(d time.Duration) {
 		return
 	}
 	t := c.deadlines()
-	t.idle, t.last = d, c.loop.now
-	if d <= 0 || c.flags&closing != 0 {
+	t.idle, t.last = d, c.loop.in(0)
+	if d <= 0 || c.isClosing() {
 		c.loop.timers.Stop(&t.idleTimer)
 		return
 	}
-	c.loop.timers.Start(&t.idleTimer, c.loop.now.Add(d))
+	c.loop.timers.Start(&t.idleTimer, t.last.Add(d))
 }
 
 // SetReadDeadline closes the connection, as Close does, at t, unless the
@@ -82,12 +98,12 @@ func (c *Conn) SetWriteDeadline(t time.Time) {
 }
 
 func (c *Conn) setDeadline(d *deadline, t time.Time) {
-	if t.IsZero() || c.flags&closed != 0 {
+	if t.IsZero() || c.life >= connClosed {
 		d.at = 0
 		c.loop.timers.Stop(&d.timer)
 		return
 	}
-	d.at = max(1, c.loop.now+backend.Time(t.Sub(c.loop.Now())))
+	d.at = c.loop.at(t)
 	c.loop.timers.Start(&d.timer, d.at)
 }
 

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -37,35 +39,59 @@ func (e *Engine) Dial(ctx context.Context, network, address string, s Socket, op
 	if ctx.Err() != nil {
 		return refused(contextError(ctx))
 	}
-	type result struct {
-		ref Ref
-		err error
-	}
-	results := make(chan result, 1)
+	e.mustNotBeOnLoop("Dial", "use Loop.Dial there")
+	w := waitingDial{results: make(chan dialed, 1)}
 	l := e.choose(&e.chosen, netip.Addr{})
-	var d *Dialing
 	err := l.Post(func() {
-		d = l.Dial(network, address, s, func(c *Conn, err error) Handler {
-			if err != nil {
-				results <- result{err: err}
-				return nil
-			}
-			defer func() { results <- result{ref: c.Ref()} }()
-			return open(c)
-		})
+		w.dialing = l.Dial(network, address, s, func(c *Conn, err error) Handler { return w.told(c, err, open) })
 	})
 	if err != nil {
 		return refused(err)
 	}
 	select {
-	case r := <-results:
+	case r := <-w.results:
 		return r.ref, r.err
 	case <-ctx.Done():
-		err := contextError(ctx)
-		l.Post(func() { d.end(err) }) // if the loop has ended, so has the attempt
-		r := <-results
-		return r.ref, r.err
 	}
+	err = contextError(ctx)
+	if w.claim() {
+		l.Post(func() {
+			if w.dialing != nil {
+				w.dialing.end(err)
+			}
+		}) // if the loop has ended, so has the attempt
+		return refused(err)
+	}
+	r := <-w.results
+	return r.ref, r.err
+}
+
+// waitingDial is a dial that a goroutine waits for. Either the loop or that goroutine
+// decides how it ends, whoever claims it first.
+type waitingDial struct {
+	claimed atomic.Bool
+	results chan dialed
+	dialing *Dialing // the loop's
+}
+
+type dialed struct {
+	ref Ref
+	err error
+}
+
+func (w *waitingDial) claim() bool { return w.claimed.CompareAndSwap(false, true) }
+
+// told is called on the loop with what became of the dial.
+func (w *waitingDial) told(c *Conn, err error, open Opener) Handler {
+	if !w.claim() {
+		return nil // nobody waits any more
+	}
+	if err != nil {
+		w.results <- dialed{err: err}
+		return nil
+	}
+	defer func() { w.results <- dialed{ref: c.Ref()} }() // also if open panics
+	return open(c)
 }
 
 func contextError(ctx context.Context) error {
@@ -118,8 +144,13 @@ func (l *Loop) Dial(network, address string, s Socket, open func(*Conn, error) H
 		d.end(ErrClosed)
 		return d
 	}
+	if isNil(s.LocalAddr) {
+		d.local = nil
+		d.end(errNilLocalAddr)
+		return d
+	}
 	if s.DialTimeout > 0 {
-		l.timers.Start(&d.limit, l.now.Add(s.DialTimeout))
+		l.timers.Start(&d.limit, l.in(s.DialTimeout))
 	}
 	addrs, err := literal(network, address)
 	if err == errName {
@@ -128,6 +159,19 @@ func (l *Loop) Dial(network, address string, s Socket, open func(*Conn, error) H
 		d.found(addrs, err)
 	}
 	return d
+}
+
+var errNilLocalAddr = errors.New("Socket.LocalAddr is a nil pointer: leave it nil, or set an address")
+
+// isNil reports whether a is an address that is a nil pointer.
+func isNil(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a == nil
+	case *net.UnixAddr:
+		return a == nil
+	}
+	return false
 }
 
 // Cancel gives up: open is called with context.Canceled, soon, unless it has been
@@ -144,7 +188,7 @@ func (d *Dialing) end(err error) {
 	}
 	d.settled()
 	d.err = err
-	d.loop.undialed = append(d.loop.undialed, d)
+	d.loop.failedDials.push(d)
 }
 
 // settled is called when it is known how this ends: nothing more is begun.
@@ -168,7 +212,7 @@ func (d *Dialing) release() {
 	}
 }
 
-// failed calls open with the reason.
+// failed calls open with the reason, in a turn of its own.
 func (d *Dialing) failed() {
 	d.open(nil, &net.OpError{Op: "dial", Net: d.network, Source: d.source(), Addr: d.target(), Err: d.err})
 }
@@ -199,12 +243,21 @@ func (d *Dialing) lookUp() {
 	d.stopLookUp = cancel
 	d.loop.handed = true
 	go func() {
-		defer cancel()
-		addrs, err := d.loop.engine.lookUp(ctx, d.network, d.address)
-		// If the loop has ended, d was told already.
-		d.loop.Post(func() { d.found(addrs, err) })
+		var addrs []net.Addr
+		err := errResolverExit
+		defer func() { // also if the user's Resolver panics, or calls runtime.Goexit
+			if v := recover(); v != nil {
+				err = &PanicError{v, debug.Stack()}
+			}
+			cancel()
+			// If the loop has ended, d was told already.
+			d.loop.Post(func() { d.found(addrs, err) })
+		}()
+		addrs, err = d.loop.engine.lookUp(ctx, d.network, d.address)
 	}()
 }
+
+var errResolverExit = errors.New("the Resolver called runtime.Goexit")
 
 // Fire is called for the next try, or for the end of all.
 func (d *Dialing) Fire(t *timer.Timer, _ backend.Time) {
@@ -219,18 +272,6 @@ func (d *Dialing) Fire(t *timer.Timer, _ backend.Time) {
 func (l *Loop) endDials() {
 	for _, d := range inOrder(l.dialing, func(d *Dialing) uint64 { return d.seq }) {
 		d.end(ErrClosed)
-	}
-}
-
-// tellUndialed calls open of dials that came to nothing in the turn before.
-func (l *Loop) tellUndialed() {
-	if len(l.telling) == 0 {
-		l.telling, l.undialed = l.undialed, l.telling[:0]
-	}
-	for len(l.telling) > 0 {
-		d := l.telling[0]
-		l.telling = l.telling[1:]
-		d.failed()
 	}
 }
 

@@ -20,7 +20,8 @@ type Pauser interface {
 // ReceiveInto has the next bytes received into p instead of the loop's own memory.
 // Data is then called with the beginning of p, even if Pause was called meanwhile;
 // it should consume all of it. p is the connection's until then, or until Paused or
-// Closed is called. What Data left earlier is offered first, from where it is.
+// Closed is called. What Data left earlier is offered first, from where it is; if it
+// takes nothing of that, the next bytes come behind it, and not into p.
 //
 // It holds for one receive, and must not be called while Receiving reports true.
 // An empty p takes it back. Connections with Filters do not heed it.
@@ -29,7 +30,7 @@ func (c *Conn) ReceiveInto(p []byte) {
 	switch {
 	case c.flags&receiving != 0:
 		panic("rondo: ReceiveInto was called while something is being received: wait for Paused")
-	case len(p) == 0 || c.flags&filtered != 0:
+	case len(p) == 0 || c.stack() != nil:
 		c.direct(nil)
 	default:
 		c.direct(p)
@@ -68,7 +69,7 @@ type Ender interface {
 func (c *Conn) Direct() Direct {
 	c.loop.check()
 	d, ok := c.loop.backend.(backend.Director)
-	if !ok || c.flags&(filtered|closing|closed) != 0 {
+	if !ok || c.isClosing() || c.stack() != nil {
 		return nil
 	}
 	direct := d.Direct(c.recv.File)
@@ -92,13 +93,14 @@ func (c *Conn) tellPaused() {
 }
 
 // Recall takes back what was written and has not been sent: it is dropped. For
-// WriteOwned's memory release is called, now or when the system has let go of it.
-// Until all of these have returned Buffered tells how much was not sent. What the
+// WriteOwned's memory release is called, when the event at hand has ended or the
+// system has let go of it. Until all of these have returned Buffered tells how much was
+// not sent. What the
 // system already has is sent. Connections with Filters have nothing to take back:
 // theirs goes on its way.
 func (c *Conn) Recall() {
 	c.loop.check()
-	if c.flags&(closed|filtered) != 0 {
+	if c.life >= connClosed || c.stack() != nil {
 		return
 	}
 	c.loop.outbox.drop(c)
@@ -113,11 +115,25 @@ func (c *Conn) Recall() {
 	}
 }
 
-// discard drops the output. Release functions may write again.
+// discard drops the output. Until the release functions of this have been called
+// Buffered counts it.
 func (o *output) discard() {
-	size := o.size
+	c, size := o.conn, o.size-o.ghost
+	o.ghost = o.size
 	o.shift(len(o.queue))
-	o.size -= size
+	c.loop.callSoon(due{f: func() {
+		if c.out != o {
+			return // there was nothing to drop, and o has gone already
+		}
+		o.size -= size
+		o.ghost -= size
+		switch {
+		case c.life < connClosed:
+			c.flushSoon()
+		case c.life == connGone && o.ghost == 0:
+			o.recycle()
+		}
+	}})
 }
 
 // SetHighWater overrides Engine.HighWater and LowWater: high may be more than
@@ -125,6 +141,35 @@ func (o *output) discard() {
 func (c *Conn) SetHighWater(high, low int) {
 	l := c.ownLimits()
 	l.high, l.low = high, min(low, high)
+}
+
+// Limits are how many bytes of a connection may wait, see the Engine's fields of these
+// names.
+type Limits struct {
+	MaxInput, MaxOutput, HighWater, LowWater int
+}
+
+// Limits returns the connection's: its Engine's, unless they were overridden.
+func (c *Conn) Limits() Limits {
+	c.loop.check()
+	l := c.limits
+	return Limits{l.maxIn, l.maxOut, l.high, l.low}
+}
+
+// SetLimits overrides all of them. It is for those who give a connection from one user
+// to the next, as package pool does.
+func (c *Conn) SetLimits(l Limits) {
+	c.loop.check()
+	own := limits{l.MaxInput, l.MaxOutput, l.HighWater, min(l.LowWater, l.HighWater)}
+	switch e := c.loop.engine; own {
+	case *c.limits:
+	case e.limits:
+		c.limits = &e.limits
+	case e.unbound:
+		c.limits = &e.unbound
+	default:
+		*c.ownLimits() = own
+	}
 }
 
 // Unbound overrides Engine.MaxOutput and HighWater: no output is too much, nor stops
@@ -141,11 +186,12 @@ func (c *Conn) Unbound() {
 }
 
 // Defer calls f on the loop, once, at the end of this turn: when everything that came
-// was handled, and what was written has been given to the system. f may do what a
-// handler may; what it writes is sent when it returns.
+// was handled, and what was written has been given to the system. Functions are called
+// in the order of their Defers; what one of them defers is called at the end of the
+// next turn. f may do what a handler may; what it writes is sent when it returns.
 func (l *Loop) Defer(f func()) {
 	l.check()
-	l.deliveries = append(l.deliveries, f)
+	l.deferred.push(f)
 }
 
 // Deliver is Defer for an f that hands the turn's results to other goroutines, in one
@@ -156,15 +202,4 @@ func (l *Loop) Defer(f func()) {
 func (l *Loop) Deliver(f func()) {
 	l.handed, l.parks = true, parkings
 	l.Defer(f)
-}
-
-// deliver ends the turn.
-func (l *Loop) deliver() {
-	for len(l.deliveries) > 0 {
-		last := len(l.deliveries) - 1
-		f := l.deliveries[last]
-		l.deliveries[last] = nil
-		l.deliveries = l.deliveries[:last]
-		f()
-	}
 }

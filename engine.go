@@ -29,18 +29,24 @@ const (
 
 // An Engine is a group of loops and the connections they serve. The zero Engine
 // is ready for use; its fields are read when it is first used, and not to be
-// changed afterwards. Its methods may be called from any goroutine but a loop's:
-// they wait for the loops.
+// changed afterwards.
+//
+// Its methods may be called from any goroutine. Most of them wait for the loops, so on
+// a loop of the engine's (in a callback or a coroutine) they do what they can without
+// waiting: Close and Shutdown begin the end and return, Listen and ListenPacket listen
+// on that loop. Those that cannot do without (Wait, Dial and Attach) panic, and say
+// what to call instead.
 type Engine struct {
 	// Loops is the number of loops, each a goroutine. 0: GOMAXPROCS.
 	Loops int
-	// KeepGOMAXPROCS leaves GOMAXPROCS as it is. Otherwise an engine whose loops are
-	// as many, and sleep in system calls (on any backend but "std"), raises it by one
-	// when it starts, once in a program: as long as one of Go's processors is idle,
-	// its scheduler does not take away that of a loop that sleeps, which costs up to a
-	// quarter of a server's CPU time. It is runtime.GOMAXPROCS that is called, so that
-	// Go does not adapt to a change of the CPUs' limit any more.
-	KeepGOMAXPROCS bool
+	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if its loops are as
+	// many and sleep in system calls (on any backend but "std"). As long as one of Go's
+	// processors is idle, the scheduler does not take away that of a loop that sleeps,
+	// which otherwise costs up to a quarter of a server's CPU time where connections are
+	// short, and a fifth where messages are. It is for the program to ask: GOMAXPROCS is
+	// the whole process's, and once it was set Go adapts it no more to a change of the
+	// CPUs' limit. cmd/rondo asks for it.
+	SpareProcessor bool
 	// Backend names what moves the bytes: "epoll" (Linux), "uring" (io_uring: Linux
 	// 6.1 and the permission to use it), "kqueue" (macOS and the BSDs), "poll" (all
 	// of these) or "std" (everywhere: package net, a goroutine per connection).
@@ -91,6 +97,12 @@ type Engine struct {
 	// net.DefaultResolver.
 	Resolver Resolver
 
+	// Check finds calls from wrong goroutines: of what belongs to a loop (a Conn, a
+	// Timer, a Loop's own methods), by a goroutine that is none of that loop's. They
+	// panic, with the caller's and the loop's stacks. The race detector finds most of
+	// these too; this needs no special build, and takes some nanoseconds a call. The
+	// environment variable RONDO_CHECK=1 sets it.
+	Check bool
 	// Repanic lets a panic in a handler end the program, as one in a goroutine
 	// does. Otherwise it ends its connection and is logged with its stack.
 	Repanic bool
@@ -104,6 +116,7 @@ type Engine struct {
 	loops     []*Loop
 	listeners []*Listener
 	stopped   chan struct{} // closed when every loop has ended
+	watching  sync.Once     // see watch
 	limits    limits        // every Conn's, unless it has its own
 	unbound   limits        // of those that Conn.Unbound was called for
 	accepting atomic.Uint32 // sockets listened on so far
@@ -178,6 +191,9 @@ func (e *Engine) Start() error {
 }
 
 func (e *Engine) start() error {
+	if e.Loops < 0 {
+		return fmt.Errorf("rondo: Engine.Loops is %d: want 0, for GOMAXPROCS, or more", e.Loops)
+	}
 	candidates, err := pick.Choose(e.Backend, pick.Options{ReceiveBuffers: e.ReceiveBuffers})
 	if err != nil {
 		return fmt.Errorf("rondo: %w", err)
@@ -191,25 +207,26 @@ func (e *Engine) start() error {
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
 	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt}
+	e.Check = e.Check || checked()
 	loops, used, err := e.open(candidates)
 	if err != nil {
 		return err
 	}
-	if used.Sleeps && !e.KeepGOMAXPROCS {
+	if used.Sleeps && e.SpareProcessor {
 		spareProcessor(len(loops))
 	}
 	e.Backend, e.loops, e.state = used.Name, loops, engineRunning
 	e.stopped = make(chan struct{})
+	e.enter()
 	var running sync.WaitGroup
 	running.Add(len(loops))
 	for _, l := range loops {
-		go func() {
-			defer running.Done()
-			l.run()
-		}()
+		l.finished = running.Done
+		go l.run()
 	}
 	go func() {
 		running.Wait()
+		e.leave()
 		close(e.stopped)
 	}()
 	return nil
@@ -271,6 +288,7 @@ func (e *Engine) All() iter.Seq[*Loop] {
 
 // Wait waits until the engine is closed. Its error is nil.
 func (e *Engine) Wait() error {
+	e.mustNotBeOnLoop("Wait", "Loop.AtEnd calls a function at the end")
 	e.mu.Lock()
 	stopped := e.stopped
 	e.mu.Unlock()
@@ -282,16 +300,20 @@ func (e *Engine) Wait() error {
 
 // Shutdown stops accepting, closes every connection as Conn.Close does, waits
 // until that is done, and ends the loops. When ctx ends first it aborts what is
-// left, and returns ctx's error.
+// left, and returns ctx's error. On a loop, this engine's or another's, it does not
+// wait: it returns nil, and the rest goes on.
 func (e *Engine) Shutdown(ctx context.Context) error {
-	e.mu.Lock()
-	if e.state != engineRunning {
-		e.mu.Unlock()
-		return e.Close()
+	if callingLoop() != nil {
+		go e.Shutdown(ctx)
+		return nil
 	}
-	listeners, loops := e.listeners, e.loops
+	e.mu.Lock()
+	listeners, loops, state := e.listeners, e.loops, e.state
 	e.listeners = nil
 	e.mu.Unlock()
+	if state == engineNew {
+		return e.Close()
+	}
 	for _, ln := range listeners {
 		ln.Close()
 	}
@@ -309,13 +331,13 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	return e.Close()
 }
 
-// Close aborts every connection, closes the listeners and ends the loops.
+// Close aborts every connection, closes the listeners and ends the loops. On a
+// loop, this engine's or another's, it does not wait for that.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.state == engineNew {
-		e.state = engineClosed
-		e.mu.Unlock()
-		return nil
+		e.stopped = make(chan struct{})
+		close(e.stopped)
 	}
 	e.state = engineClosed
 	e.listeners = nil
@@ -324,7 +346,9 @@ func (e *Engine) Close() error {
 	for _, l := range loops {
 		l.Post(l.stop)
 	}
-	<-stopped
+	if callingLoop() == nil {
+		<-stopped
+	}
 	return nil
 }
 
@@ -365,7 +389,15 @@ func (e *Engine) AttachListener(ln net.Listener, s Socket, open Opener) (*Listen
 
 func (e *Engine) listen(network, address string, s backend.Socket, open Opener) (*Listener, error) {
 	ln := &Listener{engine: e, network: network, open: open}
-	if err := ln.listen(address, s); err != nil {
+	resolved := address
+	var err error
+	if s.Listener == nil {
+		resolved, err = e.toListen(network, address)
+	}
+	if err == nil {
+		err = ln.listen(resolved, s)
+	}
+	if err != nil {
 		ln.Close()
 		return nil, &net.OpError{Op: "listen", Net: network, Addr: text{network, address}, Err: err}
 	}

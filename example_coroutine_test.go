@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -41,6 +43,31 @@ func ExampleCoroutine() {
 	// what is your name?
 	// and your favourite animal?
 	// ann likes the goat
+}
+
+// http.ReadRequest takes a header of any size. Who reads it for strangers bounds what
+// it may read.
+func ExampleCoroutine_http() {
+	var e rondo.Engine
+	defer e.Close()
+	address := serveCoroutine(&e, func(co *rondo.Co, c net.Conn) error {
+		limited := &io.LimitedReader{R: c}
+		in := bufio.NewReader(limited)
+		for {
+			limited.N = 64 << 10 // a header, and what comes with it
+			request, err := http.ReadRequest(in)
+			if limited.N <= 0 {
+				fmt.Fprint(c, "HTTP/1.1 431 Request Header Fields Too Large\r\n\r\n")
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n%s\n", request.Method[:2])
+		}
+	})
+	ask(address, "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("x", 70_000)+"\r\n\r\n", 1)
+	// Output: HTTP/1.1 431 Request Header Fields Too Large
 }
 
 // What blocks is done on another goroutine, while the loop goes on.

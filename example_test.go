@@ -101,16 +101,7 @@ func ExampleConn_Want() {
 func ExampleRef() {
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
-		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
-			ref := c.Ref()
-			go func() {
-				time.Sleep(time.Millisecond) // a slow query
-				ref.Write([]byte("42\n"))
-			}()
-			return len(in), nil
-		})
-	})
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler { return &oracle{} })
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -118,6 +109,40 @@ func ExampleRef() {
 	ask(ln.Addr(), "the answer?", 1)
 	// Output: 42
 }
+
+// An oracle has its answers found by other goroutines. A client that has asked may end
+// its stream and wait: so the oracle has an EOF method, and closes when all is answered.
+type oracle struct {
+	asked int // and not answered
+	ended bool
+}
+
+func (o *oracle) Data(c *rondo.Conn, in []byte) (int, error) {
+	ref := c.Ref()
+	o.asked++
+	go func() {
+		time.Sleep(time.Millisecond) // a slow query
+		ref.Do(func(c *rondo.Conn) {
+			c.Write([]byte("42\n"))
+			o.asked--
+			o.closeIfDone(c)
+		})
+	}()
+	return len(in), nil
+}
+
+func (o *oracle) EOF(c *rondo.Conn) {
+	o.ended = true
+	o.closeIfDone(c)
+}
+
+func (o *oracle) closeIfDone(c *rondo.Conn) {
+	if o.ended && o.asked == 0 {
+		c.Close()
+	}
+}
+
+func (o *oracle) Closed(*rondo.Conn, error) {}
 
 // Timers run on the connection's loop, so they use it without a lock.
 func ExampleLoop_Every() {

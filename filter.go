@@ -135,35 +135,48 @@ func (open *unready) Closed(_ *Conn, err error) {
 // filters: Use closes it.
 func (c *Conn) Use(open Opener, filters ...FilterOpener) {
 	c.loop.check()
-	if c.flags&(endWrite|leaving) != 0 {
+	if c.life != connOpen || c.flags&endWrite != 0 {
 		c.CloseWith(ErrClosed)
 		return
 	}
-	made := make([]*Stage, 0, len(filters))
-	for _, newFilter := range filters {
-		f := newFilter(c)
-		if f == nil {
-			for _, s := range made {
-				s.filter.Closed(s, nil)
-			}
-			c.refuse()
-			return
+	stages, ok := c.makeStages(filters)
+	switch {
+	case !ok:
+		for _, s := range stages {
+			c.loop.callSoon(due{conn: c, f: func() { s.filter.Closed(s, nil) }})
 		}
-		made = append(made, &Stage{conn: c, filter: f})
-	}
-	if len(made) > 0 {
-		made[len(made)-1].open = open
-		c.use(made)
-	} else if open != nil {
+		c.refuse()
+	case len(stages) > 0:
+		stages[len(stages)-1].open = open
+		c.addFilters(stages)
+	case open != nil:
 		c.reopen(open)
 	}
 }
 
+// makeStages makes filters, up to one that refuses the connection.
+func (c *Conn) makeStages(filters []FilterOpener) (made []*Stage, ok bool) {
+	for _, newFilter := range filters {
+		var f Filter
+		c.call(func() { f = newFilter(c) })
+		if f != nil {
+			made = append(made, &Stage{conn: c, filter: f})
+		}
+		if f == nil || c.isClosing() {
+			return made, false
+		}
+	}
+	return made, true
+}
+
 // reopen changes the handler to what open makes.
 func (c *Conn) reopen(open Opener) {
-	if h := open(c); h != nil {
+	var h Handler
+	c.call(func() { h = open(c) })
+	switch {
+	case h != nil:
 		c.SetHandler(h)
-	} else {
+	case c.life == connOpen:
 		c.refuse()
 	}
 }

@@ -2,35 +2,81 @@ package rondo
 
 import (
 	"fmt"
+	"math"
 	"net"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// filters are a connection's Filters, and what of its bytes lies between them.
+// filters are a connection's Filters, and what of its bytes lies between them. A nil
+// *filters is the bare wire: nothing waits there, and it is always ready.
 //
 // Input goes up: from the connection's carry to the bottom stage, from each
 // stage's in to its filter, from there to the next in, at last to the handler.
 // Each keeps what it does not consume, so that the carry of one is the input of
 // the next, under one law. Output goes down, and is gathered before each filter
 // until the end of the event.
+//
+// A filter may pass on bytes while one of its neighbours' methods runs that they are
+// for: the handler writes in Data, a filter answers from Outbound. What comes to
+// somebody who is busy is kept, and offered when that one has returned, so nobody is
+// called within himself and the stack does not grow.
 type filters struct {
 	conn        *Conn
 	bottom, top *Stage // next to the wire, next to the handler; nil: all were removed
-	carry       []byte // input that went through, and is not consumed by the handler
+	carry       inlet  // input that went through, and is not consumed by the handler
 	gathered    int    // bytes of output that no filter was given yet
 	ended       bool   // the input has, for the handler
-	offering    bool   // the handler's Data is running, on what came through
+	delivered   bool   // the system had taken all output when the filters began to end theirs
 
 	local, remote net.Addr // nil: the wire's
+}
+
+// An inlet is input that waits for a filter or the handler.
+type inlet struct {
+	kept []byte // not consumed
+	late []byte // came while busy: behind what is kept
+	busy bool   // the reader is being called, with what was kept
+}
+
+func (i *inlet) len() int { return len(i.kept) + len(i.late) }
+
+// take returns what is kept and p, which came behind it, to be read.
+func (i *inlet) take(l *Loop, p []byte) []byte {
+	if len(i.kept) == 0 {
+		return p
+	}
+	i.kept = l.behind(i.kept, p)
+	return i.kept[:len(i.kept):len(i.kept)]
+}
+
+// keep keeps what the reader left, and what came meanwhile behind it.
+func (i *inlet) keep(l *Loop, rest []byte) {
+	i.kept = l.keep(i.kept, rest)
+	if len(i.late) > 0 {
+		i.kept = l.behind(i.kept, i.late)
+	}
+	i.late = l.keep(i.late, nil)
+}
+
+// give moves everything behind what to keeps.
+func (i *inlet) give(l *Loop, to *inlet) {
+	if n := i.len(); n > 0 {
+		to.kept = l.behind(l.behind(to.kept, i.kept), i.late)
+	}
+	i.drop(l)
+}
+
+func (i *inlet) drop(l *Loop) {
+	i.kept, i.late = l.keep(i.kept, nil), l.keep(i.late, nil)
 }
 
 // gatherSize is how much output is gathered before it is given to a filter within
 // an event: TLS makes one record of it.
 const gatherSize = 16 << 10
 
-// use puts stages on top.
-func (c *Conn) use(stages []*Stage) {
+// addFilters puts stages on top.
+func (c *Conn) addFilters(stages []*Stage) {
 	if c.filters == nil {
 		c.filters = &filters{conn: c}
 	}
@@ -41,10 +87,13 @@ func (c *Conn) use(stages []*Stage) {
 	}
 	first := stages[0]
 	c.want = 0
-	c.flags |= filtered
 	c.loop.rooted = true // a filter may have a coroutine, as rtls has
-	if below != nil && !f.offering {
-		first.in, f.carry = f.carry, nil
+	if f.ended {
+		f.ended = false
+		first.state |= ended
+	}
+	if below != nil && !f.carry.busy {
+		f.carry.give(c.loop, &first.in) // otherwise toHandler does, with what Data leaves
 	}
 	if below == nil || below.state&ready != 0 {
 		first.start()
@@ -64,44 +113,70 @@ func (f *filters) push(s *Stage) {
 
 func (s *Stage) start() {
 	s.state |= started
-	if err := s.filter.Start(s); err != nil {
-		s.fail(err)
-	}
+	s.run(func() error { return s.filter.Start(s) })
 	s.leave()
+}
+
+// run calls a method of the filter. An error fails it; a panic ends the connection.
+func (s *Stage) run(method func() error) {
+	s.conn.call(func() {
+		if err := method(); err != nil {
+			s.fail(err)
+		}
+	})
 }
 
 // deliver gives the handler what came through.
 func (f *filters) deliver(p []byte) {
 	c := f.conn
-	if len(f.carry) > 0 {
-		f.carry = c.loop.behind(f.carry, p)
-		p = f.carry[:len(f.carry):len(f.carry)]
+	if f.carry.busy { // Data is running
+		f.carry.late = c.loop.behind(f.carry.late, p)
+		c.offerSoon()
+		return
 	}
-	f.toHandler(p)
+	c.within(func() { f.toHandler(f.carry.take(c.loop, p)) })
 }
 
 // toHandler gives the handler p, if it can take it, and keeps what it leaves.
 func (f *filters) toHandler(p []byte) {
 	c, top := f.conn, f.top
-	if c.flags&(paused|above) == 0 && top.state&ready != 0 {
-		f.offering = true
+	if top != nil && f.handlerTakes() {
+		f.carry.busy = true
 		p = c.data(p)
-		f.offering = false
+		f.carry.busy = false
 	}
-	if f.top == top {
-		f.carry = c.loop.keep(f.carry, p)
-		return
+	f.carry.keep(c.loop, p)
+	if f.top != top { // Data has put filters on top: what it left is theirs
+		f.carry.give(c.loop, &top.above.in)
 	}
-	// Data has put filters on top: what it left is theirs.
-	first := top.above
-	first.in = c.loop.keep(first.in, p)
-	f.carry = c.loop.keep(f.carry, nil)
+}
+
+// handlerTakes reports whether the handler may be given input.
+func (f *filters) handlerTakes() bool {
+	c := f.conn
+	return c.stops&(stopPaused|stopOutput) == 0 && f.top.state&ready != 0 && c.flags&eofTold == 0
+}
+
+// moves reports whether somebody may be given what waits for him.
+func (f *filters) moves() bool {
+	if f.carry.len() > 0 && f.handlerTakes() {
+		return true
+	}
+	for s := f.top; s != nil; s = s.below {
+		waiting := s.in.len()
+		if s == f.bottom {
+			waiting = len(f.conn.carry)
+		}
+		if waiting > 0 && s.takes() && s.Room() > 0 && (waiting != s.refused || s.Room() > s.refusedRoom) {
+			return true
+		}
+	}
+	return false
 }
 
 // offer gives the first filter what came from the wire.
 func (f *filters) offer(in []byte) {
 	c := f.conn
-	c.flags &^= reoffer
 	s := f.bottom
 	if s.takes() {
 		in = s.inbound(in)
@@ -115,12 +190,13 @@ func (f *filters) offer(in []byte) {
 // reoffer offers again what was left, but for the connection's carry.
 func (f *filters) reoffer() {
 	c := f.conn
-	if len(f.carry) > 0 && c.flags&closing == 0 {
-		f.toHandler(f.carry[:len(f.carry):len(f.carry)])
+	if f.carry.len() > 0 && !f.carry.busy && !c.isClosing() {
+		f.toHandler(f.carry.take(c.loop, nil))
 	}
-	for s := f.top; s != nil && s != f.bottom; s = s.below {
-		if len(s.in) > 0 && s.takes() {
-			s.in = c.loop.keep(s.in, s.inbound(s.in[:len(s.in):len(s.in)]))
+	for s := f.top; s != nil; s = s.below {
+		if s != f.bottom && s.in.len() > 0 && s.takes() {
+			s.offer(s.in.take(c.loop, nil))
+		} else {
 			s.leave()
 		}
 	}
@@ -129,11 +205,11 @@ func (f *filters) reoffer() {
 // quiet reports whether nothing waits for the handler, or on the way to it.
 func (f *filters) quiet() bool {
 	for s := f.top; s != nil; s = s.below {
-		if len(s.in) > 0 {
+		if s.in.len() > 0 {
 			return false
 		}
 	}
-	return len(f.carry) == 0 && !f.ended
+	return f.carry.len() == 0 && !f.ended
 }
 
 // full reports whether so much is waiting somewhere that no more is to be read
@@ -141,11 +217,24 @@ func (f *filters) quiet() bool {
 func (f *filters) full() bool {
 	c := f.conn
 	for s := f.top; s != nil; s = s.below {
-		if len(s.in) >= c.limits.forFilter() {
+		if s.in.len() >= c.limits.forFilter() {
 			return true
 		}
 	}
-	return len(f.carry) >= c.limits.maxIn || len(c.carry) >= c.limits.forFilter()
+	return f.carry.len() >= c.limits.maxIn || len(c.carry) >= c.limits.forFilter()
+}
+
+// areReady reports whether every filter is.
+func (f *filters) areReady() bool {
+	return f == nil || f.top == nil || f.top.state&ready != 0
+}
+
+// forFilters is how many bytes of output may wait, with what filters add to it.
+func (l *limits) forFilters() int {
+	if l.maxOut > math.MaxInt/2 {
+		return math.MaxInt
+	}
+	return 2 * l.maxOut
 }
 
 // forFilter is how many bytes may wait for a filter. MaxInput is about messages; a
@@ -155,58 +244,70 @@ func (l *limits) forFilter() int { return max(l.maxIn, backend.LendSize) }
 // input is what came through the stage below s.
 func (s *Stage) input(p []byte) {
 	l := s.conn.loop
-	if len(s.in) > 0 {
-		s.in = l.behind(s.in, p)
-		p = s.in[:len(s.in):len(s.in)]
+	if s.in.busy {
+		s.in.late = l.behind(s.in.late, p)
+		s.conn.offerSoon()
+		return
 	}
+	s.offer(s.in.take(l, p))
+}
+
+// offer gives s p, if it can take it, and keeps what it leaves.
+func (s *Stage) offer(p []byte) {
 	if s.takes() {
 		p = s.inbound(p)
 	}
-	s.in = l.keep(s.in, p)
+	s.in.keep(s.conn.loop, p)
 	s.leave()
 }
 
 // takes reports whether input may be given to the filter.
 func (s *Stage) takes() bool {
-	return s.state&(started|heldBack|failed) == started && s.conn.flags&(paused|above) == 0 && !s.conn.discards()
+	c := s.conn
+	return s.state&(started|heldBack|failed) == started && !s.in.busy &&
+		c.stops&(stopPaused|stopOutput) == 0 && !c.discards()
 }
 
 // inbound gives the filter its input, and returns what it leaves.
-func (s *Stage) inbound(in []byte) []byte {
-	n, err := s.filter.Inbound(s, in)
-	switch {
-	case uint(n) > uint(len(in)):
-		err = fmt.Errorf("rondo: %T.Inbound reports %d bytes done of %d", s.filter, n, len(in))
-	case err == nil && n == 0 && len(in) >= s.conn.limits.forFilter() &&
-		s.state&(heldBack|removed) == 0 && s.Room() > 0:
-		err = ErrInputFull
-	}
-	if err != nil {
-		s.fail(err)
+func (s *Stage) inbound(in []byte) (rest []byte) {
+	c := s.conn
+	s.in.busy = true
+	s.refused = 0
+	s.run(func() error {
+		n, err := s.filter.Inbound(s, in)
+		if err != nil {
+			return err
+		}
+		if n < 0 || n > len(in) {
+			return fmt.Errorf("rondo: %T.Inbound reports %d bytes done of %d", s.filter, n, len(in))
+		}
+		if n == 0 && len(in) >= c.limits.forFilter() && s.state&(heldBack|removed) == 0 && s.Room() > 0 {
+			return ErrInputFull
+		}
+		if n == 0 {
+			s.refused, s.refusedRoom = len(in), s.Room()
+		}
+		rest = in[n:]
 		return nil
-	}
-	return in[n:]
+	})
+	s.in.busy = false
+	return rest
 }
 
 // tellEOF tells the filters, and at last the handler, of the end of the input,
 // those whose turn has come.
 func (f *filters) tellEOF() {
 	c := f.conn
-	if c.flags&(paused|above|held|listed) != 0 {
-		return
-	}
 	if c.flags&eof != 0 {
 		f.bottom.state |= ended
 	}
-	for s := f.bottom; s != nil && c.flags&(closing|listed) == 0; s = s.above {
+	for s := f.bottom; s != nil && c.flags&queued == 0 && !c.isClosing(); s = s.above {
 		if s.state&(started|ended|endTold) == started|ended {
 			s.state |= endTold
-			if err := s.filter.EOF(s); err != nil {
-				s.fail(err)
-			}
+			s.run(func() error { return s.filter.EOF(s) })
 		}
 	}
-	if f.ended && c.flags&(eofTold|closing|listed) == 0 && f.top.state&ready != 0 {
+	if f.ended && c.flags&(eofTold|queued) == 0 && !c.isClosing() && f.areReady() {
 		c.endInput()
 	}
 }
@@ -214,7 +315,12 @@ func (f *filters) tellEOF() {
 // leave unlinks a stage that was removed.
 func (s *Stage) leave() {
 	c, f := s.conn, s.conn.filters
-	if s.state&(removed|failed) != removed || c.flags&closed != 0 {
+	if s.state&(removed|failed) != removed || c.life >= connClosed || s.in.busy {
+		return
+	}
+	if s == f.bottom && c.flags&receiving != 0 && c.recv.Buf != nil {
+		c.loop.backend.Cancel(&c.recv) // the carry is the backend's until this ends
+		c.offerSoon()
 		return
 	}
 	s.state &^= removed | heldBack
@@ -235,11 +341,8 @@ func (s *Stage) leave() {
 	} else {
 		f.top = s.below
 	}
-	if f.bottom == nil {
-		c.flags &^= filtered
-	}
 	f.holding()
-	s.filter.Closed(s, nil)
+	s.over(nil)
 }
 
 // inherit gives the next stage, or the handler, the input that s leaves.
@@ -249,14 +352,11 @@ func (f *filters) inherit(s *Stage) {
 	if s.above != nil {
 		next = &s.above.in
 	}
-	if s != f.bottom {
-		*next = c.loop.behind(*next, s.in)
-		s.in = c.loop.keep(s.in, nil)
-	} else if len(*next) > 0 {
-		// The next one's input will be the connection's carry.
-		*next = c.loop.behind(*next, c.carry)
-		c.drop()
-		c.carry, *next = *next, nil
+	if s == f.bottom {
+		f.lower(next)
+	} else {
+		// What s leaves comes behind what the next one has.
+		s.in.give(c.loop, next)
 	}
 	switch {
 	case s.state&(ended|endTold) != ended:
@@ -267,14 +367,29 @@ func (f *filters) inherit(s *Stage) {
 	}
 }
 
+// lower makes the connection's carry what waits for the stage that will be next to the
+// wire, or for the handler: what that has kept, then the carry.
+func (f *filters) lower(next *inlet) {
+	c := f.conn
+	if next.len() == 0 {
+		return
+	}
+	l := c.loop
+	lowered := l.behind(l.behind(next.kept, next.late), c.carry)
+	next.kept, next.late = nil, l.keep(next.late, nil)
+	c.drop()
+	c.carry = lowered
+}
+
 // holding sets what follows from a change of a stage's Pause.
 func (f *filters) holding() {
-	f.conn.flags &^= held
+	c := f.conn
+	c.stops &^= stopFilter
 	for s := f.top; s != nil; s = s.below {
 		if s.state&heldBack != 0 {
-			f.conn.flags |= held
+			c.stops |= stopFilter
 			return
 		}
 	}
-	f.conn.offerSoon()
+	c.offerSoon()
 }

@@ -6,10 +6,11 @@ import "io"
 func (f *filters) write(p []byte) (int, error) {
 	c := f.conn
 	if c.Buffered()+len(p) > c.limits.maxOut {
+		c.awaitDrain()
 		return 0, ErrOutputFull
 	}
 	f.top.write(p)
-	if c.flags&closing != 0 { // a filter failed, or the wire
+	if f.lost() {
 		if err := c.end.err; err != nil {
 			return 0, err
 		}
@@ -19,30 +20,34 @@ func (f *filters) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mark notes when output passes HighWater. Before the filters are ready it does
-// not: not to read then would be for ever.
+// lost reports whether what is written goes nowhere: a filter failed, or the wire.
+func (f *filters) lost() bool {
+	c := f.conn
+	return c.life >= connClosed || c.isClosing() && c.end.err != nil && f.top != nil && f.top.state&trailed != 0
+}
+
+// mark notes when output has become full.
 func (f *filters) mark() {
-	if c := f.conn; f.top.state&ready != 0 && f.overflows(c.Buffered()) {
-		c.flags |= above
-		c.flushSoon()
+	if c := f.conn; c.full() {
+		c.awaitDrain()
 	}
 }
 
-// overflows reports whether output of so many bytes is more than HighWater. It may
-// be so without passing it by as much as filters like TLS add: a writer that stops
-// at HighWater is not to stop the reading.
-func (f *filters) overflows(size int) bool {
-	high := f.conn.limits.high
-	return size > high+high/8+1024
+// waiting is how many bytes of output wait for a filter.
+func (f *filters) waiting() int {
+	if f == nil {
+		return 0
+	}
+	return f.gathered
 }
 
 // write gathers what comes from above s. Of much it gives the filter at once as
 // much as makes full pieces.
 func (s *Stage) write(p []byte) {
 	c := s.conn
-	for len(p) > 0 && s.state&trailed == 0 && c.flags&closed == 0 {
+	for len(p) > 0 && s.state&trailed == 0 && c.life < connClosed {
 		n := len(p)
-		if s.state&ready != 0 {
+		if s.passes() {
 			switch room := gatherSize - len(s.out); {
 			case len(s.out) == 0 && n >= gatherSize:
 				n -= n % gatherSize
@@ -60,6 +65,10 @@ func (s *Stage) write(p []byte) {
 		p = p[n:]
 	}
 }
+
+// passes reports whether the filter may be given output: it is ready, and not being
+// given some, behind which more has to wait.
+func (s *Stage) passes() bool { return s.state&(ready|pushing) == ready }
 
 // gather keeps a copy of p to be given to the filter.
 func (s *Stage) gather(p []byte) {
@@ -80,7 +89,7 @@ func (s *Stage) alloc() {
 
 // available returns room behind what was gathered, to be written.
 func (s *Stage) available() []byte {
-	if s.state&ready != 0 && len(s.out) > gatherSize-minChunk {
+	if s.passes() && len(s.out) > gatherSize-minChunk {
 		s.push()
 	}
 	s.alloc()
@@ -102,8 +111,11 @@ func (s *Stage) push() {
 }
 
 func (s *Stage) outbound(p []byte) {
-	if err := s.filter.Outbound(s, p); err != nil {
-		s.fail(err)
+	s.state |= pushing
+	s.run(func() error { return s.filter.Outbound(s, p) })
+	s.state &^= pushing
+	if s.out != nil {
+		s.conn.flushSoon() // written meanwhile, in answer to what the filter delivered
 	}
 }
 
@@ -112,17 +124,17 @@ func (s *Stage) outbound(p []byte) {
 // turn's.
 func (f *filters) flush() {
 	c := f.conn
-	last := true // nothing comes from above s any more
-	for s := f.top; s != nil && c.flags&closed == 0; s = s.below {
-		if s.state&ready != 0 && s.out != nil {
+	for s := f.top; s != nil && c.life < connClosed; s = s.below {
+		if s.passes() && s.out != nil {
 			s.push()
 		}
-		if c.flags&endWrite == 0 || !last {
-			last = false
-			continue
+		if c.flags&endWrite == 0 || s.above != nil && s.above.state&trailed == 0 {
+			continue // Outbound may have put filters above s, with output
+		}
+		if s == f.top && s.state&trailed == 0 {
+			f.delivered = f.gathered == 0 && c.waiting() == 0
 		}
 		s.end()
-		last = s.state&trailed != 0
 	}
 }
 
@@ -130,13 +142,15 @@ func (f *filters) flush() {
 func (s *Stage) end() {
 	c := s.conn
 	switch {
-	case s.state&trailed != 0:
+	case s.state&(trailed|pushing|trailing) != 0:
 	case s.state&ready != 0:
-		if err := s.filter.CloseWrite(s); err != nil {
-			s.fail(err)
+		if s.out != nil {
+			return // written while it was pushing
 		}
+		s.state |= trailing
+		s.run(func() error { return s.filter.CloseWrite(s) })
 		s.state |= trailed
-	case c.flags&closing == 0:
+	case !c.isClosing():
 	case len(s.out) == 0:
 		s.forget()
 	case c.flags&eof != 0:
@@ -153,7 +167,7 @@ func (f *filters) unsent() bool {
 // fail ends the connection for an error of a filter.
 func (s *Stage) fail(err error) {
 	c := s.conn
-	if s.state&failed != 0 || c.flags&closed != 0 {
+	if s.state&failed != 0 || c.life >= connClosed {
 		return
 	}
 	s.state |= failed
@@ -162,9 +176,9 @@ func (s *Stage) fail(err error) {
 	}
 	c.loop.stats.now.FiltersFailed++
 	if t := c.loop.engine.Trace; t != nil && t.FilterFailed != nil {
-		t.FilterFailed(c, s.filter, err)
+		c.call(func() { t.FilterFailed(c, s.filter, err) })
 	}
-	if c.flags&closing != 0 && c.end.err == nil {
+	if c.isClosing() && c.end.err == nil {
 		c.end.err = err // output was lost
 	}
 	c.CloseWith(err)
@@ -180,13 +194,22 @@ func (s *Stage) forget() {
 	}
 }
 
-// closed makes the filters' last calls. Nothing of the connection is in flight.
-func (f *filters) closed(err error) {
-	l := f.conn.loop
-	f.carry = l.keep(f.carry, nil)
-	for s := f.top; s != nil; s = s.below {
-		s.forget()
-		s.in = l.keep(s.in, nil)
-		s.filter.Closed(s, err)
+// over drops everything, and has the filters' last calls made. Nothing of the
+// connection is in flight.
+func (f *filters) over(err error) {
+	if f == nil {
+		return
 	}
+	f.carry.drop(f.conn.loop)
+	for s := f.top; s != nil; s = s.below {
+		s.over(err)
+	}
+}
+
+// over drops what a stage has, and has its filter's last call made.
+func (s *Stage) over(err error) {
+	s.state |= unlinked
+	s.forget()
+	s.in.drop(s.conn.loop)
+	s.conn.loop.callSoon(due{conn: s.conn, f: func() { s.filter.Closed(s, err) }})
 }

@@ -40,6 +40,13 @@ func roundTrip(t *testing.T, network, address, msg string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	echoes(t, c, msg)
+	return c
+}
+
+// echoes wants msg back.
+func echoes(t *testing.T, c net.Conn, msg string) {
+	t.Helper()
 	if _, err := c.Write([]byte(msg)); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +54,6 @@ func roundTrip(t *testing.T, network, address, msg string) net.Conn {
 	if n, err := c.Read(b); err != nil || string(b[:n]) != msg {
 		t.Fatalf("echo of %q: %q, %v", msg, b[:n], err)
 	}
-	return c
 }
 
 // lockedBuffer is for an engine's log.

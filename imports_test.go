@@ -28,6 +28,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
 	law(`internal/backend/backendtest`, `|internal/backend`),
+	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
 	law(``, `internal/(backend|sys|timer|inbox|buf|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
@@ -35,7 +36,8 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`rtls`, `|internal/backend`), // for the simulator, which counts coroutines
 	law(`internal/testcert`, `none`),
 	law(`fdpass`, `|internal/sys`),
-	law(`redis|internal/load`, `|resp`),
+	law(`redis`, `|resp|internal/sys`), // for the limit of descriptors
+	law(`internal/load`, `|resp`),
 	law(`proactor`, ``),
 	law(`compat/gaio`, `|proactor`),
 	law(`compat/evio`, `|internal/sys`),

@@ -60,7 +60,7 @@ func (c *Conn) Move(to *Loop, open Opener) error {
 		to.expected.Add(1)
 		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open) }) != nil {
 			to.expected.Add(-1)
-			from.backend.Discard(h)
+			from.discard(h)
 		}
 	})
 }
@@ -70,12 +70,12 @@ func (c *Conn) Move(to *Loop, open Opener) error {
 func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error {
 	c.loop.check()
 	switch {
-	case c.flags&(endWrite|closing|closed|leaving) != 0:
+	case c.life != connOpen || c.flags&endWrite != 0:
 		return ErrClosed
-	case c.flags&filtered != 0:
+	case c.stack() != nil:
 		return errFiltered
 	}
-	c.flags |= leaving
+	c.life = connLeaving
 	c.ending().then = then
 	if c.flags&receiving != 0 {
 		c.loop.backend.Cancel(&c.recv)
@@ -102,21 +102,12 @@ func (c *Conn) left() {
 	h.Peer = c.peer
 	rest := append(c.carry, h.Unread...)
 	c.carry, h.Unread = nil, nil
-	c.flags &^= leaving
-	c.flags |= closing | closed | endWrite
+	c.flags |= endWrite
 	c.stopTimes()
 	c.loop.stats.now.Detached++
-	defer c.end.then(h, rest, nil) // also if Closed panics: it has the connection
 	c.over(ErrDetached)
-}
-
-// over ends the connection for its loop and handler.
-func (c *Conn) over(err error) {
-	l := c.loop
-	l.leave(c)
-	l.current = c
-	c.tellClosed(err)
-	l.current = nil
+	then := c.end.then
+	c.loop.callSoon(due{f: func() { then(h, rest, nil) }})
 }
 
 // stayed tells whoever waits for the connection to leave that it has ended.
@@ -128,13 +119,13 @@ func (e *ending) stayed() {
 	if err == nil {
 		err = ErrClosed
 	}
-	e.then(backend.Handle{}, nil, err)
+	e.conn.loop.callSoon(due{f: func() { e.then(backend.Handle{}, nil, err) }})
 }
 
 // moved serves a connection that another loop has sent.
 func (l *Loop) moved(h backend.Handle, rest []byte, open Opener) {
 	if l.stopping || l.draining {
-		l.backend.Discard(h)
+		l.discard(h)
 		return
 	}
 	file, err := l.own(h)

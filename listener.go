@@ -35,7 +35,7 @@ const (
 )
 
 // A Listener accepts connections for an Engine. Its methods may be called from
-// any goroutine but a loop's.
+// any goroutine.
 type Listener struct {
 	engine    *Engine
 	network   string
@@ -66,10 +66,15 @@ const (
 )
 
 func (ln *Listener) listen(address string, s backend.Socket) error {
-	loops := ln.engine.loops
-	if ln.engine.Balance == ReusePort && sys.ReusePortBalances && ln.network != "unix" && s.Listener == nil && len(loops) > 1 {
+	loops, here := ln.engine.loops, ln.engine.onLoop()
+	switch {
+	case ln.engine.Balance == ReusePort && sys.ReusePortBalances && ln.network != "unix" && s.Listener == nil && len(loops) > 1:
+		ln.engine.mustNotBeOnLoop("Listen", "with Balance ReusePort it waits for every loop")
 		s.ReusePort, ln.each = true, true
-	} else {
+	case here != nil:
+		loops = []*Loop{here}
+	default:
+		ln.engine.mustNotBeOnLoop("Listen", "")
 		// Listeners share the accepting out.
 		i := (ln.engine.accepting.Add(1) - 1) % uint32(len(loops))
 		loops = loops[i : i+1]
@@ -77,7 +82,7 @@ func (ln *Listener) listen(address string, s backend.Socket) error {
 	for _, l := range loops {
 		a := &acceptor{ln: ln, loop: l, done: make(chan struct{})}
 		var err error
-		if !l.call(func() { err = a.listen(address, &s) }) {
+		if !l.do(func() { err = a.listen(address, &s) }) {
 			err = ErrClosed
 		}
 		if err != nil {
@@ -94,10 +99,15 @@ func (ln *Listener) listen(address string, s backend.Socket) error {
 // Addr is the address listened on, with the port that the system chose.
 func (ln *Listener) Addr() net.Addr { return ln.acceptors[0].addr }
 
-// Close stops accepting. Connections go on.
+// Close stops accepting. Connections go on. On a loop, of whichever engine, it does
+// not wait until that is done.
 func (ln *Listener) Close() error {
+	onLoop := callingLoop() != nil
 	for _, a := range ln.acceptors {
 		a.loop.Post(a.close)
+		if onLoop {
+			continue
+		}
 		select {
 		case <-a.done:
 		case <-ln.engine.stopped:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,12 +12,11 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/buf"
 	"github.com/rondo-go/rondo/internal/inbox"
-	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
 // A Loop is one goroutine that serves its connections, timers and posts in
-// turns. Of its methods only Post, ID and Engine may be called off it.
+// turns. Of its methods only Post, ID, Engine and Calling may be called off it.
 type Loop struct {
 	engine  *Engine
 	id      int
@@ -31,9 +29,14 @@ type Loop struct {
 	locals  map[any]any
 
 	now      backend.Time // of this turn
+	checks   bool         // Engine.Check
 	spinning spin
 	stats    counters
 	touched  int // in race builds, see check
+
+	goroutine atomic.Uintptr // the loop's own, see sys.Goroutine
+	traceName []byte         // of it, if checks
+	finished  func()         // to be called when it ends
 
 	conns     connTable
 	open      int
@@ -41,40 +44,43 @@ type Loop struct {
 	polls     map[*Poll]struct{}
 	packets   []*PacketConn // all datagram sockets
 	outputs   []*output     // free ones
+	hooked    bool          // Trace has hooks around writes
 
-	dialing  map[*Dialing]struct{}
-	dials    uint64     // so far
-	undialed []*Dialing // whose open is to be told in the next turn that they failed
-	telling  []*Dialing // in this one, still to come
+	dialing     map[*Dialing]struct{}
+	dials       uint64         // so far
+	failedDials fifo[*Dialing] // whose open is to be told
 
 	completion backend.Completion // the one at hand
 
-	current      *Conn         // the one whose handler is running
-	packet       *PacketConn   // likewise
-	delivering   *PacketConn   // whose batch is being handled
-	dirtyPackets []*PacketConn // to flush at the turn's end
-	lent         []byte        // while the handler has it
-	tasks        []task        // of this turn, still to run
-	dirty        []*Conn       // to flush at the turn's end
-	again        []*Conn       // to offer their carry to in the next turn
-	offer        []*Conn       // to offer it to in this one, still to come
-	offered      []*Conn       // all of those, to use the memory again
+	// What is to be done in a turn. Each is taken out before it is done.
+	tasks        []task            // posted before this turn
+	again        fifo[*Conn]       // to be served though nothing happened
+	calls        fifo[due]         // to be made when the event at hand has ended
+	dirty        fifo[*Conn]       // to be flushed at the turn's end
+	dirtyPackets fifo[*PacketConn] // likewise
+	deferred     fifo[func()]      // to be called after that
+	activeNow    []*deadlines      // of connections whose bytes moved: see noteActivity
 
-	running *Co      // the coroutine that is
-	ready   runQueue // those to be resumed
-	handed  bool     // work to other goroutines, in this turn: see Await
-	parks   int      // how many waits to come are those of a goroutine, see Deliver
-	pinned  bool     // to a thread
-	rooted  bool     // in how its thread is, by coroutines that may have begun: see Pin
+	current    *Conn       // whose event is at hand
+	delivering *PacketConn // whose batch is being handled
+	lent       []byte      // while the handler has it
+	exiting    bool        // a callback has called runtime.Goexit, which is on its way up
 
-	deliveries []func() // to call at the turn's end
-	atEnd      []*func()
+	running atomic.Pointer[Co] // the coroutine that runs, or ran last
+	ready   runQueue           // those to be resumed
+	handed  bool               // work to other goroutines, in this turn: see Await
+	parks   int                // how many waits to come are those of a goroutine, see Deliver
+	pinned  bool               // to a thread
+	rooted  bool               // in how its thread is, by coroutines that may have begun: see Pin
 
-	stopping bool          // everything is being aborted
-	draining bool          // everything is being closed
-	expected atomic.Int32  // connections on their way from another loop's acceptor
-	loaded   atomic.Int32  // connections open, for other loops
-	drained  chan struct{} // closed when, draining, nothing is left
+	atEnd []*func()
+
+	stopping  bool          // everything is being aborted
+	draining  bool          // everything is being closed
+	expected  atomic.Int32  // connections on their way from another loop's acceptor
+	loaded    atomic.Int32  // connections open, for other loops
+	drained   chan struct{} // closed when, draining, nothing is left
+	turnsLeft int           // of those that end may take
 }
 
 // task is what an inbox holds: f alone, or something to do with conn, unless
@@ -101,26 +107,63 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		polls:     make(map[*Poll]struct{}),
 		drained:   make(chan struct{}),
 		spinning:  spin{time: e.Spin},
+		turnsLeft: lastTurns,
 	}
+	l.checks = e.Check
 	l.outbox = newOutbox(l)
+	l.hooked = e.Trace != nil && (e.Trace.BeforeWrite != nil || e.Trace.AfterWrite != nil)
 	return l
 }
 
 // run is the loop's goroutine.
 func (l *Loop) run() {
+	defer l.finished()
+	defer l.goroutine.Store(0) // another goroutine may be given the name
+	l.known()
 	defer l.pin()()
 	l.now = l.backend.Now()
 	// A backend may lock this goroutine to its thread in its first Wait. A
 	// coroutine cannot go on but on a thread that is locked as it was when the
 	// coroutine began, so that Wait comes before any handler.
 	_, err := l.backend.Wait(l.now)
+	l.serve(err)
+}
+
+// serve takes turns until the loop ends. A callback that calls runtime.Goexit unwinds
+// this goroutine, which cannot be stopped; but its deferred functions run, and the one
+// here goes on with the loop, deeper in the stack.
+func (l *Loop) serve(err error) {
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		if value := recover(); value != nil {
+			panic(value) // Repanic
+		}
+		l.exiting = false
+		l.serve(nil)
+	}()
 	for !l.ended() && !errors.Is(err, backend.ErrClosed) { // somebody took the backend away
 		err = l.turn()
 	}
+	l.end()
+	done = true
+}
+
+// lastTurns bounds the turns in which what is still to be called at the end is called:
+// what calls itself again and again must not keep the loop from ending.
+const lastTurns = 1000
+
+// end makes the last calls and releases the backend.
+func (l *Loop) end() {
 	l.stopping = true
 	l.endDials()
 	l.inbox.Close()
-	for !l.work() {
+	for l.work(); l.due(); l.work() {
+		if l.turnsLeft--; l.turnsLeft < 0 {
+			break
+		}
 	}
 	l.stats.show()
 	if err := l.backend.Close(); err != nil {
@@ -128,133 +171,133 @@ func (l *Loop) run() {
 	}
 }
 
-// ended reports whether there is nothing left to do, for good.
+// ended reports whether there is nothing left to wait for.
 func (l *Loop) ended() bool {
 	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && !l.ready.any()
 }
 
+// due reports whether there is something to do that nothing needs to happen for.
+func (l *Loop) due() bool {
+	return !l.again.empty() || !l.calls.empty() || !l.dirty.empty() || !l.dirtyPackets.empty() ||
+		!l.deferred.empty() || !l.failedDials.empty() || l.ready.any()
+}
+
 // turn does what there is to do, then waits for more.
 func (l *Loop) turn() error {
-	for !l.work() {
-		// A handler panicked. What was left to do is still there.
-	}
+	l.work()
 	l.checkDrained()
 	return l.wait()
 }
 
-// work runs handlers. It reports false when one of them panicked.
-func (l *Loop) work() (done bool) {
-	if !l.engine.Repanic {
-		defer func() {
-			if !done {
-				l.panicked(recover())
-			}
-		}()
+// work does a turn's work: what was posted, what is due, what has happened; then it
+// sends what was written meanwhile.
+func (l *Loop) work() {
+	if len(l.tasks) == 0 { // Goexit may have left some
+		l.tasks = l.inbox.Take()
 	}
-	l.runTasks()
-	l.tellUndialed()
+	l.events(l.nextTask)
+	l.events(atMost(l.failedDials.len(), &l.failedDials, (*Dialing).failed))
 	l.timers.Expire(l.now, timersPerTurn)
-	l.offerAgain()
+	l.events(atMost(l.again.len(), &l.again, (*Conn).offerAgain))
 	if l.delivering != nil {
-		l.delivering.deliver() // its handler panicked
+		l.delivering.deliver() // its handler called Goexit
 	}
-	for l.backend.Next(&l.completion) {
-		l.completion.Op.Owner.Complete(&l.completion)
-	}
-	l.runReady()
+	l.events(l.nextCompletion)
+	l.ready.begin()
+	l.events(l.nextReady)
 	l.flush()
-	for len(l.deliveries) > 0 {
-		l.deliver()
+	if !l.deferred.empty() {
+		l.events(atMost(l.deferred.len(), &l.deferred, func(f func()) { f() }))
 		l.flush()
+	}
+}
+
+// atMost returns a function for events that takes n items, those that are in q now.
+// What is added meanwhile has its turn later.
+func atMost[T any](n int, q *fifo[T], do func(T)) func() bool {
+	return func() bool {
+		if n == 0 || q.empty() {
+			return false
+		}
+		n--
+		do(q.pop())
+		return true
+	}
+}
+
+// nextTask runs what was posted before this turn.
+func (l *Loop) nextTask() bool {
+	if len(l.tasks) == 0 {
+		return false
+	}
+	t := l.tasks[0]
+	l.tasks[0] = task{} // an idle loop must not hold what f refers to
+	l.tasks = l.tasks[1:]
+	if t.f != nil {
+		t.f()
+	} else {
+		t.conn.runTask(t)
 	}
 	return true
 }
 
-// runTasks runs what was posted before this turn.
-func (l *Loop) runTasks() {
-	if len(l.tasks) == 0 {
-		l.tasks = l.inbox.Take()
+// nextCompletion tells the owner of what the backend has done.
+func (l *Loop) nextCompletion() bool {
+	if !l.backend.Next(&l.completion) {
+		return false
 	}
-	for len(l.tasks) > 0 {
-		t := l.tasks[0]
-		l.tasks = l.tasks[1:]
-		if t.f != nil {
-			t.f()
-		} else {
-			t.conn.runTask(t)
-		}
-	}
+	l.completion.Op.Owner.Complete(&l.completion)
+	return true
 }
 
-// offerAgain serves the connections that asked for it in the turn before.
-func (l *Loop) offerAgain() {
-	if len(l.offer) == 0 {
-		l.offer, l.again, l.offered = l.again, l.offered[:0], l.again
-	}
-	for len(l.offer) > 0 {
-		c := l.offer[0]
-		l.offer[0] = nil
-		l.offer = l.offer[1:]
-		c.offerAgain()
-	}
-}
+// flushRounds bounds how often a turn flushes: hooks and release functions write
+// again, and the others must have their turn.
+const flushRounds = 4
 
 // flush sends what was written in this turn, and goes on with connections that
 // are to end once it is sent.
 func (l *Loop) flush() {
+	for range flushRounds {
+		l.outbox.flush()
+		l.events(atMost(l.dirty.len(), &l.dirty, (*Conn).flushDirty))
+		for !l.dirtyPackets.empty() {
+			c := l.dirtyPackets.pop()
+			c.dirty = false
+			c.flush()
+		}
+		if l.calls.empty() && l.dirty.empty() && len(l.outbox.parts) == 0 {
+			return
+		}
+		l.events(l.noEvent)
+	}
 	l.outbox.flush()
-	for i := 0; i < len(l.dirty); i++ {
-		c := l.dirty[i]
-		c.flags &^= dirty
-		c.flush()
-		c.advance()
-		l.outbox.flush() // a release function may have written
-	}
-	clear(l.dirty)
-	l.dirty = l.dirty[:0]
-	for _, c := range l.dirtyPackets {
-		c.dirty = false
-		c.flush()
-	}
-	clear(l.dirtyPackets)
-	l.dirtyPackets = l.dirtyPackets[:0]
 }
 
-// panicked deals with a handler's panic: its connection ends, the loop goes on.
-func (l *Loop) panicked(value any) {
-	err, ok := value.(*PanicError) // of a coroutine or another goroutine, with its stack
-	if ok {
-		value = err.Value
-	} else {
-		err = &PanicError{value, debug.Stack()}
+// noEvent has events make the calls that wait.
+func (l *Loop) noEvent() bool {
+	if !l.calls.empty() {
+		l.runCalls()
 	}
-	c := l.current
-	l.current = nil
-	l.stats.now.Panics++
-	if l.lent != nil {
-		l.backend.Return(l.lent)
-		l.lent = nil
-	}
-	log := l.engine.log().With("loop", l.id)
-	if c != nil {
-		log = log.With("remote", c.RemoteAddr())
-		c.Abort(err)
-	}
-	if p := l.packet; p != nil {
-		l.packet = nil
-		log = log.With("socket", p.String())
-	}
-	log.Error("rondo: a handler panicked", "panic", value, "stack", string(err.Stack))
+	return false
 }
 
+// flushDirty is a connection's part in flush.
+func (c *Conn) flushDirty() {
+	c.flags &^= dirty
+	c.flush()
+	c.advance()
+}
+
+// wait ends the turn, and waits for something to do.
 func (l *Loop) wait() error {
+	l.noteActivity()
 	l.stats.now.Turns++
 	l.stats.show()
-	if l.engine.Trace != nil && l.engine.Trace.Turn != nil {
-		l.engine.Trace.Turn(l)
+	if t := l.engine.Trace; t != nil && t.Turn != nil {
+		l.call(nil, func() { t.Turn(l) })
 	}
 	until := l.timers.Next()
-	if len(l.again) > 0 || len(l.undialed) > 0 || l.ready.any() || l.ended() {
+	if l.due() || l.ended() {
 		until = l.now
 	}
 	if until > l.now && l.spin() {
@@ -269,7 +312,9 @@ func (l *Loop) wait() error {
 	if !l.inbox.Sleep() {
 		until = l.now
 	}
+	l.pool.Sleep()
 	err := l.sleep(until)
+	l.pool.Wake()
 	l.inbox.Awake()
 	l.now = l.backend.Now()
 	if err != nil && !errors.Is(err, backend.ErrClosed) {
@@ -313,8 +358,13 @@ func (l *Loop) sleep(until backend.Time) error {
 	return err
 }
 
-// call runs f on the loop and waits for it; false: the loop has ended.
-func (l *Loop) call(f func()) bool {
+// do runs f on the loop and waits for it; false: the loop has ended. On the loop itself
+// it runs f at once.
+func (l *Loop) do(f func()) bool {
+	if l.Calling() {
+		f()
+		return true
+	}
 	done := make(chan struct{})
 	if l.Post(func() { defer close(done); f() }) != nil {
 		return false
@@ -403,34 +453,14 @@ func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 	c := newConn(l, file, h.Peer)
 	l.stats.now.Accepted++
 	if t := l.engine.Trace; t != nil && t.Accepted != nil {
-		t.Accepted(c)
+		c.call(func() { t.Accepted(c) })
 	}
 	c.opened(ln.open)
-}
-
-// enter and leave keep the table of connections.
-func (l *Loop) enter(c *Conn) {
-	l.conns.set(c.recv.File.Slot(), c)
-	l.open++
-	l.loaded.Store(int32(l.open))
-}
-
-func (l *Loop) leave(c *Conn) {
-	l.conns.set(c.recv.File.Slot(), nil)
-	l.open--
-	l.loaded.Store(int32(l.open))
 }
 
 // load is how many connections the loop has or is about to have. Any goroutine
 // may call it.
 func (l *Loop) load() int32 { return l.loaded.Load() + l.expected.Load() }
-
-// check lets the race detector find callers off the loop.
-func (l *Loop) check() {
-	if sys.Race {
-		l.touched++
-	}
-}
 
 // Post runs f on the loop, soon, after what the caller posted before. Any
 // goroutine may call it. It fails, with ErrClosed, only if the loop has ended;

@@ -17,7 +17,7 @@ type outbox struct {
 }
 
 // part is what one connection has written. Its bytes begin where those of the
-// part before it end. While it exists the connection is flagged boxed, and has no
+// part before it end. While it exists the connection is flagged inOutbox, and has no
 // output beside it.
 type part struct {
 	conn *Conn // nil: nobody's any more
@@ -34,44 +34,52 @@ func newOutbox(l *Loop) outbox {
 	return outbox{loop: l, bytes: make([]byte, 0, outboxSize), parts: make([]part, 0, outboxParts)}
 }
 
-// accepts reports whether c may add n bytes, less than outboxSize, and makes room
-// for them. It may not while it has older output elsewhere, or in a part that is
-// not the last.
-func (o *outbox) accepts(c *Conn, n int) bool {
-	if c.out != nil || o.reserved != nil && o.reserved != c {
+// makeRoom reports whether c may add n bytes, less than outboxSize. To make room it
+// may send what is there, and find that c has failed.
+func (o *outbox) makeRoom(c *Conn, n int) bool {
+	if !o.mayAdd(c) {
 		return false
 	}
-	last := len(o.parts) - 1
-	mine := c.flags&boxed != 0
-	if mine && o.parts[last].conn != c {
-		return false
-	}
-	if n > cap(o.bytes)-len(o.bytes) || !mine && last == outboxParts-1 {
+	if o.isFull(c, n) {
 		o.flush()
-		return c.flags&closed == 0 && c.out == nil
+		return c.life < connClosed && c.out == nil
 	}
 	return true
 }
 
-// add appends p to c's part. The outbox accepts it.
+// mayAdd reports whether c's output may be here: it has no older output elsewhere, or
+// in a part that is not the last, and nobody else has the room behind the last part.
+// Hooks see each connection's writes apart, so what they see is not gathered here.
+func (o *outbox) mayAdd(c *Conn) bool {
+	switch {
+	case c.out != nil, o.reserved != nil && o.reserved != c, o.loop.hooked:
+		return false
+	}
+	return c.flags&inOutbox == 0 || o.parts[len(o.parts)-1].conn == c
+}
+
+// isFull reports whether there is no room for n bytes more of c.
+func (o *outbox) isFull(c *Conn, n int) bool {
+	return n > cap(o.bytes)-len(o.bytes) || c.flags&inOutbox == 0 && len(o.parts) == outboxParts
+}
+
+// add appends p to c's part. There is room.
 func (o *outbox) add(c *Conn, p []byte) {
 	o.bytes = append(o.bytes, p...)
 	o.reserved = nil
-	if c.flags&boxed == 0 {
-		c.flags |= boxed
+	if c.flags&inOutbox == 0 {
+		c.flags |= inOutbox
 		o.parts = append(o.parts, part{conn: c})
 	}
 	o.parts[len(o.parts)-1].end = len(o.bytes)
 }
 
-// flush sends every part. A connection's failure is noted, not told: no handler
-// runs.
+// flush sends every part. A connection's failure is noted, not told: no code of the
+// user's runs.
 func (o *outbox) flush() {
 	if len(o.parts) == 0 {
 		return
 	}
-	reserved := o.reserved
-	o.reserved = nobody // what a hook of Trace writes goes elsewhere
 	if b, ok := o.loop.backend.(backend.BatchSender); ok && len(o.parts) > 1 {
 		o.sendAll(b)
 	} else {
@@ -79,7 +87,6 @@ func (o *outbox) flush() {
 	}
 	o.parts = o.parts[:0]
 	o.bytes = o.bytes[:0]
-	o.reserved = reserved
 }
 
 func (o *outbox) sendEach() {
@@ -88,7 +95,7 @@ func (o *outbox) sendEach() {
 		bytes := o.bytes[start:p.end]
 		start = p.end
 		if c := p.conn; c != nil {
-			c.flags &^= boxed
+			c.flags &^= inOutbox
 			n, err := c.trySend(bytes)
 			c.sendRest(bytes[n:], err)
 		}
@@ -103,8 +110,7 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 		bytes := o.bytes[start:p.end]
 		start = p.end
 		if c := p.conn; c != nil {
-			c.flags &^= boxed
-			c.before(len(bytes))
+			c.flags &^= inOutbox
 			o.parts[len(o.sends)].conn = c // those of the sends come to the front
 			o.sends = append(o.sends, backend.Sending{File: c.recv.File, Bytes: bytes})
 		}
@@ -126,8 +132,8 @@ func (c *Conn) sendRest(p []byte, err error) {
 	}
 }
 
-// nobody is a connection that never writes.
-var nobody = new(Conn)
+// broken ends an event that has reserved room and did not return.
+func (o *outbox) broken() { o.reserved = nil }
 
 // find returns the place of c's part, and its bytes.
 func (o *outbox) find(c *Conn) (i int, bytes []byte) {
@@ -142,7 +148,7 @@ func (o *outbox) find(c *Conn) (i int, bytes []byte) {
 
 // size is how many bytes c has there.
 func (o *outbox) size(c *Conn) int {
-	if c.flags&boxed == 0 {
+	if c.flags&inOutbox == 0 {
 		return 0
 	}
 	_, b := o.find(c)
@@ -151,7 +157,7 @@ func (o *outbox) size(c *Conn) int {
 
 // unload moves c's part, if there is one, to its queue.
 func (o *outbox) unload(c *Conn) {
-	if c.flags&boxed != 0 {
+	if c.flags&inOutbox != 0 {
 		_, b := o.find(c)
 		o.drop(c)
 		c.gather(b)
@@ -163,9 +169,9 @@ func (o *outbox) drop(c *Conn) {
 	if o.reserved == c {
 		o.reserved = nil
 	}
-	if c.flags&boxed != 0 {
+	if c.flags&inOutbox != 0 {
 		i, _ := o.find(c)
 		o.parts[i].conn = nil
-		c.flags &^= boxed
+		c.flags &^= inOutbox
 	}
 }

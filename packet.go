@@ -3,6 +3,7 @@ package rondo
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -127,6 +128,10 @@ func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
+	address, err := e.toListen(network, address)
+	if err != nil {
+		return nil, packetError("listen", network, address, err)
+	}
 	loops, each := e.packetLoops(network, &s)
 	g, o := new(packetGroup), s.options()
 	for _, l := range loops {
@@ -153,10 +158,16 @@ func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler
 
 // packetLoops chooses where the sockets of a ListenPacket are.
 func (e *Engine) packetLoops(network string, s *Socket) (loops []*Loop, each bool) {
-	if e.Balance == ReusePort && sys.ReusePortBalances && network != "unixgram" && len(e.loops) > 1 {
+	here := e.onLoop()
+	switch {
+	case e.Balance == ReusePort && sys.ReusePortBalances && network != "unixgram" && len(e.loops) > 1:
+		e.mustNotBeOnLoop("ListenPacket", "with Balance ReusePort it waits for every loop")
 		s.ReusePort = true
 		return e.loops, true
+	case here != nil:
+		return []*Loop{here}, false
 	}
+	e.mustNotBeOnLoop("ListenPacket", "")
 	i := (e.accepting.Add(1) - 1) % uint32(len(e.loops))
 	return e.loops[i : i+1], false
 }
@@ -164,14 +175,18 @@ func (e *Engine) packetLoops(network string, s *Socket) (loops []*Loop, each boo
 // DialPacket makes a socket that sends to address and receives from it alone.
 // local is the address to send from, which on unixgram the peer needs for an
 // answer; "" is the system's choice, and none. Names are looked up before it
-// returns. The socket is on a loop that Balance chooses.
+// returns; on a loop, which that would block, they are an error. The socket is on a loop that Balance chooses.
 func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHandler) (*PacketConn, error) {
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
 	remote, err := packetPeer(network, address)
 	if err == nil {
-		l := e.choose(&e.chosen, remote.Addr())
+		l := e.onLoop()
+		if l == nil {
+			e.mustNotBeOnLoop("DialPacket", "")
+			l = e.choose(&e.chosen, remote.Addr())
+		}
 		to := address
 		if remote.IsValid() {
 			to = remote.String()
@@ -199,6 +214,9 @@ func packetPeer(network, address string) (netip.AddrPort, error) {
 	if ap, err := netip.ParseAddrPort(address); err == nil {
 		return ap, nil
 	}
+	if l := callingLoop(); l != nil {
+		return netip.AddrPort{}, errNameOnLoop(address, l)
+	}
 	a, err := net.ResolveUDPAddr(network, address)
 	if err != nil {
 		return netip.AddrPort{}, err
@@ -221,7 +239,7 @@ func packetError(op, network, address string, err error) error {
 // openPacket makes a PacketConn of the socket that open opens on the loop.
 func (l *Loop) openPacket(network string, h PacketHandler, g *packetGroup,
 	open func(backend.PacketBackend) (backend.File, net.Addr, error)) (c *PacketConn, err error) {
-	alive := l.call(func() {
+	alive := l.do(func() {
 		if l.stopping || l.draining {
 			err = ErrClosed
 			return
@@ -317,6 +335,12 @@ func (c *PacketConn) Control(f func(fd uintptr) error) error {
 	}
 	return c.backend.Control(c.file, f)
 }
+
+// A panic costs the datagram, not the socket: one that is made to make a handler panic
+// would otherwise end a server.
+func (c *PacketConn) brokenBy(error) {}
+
+func (c *PacketConn) logAttr() slog.Attr { return slog.String("socket", c.String()) }
 
 // String is for logs.
 func (c *PacketConn) String() string { return fmt.Sprintf("%s %v", c.network, c.local) }

@@ -58,9 +58,7 @@ func (c *PacketConn) over() {
 	c.out.reset(&l.pool)
 	l.leavePacket(c)
 	if !c.group.failed {
-		l.packet = c
-		c.handler.Closed(c, c.reason)
-		l.packet = nil
+		l.call(c, func() { c.handler.Closed(c, c.reason) })
 	}
 }
 
@@ -81,9 +79,7 @@ func (r PacketRef) Do(f func(*PacketConn)) error {
 	c := r.conn
 	return c.loop.Post(func() {
 		if c.state == packetOpen {
-			c.loop.packet = c
-			f(c)
-			c.loop.packet = nil
+			c.loop.call(c, func() { f(c) })
 		}
 	})
 }

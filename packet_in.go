@@ -36,11 +36,22 @@ func (c *PacketConn) Complete(comp *backend.Completion) {
 	}
 }
 
-// deliver hands the batch to the handler. When that panics the rest is still
-// there: the loop calls this again, before it looks for another completion.
+// deliver hands the batch to the handler. A panic costs the datagram that the handler
+// had; runtime.Goexit ends this function too, and the loop calls it again.
 func (c *PacketConn) deliver() {
 	l := c.loop
-	l.delivering, l.packet = c, c
+	l.delivering = c
+	for len(c.batch) > 0 && c.state == packetOpen {
+		l.call(c, c.deliverEach)
+	}
+	c.batch, c.at = nil, nil
+	l.delivering = nil
+	c.read()
+}
+
+// deliverEach calls the handler with one datagram after the other.
+func (c *PacketConn) deliverEach() {
+	s := &c.loop.stats.now
 	for len(c.batch) > 0 && c.state == packetOpen {
 		p := &c.batch[0]
 		one := p.Data
@@ -50,14 +61,11 @@ func (c *PacketConn) deliver() {
 			c.batch = c.batch[1:]
 			c.count(p)
 		}
-		l.stats.now.PacketsIn++
-		l.stats.now.BytesIn += uint64(len(one))
+		s.PacketsIn++
+		s.BytesIn += uint64(len(one))
 		c.at = p
 		c.handler.Packet(c, one, p.Peer)
 	}
-	c.batch, c.at = nil, nil
-	l.delivering, l.packet = nil, nil
-	c.read()
 }
 
 // count notes what came with a packet.
@@ -146,13 +154,11 @@ func (c *PacketConn) failed(f packetFailure) {
 func (c *PacketConn) tellFailures() {
 	told := c.failures
 	c.failures = nil
-	c.loop.packet = c
 	for _, f := range told {
 		if c.state == packetOpen {
-			c.handler.(PacketFailer).PacketFailed(c, f.to, f.err)
+			c.loop.call(c, func() { c.handler.(PacketFailer).PacketFailed(c, f.to, f.err) })
 		}
 	}
-	c.loop.packet = nil
 }
 
 // Fire is the end of a pause, or of Linger.

@@ -126,7 +126,7 @@ func (c *PacketConn) write(k backend.Packet, p []byte) error {
 	c.out.add(&c.loop.pool, k, p)
 	if !c.dirty {
 		c.dirty = true
-		c.loop.dirtyPackets = append(c.loop.dirtyPackets, c)
+		c.loop.dirtyPackets.push(c)
 	}
 	if !c.flying && (len(c.out.packets) >= packetsAtOnce || c.out.size >= packetBytesAtOnce) {
 		c.flush()

@@ -3,6 +3,7 @@ package rondo
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -124,20 +125,19 @@ func (p *Poll) Complete(c *backend.Completion) {
 	case !errors.Is(c.Err, backend.ErrCanceled):
 		p.err = c.Err
 		p.Close()
-		p.f(Failed)
+		p.loop.call(p, func() { p.f(Failed) })
 		return
 	}
 	p.submit()
 }
 
-// call calls f, and closes p if that panics: it would do so in every turn.
+// call calls f. If that does not return, p is closed: it would do so in every turn.
 func (p *Poll) call(got Events) {
 	p.inside = true
-	defer func() {
-		if p.inside {
-			p.Close()
-		}
-	}()
-	p.f(got)
+	p.loop.call(p, func() { p.f(got) })
 	p.inside = false
 }
+
+func (p *Poll) brokenBy(error) { p.Close() }
+
+func (p *Poll) logAttr() slog.Attr { return slog.Int("poll", int(p.mask)) }

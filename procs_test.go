@@ -9,7 +9,7 @@ import (
 )
 
 // TestSpareProcessor: loops that sleep in system calls leave one of Go's processors
-// idle, however many engines there are, unless they are told not to.
+// idle, however many engines there are, if they are asked to.
 func TestSpareProcessor(t *testing.T) {
 	procs := runtime.NumCPU() + 10 // what no other test's engine has raised it from
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
@@ -23,15 +23,15 @@ func TestSpareProcessor(t *testing.T) {
 			t.Errorf("%d loops on %s: GOMAXPROCS is %d, want %d", e.Loops, e.Backend, got, want)
 		}
 	}
-	start(&rondo.Engine{Backend: "std", Loops: procs}, procs)
-	start(&rondo.Engine{Loops: procs, KeepGOMAXPROCS: true}, procs)
+	start(&rondo.Engine{Backend: "std", Loops: procs, SpareProcessor: true}, procs)
+	start(&rondo.Engine{Loops: procs}, procs)
 	for _, name := range pick.Available() {
-		start(&rondo.Engine{Backend: name, Loops: procs - 1}, procs)
+		start(&rondo.Engine{Backend: name, Loops: procs - 1, SpareProcessor: true}, procs)
 	}
 	if best := pick.Names()[0]; best != "std" {
-		start(&rondo.Engine{Backend: best, Loops: procs}, procs+1)
-		start(&rondo.Engine{Backend: best, Loops: procs + 1}, procs+1)
-		all := &rondo.Engine{Backend: best}
+		start(&rondo.Engine{Backend: best, Loops: procs, SpareProcessor: true}, procs+1)
+		start(&rondo.Engine{Backend: best, Loops: procs + 1, SpareProcessor: true}, procs+1)
+		all := &rondo.Engine{Backend: best, SpareProcessor: true}
 		start(all, procs+1)
 		n := 0
 		for range all.All() {

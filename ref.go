@@ -64,9 +64,9 @@ func (c *Conn) runTask(t task) {
 	c.loop.current = c
 	if t.do != nil {
 		t.do(c)
-	} else if c.flags&closing == 0 {
-		if _, err := c.Write(t.data); err == ErrOutputFull {
-			c.Abort(err)
+	} else if !c.isClosing() {
+		if _, err := c.Write(t.data); err != nil && c.flags&endWrite == 0 {
+			c.Abort(err) // Ref.Write has returned nil: the stream must not go on without it
 		}
 	}
 	c.settle()

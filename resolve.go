@@ -3,8 +3,10 @@ package rondo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -69,11 +71,7 @@ func (e *Engine) lookUp(ctx context.Context, network, address string) ([]net.Add
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return suitable(network, host, []netip.Addr{ip}, port)
 	}
-	var r Resolver = net.DefaultResolver
-	if e.Resolver != nil {
-		r = e.Resolver
-	}
-	ips, err := r.LookupNetIP(ctx, strings.Replace(network, "tcp", "ip", 1), host)
+	ips, err := e.resolver().LookupNetIP(ctx, strings.Replace(network, "tcp", "ip", 1), host)
 	if err != nil {
 		return nil, err
 	}
@@ -140,4 +138,81 @@ func reachable(addrs []net.Addr, local net.Addr) ([]net.Addr, error) {
 		return nil, &net.AddrError{Err: "cannot be reached from the local address " + local.String(), Addr: addrs[0].String()}
 	}
 	return fit, nil
+}
+
+// toListen returns the address to listen on in place of one with names, which it looks
+// up. Like package net it takes an IPv4 address if there is one.
+func (e *Engine) toListen(network, address string) (string, error) {
+	family, isIP := strings.CutPrefix(network, "tcp")
+	if !isIP {
+		family, isIP = strings.CutPrefix(network, "udp")
+	}
+	if !isIP {
+		return address, nil
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, nil // package net knows what is wrong, or takes "" for any port
+	}
+	ctx := context.Background()
+	_, notLiteral := netip.ParseAddr(host)
+	hostNamed := host != "" && notLiteral != nil
+	_, notNumber := strconv.ParseUint(service, 10, 16)
+	portNamed := service != "" && notNumber != nil
+	if !hostNamed && !portNamed {
+		return address, nil
+	}
+	if l := callingLoop(); l != nil {
+		return "", errNameOnLoop(address, l)
+	}
+	if portNamed {
+		port, err := net.DefaultResolver.LookupPort(ctx, network, service)
+		if err != nil {
+			return "", err
+		}
+		service = strconv.Itoa(port)
+	}
+	if hostNamed {
+		ip, err := e.hostIP(ctx, family, host)
+		if err != nil {
+			return "", err
+		}
+		host = ip.String()
+	}
+	return net.JoinHostPort(host, service), nil
+}
+
+// errNameOnLoop is the error of methods that would look up a name on loop l.
+func errNameOnLoop(address string, l *Loop) error {
+	return fmt.Errorf("%s has a name, and to look it up would block loop %d: call from another goroutine, or look it up before", address, l.id)
+}
+
+// hostIP is the address of a name to listen on. family is "", "4" or "6".
+func (e *Engine) hostIP(ctx context.Context, family, host string) (netip.Addr, error) {
+	ips, err := e.resolver().LookupNetIP(ctx, "ip"+family, host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	best := -1
+	for i, ip := range ips {
+		is4 := ip.Unmap().Is4()
+		if family == "4" && !is4 || family == "6" && is4 {
+			continue
+		}
+		if best < 0 || is4 && !ips[best].Is4() {
+			best = i
+		}
+		ips[i] = ip.Unmap()
+	}
+	if best < 0 {
+		return netip.Addr{}, &net.AddrError{Err: "no suitable address", Addr: host}
+	}
+	return ips[best], nil
+}
+
+func (e *Engine) resolver() Resolver {
+	if e.Resolver != nil {
+		return e.Resolver
+	}
+	return net.DefaultResolver
 }

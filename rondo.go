@@ -25,8 +25,10 @@ type Handler interface {
 	// connection once its output has drained, and reaches Closed.
 	Data(c *Conn, in []byte) (n int, err error)
 
-	// Closed is the last call, made exactly once. err is nil after an orderly
-	// close: by Close, or by the peer's end of stream.
+	// Closed is the last call, made exactly once, after the release functions of what
+	// was still to be sent. err is nil after an orderly close: by Close, or by the
+	// peer's end of stream. A callback that panics ends its connection with a
+	// *PanicError.
 	Closed(c *Conn, err error)
 }
 
@@ -47,8 +49,8 @@ type EOFer interface {
 	EOF(*Conn)
 }
 
-// Drainer is a Handler that wants to know when output that had passed HighWater
-// has fallen to LowWater.
+// Drainer is a Handler that wants to know when output that was full (see Conn.Full), or
+// too full for a write (ErrOutputFull), has fallen to LowWater.
 type Drainer interface {
 	Drained(*Conn)
 }
@@ -117,8 +119,12 @@ func Serve(address string, open Opener) error {
 
 // ServePackets serves datagrams to address with an Engine of the default settings
 // and a socket on every loop, where the system balances them (ReusePort): h is then
-// called by all loops at the same time. It returns only if it cannot listen.
+// called by all loops at the same time. It returns only if it cannot listen. The
+// address is one of ParseAddress's; a bare host:port is udp.
 func ServePackets(address string, h PacketHandler) error {
+	if !strings.Contains(address, "://") {
+		address = "udp://" + address
+	}
 	network, address, err := ParseAddress(address)
 	if err != nil {
 		return err

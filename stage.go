@@ -14,14 +14,16 @@ type Stage struct {
 	filter       Filter
 	below, above *Stage // towards the wire, the handler; nil: next to it
 	open         Opener // to be called when it is ready
-	in           []byte // not consumed; of the one next to the wire, that is conn.carry
+	in           inlet  // not consumed; of the one next to the wire, that is conn.carry
 	out          []byte // not given to Outbound yet
 	state        stageState
+	refused      int // how much input it was given last and took nothing of
+	refusedRoom  int // and its Room then: to give it the same again is in vain
 }
 
 // A stage waits for those below it, then is started, then ready; and failed or
 // removed at any time after that. Its input and its output end independently.
-type stageState uint8
+type stageState uint16
 
 const (
 	started stageState = 1 << iota
@@ -29,9 +31,12 @@ const (
 	heldBack // by Pause
 	ended    // its input has
 	endTold  // and the filter knows
-	trailed  // its output has, and CloseWrite was called or need not be
+	pushing  // Outbound is running
+	trailing // CloseWrite was called
+	trailed  // its output has ended: CloseWrite has returned or need not be called
 	failed
-	removed // by Remove, and still linked
+	removed  // by Remove, and still linked
+	unlinked // Closed was called, or will be: nothing has an effect any more
 )
 
 // Conn is the connection.
@@ -43,23 +48,24 @@ func (s *Stage) Conn() *Conn { return s.conn }
 func (s *Stage) Ready() {
 	c := s.conn
 	c.loop.check()
-	if s.state&(ready|failed) != 0 || c.flags&closed != 0 {
+	if s.state&(ready|failed|unlinked) != 0 || c.life >= connClosed {
 		return
 	}
 	s.state |= ready
 	if t := c.loop.engine.Trace; t != nil && t.FilterReady != nil {
-		t.FilterReady(c, s.filter)
+		c.call(func() { t.FilterReady(c, s.filter) })
 	}
 	if open := s.open; open != nil {
 		s.open = nil
-		if c.flags&closing == 0 {
+		if !c.isClosing() {
 			c.reopen(open)
 		}
 	}
-	if s.above != nil && s.above.state&started == 0 {
+	if s.above != nil && s.above.state&started == 0 && c.life < connClosed {
 		s.above.start()
 	}
-	c.offerSoon() // what waited for it, if this is no call of Inbound
+	c.filters.mark() // what was written before may stop the reading now
+	c.offerSoon()    // what waited for it, if this is no call of Inbound
 	c.flushSoon()
 }
 
@@ -68,25 +74,35 @@ func (s *Stage) Ready() {
 // for protocols that renegotiate.
 func (s *Stage) Unready() {
 	s.conn.loop.check()
-	s.conn.filters.flush()
-	s.state &^= ready
+	if s.state&unlinked == 0 {
+		s.conn.filters.flush()
+		s.state &^= ready
+	}
 }
 
 // Deliver passes input on, towards the handler. p is the filter's again on
-// return: what is not consumed is copied. A filter that goes on delivering though
+// return: what is not consumed is copied. After EOF it does nothing. A filter that goes on delivering though
 // there has been no Room for long loses the connection with ErrInputFull.
 func (s *Stage) Deliver(p []byte) {
 	c := s.conn
 	c.loop.check()
 	switch {
-	case len(p) == 0 || s.state&failed != 0 || c.flags&closed != 0:
+	case len(p) == 0 || s.state&(failed|unlinked) != 0 || c.life >= connClosed || s.toldEOF():
 	case s.waitingAbove() >= s.roomAbove():
 		c.CloseWith(ErrInputFull)
 	case s.above != nil:
 		s.above.input(p)
-	case c.flags&closing == 0:
+	case !c.isClosing():
 		c.filters.deliver(p)
 	}
+}
+
+// toldEOF reports whether the input above s has ended, by EOF.
+func (s *Stage) toldEOF() bool {
+	if s.above != nil {
+		return s.above.state&ended != 0
+	}
+	return s.conn.filters.ended
 }
 
 // Room is how many bytes may be delivered now, for a filter whose output is
@@ -95,7 +111,7 @@ func (s *Stage) Deliver(p []byte) {
 func (s *Stage) Room() int {
 	c := s.conn
 	c.loop.check()
-	if c.flags&(paused|above) != 0 || s.above != nil && s.above.state&heldBack != 0 {
+	if c.stops&(stopPaused|stopOutput) != 0 || s.above != nil && s.above.state&heldBack != 0 {
 		return 0
 	}
 	return max(0, s.roomAbove()-s.waitingAbove())
@@ -112,9 +128,9 @@ func (s *Stage) roomAbove() int {
 // waitingAbove is how many bytes have been delivered and not consumed.
 func (s *Stage) waitingAbove() int {
 	if s.above != nil {
-		return len(s.above.in)
+		return s.above.in.len()
 	}
-	return len(s.conn.filters.carry)
+	return s.conn.filters.carry.len()
 }
 
 // EOF tells the handler that the input has ended, after what was delivered. The
@@ -122,6 +138,8 @@ func (s *Stage) waitingAbove() int {
 func (s *Stage) EOF() {
 	s.conn.loop.check()
 	switch {
+	case s.state&unlinked != 0:
+		return
 	case s.state&ready == 0:
 		s.fail(io.ErrUnexpectedEOF)
 	case s.above != nil:
@@ -139,13 +157,15 @@ func (s *Stage) Send(p []byte) {
 	c := s.conn
 	c.loop.check()
 	switch {
-	case len(p) == 0 || s.state&trailed != 0 || c.flags&closed != 0:
-	case s.below != nil:
-		s.below.write(p)
-	default:
-		if _, err := c.write(p, 2*c.limits.maxOut); errors.Is(err, ErrOutputFull) {
+	case len(p) == 0 || s.state&(trailed|unlinked) != 0 || c.life >= connClosed:
+	case s.below == nil:
+		if _, err := c.write(p, c.limits.forFilters()); errors.Is(err, ErrOutputFull) {
 			c.Abort(err)
 		}
+	case c.Buffered()+len(p) > c.limits.forFilters():
+		c.Abort(ErrOutputFull)
+	default:
+		s.below.write(p)
 	}
 }
 
@@ -155,7 +175,7 @@ func (s *Stage) Send(p []byte) {
 func (s *Stage) AvailableBuffer() []byte {
 	s.conn.loop.check()
 	switch {
-	case s.conn.flags&closed != 0:
+	case s.state&unlinked != 0 || s.conn.life >= connClosed:
 		return nil
 	case s.below != nil:
 		return s.below.available()
@@ -167,9 +187,9 @@ func (s *Stage) AvailableBuffer() []byte {
 // for a filter that waits for something else than input.
 func (s *Stage) Pause() {
 	s.conn.loop.check()
-	if s.state&removed == 0 {
+	if s.state&(removed|unlinked) == 0 {
 		s.state |= heldBack
-		s.conn.flags |= held
+		s.conn.stops |= stopFilter
 	}
 }
 
@@ -185,17 +205,22 @@ func (s *Stage) Resume() {
 // Fail ends the connection as an error of one of the filter's methods does.
 func (s *Stage) Fail(err error) {
 	s.conn.loop.check()
-	s.fail(err)
+	if s.state&unlinked == 0 {
+		s.fail(err)
+	}
 }
 
-// Remove takes the filter away, and calls its Closed, after its method at hand,
-// Start or Inbound, which are the only ones that may call it. What it has not
-// consumed goes to the next; if there is none left the connection costs what one
-// without filters does. It makes the filter Ready, if it is not.
+// Remove takes the filter away, and calls its Closed, after its method at hand or in
+// the next turn. What it has not consumed goes to the next; if there is none left the
+// connection costs what one without filters does. It makes the filter Ready, if it is
+// not.
 func (s *Stage) Remove() {
 	s.conn.loop.check()
 	s.Ready()
-	s.state |= removed
+	if s.state&(failed|unlinked) == 0 {
+		s.state = s.state&^heldBack | removed
+		s.conn.filters.holding()
+	}
 }
 
 // SetAddrs changes what the connection's LocalAddr and RemoteAddr return. nil
@@ -203,6 +228,9 @@ func (s *Stage) Remove() {
 func (s *Stage) SetAddrs(local, remote net.Addr) {
 	s.conn.loop.check()
 	f := s.conn.filters
+	if s.state&unlinked != 0 {
+		return
+	}
 	if local != nil {
 		f.local = local
 	}

@@ -1,6 +1,7 @@
 package rondo
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -12,10 +13,11 @@ type Timer struct {
 	loop  *Loop
 	f     func()
 	every time.Duration // 0: once
+	due   backend.Time  // of Every
 	timer timer.Timer
 }
 
-// AfterFunc calls f on the loop when d has passed.
+// AfterFunc calls f on the loop when d has passed, in a later turn.
 func (l *Loop) AfterFunc(d time.Duration, f func()) *Timer {
 	t := &Timer{loop: l, f: f}
 	t.timer.Owner = (*firing)(t)
@@ -23,8 +25,8 @@ func (l *Loop) AfterFunc(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Every calls f on the loop each time d has passed, until Stop. It drops calls
-// for which the loop was late by more than d.
+// Every calls f on the loop each time d has passed, until Stop. A call that comes late
+// does not move those after it. If the loop is late by more than d it drops calls.
 func (l *Loop) Every(d time.Duration, f func()) *Timer {
 	if d <= 0 {
 		panic("rondo: Every: the interval must be positive")
@@ -41,7 +43,8 @@ func (t *Timer) Reset(d time.Duration) {
 	if t.every > 0 {
 		t.every = max(1, d)
 	}
-	t.loop.timers.Start(&t.timer, t.loop.now.Add(d))
+	t.due = t.loop.in(d)
+	t.loop.timers.Start(&t.timer, t.due)
 }
 
 // Stop unsets the timer, and reports whether it was pending.
@@ -55,7 +58,21 @@ type firing Timer
 
 func (t *firing) Fire(_ *timer.Timer, now backend.Time) {
 	if t.every > 0 {
-		t.loop.timers.Start(&t.timer, now.Add(t.every))
+		d := backend.Time(t.every)
+		t.due = t.due.Add(time.Duration((1 + (now-t.due)/d) * d)) // the first that is not over
+		t.loop.timers.Start(&t.timer, t.due)
 	}
-	t.f()
+	t.loop.call((*Timer)(t), t.f)
 }
+
+// brokenBy stops a timer whose function panicked.
+func (t *Timer) brokenBy(error) { t.Stop() }
+
+func (t *Timer) logAttr() slog.Attr { return slog.Duration("timer", t.every) }
+
+// in is the time when d will have passed. The turn's own time does not do where a timer
+// begins: it may be long ago, and the timer would fire too early.
+func (l *Loop) in(d time.Duration) backend.Time { return l.backend.Now().Add(d) }
+
+// at is the time when the wall clock will show t: Forever, if that is too far away.
+func (l *Loop) at(t time.Time) backend.Time { return max(1, l.now.Add(t.Sub(l.Now()))) }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -169,7 +170,12 @@ func pipe(c *rondo.Conn, upstream string) rondo.Handler {
 type half struct{ to *rondo.Conn }
 
 func (h half) Data(_ *rondo.Conn, in []byte) (int, error) { return h.to.Write(in) }
-func (h half) Closed(*rondo.Conn, error)                  { h.to.Close() }
+
+// EOF ends the other's output and not its input, of which there may be more to come.
+// Each of the two closes when it has ended both ways.
+func (h half) EOF(*rondo.Conn) { h.to.CloseWrite() }
+
+func (h half) Closed(_ *rondo.Conn, err error) { h.to.CloseWith(err) }
 
 func Example_pipe() {
 	upstream, end := serve(func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(shout) })
@@ -178,6 +184,34 @@ func Example_pipe() {
 	defer endToo()
 	talk(address, "through\n", 1)
 	// Output: THROUGH
+}
+
+// counts answers with the number of bytes when its peer has ended its stream.
+func counts(_ *rondo.Co, c net.Conn) error {
+	n, err := io.Copy(io.Discard, c)
+	fmt.Fprintln(c, n, "bytes")
+	return err
+}
+
+// TestPipeHalfCloses: what is said after the end of the other's stream comes through.
+func TestPipeHalfCloses(t *testing.T) {
+	upstream, end := serve(rondo.Coroutine(counts))
+	defer end()
+	address, endToo := serve(func(c *rondo.Conn) rondo.Handler { return pipe(c, upstream) })
+	defer endToo()
+	for _, size := range []int{1, 1 << 20} {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.Write(make([]byte, size))
+		c.(*net.TCPConn).CloseWrite()
+		answer, err := io.ReadAll(c)
+		if want := fmt.Sprintln(size, "bytes"); string(answer) != want || err != nil {
+			t.Errorf("%q, %v; want %q", answer, err, want)
+		}
+	}
 }
 
 // greet is code for a net.Conn, as a goroutine for each connection runs it.

@@ -202,7 +202,7 @@ func (ch *Channel) end(err error) {
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		if fd >= 0 {
-			sys.Close(fd)
+			sys.CloseShared(fd) // whose it was may have had it linger
 		}
 	}
 }

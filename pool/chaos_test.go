@@ -78,7 +78,7 @@ func (s *chaos) serve(c *rondo.Conn, in []byte) (int, error) {
 
 func (s *chaos) run(seed uint64) {
 	home := s.home()
-	s.replace(home)
+	s.do(func() { s.replace(home) })
 	for range 150 {
 		s.begun++
 		i := s.begun
@@ -123,13 +123,15 @@ func (s *chaos) run(seed uint64) {
 
 // replace does what coroutines cannot any more once their connection is broken.
 func (s *chaos) replace(h *home) {
-	s.loop.Every(time.Millisecond, func() {
-		if h.over && len(h.todo) > 0 {
-			for _, f := range h.todo {
-				f(nil)
+	s.do(func() {
+		s.loop.Every(time.Millisecond, func() {
+			if h.over && len(h.todo) > 0 {
+				for _, f := range h.todo {
+					f(nil)
+				}
+				h.todo = nil
 			}
-			h.todo = nil
-		}
+		})
 	})
 }
 

@@ -22,6 +22,9 @@ type Conn struct {
 	state state
 	at    int // in Pool.live
 
+	limits  rondo.Limits // of the connection, when it was ready
+	filters int          // how many it had then
+
 	since time.Time // idle
 
 	timer *rondo.Timer // limits Setup and Check
@@ -52,8 +55,10 @@ var (
 )
 
 // Conn is the connection itself. Its borrower sets its Handler, of which no method is
-// called any more after Put or Discard; until then what comes is kept. Deadlines and
-// Want end with Put. It must not be moved or detached.
+// called any more after Put or Discard; until then what comes is kept. Put ends what
+// the borrower has set: deadlines, Want, Pause, and limits, which are as Setup left
+// them. Options of the socket (by Control) stay. A connection whose borrower has put
+// filters on it is not lent again. It must not be moved or detached.
 func (c *Conn) Conn() *rondo.Conn { return c.conn }
 
 // NetConn is the connection as coroutines see it. It is the same for each borrower;
@@ -83,6 +88,7 @@ func (c *Conn) Put() {
 	c.conn.SetIdle(0)
 	c.conn.SetReadDeadline(time.Time{})
 	c.conn.SetWriteDeadline(time.Time{})
+	c.conn.SetLimits(c.limits)
 	c.conn.Want(0)
 	c.conn.Resume()
 	if c.pool.closed {
@@ -91,6 +97,22 @@ func (c *Conn) Put() {
 		c.pool.settleLater(c, returned)
 	}
 }
+
+// ready notes what Put restores.
+func (c *Conn) ready() {
+	c.limits, c.filters = c.conn.Limits(), c.stages()
+}
+
+// stages is how many filters the connection has.
+func (c *Conn) stages() (n int) {
+	for range c.conn.Filters() {
+		n++
+	}
+	return n
+}
+
+// clean reports whether the next borrower finds a connection as the last one did.
+func (c *Conn) clean() bool { return c.conn.Quiet() && c.stages() <= c.filters }
 
 // Discard gives the connection back to be closed: who is not sure what the peer will
 // say next must not Put it.

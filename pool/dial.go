@@ -83,6 +83,7 @@ func (d *dial) opened(conn *rondo.Conn, err error) rondo.Handler {
 		p.settleLater(c, setUpDue)
 	} else {
 		p.made()
+		c.ready()
 		p.settleLater(c, returned)
 	}
 	return (*keeper)(c)
@@ -134,6 +135,7 @@ func (c *Conn) finished(err error) {
 	if err == nil {
 		if before == settingUp {
 			p.made()
+			c.ready()
 		}
 		c.conn.SetHandler((*keeper)(c))
 		p.busy--

@@ -67,7 +67,7 @@ func (p *Pool) step(c *Conn) {
 		c.begin(checking, p.config.Check)
 	case returned:
 		switch {
-		case !c.conn.Quiet():
+		case !c.clean():
 			c.unclean()
 		case p.waiters.first != nil:
 			p.serve(c)

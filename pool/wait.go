@@ -118,6 +118,9 @@ func (p *Pool) BorrowContext(ctx context.Context, co *rondo.Co) (*Conn, error) {
 	if co.Loop() != p.loop {
 		panic("pool: a coroutine of another loop wants to borrow: each loop needs a Pool of its own, see rondo.Local")
 	}
+	if !co.Calling() {
+		return nil, p.refused(rondo.ErrNotCoroutine)
+	}
 	p.stats.Gets++
 	if err := ctx.Err(); err != nil {
 		return nil, p.refused(err)

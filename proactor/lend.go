@@ -78,7 +78,7 @@ func (b *slab) home() {
 	s.hungry = false
 	s.mu.Unlock()
 	if post {
-		s.loop.Post(s.run) // fails if the loop has ended, and then nobody waits
+		s.post(nil)
 	}
 }
 

@@ -92,8 +92,8 @@ type op struct {
 	due      bool  // the timer fired, and the turn's completions had their chance
 	why      error // it is to end with this, once the system lets go of the memory
 
-	released   func() // its method sent: made when it is needed first
-	prev, next *op    // among the stream's
+	release    *release // made when it is needed first
+	prev, next *op      // among the stream's
 }
 
 // direction is what an op waits for in line.
@@ -135,7 +135,7 @@ func (o *op) expire() {
 
 // recycle forgets everything but what is made once.
 func (o *op) recycle() {
-	*o = op{use: o.use + 1, timer: o.timer, released: o.released}
+	*o = op{use: o.use + 1, timer: o.timer, release: o.release}
 }
 
 // line is a queue of ops.

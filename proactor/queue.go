@@ -59,7 +59,7 @@ type Queue struct {
 type queue struct {
 	options Options
 	shards  []*shard
-	die     chan struct{} // closed by Close
+	settled chan struct{} // closed when Close has ended
 
 	mu      sync.Mutex
 	room    sync.Cond // for pending to be less
@@ -83,15 +83,16 @@ func New(e *rondo.Engine, o Options) (*Queue, error) {
 	if o.Lend <= 0 {
 		o.Lend = DefaultLend
 	}
-	c := &queue{options: o, die: make(chan struct{})}
+	c := &queue{options: o, settled: make(chan struct{})}
 	c.room.L = &c.mu
 	c.streams.init()
 	c.results.bell = make(chan struct{}, 1)
+	c.results.fewer = make(chan struct{}, 1)
 	for l := range e.All() {
 		c.shards = append(c.shards, newShard(c, l))
 	}
 	q := &Queue{c}
-	runtime.AddCleanup(q, (*queue).close, c)
+	runtime.AddCleanup(q, func(c *queue) { c.close() }, c)
 	return q, nil
 }
 
@@ -201,6 +202,7 @@ func (c *queue) release(n int) {
 	c.pending -= n
 	wake := c.blocked > 0
 	c.mu.Unlock()
+	c.results.changed()
 	if wake {
 		c.room.Broadcast()
 	}
@@ -232,25 +234,59 @@ func (q *Queue) Free(nc net.Conn) error {
 	return st.shard.ask(op{action: free, stream: st})
 }
 
-// Close frees every connection. Nothing comes of what is under way.
+// Close frees every connection. Nothing comes of what is under way. When it returns,
+// and when Wait says ErrClosed, no loop touches the memory of an operation any more.
+//
+// A loop of the queue's engine cannot wait for itself: there Close begins to close, and
+// returns an error, and Wait tells of the end.
 func (q *Queue) Close() error {
-	q.close()
+	if q.close() {
+		go q.settle()
+	}
+	for _, s := range q.shards {
+		if s.loop.Calling() {
+			return errOnLoop
+		}
+	}
+	<-q.settled
 	return nil
 }
 
-func (c *queue) close() {
+var errOnLoop = errors.New("proactor: Close was called on a loop of the queue's engine, and cannot wait for it: memory of operations is still in use; call Close from another goroutine, or Wait until that returns ErrClosed")
+
+// close begins to close. It reports false if that was done before.
+func (c *queue) close() bool {
 	c.mu.Lock()
 	closed := c.closed
 	c.closed = true
+	c.results.closing.Store(true) // before anything ends: Wait does not tell of that
 	all := slices.Collect(c.streams.all())
 	c.mu.Unlock()
 	if closed {
-		return
+		return false
 	}
-	close(c.die)
 	c.room.Broadcast()
 	for _, st := range all {
 		st.shard.ask(op{action: free, stream: st}) // fails if the loop has ended
+	}
+	return true
+}
+
+// settle waits until the loops have let go of all operations. Those that were admitted
+// have results by then, or were released.
+func (c *queue) settle() {
+	r := &c.results
+	for {
+		c.mu.Lock()
+		r.mu.Lock()
+		done := c.pending == len(r.ready)
+		r.mu.Unlock()
+		c.mu.Unlock()
+		if done {
+			close(c.settled)
+			return
+		}
+		<-r.fewer
 	}
 }
 
@@ -288,10 +324,9 @@ func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 	defer r.waiting.Store(false)
 	r.giveBack()
 	for {
-		select {
-		case <-q.die:
+		if r.closing.Load() {
+			<-q.settled
 			return nil, ErrClosed
-		default:
 		}
 		if batch := r.take(); len(batch) > 0 {
 			q.release(len(batch))
@@ -299,7 +334,7 @@ func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 		}
 		select {
 		case <-r.bell:
-		case <-q.die:
+		case <-q.settled:
 		case <-ctx.Done():
 			if batch := r.take(); len(batch) > 0 {
 				q.release(len(batch))

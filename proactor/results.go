@@ -14,6 +14,9 @@ type results struct {
 	alone    int  // results since the loops' last
 	bell     chan struct{}
 
+	closing atomic.Bool   // the queue is
+	fewer   chan struct{} // then it is told of each change
+
 	waiting atomic.Bool
 	batch   []Result // with the waiter
 }
@@ -52,6 +55,17 @@ func (r *results) wake() {
 	if wake {
 		select {
 		case r.bell <- struct{}{}:
+		default:
+		}
+	}
+	r.changed()
+}
+
+// changed tells a queue that closes to look again.
+func (r *results) changed() {
+	if r.closing.Load() {
+		select {
+		case r.fewer <- struct{}{}:
 		default:
 		}
 	}

@@ -18,6 +18,7 @@ type shard struct {
 	mu     sync.Mutex
 	inbox  []*op
 	posted bool // run is
+	ended  bool // the loop has
 	free   []*op
 	slabs  []*slab // free ones
 	made   int     // slabs that exist
@@ -58,6 +59,10 @@ func (s *shard) blank() *op {
 // put hands o to the loop. On an error, that the loop has ended, o is nobody's.
 func (s *shard) put(o *op) error {
 	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return ErrClosed
+	}
 	s.inbox = append(s.inbox, o)
 	post := !s.posted
 	s.posted = true
@@ -65,7 +70,30 @@ func (s *shard) put(o *op) error {
 	if !post {
 		return nil
 	}
-	return s.loop.Post(s.run)
+	return s.post(o)
+}
+
+// post has the loop come. If it has ended, nobody comes: what was put beside mine is
+// completed here.
+func (s *shard) post(mine *op) error {
+	err := s.loop.Post(s.run)
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	s.ended = true
+	ops := s.inbox
+	s.inbox = nil
+	s.mu.Unlock()
+	var lost []Result
+	for _, o := range ops {
+		if o != mine && o.action == perform {
+			o.Err = ErrClosed
+			lost = append(lost, o.Result)
+		}
+	}
+	s.queue.results.deliver(lost)
+	return err
 }
 
 // ask puts something other than an operation.

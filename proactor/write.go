@@ -20,11 +20,16 @@ func (st *stream) write() {
 // send gives o's bytes to the connection, from where they are. The last piece's
 // release tells of the end.
 func (st *stream) send(o *op) (err error) {
-	if o.released == nil {
-		o.released = o.sent
+	if o.release == nil {
+		o.release = newRelease(o)
 	}
+	defer func() {
+		if err != nil {
+			o.release.dead, o.release = true, nil // o may be somebody else's when it is called
+		}
+	}()
 	if o.Kind == Write {
-		return st.conn.WriteOwned(o.Buf[o.N:], o.released) // from where the submitter came to
+		return st.conn.WriteOwned(o.Buf[o.N:], o.release.f) // from where the submitter came to
 	}
 	last := len(o.Bufs) - 1
 	for len(o.Bufs[last]) == 0 {
@@ -35,16 +40,32 @@ func (st *stream) send(o *op) (err error) {
 			return err
 		}
 	}
-	return st.conn.WriteOwned(o.Bufs[last], o.released)
+	return st.conn.WriteOwned(o.Bufs[last], o.release.f)
+}
+
+// A release is what WriteOwned calls for an op, again and again as the op is used.
+type release struct {
+	op   *op
+	dead bool   // WriteOwned has failed: send tells so itself
+	f    func() // call, made once
+}
+
+func newRelease(o *op) *release {
+	r := &release{op: o}
+	r.f = r.call
+	return r
+}
+
+func (r *release) call() {
+	if !r.dead {
+		r.op.sent()
+	}
 }
 
 // sent is called when the system has let go of o's memory: it is sent, or Recall has
 // taken back what is left, or the connection is about to be Closed.
 func (o *op) sent() {
 	st := o.stream
-	if !st.writing {
-		return // send has failed, and tells so itself
-	}
 	rest := st.conn.Buffered()
 	o.N = o.total - rest
 	switch {

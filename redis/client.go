@@ -22,16 +22,18 @@ type client struct {
 	db        *database
 	id        int64
 	index     int // in clients.list
-	request   resp.PartialRequest
+	request   requestReader
 	authed    bool
 	closing   bool // runs nothing any more
-	gone      bool // is in no list of the server
+	gone      bool // is in no list of those that are served
 	noEvict   bool
+	owned     bool // the arguments of the command that runs may be kept
 	reply     replyMode
 	flushed   bool // output was handed over before the end of the batch
 	base      int  // where in B the output begins that the mode may take back
 	input     int  // bytes received of requests that have not been run, or run now
 	errors    int  // error replies ever
+	charged   int  // of errors: counted as a command's failure
 
 	name       string
 	libName    string

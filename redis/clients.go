@@ -1,8 +1,10 @@
 package redis
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -19,7 +21,9 @@ type clients struct {
 	server *Server
 	list   []*client // that are served, not those that are closing
 	byID   map[int64]*client
-	lastID int64
+	// leaving is those that have left and are still being sent output.
+	leaving map[*client]struct{}
+	lastID  int64
 	// connections counts those whose sockets are open, closing ones too.
 	connections int
 	condemned   []*client     // to be cut off at the end of the batch
@@ -30,6 +34,7 @@ type clients struct {
 func (l *clients) init(s *Server) {
 	l.server = s
 	l.byID = make(map[int64]*client)
+	l.leaving = make(map[*client]struct{})
 }
 
 // open is the rondo.Opener of all listeners.
@@ -39,17 +44,14 @@ func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	}
 	conn.SetMaxInput(maxInput)
 	conn.SetMaxOutput(maxOutput)
-	d := &direct{conn: conn}
+	d := &direct{server: s, conn: conn}
 	d.client = s.clients.admit(d)
 	return d
 }
 
 // filtered is the rondo.Opener of a listener with filters.
 func (s *Server) filtered(filters []rondo.FilterOpener) rondo.Opener {
-	limit := int64(s.MaxClients)
-	if limit == 0 {
-		limit = DefaultMaxClients
-	}
+	limit := int64(s.maxUnready)
 	return func(conn *rondo.Conn) rondo.Handler {
 		if s.unready.Add(1) > limit {
 			s.unready.Add(-1)
@@ -104,7 +106,7 @@ func (l *clients) admit(t transport) *client {
 	switch {
 	case l.stopping:
 		refusal = "ERR server is shutting down"
-	case len(l.list) >= s.config.maxClients:
+	case l.full():
 		refusal = errMaxClients
 	case s.config.protected && s.config.password == "" && !isLocal(t.peer()):
 		refusal = errProtected
@@ -114,7 +116,7 @@ func (l *clients) admit(t transport) *client {
 		t.write(resp.AppendError(nil, refusal))
 		c.gone = true
 		c.closing = true
-		t.close()
+		l.seeOff(c)
 		return c
 	}
 	c.index = len(l.list)
@@ -124,6 +126,21 @@ func (l *clients) admit(t transport) *client {
 		t.setIdle(time.Duration(s.config.timeout) * time.Second)
 	}
 	return c
+}
+
+// full reports whether as many clients as may be are served, or still have to be
+// sent output.
+func (l *clients) full() bool {
+	n, most := len(l.list), l.server.config.maxClients
+	if n >= most || n+len(l.leaving) < most {
+		return n >= most
+	}
+	for c := range l.leaving {
+		if c.transport.pending() > 0 {
+			n++
+		}
+	}
+	return n >= most
 }
 
 const errProtected = "DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default user. " +
@@ -165,6 +182,12 @@ func (c *client) leave() {
 // close ends the client when it has been sent what was written.
 func (c *client) close() {
 	c.leave()
+	c.server.clients.seeOff(c)
+}
+
+// seeOff closes the connection of a client that has left.
+func (l *clients) seeOff(c *client) {
+	l.leaving[c] = struct{}{}
 	c.transport.close()
 }
 
@@ -188,18 +211,19 @@ func (s *Server) condemn(c *client, err error) {
 // carryOut ends those that were condemned.
 func (l *clients) carryOut() {
 	for len(l.condemned) > 0 {
-		condemned := l.condemned
-		l.condemned = nil
-		for _, c := range condemned {
-			l.server.log().Warn("client closed", slog.String("client", c.describe()), slog.Any("error", c.condemned))
-			c.abort(c.condemned)
-		}
+		c := l.condemned[0]
+		l.condemned = l.condemned[1:]
+		description := slog.String("client", c.describe())
+		c.abort(c.condemned)
+		l.server.log().Warn("client closed", description, slog.Any("error", c.condemned))
 	}
+	l.condemned = nil
 }
 
 // closed takes note that a connection has gone.
 func (l *clients) closed(c *client, err error) {
 	c.leave()
+	delete(l.leaving, c)
 	if err != nil && !errors.Is(err, rondo.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) && c.condemned == nil {
 		l.server.log().Debug("client lost", "id", c.id, "error", err)
 	}
@@ -207,15 +231,25 @@ func (l *clients) closed(c *client, err error) {
 	l.checkIdle()
 }
 
-// end has every client ended, and idle closed when all connections have gone.
-func (l *clients) end(how func(*client), idle chan struct{}) {
+// stop lets no more clients in, and has idle closed when all connections have
+// gone.
+func (l *clients) stop(idle chan struct{}) {
 	if !l.stopping {
 		l.stopping, l.idle = true, idle
 	}
-	for _, c := range slices.Clone(l.list) {
+}
+
+// end ends every client.
+func (l *clients) end(how func(*client)) {
+	for _, c := range l.everybody() {
 		how(c)
 	}
-	l.checkIdle()
+}
+
+// everybody is the clients that are served, and those that are leaving.
+func (l *clients) everybody() []*client {
+	leaving := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *client) int { return cmp.Compare(a.id, b.id) })
+	return append(leaving, l.list...)
 }
 
 func (l *clients) checkIdle() {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -33,7 +34,7 @@ type config struct {
 
 func (c *config) init(s *Server) {
 	*c = config{
-		maxClients: s.MaxClients,
+		maxClients: cmp.Or(s.MaxClients, DefaultMaxClients),
 		timeout:    int64((s.Timeout + time.Second - 1) / time.Second),
 		password:   s.Password,
 		protected:  !s.NoProtectedMode,
@@ -47,9 +48,6 @@ func (c *config) init(s *Server) {
 		},
 		logLevel: levelIndex(s.Level),
 		debug:    s.Debug,
-	}
-	if c.maxClients == 0 {
-		c.maxClients = DefaultMaxClients
 	}
 }
 
@@ -103,7 +101,7 @@ var params = []*param{
 	fixedParam("cluster-enabled", constant("no")),
 	fixedParam("daemonize", constant("no")),
 	fixedParam("databases", constant(strconv.Itoa(databases))),
-	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"local", "no", "yes"}[c.debug] }),
+	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
 	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
 	fixedParam("io-threads", constant("1")),
 	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
@@ -259,10 +257,14 @@ func setPort(c *config, v string) string {
 func setMaxClients(c *config, v string) string {
 	var n int64
 	failure := parseRange(v, 1, math.MaxUint32, &n)
-	if failure == "" {
-		c.maxClients = int(min(n, math.MaxInt))
+	if failure != "" {
+		return failure
 	}
-	return failure
+	c.maxClients = int(min(n, math.MaxInt))
+	if most, ok := c.clientsThatFit(); !ok {
+		return fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)
+	}
+	return ""
 }
 
 func setProtected(c *config, v string) string {

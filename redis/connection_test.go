@@ -277,6 +277,10 @@ func TestClientKill(t *testing.T) {
 	b.script(`
 		CLIENT KILL => -ERR wrong number of arguments for 'client|kill' command
 		CLIENT KILL 127.0.0.1:9 => -ERR No such client
+		CLIENT KILL "" => -ERR No such client
+		CLIENT KILL ADDR "" => :0
+		CLIENT KILL LADDR "" SKIPME no => :0
+		CLIENT KILL USER "" => -ERR No such user ''
 		CLIENT KILL ID 0 => -ERR client-id should be greater than 0
 		CLIENT KILL ID x => -ERR client-id should be greater than 0
 		CLIENT KILL ID 99 => :0

@@ -111,6 +111,14 @@ func (db *database) setString(e *entry, v []byte) {
 	db.memory += e.size() - before
 }
 
+// keepString makes e a string that holds v, whose memory is e's from now on.
+func (db *database) keepString(e *entry, v []byte) {
+	before := e.size()
+	e.ref = nil
+	e.str = v
+	db.memory += e.size() - before
+}
+
 // setInt makes e a string that holds n in decimal.
 func (db *database) setInt(e *entry, n int64) {
 	var digits [20]byte

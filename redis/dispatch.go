@@ -55,9 +55,10 @@ func (c *client) needsMemory(cmd *command) bool {
 	return cmd.flags&flagInMulti == 0 || cmd.name == "watch" || cmd.name == "multi"
 }
 
-// call runs a command and counts it.
+// call runs a command and counts it. An error is the failure of the innermost
+// call, of a queued command for instance and not of EXEC.
 func (c *client) call(cmd *command, args [][]byte) {
-	errors := c.errors
+	c.charged = c.errors
 	c.server.stats.commands++
 	if cmd.timing() {
 		start := time.Now()
@@ -68,8 +69,9 @@ func (c *client) call(cmd *command, args [][]byte) {
 		cmd.run(c, args)
 	}
 	cmd.calls++
-	if c.errors != errors {
+	if c.errors != c.charged {
 		cmd.failed++
+		c.charged = c.errors
 	}
 }
 

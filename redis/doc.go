@@ -29,8 +29,7 @@
 //     as soon as the request announces that it will exceed it.
 //   - maxmemory counts an estimate of what keys and values take. There is no
 //     eviction.
-//   - DEBUG (LOG, SLEEP, SET-ACTIVE-EXPIRE) is allowed to clients of this host;
-//     see [Server.Debug].
+//   - DEBUG has LOG, SLEEP and SET-ACTIVE-EXPIRE only; see [Server.Debug].
 //   - CLIENT SETINFO, of Redis 7.2, is there, since the clients of today call
 //     it.
 //   - CONFIG knows the parameters that act here, and some that clients ask for

@@ -126,11 +126,11 @@ func (c *client) timeLeft(key []byte, unit int64, reckon func(at, now int64) int
 		return
 	}
 	ms := max(0, reckon(c.db.expires.deadline(e), c.db.space.now))
-	if unit == 1 {
-		c.Int(ms)
-		return
+	n, rest := ms/unit, ms%unit
+	if unit > 1 && rest >= unit/2 {
+		n++
 	}
-	c.Int((ms + unit/2) / unit)
+	c.Int(n)
 }
 
 func fromNow(at, now int64) int64 { return at - now }

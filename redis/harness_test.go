@@ -31,6 +31,7 @@ type fakeConn struct {
 	idle    time.Duration
 	closed  bool
 	aborted error
+	ended   bool // the server knows
 }
 
 func (f *fakeConn) buffer() []byte          { return f.out[len(f.out):] }
@@ -41,6 +42,14 @@ func (f *fakeConn) abort(err error)         { f.aborted = err }
 func (f *fakeConn) setIdle(d time.Duration) { f.idle = d }
 func (f *fakeConn) local() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379} }
 func (f *fakeConn) peer() net.Addr          { return f.remote }
+
+// end tells the server that the connection has gone, if it is closed.
+func (f *fakeConn) end() {
+	if (f.closed || f.aborted != nil) && !f.ended {
+		f.ended = true
+		f.client.server.clients.closed(f.client, nil)
+	}
+}
 
 func newBench(t testing.TB, s *Server) *bench {
 	b := &bench{t: t, s: s, now: time.Unix(1_700_000_000, 0), clients: make(map[string]*fakeConn)}
@@ -59,6 +68,9 @@ func newBench(t testing.TB, s *Server) *bench {
 func (b *bench) connect(name string) *fakeConn {
 	f := b.clients[name]
 	if f == nil {
+		for _, old := range b.clients {
+			old.end()
+		}
 		f = &fakeConn{remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 50000 + len(b.clients)}}
 		b.clients[name] = f
 		f.client = b.s.clients.admit(f)
@@ -70,8 +82,9 @@ func (b *bench) connect(name string) *fakeConn {
 // taken.
 func (b *bench) send(f *fakeConn, in []byte) int {
 	b.s.begin(f.client)
+	defer b.s.end(f.client)
 	n, _ := f.client.run(in)
-	b.s.end()
+	b.s.completed = true
 	return n
 }
 

@@ -8,7 +8,7 @@ import (
 
 // killFilter says which clients CLIENT KILL closes.
 type killFilter struct {
-	addr, laddr string
+	addr, laddr *string // nil: any
 	id          int64
 	class       class
 	hasClass    bool
@@ -19,7 +19,7 @@ func clientKillCommand(c *client, args [][]byte) {
 	f := killFilter{skipMe: true}
 	old := len(args) == 3 // CLIENT KILL addr
 	if old {
-		f.addr = string(args[2])
+		f.addr = text(args[2])
 		f.skipMe = false
 	} else if !f.parse(c, args[2:]) {
 		return
@@ -61,9 +61,9 @@ func (f *killFilter) parse(c *client, args [][]byte) bool {
 				return false
 			}
 		case isWord(args[0], "ADDR"):
-			f.addr = string(v)
+			f.addr = text(v)
 		case isWord(args[0], "LADDR"):
-			f.laddr = string(v)
+			f.laddr = text(v)
 		case isWord(args[0], "USER"):
 			if string(v) != "default" {
 				c.fail(fmt.Sprintf("ERR No such user '%s'", v))
@@ -85,9 +85,14 @@ func (f *killFilter) parse(c *client, args [][]byte) bool {
 	return true
 }
 
+func text(b []byte) *string {
+	s := string(b)
+	return &s
+}
+
 func (f *killFilter) match(c *client) bool {
-	return (f.addr == "" || f.addr == c.addr()) &&
-		(f.laddr == "" || f.laddr == c.laddr()) &&
+	return (f.addr == nil || *f.addr == c.addr()) &&
+		(f.laddr == nil || *f.laddr == c.laddr()) &&
 		(f.id == 0 || f.id == c.id) &&
 		(!f.hasClass || f.class == c.class())
 }

@@ -2,8 +2,11 @@ package redis
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,12 +39,12 @@ func seeds(t *testing.T, n int, test func(t *testing.T, net *rondotest.Network, 
 }
 
 // serve makes s serve 127.0.0.1:6379.
-func serve(t *testing.T, net *rondotest.Network, loops int, s *Server) {
+func serve(t *testing.T, net *rondotest.Network, loops int, s *Server, filters ...rondo.FilterOpener) {
 	t.Helper()
-	s.Engine = net.Engine(&rondo.Engine{Loops: loops})
+	s.Engine = net.Engine(&rondo.Engine{Loops: loops, Linger: closingTime})
 	s.Logger = s.Engine.Logger
 	var err error
-	net.Await(func() { _, err = s.Listen("tcp", ":6379", rondo.Socket{}) })
+	net.Await(func() { _, err = s.Listen("tcp", ":6379", rondo.Socket{}, filters...) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +351,7 @@ func TestNetworkShutdown(t *testing.T) {
 		c.do("SET k "+value, "+OK")
 		c.request("GET k")
 		net.Until(func() bool { return s.commands.byName["get"].calls == 1 })
-		net.Await(func() { s.stop((*client).close) }) // the first half, while we read
+		net.Await(func() { s.stop(func() { s.clients.end((*client).close) }) }) // the first half, while we read
 		c.expect("$200000 " + value)
 		c.ExpectEOF()
 		idle.ExpectEOF()
@@ -381,5 +384,193 @@ func TestNetworkShutdownCutsOffWhoDoesNotRead(t *testing.T) {
 		if s.clients.connections != 0 {
 			t.Errorf("seed %d: %d connections are left", net.Seed(), s.clients.connections)
 		}
+	})
+}
+
+// A client that has closed its sending side, said QUIT or made an error gets all
+// replies, however slowly it takes them.
+func TestNetworkRepliesOutliveTheEndOfTheRequests(t *testing.T) {
+	value := strings.Repeat("x", 100_000)
+	for name, end := range map[string]struct {
+		send, reply string
+		half        bool
+	}{
+		"half-close":     {"", "", true},
+		"QUIT":           {"QUIT\r\n", "+OK\r\n", false},
+		"QUIT, closed":   {"QUIT\r\n", "+OK\r\n", true},
+		"protocol error": {"*1\r\n+\r\n", "-ERR Protocol error: expected '$', got '+'\r\n", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
+				serve(t, net, loops, &Server{})
+				dial(t, net).do("SET k "+value, "+OK")
+				for range 2 {
+					c := dial(t, net)
+					const requests = 50
+					c.Send(strings.Repeat("GET k\r\n", requests) + end.send)
+					if end.half {
+						c.CloseWrite()
+					}
+					for range requests {
+						net.Advance(10 * time.Second)
+						c.Expect("$100000\r\n" + value + "\r\n")
+					}
+					c.Expect(end.reply)
+					c.ExpectEOF()
+				}
+			})
+		})
+	}
+}
+
+// A client that takes nothing of what it is owed does not stay for ever once it
+// has ended.
+func TestNetworkEndedClientsThatTakeNothingAreCutOff(t *testing.T) {
+	seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		c := dial(t, net)
+		c.do("SET k "+strings.Repeat("x", 200_000), "+OK")
+		for range 2 {
+			c := dial(t, net)
+			c.Send("GET k\r\nQUIT\r\n")
+		}
+		net.Advance(maxStill / 2)
+		if n := s.clients.connections; n != 3 {
+			t.Errorf("seed %d: %d connections after half the time, want 3", net.Seed(), n)
+		}
+		net.Advance(maxStill)
+		if n := s.clients.connections; n != 1 || len(s.clients.leaving) != 0 {
+			t.Errorf("seed %d: %d connections are left, %d leaving, want 1 and 0", net.Seed(), n, len(s.clients.leaving))
+		}
+	})
+}
+
+// A peer that goes on sending after a protocol error is gone as soon as it has
+// had the time to read of it.
+func TestNetworkProtocolErrorsDoNotLinger(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		dial(t, net).do("PING", "+PONG")
+		for range 2 {
+			c := dial(t, net)
+			c.Send("*1\r\n+\r\n")
+			c.Expect("-ERR Protocol error: expected '$', got '+'\r\n")
+			c.ExpectEOF()
+			for range 10 {
+				net.Advance(closingTime / 5)
+				c.Write([]byte("more"))
+			}
+		}
+		if n := s.clients.connections; n != 1 {
+			t.Errorf("seed %d: %d connections are left, want 1", net.Seed(), n)
+		}
+	})
+}
+
+// Shutdown ends idle clients at once, though they do not close their side, and
+// says which ones it waits for.
+func TestNetworkShutdownIsQuick(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		var log bytes.Buffer
+		s := &Server{}
+		serve(t, net, loops, s)
+		s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		var idle []peer
+		for range 5 {
+			c := dial(t, net)
+			c.do("PING", "+PONG")
+			idle = append(idle, c)
+		}
+		begun := net.Now()
+		var err error
+		net.Await(func() { err = s.Shutdown(net.Timeout(time.Minute)) })
+		if took := net.Now().Sub(begun); err != nil || took > 2*closingTime {
+			t.Errorf("seed %d: Shutdown took %v: %v", net.Seed(), took, err)
+		}
+		for _, c := range idle {
+			c.ExpectEOF()
+		}
+		if log.Len() > 0 {
+			t.Errorf("seed %d: logged %s", net.Seed(), log.String())
+		}
+	})
+}
+
+func TestNetworkShutdownSaysWhomItWaitsFor(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		var log bytes.Buffer
+		s := &Server{}
+		serve(t, net, loops, s)
+		s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		first, c := dial(t, net), dial(t, net)
+		first.do("SET k "+strings.Repeat("x", 200_000), "+OK")
+		c.request("GET k")
+		net.Until(func() bool { return s.commands.byName["get"].calls == 1 })
+		begun := net.Now()
+		var err error
+		net.Await(func() { err = s.Shutdown(net.Timeout(20 * time.Second)) })
+		if took := net.Now().Sub(begun); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("seed %d: Shutdown took %v", net.Seed(), took)
+		}
+		who := "clients have not taken their replies: " + c.LocalAddr().String() + " ("
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), who) {
+			t.Errorf("seed %d: Shutdown: %v, want %q", net.Seed(), err, who)
+		}
+		if n := strings.Count(log.String(), who); n != 1 {
+			t.Errorf("seed %d: logged %d times that it waits: %s", net.Seed(), n, log.String())
+		}
+	})
+}
+
+// A command that panics costs its client its connection, and nobody else
+// anything: what the same batch published is delivered, and the server goes on.
+func TestNetworkPanicsEndTheirClientAlone(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		s.Engine.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		boom := &command{name: "boom", arity: 1, run: func(*client, [][]byte) { panic("boom") }}
+		net.Await(func() { s.loop.Post(func() { s.commands.byName["boom"] = boom }) })
+		var subscribers []peer
+		for range 3 {
+			c := dial(t, net)
+			c.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+			subscribers = append(subscribers, c)
+		}
+		for i := range 3 {
+			c := dial(t, net)
+			c.Send("SET k v\r\nMULTI\r\nPUBLISH c x\r\nBOOM\r\nEXEC\r\n")
+			if _, err := io.ReadAll(c); err == nil {
+				t.Errorf("seed %d: client %d was not cut off", net.Seed(), i)
+			}
+			for _, c := range subscribers {
+				c.expect("*3 $7 message $1 c $1 x")
+			}
+		}
+		subscribers[0].do("PING", "*2 $4 pong $0 ")
+		dial(t, net).do("GET k", "$1 v")
+		if n := s.clients.connections; n != 4 || len(s.clients.list) != 4 {
+			t.Errorf("seed %d: %d connections, %d clients, want 4", net.Seed(), n, len(s.clients.list))
+		}
+	})
+}
+
+// Clients that have ended and do not take what they are owed count as clients.
+func TestNetworkLeavingClientsCount(t *testing.T) {
+	seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{MaxClients: 2})
+		a, b := dial(t, net), dial(t, net)
+		a.do("SET k "+strings.Repeat("x", 200_000), "+OK")
+		b.Send("GET k\r\nQUIT\r\n")
+		net.Advance(time.Second)
+		c := dial(t, net)
+		c.Expect("-ERR max number of clients reached\r\n")
+		c.ExpectEOF()
+		b.expect("$200000 " + strings.Repeat("x", 200_000) + " +OK")
+		b.ExpectEOF()
+		net.Advance(maxLook)
+		dial(t, net).do("PING", "+PONG")
 	})
 }

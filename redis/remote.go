@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -33,14 +34,16 @@ type remote struct {
 	// The connection's loop's until run is posted, then the keyspace's until
 	// mail says done.
 	batch *block
-	taken int   // of batch, by the keyspace
-	gate  gate  // what batch was made with
-	fault error // the input is not RESP, by gate
-	want  int   // the next request takes at least so many bytes
+	taken int      // of batch, by the keyspace
+	args  [][]byte // in the place of batch: a long request
+	gate  gate     // what batch was made with
+	fault error    // the input is not RESP, by gate
+	want  int      // the next request takes at least so many bytes
 
 	// The connection's loop's.
-	request resp.PartialRequest
-	stalled bool // the rest of the batch waits for Drained
+	request   requestReader
+	stalled   bool       // the rest of the batch waits for Drained
+	departure *departure // nil: it is not closing
 
 	// The keyspace's loop's.
 	client *client
@@ -75,6 +78,8 @@ type mail struct {
 	gate   gate // with done
 	ended  bool // the connection is to end: with err now, without when all is sent
 	err    error
+
+	stopping bool // with ended: since the server shuts down
 }
 
 // block is the memory of a batch or of its replies. It is returned when they
@@ -121,40 +126,49 @@ var scratch = rondo.Local[*[][]byte]{New: func(*rondo.Loop) *[][]byte { return n
 
 // Data makes a batch of the complete requests.
 func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
-	n := r.scan(scratch.Get(conn.Loop()), in)
-	if n == 0 && r.fault == nil && int64(r.want) <= r.gate.input {
-		conn.Want(r.want)
-		return 0, nil
+	if r.departure != nil {
+		return len(in), nil
 	}
-	if n > 0 {
-		r.batch = newBlock()
-		r.batch.b = append(r.batch.b, in[:n]...)
+	n, want := r.scan(scratch.Get(conn.Loop()), in)
+	if r.batch == nil && r.args == nil && r.fault == nil && int64(r.want) <= r.gate.input {
+		conn.Want(want)
+		return n, nil
 	}
-	// Else the client is to be ended. The keyspace's loop says so, or else
-	// that the gate is out of date, and the input is looked at again.
+	// If there is neither a batch nor a long request the client is to be ended.
+	// The keyspace's loop says so, or else that the gate is out of date, and the
+	// input is looked at again.
 	conn.Pause()
 	r.server.loop.Post(r.runFunc) // an error: the engine, and so all, ends
 	return n, nil
 }
 
-// scan returns the length of the complete requests that in begins with, some
-// of them if they are many. If there are none it sets want, or fault.
-func (r *remote) scan(args *[][]byte, in []byte) (n int) {
+// scan takes n bytes of in. It sets batch to the complete requests that in begins
+// with, to some of them if they are many; or args to a long request; or fault. If
+// there is nothing to run it sets r.want, and returns how many more bytes it
+// wants.
+func (r *remote) scan(args *[][]byte, in []byte) (n, want int) {
 	r.want, r.fault = 0, nil
-	for n < min(len(in), blockSize) {
-		out, used, want, err := r.request.Read(in[n:], *args, r.gate.limits)
+	for r.request.long == nil && n < min(len(in), blockSize) {
+		out, used, _, _ := r.request.partial.Read(in[n:], *args, r.gate.limits)
 		if cap(out) <= maxArgs {
 			*args = out[:0]
 		}
 		if used == 0 {
-			if n == 0 {
-				r.want, r.fault = want, err
-			}
 			break
 		}
 		n += used
 	}
-	return n
+	if n > 0 {
+		r.batch = newBlock()
+		r.batch.b = append(r.batch.b, in[:n]...)
+		return n, 0
+	}
+	out, n, want, err := r.request.read(in, nil, r.gate.limits)
+	if r.request.copied {
+		r.args = out
+	}
+	r.want, r.fault = r.request.size(want), err
+	return n, want
 }
 
 // deliver takes the mail.
@@ -178,9 +192,9 @@ func (r *remote) deliver(conn *rondo.Conn) {
 	switch {
 	case m.ended && m.err != nil:
 		conn.Abort(m.err)
-	case m.ended:
-		conn.Close()
-	case m.done:
+	case m.ended && r.departure == nil:
+		r.departure = depart(conn, !m.stopping, func() { r.measure(conn) })
+	case m.done && r.departure == nil:
 		r.gate = m.gate
 		r.proceed(conn)
 	}
@@ -212,7 +226,16 @@ func (r *remote) Drained(conn *rondo.Conn) {
 
 func (r *remote) measure(conn *rondo.Conn) { r.buffered.Store(int64(conn.Buffered())) }
 
+// EOF ends the client, which has got the replies to all its requests.
+func (r *remote) EOF(*rondo.Conn) {
+	r.server.loop.Post(func() {
+		r.client.close()
+		r.server.handOver()
+	})
+}
+
 func (r *remote) Closed(_ *rondo.Conn, err error) {
+	r.departure.stop()
 	r.server.loop.Post(func() { r.server.clients.closed(r.client, err) })
 }
 
@@ -225,10 +248,17 @@ func (r *remote) run() {
 		return // and the connection is being ended
 	}
 	r.server.begin(c)
+	defer r.server.end(c)
 	switch {
 	case r.batch != nil:
 		n, _ := c.run(r.batch.b[r.taken:])
 		r.taken += n
+	case r.args != nil:
+		args := r.args
+		r.args = nil
+		c.B = r.buffer()
+		c.runRequest(args, true)
+		c.conclude()
 	case r.gate != c.gate():
 	case r.fault != nil:
 		c.B = r.buffer()
@@ -239,7 +269,7 @@ func (r *remote) run() {
 		c.conclude()
 	}
 	r.finish()
-	r.server.end()
+	r.server.completed = true
 }
 
 // finish gives the turn back to the connection's loop.
@@ -277,7 +307,7 @@ func (r *remote) handOver() {
 		m.done, m.gate = true, r.next.gate
 	}
 	if r.next.ended {
-		m.ended, m.err = true, r.next.err
+		m.ended, m.err, m.stopping = true, cmp.Or(m.err, r.next.err), r.next.stopping
 	}
 	post := !m.posted
 	m.posted = true
@@ -317,7 +347,7 @@ func (r *remote) write(p []byte) {
 func (r *remote) pending() int { return int(r.transit.Load() + r.buffered.Load()) }
 
 func (r *remote) close() {
-	r.next.ended = true
+	r.next.ended, r.next.stopping = true, r.server.clients.stopping
 	r.list()
 }
 

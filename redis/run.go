@@ -1,14 +1,16 @@
 package redis
 
 import (
+	"errors"
 	"math"
 
 	"github.com/rondo-go/rondo/resp"
 )
 
-// begin starts a batch of requests of one client.
+// begin starts a batch of requests of one client. A deferred end must follow,
+// before which completed is set.
 func (s *Server) begin(c *client) {
-	s.current = c
+	s.current, s.completed = c, false
 	c.active = s.tick()
 }
 
@@ -20,8 +22,13 @@ func (s *Server) tick() int64 {
 	return s.space.now
 }
 
-// end finishes the batch.
-func (s *Server) end() {
+// end finishes the batch, also if a command panicked: completed says that none
+// has. One that has leaves its client in no known state.
+func (s *Server) end(c *client) {
+	if !s.completed {
+		c.executing = false
+		c.abort(errPanicked)
+	}
 	s.current = nil
 	if len(s.clients.condemned) > 0 {
 		s.clients.carryOut()
@@ -35,6 +42,8 @@ func (s *Server) end() {
 	s.handOver()
 }
 
+var errPanicked = errors.New("redis: a command panicked")
+
 // handOver passes on what was written to connections of other loops.
 func (s *Server) handOver() {
 	for i, r := range s.outgoing {
@@ -45,8 +54,9 @@ func (s *Server) handOver() {
 }
 
 // run runs the complete requests that in begins with, and returns how many
-// bytes they took. want is how many bytes there must be of the next for it to
-// be worth a look; 0 if it is worth one as soon as the output has drained.
+// bytes it took: of a long request that is incomplete, most of them. want is how
+// many bytes the rest must have for it to be worth a look; 0 if it is worth one
+// as soon as the output has drained.
 //
 // The replies are handed to the transport in one piece, or in some if they are
 // many. When the peer does not take them, the rest of the requests waits.
@@ -55,37 +65,54 @@ func (c *client) run(in []byte) (n, want int) {
 	c.input = len(in)
 	c.B = c.transport.buffer()
 	for n < len(in) && !c.closing {
-		args, used, need, err := c.request.Read(in[n:], s.args, c.limits())
+		args, used, need, err := c.request.read(in[n:], s.args, c.limits())
+		n += used
 		if err != nil {
 			c.protocolError(err)
 			break
 		}
-		if used == 0 {
+		if need > 0 {
 			want = need
-			c.checkInput(want)
+			c.checkInput(c.request.size(need))
 			break
 		}
-		n += used
 		if len(args) > 0 {
-			c.dispatch(args)
-			s.keepArgs(args)
+			c.runRequest(args, c.request.copied)
 		}
-		if len(c.B) >= spillSize {
-			c.flush()
-		}
-		if c.flushed {
-			c.flushed = false
-			if c.transport.pending() > s.highWater {
-				break
-			}
+		if !c.mayGoOn() {
+			break
 		}
 	}
 	c.conclude()
 	if c.closing {
 		n, want = len(in), 0
 	}
-	c.input = len(in) - n
+	c.input = len(in) - n + c.request.size(0)
 	return n, want
+}
+
+// runRequest runs one request. owned says that the arguments have memory of
+// their own, which the command may keep.
+func (c *client) runRequest(args [][]byte, owned bool) {
+	c.owned = owned
+	c.dispatch(args)
+	c.owned = false
+	if !owned {
+		c.server.keepArgs(args)
+	}
+}
+
+// mayGoOn reports whether the next request may be run: not while much output
+// waits that the peer does not take.
+func (c *client) mayGoOn() bool {
+	if len(c.B) >= spillSize {
+		c.flush()
+	}
+	if !c.flushed {
+		return true
+	}
+	c.flushed = false
+	return c.transport.pending() <= c.server.highWater
 }
 
 // conclude hands over the output of a batch, and closes the connection if the
@@ -133,11 +160,10 @@ func (c *client) protocolError(err error) {
 // have the server hold.
 const unauthenticatedInput = 1 << 20
 
-// checkInput ends a client whose incomplete request, of which want bytes
-// are the least, would with the transaction that is queued take more memory
-// than it may.
-func (c *client) checkInput(want int) {
-	size, limit := int64(want), c.inputLimit()
+// checkInput ends a client whose incomplete request, of so many bytes at least,
+// would with the transaction that is queued take more memory than it may.
+func (c *client) checkInput(request int) {
+	size, limit := int64(request), c.inputLimit()
 	if c.tx != nil {
 		size += int64(c.tx.size)
 	}

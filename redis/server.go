@@ -1,10 +1,12 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -26,10 +28,13 @@ const DefaultMaxClients = 10000
 type DebugAccess uint8
 
 const (
-	DebugLocal DebugAccess = iota // clients on the loopback interface or a unix socket
-	DebugNo                       // nobody, the default of Redis
+	DebugNo    DebugAccess = iota // nobody, the default as in Redis
+	DebugLocal                    // clients on the loopback interface or a unix socket
 	DebugYes                      // everybody
 )
+
+// closingTime is the Linger of the Server's own Engine.
+const closingTime = 250 * time.Millisecond
 
 // A Server serves clients of Redis. The zero Server is ready for use; its
 // fields are read at the first call of Listen, and not to be changed
@@ -38,12 +43,18 @@ type Server struct {
 	// Engine moves the bytes. The keys belong to its first loop. nil: an
 	// Engine of one loop, since commands run on one only: further loops take
 	// over reading and writing, which pays if there are cores to spare.
+	//
+	// A connection that the Server closes is first sent all it is owed. Then its
+	// client has the Engine's Linger to close its side, so Shutdown takes that
+	// long if a client does not. The Linger of the Engine that nil stands for is
+	// a quarter of a second.
 	Engine *rondo.Engine
 	// Password is what clients have to give with AUTH, the parameter
 	// requirepass. "": none.
 	Password string
 	// MaxClients is how many clients are served at once; others are told and
-	// closed. 0: DefaultMaxClients.
+	// closed. 0: DefaultMaxClients. Where the process may not have so many
+	// descriptors open, and ReservedFiles beside, it is lowered, which is logged.
 	MaxClients int
 	// Timeout closes clients that send nothing and are sent nothing for so
 	// long, in whole seconds; not those that are subscribed. 0: never.
@@ -62,13 +73,14 @@ type Server struct {
 	// nil: loglevel cannot be set.
 	Level *slog.LevelVar
 
-	mu        sync.Mutex
-	started   bool
-	closed    bool         // by Shutdown or Close
-	own       bool         // Engine was made by Listen
-	unready   atomic.Int64 // connections whose filters are not ready
-	listeners []*rondo.Listener
-	idle      chan struct{} // once closed is set: closed when the last connection has gone
+	mu         sync.Mutex
+	started    bool
+	closed     bool         // by Shutdown or Close
+	own        bool         // Engine was made by Listen
+	maxUnready int          // how many unready may be
+	unready    atomic.Int64 // connections whose filters are not ready
+	listeners  []*rondo.Listener
+	idle       chan struct{} // once closed is set: closed when the last connection has gone
 
 	// The rest belongs to loop.
 
@@ -88,6 +100,7 @@ type Server struct {
 	upkeep     upkeep
 	args       [][]byte  // of the request that is being read
 	current    *client   // whose batch runs
+	completed  bool      // that batch has not ended by a panic
 	outgoing   []*remote // with output to hand over at the end of the batch
 }
 
@@ -132,7 +145,7 @@ func (s *Server) start() error {
 		return nil
 	}
 	if s.Engine == nil {
-		s.Engine = &rondo.Engine{Loops: 1, Logger: s.Logger}
+		s.Engine = &rondo.Engine{Loops: 1, Linger: closingTime, Logger: s.Logger}
 		s.own = true
 	}
 	if err := s.Engine.Start(); err != nil {
@@ -141,13 +154,23 @@ func (s *Server) start() error {
 	for s.loop = range s.Engine.All() {
 		break
 	}
-	if s.highWater = s.Engine.HighWater; s.highWater == 0 {
-		s.highWater = rondo.DefaultHighWater
-	}
+	s.highWater = stopAt(s.Engine.HighWater)
 	s.clock = s.loop.Now
 	s.init()
+	if err := s.fitMaxClients(); err != nil {
+		return err
+	}
+	s.maxUnready = s.config.maxClients
 	s.started = true
 	return s.loop.Post(func() { s.since = s.clock() })
+}
+
+// stopAt is how much output stops a client's requests. There the engine has
+// stopped too, and so it calls again when the output has drained: what filters
+// add lets it go on a little beyond HighWater.
+func stopAt(highWater int) int {
+	high := min(cmp.Or(highWater, rondo.DefaultHighWater), maxOutput)
+	return high + high/8 + 1024
 }
 
 // init makes what does not need the engine.
@@ -178,10 +201,14 @@ func (s *Server) log() *slog.Logger {
 }
 
 // Shutdown stops listening, closes every client as soon as it has been sent
-// what it is owed, and waits for that. When ctx ends first it cuts off who is
-// left, and returns ctx's error. An Engine that was given goes on.
+// what it is owed, and waits for that; it logs which clients make it wait. When
+// ctx ends first it cuts off those that are left, and returns an error that
+// names them and wraps ctx's. An Engine that was given goes on.
 func (s *Server) Shutdown(ctx context.Context) error {
-	idle := s.stop((*client).close)
+	idle := s.stop(func() {
+		s.clients.end((*client).close)
+		s.clients.reportLeaving()
+	})
 	if idle == nil {
 		return nil
 	}
@@ -189,15 +216,29 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	select {
 	case <-idle:
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = s.unfinished(ctx.Err())
 	}
 	return errors.Join(err, s.Close())
+}
+
+// unfinished is err with the clients that have not taken what they are owed.
+func (s *Server) unfinished(err error) error {
+	said := make(chan error, 1)
+	tell := func() {
+		said <- fmt.Errorf("redis: shutdown: %s: %w", cmp.Or(s.clients.owed(), "clients have not closed their connections"), err)
+	}
+	if s.loop.Post(tell) != nil {
+		return err
+	}
+	return <-said
 }
 
 // Close stops listening and cuts off every client. An Engine that was given
 // goes on.
 func (s *Server) Close() error {
-	idle := s.stop(func(c *client) { c.abort(rondo.ErrClosed) })
+	idle := s.stop(func() {
+		s.clients.end(func(c *client) { c.abort(rondo.ErrClosed) })
+	})
 	if idle == nil {
 		return nil
 	}
@@ -208,9 +249,10 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// stop stops listening and has end called for every client. The channel it
-// returns is closed when they are gone; nil: there was nothing to stop.
-func (s *Server) stop(end func(*client)) <-chan struct{} {
+// stop stops listening and has end called on the loop, to end every client. The
+// channel it returns is closed when they are gone; nil: there was nothing to
+// stop.
+func (s *Server) stop(end func()) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -226,10 +268,12 @@ func (s *Server) stop(end func(*client)) <-chan struct{} {
 	}
 	idle := s.idle
 	err := s.loop.Post(func() {
-		s.clients.end(end, idle)
+		s.clients.stop(idle)
+		end()
 		s.handOver()
 		s.expiry.stop()
 		s.upkeep.stop()
+		s.clients.checkIdle()
 	})
 	if err != nil {
 		return nil // the engine is closed, and all connections with it

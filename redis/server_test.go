@@ -2,6 +2,7 @@ package redis
 
 import (
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +168,7 @@ func TestInfo(t *testing.T) {
 }
 
 func TestServerCommands(t *testing.T) {
-	b := newBench(t, &Server{})
+	b := newBench(t, &Server{Debug: DebugLocal})
 	b.script(`
 		FUNCTION FLUSH => +OK
 		FUNCTION FLUSH ASYNC => +OK
@@ -188,7 +189,7 @@ func TestServerCommands(t *testing.T) {
 }
 
 func TestDebugSleepTakesTime(t *testing.T) {
-	newBench(t, &Server{}).script(`
+	newBench(t, &Server{Debug: DebugYes}).script(`
 		MULTI => +OK
 		SET k v PX 15 => +QUEUED
 		DEBUG SLEEP 0.02 => +QUEUED
@@ -199,11 +200,21 @@ func TestDebugSleepTakesTime(t *testing.T) {
 
 func TestDebugIsForWhomItIsAllowed(t *testing.T) {
 	const refused = `-ERR DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.`
-	newBench(t, &Server{Debug: DebugNo}).script(`
+	newBench(t, &Server{}).script(`
 		DEBUG SLEEP 0 => ` + refused + `
 		CONFIG GET enable-debug-command => *2 $20 enable-debug-command $2 no
 	`)
-	newBench(t, &Server{Debug: DebugYes}).script(`DEBUG SLEEP 0 => +OK`)
+	newBench(t, &Server{Debug: DebugYes}).script(`
+		DEBUG SLEEP 0 => +OK
+		CONFIG GET enable-debug-command => *2 $20 enable-debug-command $3 yes
+	`)
+	b := newBench(t, &Server{Debug: DebugLocal})
+	b.script(`
+		DEBUG SLEEP 0 => +OK
+		CONFIG GET enable-debug-command => *2 $20 enable-debug-command $5 local
+	`)
+	b.connect("stranger").remote = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}
+	b.script(`stranger: DEBUG SLEEP 0 => ` + refused)
 }
 
 func TestCommandTable(t *testing.T) {

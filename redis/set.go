@@ -121,7 +121,7 @@ func setCommand(c *client, args [][]byte) {
 		return
 	}
 	if o.keepTTL && e != nil {
-		c.db.setString(e, v)
+		c.setArgument(e, v)
 		c.changed(e.key)
 	} else {
 		e = c.store(key, v)

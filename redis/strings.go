@@ -107,9 +107,19 @@ func (c *client) store(key, v []byte) *entry {
 	} else {
 		c.db.persist(e)
 	}
-	c.db.setString(e, v)
+	c.setArgument(e, v)
 	c.changed(e.key)
 	return e
+}
+
+// setArgument makes e a string that holds an argument of the command that runs,
+// which may do so once with each: a long one is not copied.
+func (c *client) setArgument(e *entry, arg []byte) {
+	if c.owned && len(arg) >= resp.LongArgument {
+		c.db.keepString(e, arg)
+	} else {
+		c.db.setString(e, arg)
+	}
 }
 
 // changed tells that a key of the current database was written.
@@ -151,7 +161,7 @@ func appendCommand(c *client, args [][]byte) {
 	}
 	if e == nil {
 		e = c.db.add(key)
-		c.db.setString(e, tail)
+		c.setArgument(e, tail)
 	} else {
 		if !c.fits(int64(len(e.str)), len(tail)) {
 			return

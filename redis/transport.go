@@ -19,7 +19,8 @@ type transport interface {
 	write(p []byte)
 	// pending is how many bytes that were written wait to be sent.
 	pending() int
-	// close closes the connection when what was written has been sent.
+	// close closes the connection when what was written has been sent. Called
+	// again it does nothing.
 	close()
 	// abort closes it now. Output that waits is dropped.
 	abort(err error)
@@ -34,26 +35,44 @@ type transport interface {
 // rondo.Handler: requests run from the very bytes received, replies are
 // gathered in the loop's own memory.
 type direct struct {
-	conn   *rondo.Conn
-	client *client
+	server    *Server
+	conn      *rondo.Conn
+	client    *client
+	departure *departure // nil: it is not closing
 }
 
 func (d *direct) Data(conn *rondo.Conn, in []byte) (int, error) {
 	c := d.client
-	c.server.begin(c)
+	if c.closing {
+		return len(in), nil
+	}
+	s := c.server
+	s.begin(c)
+	defer s.end(c)
 	n, want := c.run(in)
 	if want > 0 {
 		conn.Want(want)
 	}
-	c.server.end()
+	s.completed = true
 	return n, nil
 }
 
-func (d *direct) Closed(_ *rondo.Conn, err error) { d.client.server.clients.closed(d.client, err) }
+// EOF ends the client. It gets the replies to all its requests first.
+func (d *direct) EOF(*rondo.Conn) { d.client.close() }
+
+func (d *direct) Closed(_ *rondo.Conn, err error) {
+	d.departure.stop()
+	d.server.clients.closed(d.client, err)
+}
+
+func (d *direct) close() {
+	if d.departure == nil {
+		d.departure = depart(d.conn, !d.server.clients.stopping, nil)
+	}
+}
 
 func (d *direct) buffer() []byte          { return d.conn.AvailableBuffer() }
 func (d *direct) pending() int            { return d.conn.Buffered() }
-func (d *direct) close()                  { d.conn.Close() }
 func (d *direct) abort(err error)         { d.conn.Abort(err) }
 func (d *direct) setIdle(t time.Duration) { d.conn.SetIdle(t) }
 func (d *direct) local() net.Addr         { return d.conn.LocalAddr() }

@@ -27,31 +27,40 @@ type transaction struct {
 }
 
 type queued struct {
-	cmd  *command
-	args [][]byte
+	cmd   *command
+	args  [][]byte
+	owned bool // see client.owned
 }
 
-// queue keeps a copy of a request for EXEC. Nothing is kept for a transaction
-// that is to fail anyway.
+// queue keeps a request for EXEC, a copy unless the arguments may be kept.
+// Nothing is kept for a transaction that is to fail anyway.
 func (c *client) queue(cmd *command, args [][]byte) {
 	if tx := c.tx; !tx.spoiled && !c.dirtyCAS {
 		size := 0
 		for _, arg := range args {
 			size += len(arg)
 		}
-		data := make([]byte, 0, size)
-		kept := make([][]byte, len(args))
-		for i, arg := range args {
-			start := len(data)
-			data = append(data, arg...)
-			kept[i] = data[start:len(data):len(data)]
+		if !c.owned {
+			args = copyArgs(args, size)
 		}
-		tx.queue = append(tx.queue, queued{cmd, kept})
+		tx.queue = append(tx.queue, queued{cmd, args, c.owned})
 		tx.flags |= cmd.flags
 		tx.size += size + 24*len(args) + 64
 		c.checkInput(0)
 	}
 	c.Simple("QUEUED")
+}
+
+// copyArgs copies arguments of so many bytes in all.
+func copyArgs(args [][]byte, size int) [][]byte {
+	data := make([]byte, 0, size)
+	kept := make([][]byte, len(args))
+	for i, arg := range args {
+		start := len(data)
+		data = append(data, arg...)
+		kept[i] = data[start:len(data):len(data)]
+	}
+	return kept
 }
 
 // spoil makes EXEC fail, because a command of the transaction was refused.
@@ -109,6 +118,7 @@ func execCommand(c *client, _ [][]byte) {
 	c.executing = true
 	c.Array(len(tx.queue))
 	for _, q := range tx.queue {
+		c.owned = q.owned
 		c.call(q.cmd, q.args)
 	}
 	c.executing = false

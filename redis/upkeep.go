@@ -97,7 +97,7 @@ func (u *upkeep) interval() time.Duration {
 // tick is what is done each time.
 func (u *upkeep) tick() {
 	s := u.server
-	u.check()
+	s.tick()
 	if s.stats.sample(s) {
 		u.quiet = 0
 	} else {
@@ -107,7 +107,8 @@ func (u *upkeep) tick() {
 		u.running = false
 		return
 	}
-	u.timer.Reset(u.interval())
+	u.timer.Reset(u.interval()) // before check, whose log may panic
+	u.check()
 }
 
 // check cuts off those whose output was above a soft limit for too long.

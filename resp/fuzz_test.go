@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -65,8 +66,50 @@ func requestLog(t *testing.T, in, cuts []byte, lim Limits, patient bool) (log []
 	return log
 }
 
+// longRequestLog is requestLog of a caller who takes arrays with a LongRequest
+// as soon as they are found incomplete.
+func longRequestLog(t *testing.T, in, cuts []byte, lim Limits, patient bool) (log []string) {
+	var long *LongRequest
+	taken := 0 // bytes of the request that long has taken
+	pieces(t, in, cuts, patient, func(in []byte) (int, int, bool) {
+		var args [][]byte
+		var n, want int
+		var err error
+		if long == nil {
+			args, n, want, err = ReadRequest(in, nil, lim)
+			if err == nil && n == 0 && in[0] == '*' {
+				long = new(LongRequest)
+			}
+		}
+		if long != nil {
+			args, n, want, err = long.Read(in, lim)
+			taken += n
+			if held := long.Size() - len(long.args)*argumentOverhead; want > 0 && held > taken+lim.withDefaults().Bulk {
+				t.Fatalf("%d bytes are held of %d", held, taken)
+			}
+		}
+		switch {
+		case err != nil:
+			log = append(log, "error: "+err.Error())
+			return 0, 0, true
+		case want > 0:
+			return n, n + want, false // pieces counts from the bytes not taken before
+		}
+		if long == nil {
+			taken = n
+		}
+		if n > 0 || long != nil {
+			log = append(log, fmt.Sprintf("%d %q", taken, args))
+		}
+		long, taken = nil, 0
+		return n, 0, false
+	})
+	return log
+}
+
 // Any split of the bytes gives the same requests and the same error, whether
-// the caller tries at every piece or waits for want bytes.
+// the caller tries at every piece or waits for want bytes, and whichever type
+// takes them.
 func FuzzReadRequest(f *testing.F) {
 	for _, in := range []string{
 		"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n", "SET \"a\\x41\" 'b'\r\n*0\r\n\r\n", "*1\r\n4\r\n", "*3\r\n$100\r\n",
@@ -75,6 +118,8 @@ func FuzzReadRequest(f *testing.F) {
 		f.Add([]byte(in), []byte{0}, false, 40)
 		f.Add([]byte(in), []byte{3, 0, 9}, true, 0)
 	}
+	long := AppendRequest(nil, "SET", strings.Repeat("k", LongArgument), strings.Repeat("v", LongArgument+1), "PX", "1")
+	f.Add(append(long, "PING\r\n"...), []byte{255, 100}, false, 0)
 	f.Fuzz(func(t *testing.T, in, cuts []byte, noAuth bool, inline int) {
 		lim := Limits{Unauthenticated: noAuth, Inline: inline & 0xff}
 		want := requestLog(t, in, nil, lim, false)
@@ -82,6 +127,10 @@ func FuzzReadRequest(f *testing.F) {
 			got := requestLog(t, in, cuts, lim, patient)
 			if !slices.Equal(got, want) {
 				t.Fatalf("cut as %v: %q\nnot cut: %q", cuts, got, want)
+			}
+			got = longRequestLog(t, in, cuts, lim, patient)
+			if !slices.Equal(got, want) {
+				t.Fatalf("LongRequest, cut as %v: %q\nnot cut: %q", cuts, got, want)
 			}
 		}
 	})

@@ -70,7 +70,7 @@ func (e *echoCommand) Run() error {
 		loops++
 	}
 	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.Backend, "loops", loops)
-	return wait(signals, log, engine.Shutdown)
+	return wait(signals, log, time.Duration(e.ShutdownTimeout), engine.Shutdown)
 }
 
 // echo is the handler of a client.

@@ -17,12 +17,13 @@ import (
 
 // engineFlags are what all servers take.
 type engineFlags struct {
-	Backend        string        `help:"What moves the bytes: epoll (the kernel's event queue, Linux), uring (io_uring, Linux 6.1), kqueue (the event queue of macOS and the BSDs), poll (asks about every connection each time), std (Go's net package, a goroutine per connection); several with commas between are tried in that order. Default: the platform's best." placeholder:"NAME"`
-	ReceiveBuffers int           `help:"On uring: how many buffers of 17 KiB a loop's connections share at most to receive short messages into. 0: 256." default:"0" placeholder:"N"`
-	Balance        string        `help:"How connections are given to loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin"`
-	Spin           time.Duration `help:"How long a loop that has run out of work looks for more before it sleeps. 50us or so halves latency where a core is free for each loop, and wastes it otherwise." default:"0" placeholder:"TIME"`
-	HighWater      size          `help:"Output waiting for a client that stops the reading of its requests." default:"256KiB" placeholder:"SIZE"`
-	LogLevel       string        `help:"Least level of what is logged: ${enum}." enum:"debug,info,warn,error" default:"info"`
+	Backend         string        `help:"What moves the bytes: epoll (the kernel's event queue, Linux), uring (io_uring, Linux 6.1), kqueue (the event queue of macOS and the BSDs), poll (asks about every connection each time), std (Go's net package, a goroutine per connection); several with commas between are tried in that order. Default: the platform's best." placeholder:"NAME"`
+	ReceiveBuffers  int           `help:"On uring: how many buffers of 17 KiB a loop's connections share at most to receive short messages into. 0: 256." default:"0" placeholder:"N"`
+	Balance         string        `help:"How connections are given to loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin"`
+	Spin            time.Duration `help:"How long a loop that has run out of work looks for more before it sleeps. 50us or so halves latency where a core is free for each loop, and wastes it otherwise." default:"0" placeholder:"TIME"`
+	HighWater       size          `help:"Output waiting for a client that stops the reading of its requests." default:"256KiB" placeholder:"SIZE"`
+	ShutdownTimeout duration      `help:"How long clients have to take what they are owed when a signal stops the program." default:"10s" placeholder:"TIME"`
+	LogLevel        string        `help:"Least level of what is logged: ${enum}." enum:"debug,info,warn,error" default:"info"`
 }
 
 var balances = map[string]rondo.Balance{
@@ -42,6 +43,7 @@ func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.Leve
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	highWater := int(min(f.HighWater, math.MaxInt))
 	return &rondo.Engine{
+		SpareProcessor: true,
 		Loops:          loops,
 		Backend:        f.Backend,
 		ReceiveBuffers: f.ReceiveBuffers,

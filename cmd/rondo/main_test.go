@@ -55,7 +55,13 @@ type process struct {
 // returns the addresses.
 func start(t *testing.T, args ...string) (p *process, addresses []string) {
 	t.Helper()
-	p = &process{t: t, cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	return startCommand(t, exec.Command(binary, args...))
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd) (p *process, addresses []string) {
+	t.Helper()
+	args := cmd.Args[1:]
+	p = &process{t: t, cmd: cmd, ended: make(chan struct{})}
 	signalable(p.cmd)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -196,6 +202,36 @@ func TestRedisFlags(t *testing.T) {
 	}
 	_, addresses = start(t, "redis", "--addr", "127.0.0.1:0", "--protected-mode=no")
 	talk(t, dial(t, addresses[0]), "CONFIG GET protected-mode\r\n", "*2\r\n$14\r\nprotected-mode\r\n$2\r\nno\r\n")
+}
+
+func TestRedisEnableDebugCommand(t *testing.T) {
+	_, addresses := start(t, "redis", "--addr", "127.0.0.1:0")
+	talk(t, dial(t, addresses[0]), "DEBUG SLEEP 0\r\n", "-ERR DEBUG command not allowed.")
+	_, addresses = start(t, "redis", "--addr", "127.0.0.1:0", "--enable-debug-command", "local")
+	talk(t, dial(t, addresses[0]), "DEBUG SLEEP 0\r\n", "+OK\r\n")
+}
+
+// Clients that neither close nor take anything hold the program up for as long as
+// --shutdown-timeout says if they are owed something, and not at all if not.
+func TestRedisShutdownTimeout(t *testing.T) {
+	p, addresses := start(t, "redis", "--addr", "127.0.0.1:0", "--shutdown-timeout", "1h")
+	for range 3 {
+		talk(t, dial(t, addresses[0]), "PING\r\n", "+PONG\r\n")
+	}
+	p.stop(syscall.SIGTERM, 0)
+
+	p, addresses = start(t, "redis", "--addr", "127.0.0.1:0", "--shutdown-timeout", "700ms")
+	conn := dial(t, addresses[0])
+	const size = 50_000_000 // more than the system takes
+	talk(t, conn, fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s\r\n", size, strings.Repeat("x", size)), "+OK\r\n")
+	talk(t, conn, "GET k\r\n", "$")
+	p.stop(syscall.SIGTERM, 0)
+	who := "clients have not taken their replies: " + conn.LocalAddr().String()
+	for _, want := range []string{"waiting: " + who, "shutdown: " + who} {
+		if !strings.Contains(p.stderr(), want) {
+			t.Errorf("no %q in\n%s", want, p.stderr())
+		}
+	}
 }
 
 // A client that does not take its replies holds the program up until the

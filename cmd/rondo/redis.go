@@ -1,23 +1,32 @@
 package main
 
 import (
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/redis"
 )
 
+// closingTime is how long a client that was sent everything has to close its side.
+const closingTime = 250 * time.Millisecond
+
 type redisCommand struct {
-	Addr          []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path. May be given several times." default:"tcp://127.0.0.1:6379" placeholder:"ADDR" sep:"none"`
-	Loops         int      `help:"Number of event loops. Commands run on the first one only, so that they need no locks; further ones take over reading, parsing and writing, which pays where cores are free and many clients send large requests." default:"1"`
-	Maxclients    int      `help:"Clients served at once; more are told so and closed." default:"10000"`
-	Timeout       duration `help:"Close clients that are silent for so long, subscribers excepted, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
-	Requirepass   string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
-	ProtectedMode bool     `help:"Refuse clients of other hosts while there is no password." default:"true" negatable:""`
-	Maxmemory     size     `help:"Bytes that keys and values may take, as in 512MiB; commands that add more are refused. 0: no limit." default:"0" placeholder:"SIZE"`
+	Addr               []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path. May be given several times." default:"tcp://127.0.0.1:6379" placeholder:"ADDR" sep:"none"`
+	Loops              int      `help:"Number of event loops. Commands run on the first one only, so that they need no locks; further ones take over reading, parsing and writing, which pays where cores are free and many clients send large requests." default:"1"`
+	Maxclients         int      `help:"Clients served at once; more are told so and closed. It is lowered if the program may not have as many descriptors open (ulimit -n)." default:"10000"`
+	Timeout            duration `help:"Close clients that are silent for so long, subscribers excepted, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	Requirepass        string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
+	ProtectedMode      bool     `help:"Refuse clients of other hosts while there is no password." default:"true" negatable:""`
+	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local is clients of this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
+	Maxmemory          size     `help:"Bytes that keys and values may take, as in 512MiB; commands that add more are refused. 0: no limit." default:"0" placeholder:"SIZE"`
 	tlsFlags
 	engineFlags
 }
+
+var debugAccess = map[string]redis.DebugAccess{"no": redis.DebugNo, "local": redis.DebugLocal, "yes": redis.DebugYes}
 
 // Help is the end of "rondo redis --help".
 func (*redisCommand) Help() string {
@@ -43,12 +52,22 @@ Examples:
 SIGINT and SIGTERM stop it: clients are sent what they are owed, and closed.`
 }
 
+// raiseOpenFiles asks the system for as many descriptors as so many clients need.
+// The server makes do with what there is, and says so.
+func raiseOpenFiles(clients int, log *slog.Logger) {
+	files := uint64(max(clients, 0)) + redis.ReservedFiles
+	if err := sys.RaiseOpenFiles(files); err != nil {
+		log.Warn(fmt.Sprintf("Server can't set maximum open files to %d because of OS error: %v.", files, err))
+	}
+}
+
 // Run serves until a signal comes.
 func (r *redisCommand) Run() error {
 	engine, log, level, err := r.engine(r.Loops)
 	if err != nil {
 		return err
 	}
+	engine.Linger = closingTime
 	filters, err := r.filters(log)
 	if err != nil {
 		return err
@@ -63,9 +82,11 @@ func (r *redisCommand) Run() error {
 		Timeout:         time.Duration(r.Timeout),
 		MaxMemory:       int64(r.Maxmemory),
 		NoProtectedMode: !r.ProtectedMode,
+		Debug:           debugAccess[r.EnableDebugCommand],
 		Logger:          log,
 		Level:           level,
 	}
+	raiseOpenFiles(r.Maxclients, log)
 	signals := notify()
 	addrs, err := listen(r.Addr, func(network, address string) (listening, error) {
 		return server.Listen(network, address, rondo.Socket{}, filtersFor(network, filters)...)
@@ -77,5 +98,6 @@ func (r *redisCommand) Run() error {
 	}
 	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.Backend, "loops", r.Loops)
 	defer engine.Close()
-	return wait(signals, log, server.Shutdown)
+	go returnMemory(func() uint64 { return engine.Stats().Turns })
+	return wait(signals, log, time.Duration(r.ShutdownTimeout), server.Shutdown)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis"
 )
 
 // signalable prepares a command that is to be sent signals.
@@ -58,5 +60,33 @@ func TestBenchOfNoUnixServer(t *testing.T) {
 	_, stderr, code := runBench(t, "echo", "--addr", missing)
 	if want := "cannot connect to " + missing + ": no server listens there"; code != 1 || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, errors %q, want %q", code, stderr, want)
+	}
+}
+
+// startLimited is start of a program that may have so many descriptors open.
+func startLimited(t *testing.T, files int, args ...string) (p *process, addresses []string) {
+	t.Helper()
+	script := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files)
+	return startCommand(t, exec.Command("sh", append([]string{"-c", script, binary}, args...)...))
+}
+
+// Where there are too few descriptors for --maxclients fewer clients are served,
+// and the client that is too many is told so.
+func TestRedisFitsMaxclientsToTheDescriptors(t *testing.T) {
+	const limit = redis.ReservedFiles + 3
+	p, addresses := startLimited(t, limit, "redis", "--addr", "127.0.0.1:0", "--maxclients", "2000000000")
+	for _, want := range []string{
+		"You requested maxclients of 2000000000 requiring at least 2000000032 max file descriptors.",
+		fmt.Sprintf("Current maximum open files is %d. maxclients has been reduced to 3 to compensate for low ulimit. ", limit),
+	} {
+		if !strings.Contains(p.stderr(), want) {
+			t.Errorf("no %q in\n%s", want, p.stderr())
+		}
+	}
+	for range 3 {
+		talk(t, dial(t, addresses[0]), "PING\r\n", "+PONG\r\n")
+	}
+	for range 50 {
+		talk(t, dial(t, addresses[0]), "", "-ERR max number of clients reached\r\n")
 	}
 }

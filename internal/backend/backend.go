@@ -192,6 +192,9 @@ type Handle struct {
 	FD   int            // descriptor, non-blocking and close-on-exec; -1: none
 	Obj  any            // what backends without descriptors hold instead
 	Peer netip.AddrPort // zero if it is not TCP; Disown leaves it out
+	// Shared says that others may hold the socket too, or that a user has changed its
+	// options: it may be in blocking mode, or close(2) wait (SO_LINGER).
+	Shared bool
 	// Unread is set by Disown of a backend that receives before it is asked: the
 	// bytes that no Recv got, and that come before what the connection gives.
 	// Either the loop takes them and sets it to nil, as it must before Export, or
@@ -314,6 +317,13 @@ type Sending struct {
 	Bytes []byte
 	N     int
 	Err   error
+}
+
+// Simulated is a Backend that decides who runs, and for which no time passes by itself:
+// nobody else is to look after its loops by the clock.
+type Simulated interface {
+	Backend
+	Simulated()
 }
 
 // Coroutines is how often a coroutine of the toolkit's began or ended. The

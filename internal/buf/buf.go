@@ -2,7 +2,10 @@
 // no more than its unsent or unconsumed bytes need, and an idle one nothing.
 package buf
 
-import "math/bits"
+import (
+	"math/bits"
+	"weak"
+)
 
 const (
 	minShift = 6  // 64 B
@@ -16,9 +19,25 @@ const (
 const MaxPooled = 1 << maxShift
 
 // Pool is used by one goroutine. Its zero value is empty and ready.
+//
+// While its owner sleeps, by Sleep and Wake, the free buffers are held by a weak
+// pointer: a garbage collection drops them, so that a loop without anything to do
+// keeps no memory.
 type Pool struct {
+	*lists // nil: there are none
+	weak   weak.Pointer[lists]
+}
+
+// lists is the free buffers by class.
+type lists struct {
 	free [maxShift - minShift + 1][][]byte
 }
+
+// Sleep lets the garbage collector have the free buffers until Wake.
+func (p *Pool) Sleep() { p.lists = nil }
+
+// Wake ends Sleep.
+func (p *Pool) Wake() { p.lists = p.weak.Value() }
 
 // Get returns an empty buffer with room for at least n bytes. The last one put
 // back is the first to be used again, while the caches still know it.
@@ -27,11 +46,13 @@ func (p *Pool) Get(n int) []byte {
 		return make([]byte, 0, n)
 	}
 	c := class(n)
-	if f := p.free[c]; len(f) > 0 {
-		b := f[len(f)-1]
-		f[len(f)-1] = nil
-		p.free[c] = f[:len(f)-1]
-		return b
+	if p.lists != nil {
+		if f := p.free[c]; len(f) > 0 {
+			b := f[len(f)-1]
+			f[len(f)-1] = nil
+			p.free[c] = f[:len(f)-1]
+			return b
+		}
 	}
 	return make([]byte, 0, 1<<(c+minShift))
 }
@@ -41,6 +62,10 @@ func (p *Pool) Put(b []byte) {
 	size := cap(b)
 	if size > MaxPooled || size < 1<<minShift || size&(size-1) != 0 {
 		return
+	}
+	if p.lists == nil {
+		p.lists = new(lists)
+		p.weak = weak.Make(p.lists)
 	}
 	c := class(size)
 	if len(p.free[c]) < keep>>(c+minShift) {

@@ -1,6 +1,7 @@
 package buf_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/rondo-go/rondo/internal/buf"
@@ -54,5 +55,39 @@ func BenchmarkGetPut(b *testing.B) {
 	b.ReportAllocs()
 	for range b.N {
 		p.Put(p.Get(4096))
+	}
+}
+
+// While its owner sleeps the garbage collector may take the free buffers, and only
+// then.
+func TestSleepGivesTheBuffersAway(t *testing.T) {
+	var p buf.Pool
+	p.Sleep()
+	p.Wake()
+	p.Put(p.Get(1000))
+	runtime.GC()
+	first := p.Get(1000)
+	p.Put(first)
+	if again := p.Get(1000); &again[:1][0] != &first[:1][0] {
+		t.Error("a buffer was lost")
+	}
+	p.Put(first)
+	p.Sleep()
+	p.Wake()
+	if again := p.Get(1000); &again[:1][0] != &first[:1][0] {
+		t.Error("a buffer was lost by a short sleep")
+	}
+
+	freed := make(chan bool, 1)
+	large := new([1 << 16]byte)
+	runtime.AddCleanup(large, func(c chan bool) { c <- true }, freed)
+	p.Put(large[:0])
+	large = nil
+	p.Sleep()
+	runtime.GC()
+	<-freed
+	p.Wake()
+	if b := p.Get(1 << 16); cap(b) != 1<<16 {
+		t.Errorf("a buffer of %d bytes", cap(b))
 	}
 }

@@ -61,6 +61,9 @@ func (q *Queue[T]) Sleep() bool {
 	return empty
 }
 
+// Asleep reports whether the loop waits. Any goroutine may call it.
+func (q *Queue[T]) Asleep() bool { return q.asleep.Load() }
+
 // Awake tells posters that the loop is up. Only the loop calls it.
 func (q *Queue[T]) Awake() {
 	if q.asleep.Load() {

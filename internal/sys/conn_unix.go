@@ -16,7 +16,8 @@ import (
 
 // TakeConn makes a Handle of package net's own connections: their descriptor is
 // duplicated, and nc closed. Other types are ErrForeign, also those that lead to
-// a descriptor: what they have read ahead, or encrypt, is not in it.
+// a descriptor: what they have read ahead, or encrypt, is not in it. The Handle is
+// Shared, since nc's File may have made other duplicates.
 func TakeConn(nc net.Conn) (backend.Handle, error) {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -32,10 +33,33 @@ func TakeConn(nc net.Conn) (backend.Handle, error) {
 		unix.Close(fd)
 		return backend.Handle{}, os.NewSyscallError("setnonblock", err)
 	}
-	neverLinger(fd)
 	peer := PeerOf(nc)
 	nc.Close()
-	return backend.Handle{FD: fd, Peer: peer}, nil
+	return backend.Handle{FD: fd, Peer: peer, Shared: true}, nil
+}
+
+// CloseShared is Close for a socket that others may share, or whose options a user
+// has changed. If one of them sets SO_LINGER in between, close(2) does not wait as long
+// as he has the socket.
+func CloseShared(fd int) error {
+	neverLinger(fd)
+	return Close(fd)
+}
+
+// CloseHandle closes the descriptor of a Handle.
+func CloseHandle(h backend.Handle) error {
+	if h.Shared {
+		return CloseShared(h.FD)
+	}
+	return Close(h.FD)
+}
+
+// NeverLinger has nc's Close return at once, whatever its SO_LINGER, if nc has a
+// descriptor.
+func NeverLinger(nc net.Conn) {
+	if c, ok := nc.(syscall.Conn); ok {
+		_ = Control(c, func(fd uintptr) error { neverLinger(int(fd)); return nil })
+	}
 }
 
 // neverLinger has close(2) return at once where SO_LINGER with a time has it wait for

@@ -12,7 +12,8 @@ import (
 )
 
 // TestTakenConnNeverLingers: close(2) of a connection that was taken does not wait for
-// the peer, which would stop a loop; one that was to be reset still is.
+// the peer, which would stop a loop; one that was to be reset still is. Until then its
+// options are unchanged.
 func TestTakenConnNeverLingers(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,18 +33,31 @@ func TestTakenConnNeverLingers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := unix.GetsockoptLinger(h.FD, unix.SOL_SOCKET, unix.SO_LINGER)
+		if l := linger(t, h.FD); (l.Onoff != 0) != (c.seconds >= 0) || l.Onoff != 0 && int(l.Linger) != c.seconds {
+			t.Errorf("SetLinger(%d), then taken: SO_LINGER is %+v", c.seconds, l)
+		}
+		other, err := unix.Dup(h.FD)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (l.Onoff != 0) != c.on || l.Onoff != 0 && l.Linger != 0 {
-			t.Errorf("SetLinger(%d), then taken: SO_LINGER is %+v", c.seconds, *l)
-		}
-		if err := sys.Close(h.FD); err != nil {
+		if err := sys.CloseHandle(h); err != nil {
 			t.Error(err)
 		}
+		if l := linger(t, other); (l.Onoff != 0) != c.on || l.Onoff != 0 && l.Linger != 0 {
+			t.Errorf("SetLinger(%d), then closed: SO_LINGER is %+v", c.seconds, l)
+		}
+		unix.Close(other)
 	}
 	if err := sys.Close(-1); err == nil {
 		t.Error("Close of no descriptor: no error")
 	}
+}
+
+func linger(t *testing.T, fd int) unix.Linger {
+	t.Helper()
+	l, err := unix.GetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *l
 }

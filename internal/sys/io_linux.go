@@ -12,9 +12,11 @@ import (
 // These calls cannot block, so they need not tell the scheduler: RawSyscall
 // where the wrappers of x/sys/unix use Syscall. At small messages that is 10 to
 // 20% of a server's throughput, and the difference between an event loop and a
-// goroutine per connection.
+// goroutine per connection. A thread that blocks in a RawSyscall stops the process
+// at the next garbage collection, so it must not depend on what others may change:
+// MSG_DONTWAIT, and not the socket's O_NONBLOCK, keeps a call from blocking.
 
-// Recv reads from a non-blocking socket. ok is false if there was nothing yet.
+// Recv reads from a socket. ok is false if there was nothing yet.
 func Recv(fd int, p []byte) (n int, ok bool, err error) {
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
@@ -85,12 +87,19 @@ func SendVec(fd int, bufs [][]byte) (n int, err error) {
 }
 
 // Accept takes a connection, non-blocking and close-on-exec; -1 and a nil err:
-// there is none. peer is zero unless it is IP.
-func Accept(fd int) (conn int, peer netip.AddrPort, err error) {
+// there is none. peer is zero unless it is IP. shared says that others hold the
+// listener too: they may make it blocking, and accept4 has no flag against that.
+func Accept(fd int, shared bool) (conn int, peer netip.AddrPort, err error) {
 	for {
 		var rsa unix.RawSockaddrAny
 		size := uint32(unix.SizeofSockaddrAny)
-		r, _, e := syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&rsa)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		r, e := uintptr(0), syscall.Errno(0)
+		if shared {
+			keepNonblocking(fd)
+			r, _, e = syscall.Syscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&rsa)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		} else {
+			r, _, e = syscall.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&rsa)), uintptr(unsafe.Pointer(&size)), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
+		}
 		switch e {
 		case 0:
 			return int(r), rawAddrPort(&rsa), nil

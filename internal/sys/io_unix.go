@@ -9,17 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Recv reads from a non-blocking socket. ok is false if there was nothing yet.
+// Recv reads from a socket. ok is false if there was nothing yet. Like Send it does
+// not block if somebody who shares the socket has made it blocking.
 func Recv(fd int, p []byte) (n int, ok bool, err error) {
 	for {
-		switch n, err = unix.Read(fd, p); err {
+		switch n, _, err = unix.Recvfrom(fd, p, unix.MSG_DONTWAIT); err {
 		case nil:
 			return n, true, nil
 		case unix.EINTR:
 		case unix.EAGAIN:
 			return 0, false, nil
 		default:
-			return 0, true, os.NewSyscallError("read", err)
+			return 0, true, os.NewSyscallError("recvfrom", err)
 		}
 	}
 }
@@ -28,7 +29,7 @@ func Recv(fd int, p []byte) (n int, ok bool, err error) {
 // if the socket is full. A closed peer is EPIPE, never a signal: see quiet.
 func Send(fd int, p []byte) (n int, err error) {
 	for {
-		switch n, err = unix.SendmsgN(fd, p, nil, nil, noSignal); err {
+		switch n, err = unix.SendmsgN(fd, p, nil, nil, noSignal|unix.MSG_DONTWAIT); err {
 		case nil:
 			return n, nil
 		case unix.EINTR:
@@ -54,9 +55,13 @@ func SendVec(fd int, bufs [][]byte) (n int, err error) {
 }
 
 // Accept takes a connection, non-blocking and close-on-exec; -1 and a nil err:
-// there is none. peer is zero unless it is IP.
-func Accept(fd int) (conn int, peer netip.AddrPort, err error) {
+// there is none. peer is zero unless it is IP. shared says that others hold the
+// listener too: they may make it blocking.
+func Accept(fd int, shared bool) (conn int, peer netip.AddrPort, err error) {
 	for {
+		if shared {
+			keepNonblocking(fd)
+		}
 		conn, sa, err := accept(fd)
 		switch err {
 		case nil:

@@ -53,8 +53,8 @@ func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 	ln.(*net.UnixListener).SetUnlinkOnClose(false)
 	if s.UnixMode != 0 && !Abstract(address) {
 		if err := os.Chmod(address, s.UnixMode.Perm()); err != nil {
-			ln.Close()
 			Unlink(address)
+			ln.Close()
 			return nil, err
 		}
 	}
@@ -86,7 +86,9 @@ func Abstract(address string) bool {
 	return strings.HasPrefix(address, "@") || strings.HasPrefix(address, "\x00") || address == ""
 }
 
-// Unlink removes the file of a unix listener.
+// Unlink removes the file of a unix socket. Whoever owns that calls it before closing
+// the socket: afterwards another server may take the file for a dead one's, replace it,
+// and lose its own.
 func Unlink(address string) {
 	if !Abstract(address) {
 		os.Remove(address)

@@ -87,3 +87,18 @@ func ignore(err, what error) error {
 	}
 	return err
 }
+
+// KeepNonblocking undoes what another holder of a socket of package net may have done to
+// it: in blocking mode, which is the socket's and not the descriptor's, calls wait that
+// no deadline ends.
+func KeepNonblocking(socket any) {
+	if c, ok := socket.(syscall.Conn); ok {
+		_ = Control(c, func(fd uintptr) error { keepNonblocking(int(fd)); return nil })
+	}
+}
+
+func keepNonblocking(fd int) {
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil && flags&unix.O_NONBLOCK == 0 {
+		unix.SetNonblock(fd, true)
+	}
+}

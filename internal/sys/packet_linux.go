@@ -216,29 +216,54 @@ func socketName(rsa *unix.RawSockaddrAny, size int, as string) string {
 // Send sends packets in order, as many as the socket takes, and reports how many
 // that were. Neighbours of one size to one address that lie one behind the other
 // in memory are one message to the system, which segments it (GSO): that saves
-// most of what they cost.
+// most of what they cost. Where it refuses to, they are sent one by one.
 func (p *Packets) Send(d *Datagram, packets []backend.Packet) (sent int, err error) {
+	var refused error // to segment, by the last call
 	for sent < len(packets) {
-		messages, err := p.address(d, packets[sent:])
+		messages, err := p.address(d, packets[sent:], refused != nil)
 		if messages == 0 {
 			return sent, err
 		}
 		n, _, e := syscall.RawSyscall6(unix.SYS_SENDMMSG, uintptr(d.FD), uintptr(unsafe.Pointer(&p.out)), uintptr(messages), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-		switch e {
-		case 0:
-			sent += p.starts[n]
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return sent, nil
-		default:
-			// The way out may have no room for such segments, or no checksums.
-			if p.starts[1] == 1 || d.single {
-				return sent, os.NewSyscallError("sendmmsg", e)
+		switch {
+		case e == 0:
+			if refused != nil {
+				d.refuses(refused, len(packets[sent].Data))
+				refused = nil
 			}
-			d.single = true
+			sent += p.starts[n]
+		case e == unix.EINTR:
+		case e == unix.EAGAIN:
+			return sent, nil
+		case p.starts[1] > 1 && refusesSegments(e):
+			refused = e
+		default:
+			return sent, os.NewSyscallError("sendmmsg", e)
 		}
 	}
 	return sent, nil
+}
+
+// refusesSegments tells errors that may mean that the system cannot segment a message:
+// the way out makes no checksums (EIO), or has no room for such segments (EINVAL,
+// EMSGSIZE), or it does not know how. What a call without segments fails for too is
+// none of them, nor is what earlier packets met (ECONNREFUSED).
+func refusesSegments(e syscall.Errno) bool {
+	switch e {
+	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
+		return true
+	}
+	return false
+}
+
+// refuses notes that the system did not segment packets of this size, which it took
+// one by one.
+func (d *Datagram) refuses(err error, size int) {
+	if err == unix.EINVAL || err == unix.EMSGSIZE {
+		d.long = size // shorter ones fit, perhaps
+	} else {
+		d.single = true
+	}
 }
 
 // Limits of what the system segments: Linux's UDP_MAX_SEGMENTS (64 before 6.9),
@@ -248,9 +273,9 @@ const (
 	maxSegmented = 65000
 )
 
-// address makes messages of the first packets. The error is that of a packet that
-// can be none; if it is the first, there are no messages.
-func (p *Packets) address(d *Datagram, packets []backend.Packet) (messages int, err error) {
+// address makes messages of the first packets, one of each if single. The error is
+// that of a packet that can be none; if it is the first, there are no messages.
+func (p *Packets) address(d *Datagram, packets []backend.Packet, single bool) (messages int, err error) {
 	for i := 0; i < len(packets) && messages < sendBatch; messages++ {
 		k := &packets[i]
 		h := &p.out[messages].hdr
@@ -259,7 +284,7 @@ func (p *Packets) address(d *Datagram, packets []backend.Packet) (messages int, 
 		}
 		p.outVec[messages].Base = unsafe.SliceData(k.Data)
 		run, size := 1, len(k.Data)
-		if !d.single {
+		if !single && d.segments(size) {
 			run, size = segments(packets[i:])
 		}
 		p.outVec[messages].SetLen(size)
@@ -272,6 +297,11 @@ func (p *Packets) address(d *Datagram, packets []backend.Packet) (messages int, 
 		p.starts[messages+1] = i
 	}
 	return messages, nil
+}
+
+// segments reports whether the system may segment packets of this size.
+func (d *Datagram) segments(size int) bool {
+	return !d.single && (d.long == 0 || size < d.long)
 }
 
 // segments tells how many of the first packets can be one message, and its size.

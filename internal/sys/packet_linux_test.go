@@ -2,6 +2,8 @@ package sys
 
 import (
 	"bytes"
+	"errors"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -30,6 +32,80 @@ func TestControlMessages(t *testing.T) {
 		parseControl(memory.bytes()[:w.size], &got)
 		if got.Local != local || got.Interface != 3 || got.Dropped == 0 || got.Segment != 0 {
 			t.Errorf("%v: read %+v", local, got)
+		}
+	}
+}
+
+// segmented is a connected datagram socket, and packets of this size for it that are
+// one message to the system.
+func segmented(t *testing.T, to string, size int) (*Datagram, []backend.Packet) {
+	t.Helper()
+	c, err := DialPacket("udp", "", to, &backend.Socket{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := TakePacket(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { Close(d.FD) })
+	packets := make([]backend.Packet, 4)
+	memory := make([]byte, len(packets)*size)
+	for i := range packets {
+		packets[i].Data = memory[i*size:][:size]
+	}
+	return d, packets
+}
+
+// An error that earlier packets met is told, and says nothing of segments.
+func TestRefusedPeerIsToldAndSegmentsGoOn(t *testing.T) {
+	nobody, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, packets := segmented(t, nobody.LocalAddr().String(), 100)
+	nobody.Close()
+	p := NewPackets()
+	told := false
+	for i := 0; i < 100_000 && !told; i++ { // the answer may take a while
+		n, err := p.Send(d, packets)
+		if told = errors.Is(err, unix.ECONNREFUSED); !told && (n != len(packets) || err != nil) {
+			t.Fatalf("%d sent, %v", n, err)
+		}
+	}
+	if !told {
+		t.Error("a port that nobody listens on refused nothing")
+	}
+	if !d.segments(100) {
+		t.Error("segmentation is off")
+	}
+}
+
+// What the system does not segment is sent one by one, from then on at once.
+func TestUnsegmentedIsSent(t *testing.T) {
+	peer, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	d, packets := segmented(t, peer.LocalAddr().String(), 100)
+	// Without checksums there are no segments (udp_send_skb).
+	if err := unix.SetsockoptInt(d.FD, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
+		t.Fatal(err)
+	}
+	p := NewPackets()
+	for range 2 {
+		if n, err := p.Send(d, packets); n != len(packets) || err != nil {
+			t.Fatalf("%d of %d sent, %v", n, len(packets), err)
+		}
+		if d.segments(100) || !d.segments(99) {
+			t.Error("what was refused, packets of 100 bytes, is not known, or more than that")
+		}
+	}
+	buf := make([]byte, 1000)
+	for i := range 2 * len(packets) {
+		if n, _, err := peer.ReadFrom(buf); n != 100 || err != nil {
+			t.Errorf("packet %d: %d bytes, %v", i, n, err)
 		}
 	}
 }

@@ -42,8 +42,8 @@ func ListenPacket(network, address string, s *backend.Socket) (PacketSocket, err
 	}
 	if network == "unixgram" && s.UnixMode != 0 && !Abstract(address) {
 		if err := os.Chmod(address, s.UnixMode.Perm()); err != nil {
-			c.Close()
 			Unlink(address)
+			c.Close()
 			return nil, err
 		}
 	}

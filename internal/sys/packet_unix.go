@@ -22,6 +22,7 @@ type Datagram struct {
 
 	v6     bool // addresses are IPv6's, IPv4's among them
 	single bool // the system does not segment what it sends: see Packets.Send
+	long   int  // nor packets of so many bytes; 0: it has refused none
 }
 
 // TakePacket makes a Datagram of c's descriptor, and closes c.

@@ -43,8 +43,8 @@ func bind(fd int, local net.Addr) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, sa))
 }
 
-// Connect starts to connect fd. It reports true if that is done already, else
-// fd becomes writable when it is, and ConnectError tells how it went.
+// Connect starts to connect fd. It reports true if that is done already, and then
+// ConnectError tells how it went; else fd becomes writable when it is.
 func Connect(fd int, to net.Addr) (done bool, err error) {
 	sa, _, err := sockaddr(to)
 	if err != nil {
@@ -60,11 +60,41 @@ func Connect(fd int, to net.Addr) (done bool, err error) {
 	}
 }
 
-// ConnectError tells how a connect that Connect left unfinished ended.
-func ConnectError(fd int) error {
+// ConnectError tells how a Connect ended. meets says that the socket may be connected
+// to itself, which is an error: see MayChoosePort.
+func ConnectError(fd int, meets bool) error {
 	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
-	if err == nil && e != 0 {
+	switch {
+	case err == nil && e != 0:
 		err = unix.Errno(e)
+	case err == nil && meets && metItself(fd):
+		err = unix.ECONNREFUSED // as it is when the system chooses another port
 	}
 	return os.NewSyscallError("connect", err)
+}
+
+// firstChosen is the lowest port that a system may choose for a socket without one.
+const firstChosen = 1024
+
+// MayChoosePort reports whether the system chooses the port of a socket with this local
+// address, and MayBeChosen whether it may choose that of another address. If both, a
+// socket that connects to that address may be connected to itself: where nobody
+// listens it sometimes is, since TCP lets both ends begin.
+func MayChoosePort(local net.Addr) bool {
+	a, ok := local.(*net.TCPAddr)
+	return !ok || a == nil || a.Port == 0
+}
+
+func MayBeChosen(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.Port >= firstChosen
+}
+
+func metItself(fd int) bool {
+	local, err := unix.Getsockname(fd)
+	if err != nil {
+		return false
+	}
+	remote, err := unix.Getpeername(fd)
+	return err == nil && addrPort(local) == addrPort(remote)
 }

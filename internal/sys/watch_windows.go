@@ -21,6 +21,9 @@ func (*PollSet) Ready(int) (in, out bool) { return false, false }
 // Close fails: there is nothing that Watchable gave.
 func Close(int) error { return errors.ErrUnsupported }
 
+// CloseShared is Close.
+func CloseShared(fd int) error { return Close(fd) }
+
 // A Waker has nothing to wake.
 type Waker struct{}
 

@@ -54,7 +54,8 @@ func (t *Timer) Pending() bool { return t.place != 0 }
 // It allocates only to hold more timers than it ever did.
 type Set struct {
 	heap   []entry
-	starts uint64 // calls of Start so far: the order among equal deadlines
+	starts uint64       // calls of Start so far: the order among equal deadlines
+	least  backend.Time // of the deadlines that the last Expire did not reach
 }
 
 // An entry is a pending timer and, beside it, what it is ordered by.
@@ -83,10 +84,11 @@ func (s *Set) Next() backend.Time {
 	return s.heap[0].at
 }
 
-// Start sets t to fire at at, whether it was pending or not. A deadline in the
-// past is due at the next Expire.
+// Start sets t to fire at at, whether it was pending or not. A deadline that the last
+// Expire has passed is just after it.
 func (s *Set) Start(t *Timer, at backend.Time) {
 	s.starts++
+	at = max(at, s.least)
 	e := entry{at, s.starts, t}
 	if t.place == 0 {
 		s.heap = append(s.heap, entry{})
@@ -116,9 +118,10 @@ func (s *Set) Stop(t *Timer) bool {
 // so that timers cannot keep the loop to themselves, and returns how many; if
 // that is limit, more may be due.
 //
-// What a firing timer starts takes part: with a deadline not after now it fires
-// in the same call, after everything due before it.
+// What a firing timer starts is for a later call, so that timers which start each
+// other let the turn end.
 func (s *Set) Expire(now backend.Time, limit int) (fired int) {
+	s.least = now + 1
 	for fired < limit && len(s.heap) > 0 && s.heap[0].at <= now {
 		t := s.heap[0].timer
 		s.remove(0)

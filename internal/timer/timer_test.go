@@ -88,16 +88,17 @@ var structures = []struct {
 }{{"heap", newHeap}, {"wheel", newWheel}}
 
 // model is the law, written naively: of the pending timers, fire the one with
-// the least deadline, and the first started of these.
+// the least deadline, and the first started of these. No deadline is before least.
 type model struct {
 	at     []backend.Time
 	start  []int // 0: not pending
 	starts int
+	least  backend.Time
 }
 
 func (m *model) Start(i int, at backend.Time) {
 	m.starts++
-	m.at[i], m.start[i] = at, m.starts
+	m.at[i], m.start[i] = max(at, m.least), m.starts
 }
 
 func (m *model) Stop(i int) bool {
@@ -184,6 +185,7 @@ func againstModel(t *testing.T, seed uint64, makeTimers func(int, func(int, back
 		checkNext(t, seed, ts, m)
 		now += backend.Time(rnd.Int64N(spread/2 + 1))
 		limit := rnd.IntN(6)
+		m.least = now + 1
 		if fired := ts.expire(now, limit); fired > limit || fired < limit && m.next() <= now {
 			t.Fatalf("seed %d: %d fired, limit %d, next deadline %d, now %d", seed, fired, limit, m.next(), now)
 		}
@@ -229,6 +231,25 @@ func TestLetsGo(t *testing.T) {
 	for i, e := range s.heap[:cap(s.heap)] {
 		if e.timer != nil {
 			t.Fatalf("entry %d of the empty heap still refers to a timer", i)
+		}
+	}
+}
+
+// TestChainLetsTheTurnEnd: timers that start each other, due at once, fire one in a
+// turn.
+func TestChainLetsTheTurnEnd(t *testing.T) {
+	var s Set
+	var ts [2]Timer
+	for i := range ts {
+		ts[i].Owner = &subject{i, func(i int, now backend.Time) { s.Start(&ts[1-i], now-backend.Time(i)) }}
+	}
+	s.Start(&ts[0], 5)
+	for now := backend.Time(10); now < 20; now++ {
+		if n := s.Expire(now, 1000); n != 1 {
+			t.Fatalf("%d timers fired in a turn, want one of the chain", n)
+		}
+		if s.Next() != now+1 {
+			t.Fatalf("at %d the next one is due at %d", now, s.Next())
 		}
 	}
 }

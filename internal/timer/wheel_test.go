@@ -15,7 +15,8 @@ import (
 // what has the current tick itself, or an earlier one, is in due, a Set, which
 // gives the exact order within a tick.
 type wheel struct {
-	tick  int64 // the current one
+	least backend.Time // as a Set's
+	tick  int64        // the current one
 	due   Set
 	slots [levels][64]wheelTimer // heads of rings
 	used  [levels]uint64         // bit per slot that is not empty
@@ -41,7 +42,7 @@ func (t *wheelTimer) Fire(_ *Timer, now backend.Time) { t.fire.Fire(&t.Timer, no
 
 func (w *wheel) start(t *wheelTimer, at backend.Time) {
 	w.stop(t)
-	t.at = at
+	t.at = max(at, w.least)
 	w.size++
 	w.insert(t)
 }
@@ -50,6 +51,7 @@ func (w *wheel) insert(t *wheelTimer) {
 	tick := int64(t.at) >> tickBits
 	if tick <= w.tick {
 		t.Owner = t
+		w.due.least = t.at // the wheel's decides
 		w.due.Start(&t.Timer, t.at)
 		return
 	}
@@ -106,6 +108,7 @@ func (w *wheel) slotStart(level, slot int) int64 {
 }
 
 func (w *wheel) expire(now backend.Time, limit int) (fired int) {
+	w.least = now + 1
 	for fired < limit {
 		if fired += w.fireDue(now, limit-fired); fired == limit || !w.advance(int64(now)>>tickBits) {
 			break

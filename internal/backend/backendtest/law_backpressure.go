@@ -85,6 +85,7 @@ func highWaterStopsReading(w World) {
 func drainedOffersTheRest(w World) {
 	answer := pattern(100_000)
 	drained := 0
+	var stopped atomic.Bool
 	h := &handler{w: w, drained: func(*rondo.Conn) { drained++ }}
 	h.data = func(c *rondo.Conn, in []byte) (int, error) {
 		n := 0
@@ -94,13 +95,16 @@ func drainedOffersTheRest(w World) {
 			}
 			n++
 		}
+		if c.Buffered() > 150_000 {
+			stopped.Store(true)
+		}
 		return n, nil
 	}
 	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, HighWater: 150_000, LowWater: 50_000}, h.one()))
 	const requests = 200
 	send(w, p, bytes.Repeat([]byte("?"), requests))
 	p.CloseWrite()
-	w.Sleep(50 * time.Millisecond)
+	w.Until("a full output", stopped.Load)
 	expect(w, p, bytes.Repeat(answer, requests))
 	expectEOF(w, p)
 	h.untilClosed()

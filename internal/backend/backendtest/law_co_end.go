@@ -234,10 +234,13 @@ func coGoexitCostsItsConnAlone(w World) {
 	s.untilEnded(3)
 }
 
-// Use of a coroutine, or of its connection, by who may not is a panic that tells
-// so, where it happens.
-func coMisusePanics(w World) {
+// Use of a coroutine, or of its connection, by a goroutine that may not fails where it
+// happens: with an error if the method has one, else with a panic.
+func coMisuseIsTold(w World) {
 	s := &script{w: w}
+	fails := func(what string, err error) {
+		wantErr(w, what, err, rondo.ErrNotCoroutine)
+	}
 	panics := func(what string, f func()) {
 		defer func() {
 			if text, _ := recover().(string); !strings.Contains(text, "outside of") {
@@ -248,17 +251,22 @@ func coMisusePanics(w World) {
 	}
 	p := s.serve(func(co *rondo.Co, c net.Conn) error {
 		try := func(where string) {
-			panics("Read "+where, func() { c.Read(make([]byte, 1)) })
-			panics("Write "+where, func() { c.Write([]byte("x")) })
-			panics("CloseWrite "+where, func() { c.(closeWriter).CloseWrite() })
-			panics("WriteTo "+where, func() { c.(io.WriterTo).WriteTo(c) })
-			panics("Sleep "+where, func() { co.Sleep(1) })
+			fails("Read "+where, second(c.Read(make([]byte, 1))))
+			fails("Write "+where, second(c.Write([]byte("x"))))
+			fails("CloseWrite "+where, c.(closeWriter).CloseWrite())
+			fails("WriteTo "+where, third(c.(io.WriterTo).WriteTo(c)))
+			fails("ReadFrom "+where, third(io.Copy(c, c)))
+			fails("Sleep "+where, co.Sleep(1))
+			fails("Wait "+where, co.Wait())
+			_, err := co.Dial("tcp", "127.0.0.1:1")
+			fails("Dial "+where, err)
+			fails("Await "+where, second(rondo.Await(co, func() (int, error) { return 0, nil })))
+			fails("Cond "+where, new(rondo.Cond).Wait(co))
 			panics("Go "+where, func() { co.Go(nil) })
-			panics("Wait "+where, func() { co.Wait() })
 			panics("Context "+where, func() { co.Context() })
-			panics("Dial "+where, func() { co.Dial("tcp", "127.0.0.1:1") })
-			panics("Await "+where, func() { rondo.Await(co, func() (int, error) { return 0, nil }) })
-			panics("Cond "+where, func() { new(rondo.Cond).Wait(co) })
+			if co.Calling() {
+				w.Error("Calling " + where)
+			}
 		}
 		done := make(chan struct{})
 		go func() {
@@ -275,8 +283,11 @@ func coMisusePanics(w World) {
 			return err
 		}
 		co.Go(func(child *rondo.Co) error {
-			panics("another's Sleep", func() { co.Sleep(1) })
+			fails("another's Sleep", co.Sleep(1))
 			panics("another's Context", func() { co.Context() })
+			if co.Calling() || !child.Calling() {
+				w.Error("a child is taken for its parent")
+			}
 			_, err := c.Write([]byte("a child may write"))
 			return err
 		})
@@ -288,6 +299,8 @@ func coMisusePanics(w World) {
 		w.Errorf("the coroutine returned %v", err)
 	}
 }
+
+func third(_ int64, err error) error { return err }
 
 // A coroutine that never needs to wait, since its peer takes everything at once,
 // starves neither timers nor other connections.

@@ -304,7 +304,7 @@ func coWriteWaits(w World) {
 		_, err = c.Write([]byte("end"))
 		return err
 	})))
-	w.Sleep(50 * time.Millisecond)
+	w.Until("output that waits", func() bool { return most.Load() > 0 })
 	if written.Load() {
 		w.Error("6 MiB were written to a peer that reads nothing")
 	}

@@ -2,6 +2,9 @@ package backendtest
 
 import (
 	"errors"
+	"io"
+	"math"
+	"net"
 	"os"
 	"time"
 
@@ -154,4 +157,36 @@ func writeDeadlineAborts(w World) {
 		w.Errorf("Closed got %v", err)
 	}
 	expectReset(w, p)
+}
+
+// A deadline so far away that no clock tells it, as the year 9999, never comes.
+func farDeadlinesNeverCome(w World) {
+	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	e := &rondo.Engine{Loops: 1}
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(e, h.one()))
+	h.do(func(c *rondo.Conn) {
+		c.SetReadDeadline(far)
+		c.SetWriteDeadline(far)
+		c.SetIdle(math.MaxInt64)
+	})
+	co := w.Dial(w.Listen(e, rondo.Coroutine(func(_ *rondo.Co, c net.Conn) error {
+		if err := c.SetDeadline(far); err != nil {
+			return err
+		}
+		_, err := io.Copy(c, c)
+		return err
+	})))
+	for range 3 {
+		h.do(func(*rondo.Conn) {}) // a turn
+		for _, peer := range []Peer{p, co} {
+			send(w, peer, []byte("still there?"))
+			expect(w, peer, []byte("still there?"))
+		}
+	}
+	p.Close()
+	co.Close()
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend"
 )
 
 // frames parses messages of a two-byte length and a body, and echoes bodies.
@@ -103,6 +104,35 @@ func wantWaits(w World) {
 	}
 	if h.calls != "DEC" || h.got.Len() != second {
 		w.Errorf("calls %s, %d bytes consumed", h.calls, h.got.Len())
+	}
+}
+
+// What a handler leaves is moved to larger memory as often as it doubles, not each
+// time it wants a little more.
+func wantingALittleMoreIsLinear(w World) {
+	const size = 2 << 20
+	moved := 0
+	var at *byte
+	h := &handler{w: w}
+	h.data = func(c *rondo.Conn, in []byte) (int, error) {
+		if len(in) > 2*backend.LendSize && at != &in[0] {
+			moved += len(in)
+			at = &in[0]
+		}
+		if len(in) < size {
+			c.Want(len(in) + 1)
+			return 0, nil
+		}
+		c.Write(in[size-3:])
+		return len(in), nil
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxInput: 2 * size}, h.one()))
+	send(w, p, pattern(size))
+	expect(w, p, pattern(size)[size-3:])
+	p.Close()
+	h.untilClosed()
+	if moved > 4*size {
+		w.Errorf("%d bytes were moved to receive %d", moved, size)
 	}
 }
 

@@ -93,6 +93,9 @@ func detachWaitsForOutput(w World) {
 	var left atomic.Bool
 	h := &handler{w: w}
 	h.data = func(c *rondo.Conn, in []byte) (int, error) {
+		if len(in) < len("go!") {
+			return 0, nil
+		}
 		c.Write(out[:len(out)/2])
 		err := c.Detach(func(got net.Conn, err error) {
 			if err != nil {
@@ -111,7 +114,7 @@ func detachWaitsForOutput(w World) {
 			w.Errorf("a second Detach: %v", err)
 		}
 		c.Write(out[len(out)/2:]) // still is sent
-		return 3, nil
+		return len("go!"), nil
 	}
 	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
 	send(w, p, []byte("go!and the rest"))

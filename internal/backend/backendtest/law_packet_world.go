@@ -11,7 +11,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// packetHandler keeps what it gets, and checks the order of calls.
+// packetHandler keeps what it gets, and checks the order of calls, for each socket:
+// with ReusePort it is the handler of several.
 type packetHandler struct {
 	w      World
 	packet func(c *rondo.PacketConn, p []byte, from netip.AddrPort) // nil: none
@@ -20,13 +21,14 @@ type packetHandler struct {
 	got    []string
 	from   []netip.AddrPort
 	errs   []error
+	over   map[*rondo.PacketConn]bool // those closed
 	closed int
 	err    error
 }
 
 func (h *packetHandler) Packet(c *rondo.PacketConn, p []byte, from netip.AddrPort) {
 	h.mu.Lock()
-	if h.closed > 0 {
+	if h.over[c] {
 		h.w.Errorf("a datagram after Closed")
 	}
 	h.got = append(h.got, string(p))
@@ -37,18 +39,25 @@ func (h *packetHandler) Packet(c *rondo.PacketConn, p []byte, from netip.AddrPor
 	}
 }
 
-func (h *packetHandler) PacketFailed(_ *rondo.PacketConn, _ netip.AddrPort, err error) {
+func (h *packetHandler) PacketFailed(c *rondo.PacketConn, _ netip.AddrPort, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed > 0 {
+	if h.over[c] {
 		h.w.Errorf("an error after Closed: %v", err)
 	}
 	h.errs = append(h.errs, err)
 }
 
-func (h *packetHandler) Closed(_ *rondo.PacketConn, err error) {
+func (h *packetHandler) Closed(c *rondo.PacketConn, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.over[c] {
+		h.w.Errorf("Closed twice")
+	}
+	if h.over == nil {
+		h.over = make(map[*rondo.PacketConn]bool)
+	}
+	h.over[c] = true
 	h.closed++
 	h.err = err
 }

@@ -72,7 +72,7 @@ func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) erro
 		mask |= unix.EPOLLOUT
 	}
 	if now&readiness.Edge != 0 {
-		mask |= unix.EPOLLET | unix.EPOLLRDHUP
+		mask |= unix.EPOLLET | unix.EPOLLRDHUP | unix.EPOLLPRI
 	}
 	return p.control(op, fd, f, mask)
 }
@@ -125,7 +125,7 @@ func (p *poller) sleep(timeout time.Duration) (int, syscall.Errno) {
 func (p *poller) sleepCoarse(timeout time.Duration) (int, syscall.Errno) {
 	ms := -1
 	if timeout > 0 {
-		ms = int(min(timeout+time.Millisecond-1, time.Hour) / time.Millisecond)
+		ms = int((min(timeout, time.Hour) + time.Millisecond - 1) / time.Millisecond)
 	}
 	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, uintptr(ms), 0, 0)
 	return int(n), e
@@ -136,6 +136,9 @@ func (p *poller) Event(i int) (backend.File, readiness.Interest) {
 	var ready readiness.Interest
 	if ev.Events&(unix.EPOLLRDHUP|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		ready = readiness.Hup
+	}
+	if ev.Events&unix.EPOLLPRI != 0 {
+		ready |= readiness.Mark
 	}
 	if ev.Events&(unix.EPOLLIN|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		ready |= readiness.In

@@ -3,12 +3,16 @@
 package epoll
 
 import (
+	"errors"
+	"net"
+	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/backend/readiness"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // counting counts the changes of what is watched for.
@@ -82,13 +86,70 @@ func TestTurnsAreRegisteredOnce(t *testing.T) {
 // pair returns one end of a connection on b, and the descriptor of the other.
 func pair(t *testing.T, b backend.Backend) (file backend.File, peer int) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Close(fds[1]) })
-	if file, err = b.Adopt(backend.Handle{FD: fds[0]}); err != nil {
+	defer ln.Close()
+	nc, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return file, fds[1]
+	h, err := b.Import(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err = b.Adopt(h); err != nil {
+		t.Fatal(err)
+	}
+	other, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if peer, err = sys.Duplicate(other.(*net.TCPConn)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(peer) })
+	return file, peer
+}
+
+// refusing watches nothing for output, as the kernel does that has no memory for it, or
+// watches as many descriptors as the user may (fs.epoll.max_user_watches).
+type refusing struct{ *poller }
+
+func (r refusing) Watch(fd int, f backend.File, old, now readiness.Interest) error {
+	if now&^old&readiness.Out != 0 {
+		return os.NewSyscallError("epoll_ctl", unix.ENOSPC)
+	}
+	return r.poller.Watch(fd, f, old, now)
+}
+
+// TestUnwatchedSendFails: output that has to wait for a descriptor that cannot be
+// watched would wait for ever. It fails, once it is known to have to wait and when
+// more is submitted.
+func TestUnwatchedSendFails(t *testing.T) {
+	p, err := newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := readiness.NewEdge(refusing{p})
+	defer b.Close()
+	file, _ := pair(t, b)
+	for range 2 {
+		op := &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: file}, Bufs: [][]byte{make([]byte, 32<<20)}}
+		b.Send(op)
+		var c backend.Completion
+		for turns := 0; !b.Next(&c); turns++ {
+			if turns == 10 {
+				t.Fatal("the Send does not complete")
+			}
+			if _, err := b.Wait(b.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.Op != &op.Op || c.N != op.Sent || !errors.Is(c.Err, unix.ENOSPC) {
+			t.Fatalf("%d of %d bytes sent, error %v", c.N, 32<<20, c.Err)
+		}
+	}
 }

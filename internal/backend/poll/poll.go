@@ -82,7 +82,7 @@ func (p *poller) Wait(timeout time.Duration) (int, error) {
 	p.ready = p.ready[:0]
 	ms := -1
 	if timeout >= 0 {
-		ms = int(min(timeout+time.Millisecond-1, time.Hour) / time.Millisecond)
+		ms = int((min(timeout, time.Hour) + time.Millisecond - 1) / time.Millisecond)
 	}
 	n, err := unix.Poll(p.fds, ms)
 	if err == unix.EINTR {

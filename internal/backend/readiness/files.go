@@ -23,12 +23,29 @@ type file struct {
 	closing    bool
 	more       bool // there may be something to receive that no edge will tell of
 	hup        bool // Hup was reported, or the end received
+	mark       bool // Mark was, and the socket has not been empty since
 	missed     bool // an edge found no Op, since the last Recv
 	datagram   bool // it is one of datagrams.sockets
 	pending    bool // which has a SendTo in flight
+	edged      bool // a stream to receive from edge-triggered
+	shared     bool // see backend.Handle
+	meets      bool // connecting, perhaps to itself
 }
 
 func (f *file) fd() int { return int(f.descriptor) }
+
+// asks reports whether an Op of this kind, of an earlier turn, is in flight.
+func (f *file) asks(k backend.Kind, turn uint32) bool {
+	return f.in != nil && f.in.Kind == k && f.in.Slot != turn
+}
+
+// stream is what f is watched for to receive.
+func (f *file) stream() Interest {
+	if f.edged {
+		return In | Edge
+	}
+	return In
+}
 
 // wanted is what the Ops in flight need to be watched.
 func (f *file) wanted() (i Interest) {
@@ -61,6 +78,17 @@ func (b *Backend) watch(f *file, now Interest) error {
 		f.watched = old
 	}
 	return err
+}
+
+// unwatch drops an interest, which needs no memory of the kernel's and so does not fail.
+func (b *Backend) unwatch(f *file, now Interest) { _ = b.watch(f, now) }
+
+// closeNow closes the descriptor.
+func (f *file) closeNow() error {
+	if f.shared {
+		return sys.CloseShared(f.fd())
+	}
+	return sys.Close(f.fd())
 }
 
 // table holds the files by slot. It grows by chunks that stay where they are,

@@ -34,6 +34,9 @@ const (
 	// Hup, with Edge, in what was found: the stream has ended or failed, so In
 	// will not be reported again.
 	Hup Interest = 1 << 3
+	// Mark, with Edge, in what was found: there is a mark in the stream, at which a
+	// receive stops though there may be more behind it (TCP's urgent data).
+	Mark Interest = 1 << 4
 )
 
 // A Poller watches descriptors, level-triggered but for Edge. Only Wake may be
@@ -69,7 +72,7 @@ type Backend struct {
 	files  table
 	paths  map[backend.File]string // of unix listeners, removed at their end
 	lend   []byte                  // the hot buffer: backend.Headroom, then LendSize
-	stream Interest                // what a stream is watched for to receive: In, perhaps with Edge
+	edge   Interest                // Edge, if the poller knows it
 
 	// What was submitted in this turn, and what of it is up in the next.
 	next, now queue
@@ -77,7 +80,7 @@ type Backend struct {
 	// Where Next stands among the poller's events.
 	event, events int
 	outDone       bool // of the current event
-	accepted      int  // likewise
+	accepted      int  // connections, by the current event
 	datagrams
 
 	waking sync.Mutex // so that no Wake uses a poller that is closed
@@ -116,16 +119,16 @@ func (q *queue) reset() {
 }
 
 // New makes a Backend, which owns p.
-func New(p Poller) *Backend { return newBackend(p, In) }
+func New(p Poller) *Backend { return newBackend(p, 0) }
 
 // NewEdge is New for a Poller that knows Edge. It has less to look at: a socket
 // that was emptied is not asked again whether it is empty.
-func NewEdge(p Poller) *Backend { return newBackend(p, In|Edge) }
+func NewEdge(p Poller) *Backend { return newBackend(p, Edge) }
 
-func newBackend(p Poller, stream Interest) *Backend {
+func newBackend(p Poller, edge Interest) *Backend {
 	sys.Room(0)
 	return &Backend{
-		stream: stream,
+		edge:   edge,
 		poller: p,
 		start:  time.Now(),
 		paths:  make(map[backend.File]string),
@@ -150,11 +153,11 @@ func (b *Backend) Close() error {
 	b.waking.Lock()
 	b.closed = true
 	b.waking.Unlock()
-	for f := range b.files.all() {
-		sys.Close(f.fd())
-	}
 	for _, path := range b.paths {
 		sys.Unlink(path)
+	}
+	for f := range b.files.all() {
+		f.closeNow()
 	}
 	b.files, b.datagrams = table{}, datagrams{}
 	return b.poller.Close()
@@ -206,212 +209,6 @@ func (b *Backend) timeout(until backend.Time) time.Duration {
 	return max(0, time.Duration(until-b.Now()))
 }
 
-func (b *Backend) Next(c *backend.Completion) bool {
-	if b.now.i < len(b.now.done) {
-		r := b.now.done[b.now.i]
-		b.now.i++
-		*c = backend.Completion{Op: r.op, N: r.n, Err: r.err}
-		if r.op.Kind >= backend.Shutdown {
-			b.finish(c)
-		}
-		return true
-	}
-	for b.now.j < len(b.now.try) {
-		t := b.now.try[b.now.j]
-		b.now.j++
-		f := b.files.get(t.file)
-		switch {
-		case f == nil:
-		case f.pending:
-			if b.sendTo(f, c) {
-				return true
-			}
-		case t.in && f.in != nil && f.in.Slot != b.turn && b.recv(f, c),
-			!t.in && f.out != nil && f.out.Slot != b.turn && b.send(f, c):
-			return true
-		}
-	}
-	for b.event < b.events {
-		id, ready := b.poller.Event(b.event)
-		f := b.files.get(id)
-		if ready == In && f != nil && f.in != nil && f.in.Kind == backend.Recv && f.in.Slot != b.turn {
-			b.event++
-			if b.recv(f, c) {
-				return true
-			}
-			continue
-		}
-		completed, more := b.serve(f, ready, c)
-		if !more {
-			b.event++
-			b.outDone, b.accepted = false, 0
-		}
-		if completed {
-			return true
-		}
-	}
-	return false
-}
-
-// serve does the next thing that the current event makes possible. It reports
-// whether that completed something, and whether the event may be good for more.
-func (b *Backend) serve(f *file, ready Interest, c *backend.Completion) (completed, more bool) {
-	if f == nil {
-		return false, false
-	}
-	if ready&Out != 0 && !b.outDone {
-		b.outDone = true
-		return b.serveOut(f, ready, c), ready&In != 0
-	}
-	f.hup = f.hup || ready&Hup != 0
-	switch {
-	case ready&In == 0:
-	case f.in == nil && f.watched&Edge != 0 && !f.hup && !f.missed:
-		// It costs nothing until the next edge, and a Recv may be submitted
-		// before that: who takes turns with its peer is registered once.
-		f.missed, f.more = true, true
-	case f.in == nil:
-		// Out goes too if nobody waits for it: a hang-up is reported as long
-		// as anything is watched.
-		b.watch(f, f.watched&f.wanted())
-	case f.in.Slot == b.turn:
-		// Submitted since Wait: it is for a later turn. If it is canceled until
-		// then the Recv after it is to know.
-		if f.watched&Edge != 0 {
-			f.more = true
-			b.next.try = append(b.next.try, trial{f.id(), true})
-		}
-	case f.in.Kind == backend.Recv:
-		return b.recv(f, c), false
-	case f.in.Kind == backend.RecvFrom:
-		return b.recvFrom(f, c), false
-	case f.in.Kind == backend.Accept:
-		completed = b.accept(f, c)
-		return completed, completed
-	case f.in.Kind.Polls() != 0:
-		return b.polled(f, ready, c), false
-	}
-	return false, false
-}
-
-// polled completes f's Poll, if it asked for what is ready.
-func (b *Backend) polled(f *file, ready Interest, c *backend.Completion) bool {
-	wanted := f.wanted() & (In | Out)
-	got := ready & wanted
-	if got == 0 {
-		b.watch(f, f.watched&wanted)
-		return false
-	}
-	// kqueue tells of each condition apart, and might never come to the second.
-	for i := b.event + 1; i < b.events && got != wanted; i++ {
-		if id, more := b.poller.Event(i); id == f.id() {
-			got |= more & wanted
-		}
-	}
-	*c = backend.Completion{Op: f.in, N: int(got)}
-	f.in = nil
-	return true
-}
-
-// serveOut is serve for a file that can be written.
-func (b *Backend) serveOut(f *file, ready Interest, c *backend.Completion) bool {
-	f.full = false
-	switch {
-	case f.out != nil:
-		return f.out.Slot != b.turn && b.send(f, c)
-	case f.pending:
-		return b.sendTo(f, c)
-	case f.in != nil && f.in.Kind == backend.Connect:
-		*c = backend.Completion{Op: f.in, Err: sys.ConnectError(f.fd())}
-		f.in = nil
-		return true
-	case f.in != nil && f.in.Kind.Polls() != 0:
-		return f.in.Slot != b.turn && b.polled(f, ready, c)
-	}
-	b.watch(f, f.watched&^Out)
-	return false
-}
-
-func (b *Backend) recv(f *file, c *backend.Completion) bool {
-	op := f.in
-	buf := op.Buf
-	if buf == nil {
-		buf = b.lend[backend.Headroom:]
-	}
-	n, ok, err := sys.Recv(f.fd(), buf)
-	if !ok {
-		f.more = false
-		return false
-	}
-	f.in = nil
-	// A stream that gave less than it was asked for is empty (epoll(7)), unless
-	// its end is behind that.
-	f.hup = f.hup || n == 0
-	f.more = f.hup || n == len(buf)
-	*c = backend.Completion{Op: op, N: n, Err: err}
-	if op.Buf == nil && n > 0 {
-		c.Lent = b.lend[:backend.Headroom+n]
-	}
-	return true
-}
-
-func (b *Backend) accept(f *file, c *backend.Completion) bool {
-	if b.accepted == acceptBudget {
-		return false
-	}
-	fd, peer, err := sys.Accept(f.fd())
-	if fd < 0 && err == nil {
-		return false
-	}
-	b.accepted++
-	*c = backend.Completion{Op: f.in, Err: err, More: err == nil, Conn: backend.Handle{FD: fd, Peer: peer}}
-	if err != nil {
-		f.in = nil
-	}
-	return true
-}
-
-// send goes on with f's Send, and reports whether that ended it.
-func (b *Backend) send(f *file, c *backend.Completion) bool {
-	op := f.out
-	for {
-		n, err := sendSome(f.fd(), op.Bufs)
-		op.Sent += n
-		op.Bufs = consume(op.Bufs, n)
-		switch {
-		case err != nil || len(op.Bufs) == 0:
-			f.out = nil
-			*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
-			b.shutdownAfterSend(f)
-			return true
-		case n == 0:
-			f.full = true
-			b.watch(f, f.watched|Out)
-			return false
-		}
-	}
-}
-
-func sendSome(fd int, bufs [][]byte) (int, error) {
-	if len(bufs) == 1 {
-		return sys.Send(fd, bufs[0])
-	}
-	return sys.SendVec(fd, bufs)
-}
-
-// consume drops the first n bytes, and empty buffers, from the front.
-func consume(bufs [][]byte, n int) [][]byte {
-	for len(bufs) > 0 && n >= len(bufs[0]) {
-		n -= len(bufs[0])
-		bufs[0] = nil
-		bufs = bufs[1:]
-	}
-	if n > 0 {
-		bufs[0] = bufs[0][n:]
-	}
-	return bufs
-}
-
 // LocalAddr and RemoteAddr ask the system.
 func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
@@ -436,6 +233,7 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 // Control needs no regard for what is in flight: that is not in a system call.
 func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	if file := b.files.get(id); file != nil && !file.closing {
+		file.shared = true // f may have it linger
 		return f(uintptr(file.fd()))
 	}
 	return backend.ErrClosed

@@ -20,7 +20,10 @@ func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.Fi
 		return 0, nil, err
 	}
 	id := b.files.add(fd)
-	if network == "unix" && s.Listener == nil {
+	switch {
+	case s.Listener != nil:
+		b.files.get(id).shared = true
+	case network == "unix":
 		b.paths[id] = address
 	}
 	return id, ln.Addr(), nil
@@ -31,7 +34,11 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 	if err != nil {
 		return 0, err
 	}
-	return b.files.add(fd), nil
+	id := b.files.add(fd)
+	f := b.files.get(id)
+	f.edged = b.edge != 0 && network != "unix"
+	f.meets = sys.MayChoosePort(local)
+	return id, nil
 }
 
 func (b *Backend) Watch(fd int) (backend.File, error) {
@@ -46,10 +53,16 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	if h.FD < 0 {
 		return 0, fmt.Errorf("adopt a %T: %w", h.Obj, backend.ErrForeign)
 	}
-	return b.files.add(h.FD), nil
+	id := b.files.add(h.FD)
+	f := b.files.get(id)
+	f.shared = h.Shared
+	// A unix socket gives the messages of a stream that come with descriptors one by
+	// one, so that to receive less than was asked for says nothing.
+	f.edged = b.edge != 0 && h.Peer.IsValid()
+	return id, nil
 }
 
-func (b *Backend) Discard(h backend.Handle) { sys.Close(h.FD) }
+func (b *Backend) Discard(h backend.Handle) { sys.CloseHandle(h) }
 
 // Disown ends the watching at once: the descriptor stays open, and with it what
 // a poller knows of it.
@@ -66,7 +79,7 @@ func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
 	if err := b.watch(f, 0); err != nil {
 		return backend.Handle{}, err
 	}
-	h := backend.Handle{FD: f.fd()}
+	h := backend.Handle{FD: f.fd(), Shared: f.shared}
 	b.files.remove(id)
 	return h, nil
 }
@@ -84,8 +97,8 @@ func (b *Backend) Submit(op *backend.Op) {
 	switch op.Kind {
 	case backend.Recv:
 		f.missed = false
-		b.wait(f, op, b.stream)
-		if f.more && b.stream&Edge != 0 {
+		b.wait(f, op, f.stream())
+		if f.more && f.edged {
 			b.next.try = append(b.next.try, trial{op.File, true})
 		}
 	case backend.Accept, backend.PollIn, backend.RecvFrom:
@@ -167,7 +180,11 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 		b.done(&op.Op, 0, backend.ErrClosed)
 		return
 	}
+	f.meets = f.meets && sys.MayBeChosen(op.Addr)
 	done, err := sys.Connect(f.fd(), op.Addr)
+	if done && err == nil {
+		err = sys.ConnectError(f.fd(), f.meets)
+	}
 	if done || err != nil {
 		b.done(&op.Op, 0, err)
 		return
@@ -242,22 +259,20 @@ func (b *Backend) finish(c *backend.Completion) {
 	case backend.Close, backend.Reset:
 		// A descriptor's registration ends with it on epoll and kqueue, but a
 		// poller that keeps its own list must be told.
-		b.watch(f, 0)
-		fd := f.fd()
-		reset := c.Op.Kind == backend.Reset && !f.datagram
-		if f.datagram {
-			delete(b.sockets, c.Op.File)
-		}
-		b.files.remove(c.Op.File)
-		if reset {
-			c.Err = sys.CloseReset(fd)
-		} else {
-			c.Err = sys.Close(fd)
-		}
+		b.unwatch(f, 0)
 		if path, ok := b.paths[c.Op.File]; ok {
 			sys.Unlink(path)
 			delete(b.paths, c.Op.File)
 		}
+		if c.Op.Kind == backend.Reset && !f.datagram {
+			c.Err = sys.CloseReset(f.fd())
+		} else {
+			c.Err = f.closeNow()
+		}
+		if f.datagram {
+			delete(b.sockets, c.Op.File)
+		}
+		b.files.remove(c.Op.File)
 	}
 }
 

@@ -99,6 +99,23 @@ func TestAwaitTime(t *testing.T) {
 }
 
 // If the function ends its goroutine, so does Await.
+// A loop that waits in its turn for what only another turn could bring is told, and
+// does not hang the test.
+func TestBlockedTurn(t *testing.T) {
+	n := NewNetwork(Options{})
+	never := make(chan struct{})
+	n.Open()
+	b := n.Open()
+	go func() {
+		b.Wait(b.Now())
+		<-never
+	}()
+	err := n.Drive(backend.Forever, false, func() bool { return false })
+	if err == nil || !strings.Contains(err.Error(), "loop 2 waits for something") || !strings.Contains(err.Error(), "TestBlockedTurn") {
+		t.Error("Drive:", err)
+	}
+}
+
 func TestAwaitGoexit(t *testing.T) {
 	n := NewNetwork(Options{})
 	defer n.Close()

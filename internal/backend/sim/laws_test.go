@@ -186,7 +186,6 @@ func TestOutsideOfTurn(t *testing.T) {
 	for name, f := range map[string]func(){
 		"Next":   func() { be.Next(new(backend.Completion)) },
 		"Submit": func() { be.Submit(&backend.Op{Kind: backend.Recv}) },
-		"Now":    func() { be.Now() },
 		"Close":  func() { be.Close() },
 	} {
 		got := breachOf(f)

@@ -142,6 +142,8 @@ type Network struct {
 	lost      error         // it was
 	loopTurns int           // taken since the network itself last did something
 	stalled   int           // turns taken since time last passed
+	seen      uint64        // moves, when guard last looked
+	looks     int           // how often guard has found the turn's loop blocked since
 	maxTurns  int           // bounds both
 
 	now        backend.Time

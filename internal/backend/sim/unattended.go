@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -22,14 +23,45 @@ func (n *Network) findTurn() {
 		return
 	}
 	if b := n.turn; b != nil && !exists(b.goroutine) {
-		n.lost = fmt.Errorf("sim: the goroutine of loop %d ended in the middle of a turn: FailNow or Goexit in a handler?", b.id)
-		n.turn = nil
-		b.state = closed
-		n.remove(b)
-		n.home <- struct{}{}
+		n.lose(b, fmt.Errorf("sim: the goroutine of loop %d ended in the middle of a turn: FailNow or Goexit in a handler?", b.id))
+		return
+	}
+	if b, stack := n.turn, ""; b == nil || n.moves != n.seen {
+		n.seen, n.looks = n.moves, 0
+	} else if stack = blocked(b.goroutine); stack == "" {
+		n.looks = 0
+	} else if n.looks++; n.looks == looksBlocked {
+		n.lose(b, fmt.Errorf("sim: loop %d waits for something in the middle of a turn, and nobody is left to bring it:\n%s", b.id, stack))
 		return
 	}
 	n.guard.Reset(lostAfter)
+}
+
+// lose takes the turn from a loop that will not give it back.
+func (n *Network) lose(b *Backend, err error) {
+	n.lost = err
+	n.turn = nil
+	b.state = closed
+	n.remove(b)
+	n.home <- struct{}{}
+}
+
+// looksBlocked is how often in a row every goroutine must be found waiting until a loop
+// counts as blocked: a handler may wait for a timer, which is no goroutine.
+const looksBlocked = 3
+
+// blocked returns the stack of a goroutine if it waits for others, and every other one of
+// the process does too.
+func blocked(id uint64) (stack string) {
+	buf, list := goroutines(nil, nil)
+	for _, g := range list[1:] { // the caller comes first
+		if g.busy || g.real {
+			return ""
+		}
+	}
+	_, stack, _ = strings.Cut(string(buf), fmt.Sprintf("goroutine %d [", id))
+	stack, _, _ = strings.Cut(stack, "\n\n")
+	return "[" + strings.TrimRight(stack, "\x00")
 }
 
 // standInAfter is how long, in real time, a Wake may remain unheard.

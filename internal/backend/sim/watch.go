@@ -180,6 +180,7 @@ type goroutine struct {
 	inCall     bool // of the system's, which may be what it waits in
 	passive    bool // a turn does not make it busy: it is a loop, or runs on one, or waits for their end, or for something real
 	coroutine  bool // iter.Pull's
+	real       bool // it waits for something real: time, or input
 }
 
 // goroutines lists all of them, the caller first. It uses buf, and appends to
@@ -222,8 +223,9 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 		// Others than the toolkit's own are not counted by backend.Coroutines: one
 		// may end just when somebody new begins, who would not be noticed.
 		g.passive = calls("rondo.(*Co).") || calls("rtls.(*routine).run(")
-	case s == "sleep", s == "IO wait",
-		(s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("):
+	case s == "sleep", s == "IO wait":
+		g.passive, g.real = true, true
+	case (s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("):
 		g.passive = true
 	case s == "select", strings.HasPrefix(s, "chan "), strings.HasPrefix(s, "sync."):
 		g.passive = calls("sim.(*Network).park(")

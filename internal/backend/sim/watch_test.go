@@ -21,7 +21,7 @@ func TestParseGoroutine(t *testing.T) {
 		"goroutine 18 [semacquire]:\nx.f()" + by:                                                                                {id: 18, parent: 7, busy: true},
 		"goroutine 18 [semacquire]:\nsync.(*WaitGroup).Wait(0x1)" + by:                                                          {id: 18, parent: 7, passive: true},
 		"goroutine 18 [sync.WaitGroup.Wait]:\nsync.(*WaitGroup).Wait(0x1)" + by:                                                 {id: 18, parent: 7, passive: true},
-		"goroutine 18 [IO wait]:\nx.f()" + by:                                                                                   {id: 18, parent: 7, passive: true},
+		"goroutine 18 [IO wait]:\nx.f()" + by:                                                                                   {id: 18, parent: 7, passive: true, real: true},
 		"goroutine 1 [running]:\nmain.main()":                                                                                   {id: 1, busy: true},
 		"goroutine 18 [coroutine]:\nx.f()\ncreated by iter.Pull[...] in goroutine 7\n\tx.go:1 +0x1":                             {id: 18, parent: 7, coroutine: true},
 		"goroutine 18 [coroutine]:\nexample.com/rondo.(*Co).wait(0x1)\ncreated by iter.Pull[...] in goroutine 7\n\tx.go:1 +0x1": {id: 18, parent: 7, passive: true, coroutine: true},

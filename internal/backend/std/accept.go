@@ -72,6 +72,9 @@ func (f *file) acceptAll(op *backend.Op, stop <-chan struct{}) {
 			f.b.post(result{op: op, file: f, err: backend.ErrCanceled})
 			return
 		}
+		if a.options.Listener != nil {
+			sys.KeepNonblocking(a.listener)
+		}
 		conn, err := a.listener.Accept()
 		if err != nil {
 			<-a.ahead
@@ -93,7 +96,7 @@ func (f *file) accepted(r *result, c *backend.Completion) {
 		return
 	}
 	<-f.accept.ahead
-	c.Conn = backend.Handle{FD: -1, Obj: r.conn, Peer: sys.PeerOf(r.conn)}
+	c.Conn = backend.Handle{FD: -1, Obj: r.conn, Peer: sys.PeerOf(r.conn), Shared: f.accept.options.Listener != nil}
 }
 
 // setOptions sets a new connection's options: not every system lets it inherit

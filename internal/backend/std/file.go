@@ -24,6 +24,7 @@ type file struct {
 
 	conn    net.Conn  // nil: not connected
 	slow    bool      // conn is not package net's own: its CloseWrite and Close may block
+	shared  bool      // see backend.Handle
 	reader  *reader   // nil: no Recv yet
 	sender  func()    // its method send, so that a Send allocates nothing
 	accept  *acceptor // nil: not a listener
@@ -144,18 +145,26 @@ func (f *file) release() (err error) {
 		f.packet.release()
 	}
 	if f.conn != nil {
-		return f.conn.Close()
+		return closeConn(f.conn, f.shared)
 	}
 	if f.watched != nil {
 		return sys.Close(f.watched.fd)
 	}
 	if a := f.accept; a != nil {
-		err = a.listener.Close()
 		if addr, ok := a.listener.Addr().(*net.UnixAddr); ok && a.options.Listener == nil {
 			sys.Unlink(addr.Name)
 		}
+		err = a.listener.Close()
 	}
 	return err
+}
+
+// closeConn closes conn, and does not wait for its peer if it is package net's own.
+func closeConn(conn net.Conn, shared bool) error {
+	if shared {
+		sys.NeverLinger(conn)
+	}
+	return conn.Close()
 }
 
 // abandon ends f with what is in flight on it, for Backend.Close, which waits for

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // Sizes of a reader's buffer, without its headroom. Each connection has one, so
@@ -46,6 +47,9 @@ func (f *file) recv(op *backend.Op) {
 }
 
 func (f *file) startRecv(op *backend.Op) {
+	if f.shared {
+		sys.KeepNonblocking(f.conn)
+	}
 	f.resumeReads()
 	if f.reader == nil {
 		f.reader = &reader{b: f.b, file: f, conn: f.conn, recvs: make(chan *backend.Op, 1), size: minBuffer}

@@ -4,6 +4,7 @@ import (
 	"net"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // TrySend never sends: package net cannot write without perhaps blocking.
@@ -30,6 +31,9 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	f.out = op
 	f.resumeWrites()
+	if f.shared {
+		sys.KeepNonblocking(f.conn)
+	}
 	if f.sender == nil {
 		f.sender = f.send
 	}

@@ -51,7 +51,7 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 		conn.Close()
 		return 0, backend.ErrClosed
 	}
-	f := &file{b: b, conn: conn, slow: slow(conn), readStopped: true, writeStopped: true}
+	f := &file{b: b, conn: conn, slow: slow(conn), shared: h.Shared, readStopped: true, writeStopped: true}
 	return b.files.add(f), nil
 }
 
@@ -93,14 +93,14 @@ func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
 		close(f.reader.recvs)
 	}
 	b.files.remove(id)
-	return backend.Handle{FD: -1, Obj: f.conn}, nil
+	return backend.Handle{FD: -1, Obj: f.conn, Shared: f.shared}, nil
 }
 
 // Discard closes the Handle's net.Conn.
 func (b *Backend) Discard(h backend.Handle) {
 	if conn, err := netConn(h); err == nil {
 		f := file{b: b, conn: conn, slow: slow(conn)}
-		f.apart(func() { conn.Close() })
+		f.apart(func() { closeConn(conn, h.Shared) })
 	}
 }
 
@@ -110,7 +110,7 @@ func (b *Backend) Import(conn net.Conn) (backend.Handle, error) {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return backend.Handle{}, plain(err)
 	}
-	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(conn)}, nil
+	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(conn), Shared: true}, nil
 }
 
 // Export gives the net.Conn back, without the deadlines that ended Ops.
@@ -161,6 +161,7 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 		return sys.Control(file.packet.socket, f)
 	}
 	if c, ok := file.conn.(syscall.Conn); ok {
+		file.shared = true // f may have it linger
 		return sys.Control(c, f)
 	}
 	return fmt.Errorf("a %T has no descriptor: %w", file.conn, errors.ErrUnsupported)

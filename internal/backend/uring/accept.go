@@ -53,11 +53,11 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 	}
 	for !m.empty() && m.taken < acceptBudget {
 		m.taken++
-		h := backend.Handle{FD: m.nextConn()}
+		h := backend.Handle{FD: m.nextConn(), Shared: f.flags&shared != 0}
 		if f.flags&unnamed == 0 {
 			var ok bool
 			if h.Peer, ok = sys.Peer(h.FD); !ok {
-				sys.Close(h.FD) // it is reset already
+				sys.CloseHandle(h) // it is reset already
 				continue
 			}
 		}

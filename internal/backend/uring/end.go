@@ -66,18 +66,17 @@ func (b *Backend) finish(c *backend.Completion) {
 	case backend.Shutdown:
 		c.Err = sys.ShutdownWrite(f.fd())
 	case backend.Close, backend.Reset:
-		fd := f.fd()
-		b.files.remove(f)
-		if c.Op.Kind == backend.Reset {
-			c.Err = sys.CloseReset(fd)
-		} else {
-			c.Err = sys.Close(fd)
-		}
-		delete(b.mailbox.sockets, c.Op.File)
 		if path, ok := b.paths[c.Op.File]; ok {
 			sys.Unlink(path)
 			delete(b.paths, c.Op.File)
 		}
+		if c.Op.Kind == backend.Reset {
+			c.Err = sys.CloseReset(f.fd())
+		} else {
+			c.Err = f.closeNow()
+		}
+		delete(b.mailbox.sockets, c.Op.File)
+		b.files.remove(f)
 	}
 }
 
@@ -93,12 +92,12 @@ func (b *Backend) Close() error {
 			return err // the kernel may still write to memory: keep it
 		}
 	}
-	for f := range b.files.all() {
-		b.dropInput(f)
-		sys.Close(f.fd())
-	}
 	for _, path := range b.paths {
 		sys.Unlink(path)
+	}
+	for f := range b.files.all() {
+		b.dropInput(f)
+		f.closeNow()
 	}
 	b.files = table{}
 	b.waker.Close()

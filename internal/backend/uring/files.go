@@ -59,6 +59,8 @@ const (
 	packets                         // it is a datagram socket
 	mail                            // there are datagrams at hand
 	sendWaits                       // the kernel waits until it can send, for a SendTo
+	shared                          // see backend.Handle
+	meets                           // connecting, perhaps to itself
 )
 
 // surplus is input that has to wait and is not to occupy a buffer of the ring.
@@ -82,6 +84,14 @@ func (m *surplus) nextConn() int {
 }
 
 func (f *file) fd() int { return int(f.descriptor) }
+
+// closeNow closes the descriptor.
+func (f *file) closeNow() error {
+	if f.flags&shared != 0 {
+		return sys.CloseShared(f.fd())
+	}
+	return sys.Close(f.fd())
+}
 
 func (f *file) id() backend.File { return backend.MakeFile(f.slot, f.generation) }
 

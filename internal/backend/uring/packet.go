@@ -43,8 +43,8 @@ func (b *Backend) packetFile(c sys.PacketSocket, err error) (backend.File, net.A
 	}
 	if b.mailbox.memory == nil {
 		if err := b.mailbox.open(b.ring, len(b.bufs.parts)); err != nil {
-			sys.Close(d.FD)
 			sys.Unlink(d.Path)
+			sys.Close(d.FD)
 			return 0, nil, err
 		}
 	}

@@ -125,34 +125,38 @@ func (b *Backend) note(f *file, n int, all bool) {
 	}
 }
 
-// deliver completes f.in with what is at hand, if it is an Op of an earlier turn.
-func (b *Backend) deliver(f *file, c *backend.Completion) (done bool) {
-	if f.asks(b.turn) && f.waiting() {
-		switch {
-		case f.in.Kind == backend.Accept:
-			done = b.deliverConn(f, c)
-		case f.in.Kind == backend.RecvFrom:
-			done = b.deliverPackets(f, c)
-		case f.more != nil && !f.more.empty():
-			b.deliverSurplus(f, c)
-			done = true
-		case f.head != none:
-			b.deliverBuffer(f, c)
-			done = true
-		case f.flags&ended != 0:
-			*c = backend.Completion{Op: f.in, Err: f.takeEnd("recv")}
-			f.in = nil
-			done = true
-		default:
-			done = b.recv(f, c)
-		}
-	}
-	if f.waiting() {
+// deliver completes f.in with what is at hand, if it is an Op of an earlier turn. What
+// is left is for the next turn; if nothing is, the kernel is asked for more.
+func (b *Backend) deliver(f *file, c *backend.Completion) bool {
+	done := f.asks(b.turn) && f.waiting() && b.deliverFirst(f, c)
+	switch {
+	case f.waiting():
 		b.feed(f)
-	} else if f.at == idle {
+	case f.at == idle:
 		b.goOn(f)
 	}
 	return done
+}
+
+// deliverFirst completes f.in with the first of what is at hand: what was set aside,
+// then the buffers, then the end, and else what the socket has.
+func (b *Backend) deliverFirst(f *file, c *backend.Completion) bool {
+	switch {
+	case f.in.Kind == backend.Accept:
+		return b.deliverConn(f, c)
+	case f.in.Kind == backend.RecvFrom:
+		return b.deliverPackets(f, c)
+	case f.more != nil && !f.more.empty():
+		b.deliverSurplus(f, c)
+	case f.head != none:
+		b.deliverBuffer(f, c)
+	case f.flags&ended != 0:
+		*c = backend.Completion{Op: f.in, Err: f.takeEnd("recv")}
+		f.in = nil
+	default:
+		return b.recv(f, c)
+	}
+	return true
 }
 
 // recv receives for f.in without the ring.

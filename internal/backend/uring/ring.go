@@ -126,8 +126,22 @@ func (r *ring) push(s sqe) *sqe {
 
 func (r *ring) full() bool { return r.tail-atomic.LoadUint32(r.sqHead) == uint32(len(r.sqes)) }
 
-// unsubmitted reports whether there is something that the kernel has not taken.
-func (r *ring) unsubmitted() bool { return r.tail != atomic.LoadUint32(r.sqHead) }
+// queued reports whether there is something in the queue that the kernel has not taken.
+func (r *ring) queued() bool { return r.tail != atomic.LoadUint32(r.sqHead) }
+
+// unsubmitted reports whether there is something at all that it has not taken.
+func (r *ring) unsubmitted() bool { return r.queued() || len(r.spilled) > 0 }
+
+// refill moves to the queue what had no room in it.
+func (r *ring) refill() {
+	n := 0
+	for ; n < len(r.spilled) && !r.full(); n++ {
+		r.push(r.spilled[n])
+	}
+	if n > 0 {
+		r.spilled = append(r.spilled[:0], r.spilled[n:]...)
+	}
+}
 
 // enter submits, and with enterGetEvents has the kernel do what completes
 // operations that wait. It does not block.
@@ -153,7 +167,7 @@ func (r *ring) take(to *[]cqe) {
 // clear sees to it that nothing waits to be submitted or to be taken, so that both
 // queues are empty. It reports whether that went well.
 func (r *ring) clear() bool {
-	if r.unsubmitted() {
+	if r.refill(); r.queued() {
 		r.enter(0)
 	}
 	r.take(&r.later)
@@ -196,15 +210,12 @@ func (r *ring) overflown() bool { return atomic.LoadUint32(r.sqFlags)&sqCQOverfl
 // without blocking, and without a system call if there is nothing to do in it.
 func (r *ring) look() (err error) {
 	r.now, r.later, r.i = r.later, r.now[:0], 0
-	for r.unsubmitted() || atomic.LoadUint32(r.sqFlags)&(sqTaskrun|sqCQOverflow) != 0 {
+	r.refill()
+	for r.queued() || atomic.LoadUint32(r.sqFlags)&(sqTaskrun|sqCQOverflow) != 0 {
 		if err = r.enter(enterGetEvents); err != nil || len(r.spilled) == 0 || r.full() {
 			break
 		}
-		n := 0
-		for ; n < len(r.spilled) && !r.full(); n++ {
-			r.push(r.spilled[n])
-		}
-		r.spilled = append(r.spilled[:0], r.spilled[n:]...)
+		r.refill()
 	}
 	r.take(&r.now)
 	return err

@@ -21,7 +21,10 @@ func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.Fi
 		return 0, nil, err
 	}
 	f := b.files.add(fd)
-	if network == "unix" && s.Listener == nil {
+	switch {
+	case s.Listener != nil:
+		f.flags |= shared
+	case network == "unix":
 		f.flags |= unnamed
 		b.paths[f.id()] = address
 	}
@@ -33,7 +36,11 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 	if err != nil {
 		return 0, err
 	}
-	return b.files.add(fd).id(), nil
+	f := b.files.add(fd)
+	if sys.MayChoosePort(local) {
+		f.flags |= meets
+	}
+	return f.id(), nil
 }
 
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
@@ -41,13 +48,16 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 		return 0, fmt.Errorf("adopt a %T: %w", h.Obj, backend.ErrForeign)
 	}
 	f := b.files.add(h.FD)
+	if h.Shared {
+		f.flags |= shared
+	}
 	if len(h.Unread) > 0 {
 		f.surplus().bytes = h.Unread
 	}
 	return f.id(), nil
 }
 
-func (b *Backend) Discard(h backend.Handle) { sys.Close(h.FD) }
+func (b *Backend) Discard(h backend.Handle) { sys.CloseHandle(h) }
 
 // Disown takes back from the kernel what it has of the connection: its request,
 // and the bytes that this has brought since anybody asked.
@@ -63,7 +73,7 @@ func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
 		return backend.Handle{}, err
 	}
 	b.copyOut(f)
-	h := backend.Handle{FD: f.fd()}
+	h := backend.Handle{FD: f.fd(), Shared: f.flags&shared != 0}
 	if f.more != nil {
 		h.Unread = f.more.bytes
 	}
@@ -152,7 +162,13 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 		b.done(&op.Op, 0, backend.ErrClosed)
 		return
 	}
+	if !sys.MayBeChosen(op.Addr) {
+		f.flags &^= meets
+	}
 	done, err := sys.Connect(f.fd(), op.Addr)
+	if done && err == nil {
+		err = f.connectError()
+	}
 	if done || err != nil {
 		b.done(&op.Op, 0, err)
 		return
@@ -166,10 +182,12 @@ func (b *Backend) connected(f *file, e *cqe, c *backend.Completion) bool {
 	if f.in == nil || f.in.Kind != backend.Connect || e.res < 0 && passing(syscall.Errno(-e.res)) {
 		return false
 	}
-	*c = backend.Completion{Op: f.in, Err: sys.ConnectError(f.fd())}
+	*c = backend.Completion{Op: f.in, Err: f.connectError()}
 	f.in = nil
 	return true
 }
+
+func (f *file) connectError() error { return sys.ConnectError(f.fd(), f.flags&meets != 0) }
 
 func (b *Backend) Cancel(op *backend.Op) {
 	f := b.files.get(op.File)

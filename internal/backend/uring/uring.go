@@ -252,36 +252,35 @@ func (b *Backend) nextQueued(c *backend.Completion) bool {
 // of an Op, which it fills in.
 func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	id, tag := parseUserData(e.userData)
-	if tag == tagNothing {
-		return false
-	}
 	last := e.flags&cqeMore == 0
-	if last {
+	if last && tag != tagNothing {
 		b.flights--
 	}
-	switch tag {
+	switch tag { // a file is there until the kernel is done with it
+	case tagIn:
+		return b.incoming(b.files.get(id), e, c)
+	case tagOut:
+		return b.sent(b.files.get(id), e, c)
+	case tagSendTo:
+		return b.canSendTo(b.files.get(id), e, c)
+	case tagRest:
+		b.rested()
 	case tagWake:
 		if last {
 			b.watchWaker()
 		}
-		return false
-	case tagRest:
-		b.rested()
-		return false
 	}
-	f := b.files.get(id) // which is there until the kernel is done with it
-	switch tag {
-	case tagOut:
-		return b.sent(f, e, c)
-	case tagSendTo:
-		return b.canSendTo(f, e, c)
-	}
+	return false
+}
+
+// incoming takes a completion of the request for f's incoming direction, and begins
+// the next one if that was its last.
+func (b *Backend) incoming(f *file, e *cqe, c *backend.Completion) (done bool) {
 	at, stale := f.at, f.flags&canceling != 0
-	if last {
+	if e.flags&cqeMore == 0 {
 		f.at = idle
 		f.flags &^= canceling
 	}
-	done := false
 	switch at {
 	case receives:
 		done = b.received(f, e, c)
@@ -374,6 +373,7 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 // Control uses the descriptor as the caller likes, also while the kernel does.
 func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	if file := b.files.get(id); file != nil && file.flags&closing == 0 {
+		file.flags |= shared // f may have it linger
 		return f(uintptr(file.fd()))
 	}
 	return backend.ErrClosed

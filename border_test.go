@@ -1,0 +1,222 @@
+package rondo_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// An engine that never ran, or failed to start, is closed as often as one likes.
+func TestCloseOfAnEngineThatNeverRan(t *testing.T) {
+	var e rondo.Engine
+	e.Close()
+	e.Close()
+	e.Shutdown(context.Background())
+	e.Wait()
+	bad := rondo.Engine{Backend: "nonsense"}
+	if _, err := bad.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo); err == nil {
+		t.Error("there is a backend called nonsense")
+	}
+	bad.Close()
+	bad.Close()
+}
+
+func TestNegativeLoops(t *testing.T) {
+	e := rondo.Engine{Loops: -1}
+	if err := e.Start(); err == nil || !strings.Contains(err.Error(), "Loops") {
+		t.Errorf("Start with -1 loops: %v", err)
+	}
+	e.Close()
+}
+
+// A resolver is what a Resolver does, by function.
+type resolver func() ([]netip.Addr, error)
+
+func (f resolver) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return f() }
+
+// While Listen looks a name up its engine's connections are served.
+func TestListenLooksUpOffTheLoop(t *testing.T) {
+	looking, found := make(chan struct{}), make(chan struct{})
+	e := &rondo.Engine{Loops: 1, Resolver: resolver(func() ([]netip.Addr, error) {
+		close(looking)
+		<-found
+		return []netip.Addr{netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1")}, nil
+	})}
+	c := connTo(t, e, echo)
+	listened := make(chan *rondo.Listener, 1)
+	go func() {
+		ln, err := e.Listen("tcp", "a-name:0", rondo.Socket{}, echo)
+		if err != nil {
+			t.Error(err)
+		}
+		listened <- ln
+	}()
+	<-looking
+	echoes(t, c, "meanwhile")
+	close(found)
+	if ln := <-listened; ln != nil && !strings.HasPrefix(ln.Addr().String(), "127.0.0.1:") {
+		t.Errorf("Listen on a name with both families: %v", ln.Addr())
+	}
+}
+
+// A dial ends though its Resolver, or an address that is a nil pointer, would panic.
+func TestDialEndsWhateverHappens(t *testing.T) {
+	var local *net.TCPAddr
+	for name, try := range map[string]struct {
+		address string
+		socket  rondo.Socket
+		resolve resolver
+	}{
+		"nil address":     {"127.0.0.1:1", rondo.Socket{LocalAddr: local}, nil},
+		"resolver panics": {"a-name:1", rondo.Socket{}, func() ([]netip.Addr, error) { panic("a goat") }},
+		"resolver exits":  {"a-name:1", rondo.Socket{}, func() ([]netip.Addr, error) { runtime.Goexit(); return nil, nil }},
+	} {
+		e := &rondo.Engine{Loops: 1, Resolver: try.resolve}
+		if _, err := e.Dial(context.Background(), "tcp", try.address, try.socket, echo); err == nil {
+			t.Errorf("%s: connected", name)
+		}
+		e.Close()
+	}
+	block := make(chan struct{})
+	e := &rondo.Engine{Loops: 1, Resolver: resolver(func() ([]netip.Addr, error) { <-block; return nil, io.EOF })}
+	defer e.Close()
+	defer close(block)
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := e.Dial(ctx, "tcp", "a-name:1", rondo.Socket{}, echo); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// A loop that has nothing to do does not hold what was posted to it last.
+func TestIdleLoopLetsGoOfPosts(t *testing.T) {
+	e := &rondo.Engine{Loops: 1}
+	e.Start()
+	defer e.Close()
+	freed := make(chan struct{})
+	func() {
+		p := new([1 << 20]byte)
+		runtime.SetFinalizer(p, func(*[1 << 20]byte) { close(freed) })
+		for l := range e.All() {
+			done := make(chan struct{})
+			l.Post(func() { p[0] = 1; close(done) })
+			<-done
+		}
+	}()
+	for {
+		runtime.GC()
+		select {
+		case <-freed:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// What lies behind the bytes given to Unread is the caller's.
+func TestUnreadKeepsTheCallersMemory(t *testing.T) {
+	mine := make([]byte, 32<<10)
+	near, far := net.Pipe()
+	e := &rondo.Engine{Loops: 1}
+	defer e.Close()
+	got := make(chan int, 1)
+	_, err := e.Attach(rondo.Unread(near, mine[:2000]), func(c *rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+			if len(in) < 5000 {
+				return 0, nil
+			}
+			got <- len(in)
+			return len(in), nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	far.Write([]byte(strings.Repeat("z", 3000)))
+	if n := <-got; n != 5000 {
+		t.Errorf("%d bytes of 5,000", n)
+	}
+	if i := strings.IndexByte(string(mine), 'z'); i >= 0 {
+		t.Errorf("memory behind Unread's bytes was written to, at %d", i)
+	}
+}
+
+// A connection without a descriptor that moves to a loop that is closing is closed.
+func TestMoveToAClosingLoop(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	a, b := &rondo.Engine{Loops: 1, Logger: quiet}, &rondo.Engine{Loops: 1, Logger: quiet}
+	defer a.Close()
+	b.Start()
+	near, far := net.Pipe()
+	ref, err := a.Attach(near, func(*rondo.Conn) rondo.Handler { return &closes{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var to *rondo.Loop
+	for l := range b.All() {
+		to = l
+	}
+	b.Close()
+	ref.Do(func(c *rondo.Conn) {
+		if err := c.Move(to, echo); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the peer of a connection that moved to a closed loop read %v", err)
+	}
+}
+
+// closes is a Handler that counts its ends.
+type closes struct{ n atomic.Int32 }
+
+func (c *closes) Data(_ *rondo.Conn, in []byte) (int, error) { return len(in), nil }
+func (c *closes) Closed(*rondo.Conn, error)                  { c.n.Add(1) }
+
+// A release function takes a connection at the end of another one, whose place on the
+// loop that one gets.
+func TestReleaseAttachesAtTheEnd(t *testing.T) {
+	e := &rondo.Engine{Loops: 1, MaxOutput: 1 << 30}
+	near, far := net.Pipe()
+	attached := make(chan error, 1)
+	c := connTo(t, e, func(c *rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+			l := c.Loop()
+			return len(in), c.WriteOwned(make([]byte, 64<<20), func() {
+				_, err := l.Attach(near, echo)
+				attached <- err
+			})
+		})
+	})
+	c.Write([]byte("x"))
+	io.ReadFull(c, make([]byte, 1))
+	c.(*net.TCPConn).SetLinger(0)
+	c.Close()
+	if err := <-attached; err != nil {
+		t.Fatal(err)
+	}
+	echoes(t, far, "attached")
+	n := make(chan int, 1)
+	for l := range e.All() {
+		l.Post(func() {
+			k := 0
+			for range l.Conns() {
+				k++
+			}
+			n <- k
+		})
+	}
+	if k := <-n; k != 1 {
+		t.Errorf("the loop has %d connections, one is open", k)
+	}
+}

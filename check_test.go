@@ -1,0 +1,75 @@
+package rondo_test
+
+import (
+	"fmt"
+	"iter"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+)
+
+// wrongly calls f on a goroutine of its own and returns what it panics with.
+func wrongly(f func()) string {
+	told := make(chan string)
+	go func() {
+		defer func() { told <- fmt.Sprint(recover()) }()
+		f()
+	}()
+	return <-told
+}
+
+// TestCheckTellsWhoCalls: with Engine.Check a call from a wrong goroutine panics with
+// both stacks, coroutines of other loops among them; the loop's own ones may call.
+func TestCheckTellsWhoCalls(t *testing.T) {
+	for _, backend := range []string{"", "std"} {
+		e := &rondo.Engine{Loops: 1, Backend: backend, Check: true}
+		conns := make(chan *rondo.Conn, 1)
+		c := connTo(t, e, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+			conn := co.Conn()
+			next, stop := iter.Pull(func(yield func(int) bool) { yield(conn.Buffered()) })
+			defer stop()
+			next()
+			conn.Write([]byte("a"))
+			conns <- conn
+			_, err := c.Read(make([]byte, 1))
+			return err
+		}))
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		conn := <-conns
+		for what, f := range map[string]func(){
+			"Buffered": func() { conn.Buffered() },
+			"Write":    func() { conn.Write([]byte("b")) },
+			"Now":      func() { conn.Ref().Loop().Now() },
+		} {
+			text := wrongly(f)
+			for _, want := range []string{"Engine.Check", "the caller:\ngoroutine ", "TestCheckTellsWhoCalls", "the loop:\ngoroutine ", "rondo.(*Loop).run("} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: %q is not in the panic: %s", what, want, text)
+				}
+			}
+		}
+		done := make(chan string, 1)
+		connTo(t, &rondo.Engine{Loops: 1}, rondo.Coroutine(func(*rondo.Co, net.Conn) error {
+			defer func() { done <- fmt.Sprint(recover()) }()
+			conn.Buffered()
+			return nil
+		}))
+		if text := <-done; !strings.Contains(text, "Engine.Check") {
+			t.Errorf("a coroutine of another loop: %s", text)
+		}
+	}
+}
+
+// RONDO_CHECK=1 sets it.
+func TestCheckByTheEnvironment(t *testing.T) {
+	t.Setenv("RONDO_CHECK", "1")
+	e := &rondo.Engine{Loops: 1}
+	if err := e.Start(); err != nil || !e.Check {
+		t.Errorf("Check is %v (%v)", e.Check, err)
+	}
+	e.Close()
+}

@@ -1,0 +1,194 @@
+package backendtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A coroutine of another loop closes a connection, and sets its deadlines: an
+// administrator of a chat throws somebody out.
+func coIsClosedByAnotherLoop(w World) {
+	for name, end := range map[string]func(net.Conn, time.Time) error{
+		"Close":            func(c net.Conn, _ time.Time) error { return c.Close() },
+		"SetDeadline":      func(c net.Conn, past time.Time) error { return c.SetDeadline(past) },
+		"SetReadDeadline":  func(c net.Conn, past time.Time) error { return c.SetReadDeadline(past) },
+		"SetWriteDeadline": func(c net.Conn, past time.Time) error { return c.SetWriteDeadline(past) },
+	} {
+		s := &script{w: w}
+		var member atomic.Pointer[net.Conn]
+		var began atomic.Int32
+		ofA := w.Listen(&rondo.Engine{Loops: 1, HighWater: 1 << 10}, s.opener(func(co *rondo.Co, c net.Conn) error {
+			member.Store(&c)
+			if name == "SetWriteDeadline" {
+				began.Add(1)
+				_, err := c.Write(pattern(16 << 20))
+				return err
+			}
+			began.Add(1)
+			_, err := c.Read(make([]byte, 1))
+			return err
+		}))
+		ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, c net.Conn) error {
+			m := *member.Load()
+			if _, err := m.Read(make([]byte, 1)); !errors.Is(err, rondo.ErrNotCoroutine) {
+				w.Errorf("Read by a coroutine of another loop: %v", err)
+			}
+			return end(m, co.Loop().Now().Add(-time.Hour))
+		}))
+		thrownOut := w.Dial(ofA)
+		w.Until("the member", func() bool { return began.Load() == 1 })
+		admin := w.Dial(ofB)
+		expectEOF(w, admin)
+		if name == "SetWriteDeadline" {
+			io.Copy(io.Discard, thrownOut)
+		} else {
+			expectEOF(w, thrownOut)
+		}
+		thrownOut.Close()
+		s.untilEnded(2)
+	}
+}
+
+// In the middle of a connection a coroutine calls Use, with filters that are ready at
+// once, or none: another coroutine serves from then on, and the first ends.
+func coUpgrades(w World) {
+	for name, filters := range map[string][]rondo.FilterOpener{
+		"no filter":    nil,
+		"ready filter": {func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }},
+	} {
+		s := &script{w: w}
+		p := s.serve(func(co *rondo.Co, c net.Conn) error {
+			io.WriteString(c, "one ")
+			co.Conn().Use(s.opener(func(co *rondo.Co, c net.Conn) error {
+				io.WriteString(c, "two ")
+				co.Sleep(time.Millisecond)
+				line := make([]byte, 5)
+				if _, err := io.ReadFull(c, line); err != nil {
+					return err
+				}
+				_, err := c.Write(line)
+				return err
+			}), filters...)
+			wantErr(w, name+": the context of one that was handed over", co.Context().Err(), context.Canceled)
+			wantErr(w, name+": Write of one that was handed over", second(c.Write([]byte("lost"))), net.ErrClosed)
+			wantErr(w, name+": Sleep after handing over", co.Sleep(time.Hour), net.ErrClosed)
+			return nil
+		})
+		send(w, p, []byte("three"))
+		expect(w, p, []byte("one two three"))
+		expectEOF(w, p)
+		p.Close()
+		if err := s.untilEnded(2); err != nil {
+			w.Errorf("%s: the coroutine returned %v", name, err)
+		}
+	}
+}
+
+// An answering filter delivers while it is given output, as protocols do that answer
+// themselves.
+type answering struct{ rondo.PassThrough }
+
+func (answering) Outbound(s *rondo.Stage, out []byte) error {
+	s.Send(out)
+	s.Deliver([]byte("!"))
+	return nil
+}
+
+// What a coroutine's Write makes a filter deliver waits until that coroutine does,
+// whether another one reads already or does so later.
+func coWriteIsDelivered(w World) {
+	for _, waits := range []bool{true, false} {
+		s := &script{w: w}
+		got := make(chan byte, 2)
+		read := func(c net.Conn) error {
+			var b [1]byte
+			_, err := c.Read(b[:])
+			got <- b[0]
+			return err
+		}
+		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(s.opener(func(co *rondo.Co, c net.Conn) error {
+			if waits {
+				co.Go(func(*rondo.Co) error { return read(c) })
+				co.Sleep(0)
+			}
+			c.Write(bytes.Repeat([]byte("x"), 20_000)) // goes to Outbound within Write
+			if !waits {
+				if err := read(c); err != nil {
+					return err
+				}
+			}
+			if err := co.Wait(); err != nil {
+				return err
+			}
+			_, err := c.Write([]byte("y"))
+			return err
+		}), func(*rondo.Conn) rondo.Filter { return answering{} })))
+		expect(w, p, bytes.Repeat([]byte("x"), 20_000))
+		if err := s.untilEnded(1); err != nil {
+			w.Errorf("the coroutine returned %v", err)
+		}
+		expect(w, p, []byte("y"))
+		expectEOF(w, p)
+		p.Close()
+		if err := s.untilEnded(1); err != nil {
+			w.Errorf("the coroutine returned %v", err)
+		}
+		if b := <-got; b != '!' {
+			w.Errorf("read %q", b)
+		}
+	}
+}
+
+// A coroutine that is ended in a Write, since it goes on though its own connection has
+// gone, leaves others their turn to write.
+func coWriteTurnIsPassedOn(w World) {
+	s := &script{w: w}
+	big := pattern(8 << 20)
+	var to atomic.Pointer[net.Conn]
+	var step atomic.Int32
+	addr := w.Listen(&rondo.Engine{Loops: 1, HighWater: 64 << 10}, s.opener(func(co *rondo.Co, c net.Conn) error {
+		switch step.Add(1) {
+		case 1: // written to by the other two
+			to.Store(&c)
+			for step.Load() < 4 {
+				if err := co.Sleep(time.Millisecond); err != nil {
+					return err
+				}
+			}
+			return nil
+		case 2: // writes until it is ended
+			for {
+				(*to.Load()).Write(big)
+			}
+		default:
+			_, err := (*to.Load()).Write([]byte("passed on"))
+			step.Add(1)
+			return err
+		}
+	}))
+	y := w.Dial(addr)
+	w.Until("the first", func() bool { return s.hasBegun(1) })
+	x := w.Dial(addr)
+	w.Until("the second", func() bool { return s.hasBegun(2) })
+	w.Sleep(5 * time.Millisecond)
+	x.Reset()
+	w.Until("its end", func() bool { return s.running() == 1 })
+	z := w.Dial(addr)
+	w.Until("the third", func() bool { return s.hasBegun(3) })
+	y.SetReadDeadline(w.Now().Add(patience))
+	got, err := io.ReadAll(y)
+	if err != nil || !bytes.HasSuffix(got, []byte("passed on")) {
+		w.Errorf("after %d bytes: %v; want what the third wrote at the end", len(got), err)
+	}
+	expectEOF(w, z)
+	y.Close()
+	z.Close()
+	s.untilEnded(3)
+}

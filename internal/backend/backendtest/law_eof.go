@@ -1,0 +1,67 @@
+package backendtest
+
+import (
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// EOF comes after the last Data: what Data left by then is not offered again.
+func eofIsAfterTheLastData(w World) {
+	h := &handler{w: w, data: func(*rondo.Conn, []byte) (int, error) { return 0, nil }}
+	h.eof = func(c *rondo.Conn) {
+		c.Pause()
+		c.Resume()
+		c.Loop().AfterFunc(10*time.Millisecond, c.Close)
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	send(w, p, []byte("half a message"))
+	p.CloseWrite()
+	expectEOF(w, p)
+	h.untilClosed()
+	if h.calls != "DEC" {
+		w.Errorf("calls %s, want DEC", h.calls)
+	}
+}
+
+// A handler that is set after the end of the stream is given what was left, and told
+// of the end.
+func newHandlerHearsOfEOF(w World) {
+	after := &handler{w: w}
+	before := &handler{w: w, data: func(*rondo.Conn, []byte) (int, error) { return 0, nil }}
+	before.eof = func(c *rondo.Conn) { c.SetHandler(after) }
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, before.one()))
+	send(w, p, []byte("what was left"))
+	p.CloseWrite()
+	expect(w, p, []byte("what was left"))
+	expectEOF(w, p)
+	after.untilClosed()
+	if before.calls != "DE" || after.calls != "DEC" {
+		w.Errorf("calls %s, then %s of the new handler; want DE and DEC", before.calls, after.calls)
+	}
+}
+
+// ender is a handler that is an Ender too.
+type ender struct {
+	handler
+	ended int
+}
+
+func (e *ender) Ending(*rondo.Conn) { e.ended++ }
+
+// Ending is called of who is the handler by then.
+func endingIsTheHandlers(w World) {
+	before, after := &ender{handler: handler{w: w}}, &ender{handler: handler{w: w}}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+		c.Loop().Post(func() {
+			c.Close()
+			c.SetHandler(after)
+		})
+		return before
+	}))
+	p.Close()
+	after.untilClosed()
+	if before.ended != 0 || after.ended != 1 {
+		w.Errorf("Ending was called %d times of the old handler, %d times of the new one", before.ended, after.ended)
+	}
+}

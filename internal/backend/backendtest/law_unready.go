@@ -1,0 +1,69 @@
+package backendtest
+
+import (
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// unready is a Filter that delivers, and is never ready.
+type unready struct{ rondo.PassThrough }
+
+func (unready) Start(*rondo.Stage) error { return nil }
+
+func (unready) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	n := min(len(in), s.Room())
+	s.Deliver(in[:n])
+	return n, nil
+}
+
+// A connection whose input is full while nobody may be given any costs no turns.
+func unreadyCostsNoTurns(w World) {
+	e := &rondo.Engine{Loops: 1, MaxInput: 1000}
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return unready{} })))
+	push(w, p, pattern(200_000), 20*time.Millisecond)
+	w.Sleep(20 * time.Millisecond)
+	before := e.Stats().Turns
+	w.Sleep(20 * time.Millisecond)
+	if n := e.Stats().Turns - before; n > 100 {
+		w.Errorf("%d turns though nothing happens", n)
+	}
+	p.Close()
+}
+
+// What a filter took before it closed the connection was written.
+func closeInOutboundKeepsTheWrite(w World) {
+	closing := func(c *rondo.Conn) rondo.Filter { return &closer{} }
+	released := 0
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		if n, err := c.Write(longWrite); n != len(longWrite) || err != nil {
+			w.Errorf("Write: %d, %v", n, err)
+		}
+		if err := c.WriteOwned(longWrite, func() { released++ }); err == nil {
+			w.Error("WriteOwned after Close returned nil")
+		}
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(h.one(), closing)))
+	send(w, p, []byte("now"))
+	expect(w, p, longWrite)
+	expectEOF(w, p)
+	p.Close()
+	h.untilClosed()
+	if released != 1 {
+		w.Errorf("release was called %d times", released)
+	}
+}
+
+// longWrite is so long that a filter is given it at once.
+var longWrite = pattern(16 << 10)
+
+// closer is a Filter that closes the connection when it is given output.
+type closer struct{ rondo.PassThrough }
+
+func (closer) Outbound(s *rondo.Stage, out []byte) error {
+	s.Conn().Close()
+	s.Send(out)
+	return nil
+}

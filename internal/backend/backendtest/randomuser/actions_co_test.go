@@ -1,0 +1,293 @@
+package randomuser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// coroutine has coroutines of the user's serve connections.
+func (w *world) coroutine(name string) rondo.Opener {
+	n := 0
+	return func(c *rondo.Conn) rondo.Handler {
+		w.mu.Lock()
+		id := fmt.Sprintf("%s#%d", name, n)
+		n++
+		w.mu.Unlock()
+		k := w.conn(id, c, nil)
+		w.act(site{kind: "Opener", who: id, loop: k.loop, conn: k})
+		k.given = true
+		ends := w.promise(id+" (its coroutine ends)", 0, 1)
+		return rondo.Coroutine(func(co *rondo.Co, nc net.Conn) error {
+			ends.min = 1
+			defer ends.called(w)
+			return w.dialogue("Coroutine", k, co, nc)
+		})(c)
+	}
+}
+
+// dialogue is what a coroutine does.
+func (w *world) dialogue(kind string, k *conn, co *rondo.Co, nc net.Conn) error {
+	for i := 0; ; i++ {
+		w.act(site{kind: kind, who: k.name, loop: k.loop, conn: k, co: co, nc: nc})
+		st := w.src.step(k.name + ".talks")
+		switch st.intn(8) {
+		case 0, 1, 2, 3:
+			if i > 30 {
+				return nil
+			}
+			b := make([]byte, 1+st.intn(5000))
+			n, err := nc.Read(b)
+			k.look(b[:n], n)
+			if err != nil {
+				return nil
+			}
+		case 4, 5:
+			if err := k.coWrite(nc, sizes[st.intn(len(sizes))]); err != nil {
+				return err
+			}
+		case 6:
+			if err := co.Sleep(time.Duration(st.intn(5)) * time.Millisecond); err != nil {
+				return err
+			}
+		case 7:
+			switch st.intn(12) {
+			case 10:
+				return nil
+			case 11:
+				return errUser
+			}
+		}
+		if w.calm.Load() {
+			return nil
+		}
+	}
+}
+
+func (k *conn) coWrite(nc net.Conn, n int) (err error) {
+	if !k.direct() || int(k.w.written.Add(int32(n))) > maxBytes {
+		n = 0
+	}
+	k.out.write(n, func(p []byte) int {
+		n, err = nc.Write(p)
+		if err != nil {
+			k.out.tear("a coroutine's write: " + err.Error())
+		}
+		return n
+	})
+	return err
+}
+
+// coActions are a coroutine's.
+var coActions = []action{
+	{"Co.Calling", 1, aCo, func(x *call) {
+		if !x.at.co.Calling() {
+			x.w.failf("%s: Calling is false in the coroutine", x.name)
+		}
+	}},
+	{"Co.Conn", 2, aCo, func(x *call) { x.at.co.Conn() }},
+	{"Co.Context", 2, aCo, func(x *call) { x.at.co.Context() }},
+	{"Co.Loop", 2, aCo, func(x *call) { x.at.co.Loop() }},
+	{"Co.Sleep", 4, aCo, func(x *call) { x.at.co.Sleep(x.duration()) }},
+	{"Co.Dial", 3, aCo, func(x *call) {
+		_, a := x.address()
+		x.hold(x.at.co.Dial("tcp", a))
+	}},
+	{"Co.DialTimeout", 3, aCo, func(x *call) {
+		_, a := x.address()
+		x.hold(x.at.co.DialTimeout("tcp", a, x.duration()))
+	}},
+	{"Co.DialContext", 3, aCo, func(x *call) {
+		_, a := x.address()
+		x.hold(x.at.co.DialContext(x.at.co.Context(), "tcp", a))
+	}},
+	{"Co.Go", 4, aCo, func(x *call) {
+		w, k, nc, name := x.w, x.at.conn, x.at.nc, x.child("go")
+		ends := w.promise(name+" (it ends)", 0, 1)
+		x.at.co.Go(func(co *rondo.Co) error {
+			ends.min = 1
+			defer ends.called(w)
+			for range 1 + x.intn(3) {
+				w.act(site{kind: "Co.Go", who: name, loop: k.loop, conn: k, co: co, nc: nc})
+				if err := co.Sleep(time.Millisecond); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}},
+	{"Co.Wait", 3, aCo, func(x *call) { x.at.co.Wait() }},
+	{"Await", 3, aCo, func(x *call) {
+		w, name := x.w, x.child("await")
+		rondo.Await(x.at.co, func() (int, error) {
+			w.act(site{kind: "Await", who: name, plain: true})
+			return 0, nil
+		})
+	}},
+	{"Cond.Wait", 4, aCo, func(x *call) { choose(x, x.held.conds[:]).Wait(x.at.co) }},
+	{"net.Conn.Read", 4, aCo, func(x *call) {
+		if nc := x.netConn(); nc != x.at.nc {
+			nc.SetReadDeadline(x.at.loop.Now().Add(5 * time.Millisecond))
+			nc.Read(make([]byte, 100))
+		}
+	}},
+	{"net.Conn.Write", 4, aCo, func(x *call) { x.at.conn.coWrite(x.at.nc, sizes[x.intn(len(sizes))]) }},
+	{"net.Conn.Close", 3, aCo, func(x *call) { x.netConn().Close() }},
+	{"net.Conn.SetDeadline", 3, aCo, func(x *call) { x.netConn().SetDeadline(x.deadline()) }},
+	{"net.Conn.SetReadDeadline", 3, aCo, func(x *call) { x.netConn().SetReadDeadline(x.deadline()) }},
+	{"net.Conn.SetWriteDeadline", 3, aCo, func(x *call) { x.netConn().SetWriteDeadline(x.deadline()) }},
+}
+
+// hold keeps a connection for the loop's coroutines.
+func (x *call) hold(nc net.Conn, err error) {
+	if err == nil {
+		x.held.netConns = append(x.held.netConns, nc)
+	}
+}
+
+// netConn is the coroutine's, or another one of the loop's.
+func (x *call) netConn() net.Conn {
+	if len(x.held.netConns) > 0 && x.one(2) {
+		return choose(x, x.held.netConns)
+	}
+	return x.at.nc
+}
+
+// engineActions are those of engines, of their listeners, and of Refs: they may be called
+// from anywhere, or must say that they may not.
+var engineActions = []action{
+	{"Ref.Close", 2, anyWhere, func(x *call) { x.conn.c.Ref().Close() }},
+	{"Ref.Closed", 1, anyWhere, func(x *call) { x.conn.c.Ref().Closed() }},
+	{"Ref.Loop", 1, anyWhere, func(x *call) { x.conn.c.Ref().Loop() }},
+	{"Ref.Do", 4, anyWhere, refDo},
+	{"Ref.Write", 4, anyWhere, refWrite},
+	{"Engine.All", 1, nothing, func(x *call) { x.engine().All() }},
+	{"Engine.Stats", 1, nothing, func(x *call) { x.engine().Stats() }},
+	{"Engine.Start", 1, nothing, func(x *call) { x.engine().Start() }},
+	{"Engine.Take", 1, aConn, func(x *call) {
+		if x.conn.over() {
+			return
+		}
+		x.engine().Take(x.w.openerFrom(x.child("take"), x.conn, nil))(x.conn.c)
+	}},
+	{"Engine.Listen", 1, nothing, func(x *call) {
+		ln, err := x.engine().Listen("tcp", "127.0.0.1:0", rondo.Socket{}, x.w.opener(x.child("listen")))
+		if err == nil {
+			x.w.mu.Lock()
+			x.w.listeners = append(x.w.listeners, &listener{ln: ln, addr: ln.Addr().String()})
+			x.w.mu.Unlock()
+		}
+	}},
+	{"Engine.Dial", 2, nothing, func(x *call) {
+		ln, address := x.address()
+		if ln.tls {
+			return
+		}
+		w, name := x.w, x.child("edial")
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		if x.one(4) {
+			cancel()
+		}
+		_, err := x.engine().Dial(ctx, "tcp", address, rondo.Socket{DialTimeout: x.duration()}, func(c *rondo.Conn) rondo.Handler {
+			k := w.conn(name, c, nil)
+			return w.opened(k, site{kind: "Opener", who: name, loop: k.loop, conn: k})
+		})
+		x.say("    %v", err)
+	}},
+	{"Engine.Attach", 1, nothing, func(x *call) {
+		a, b := net.Pipe()
+		defer b.Close()
+		attached := false
+		defer func() {
+			if !attached {
+				a.Close()
+			}
+		}()
+		_, err := x.engine().Attach(a, x.w.opener(x.child("attach")))
+		attached = err == nil
+	}},
+	{"Engine.Wait", 1, aLoop, func(x *call) { x.engine().Wait() }},
+	{"Engine.Close", 1, nothing, func(x *call) {
+		if x.one(4) {
+			x.w.ending.Store(true)
+			x.engine().Close()
+		}
+	}},
+	{"Engine.Shutdown", 1, nothing, func(x *call) {
+		if x.one(4) {
+			x.w.ending.Store(true)
+			ctx, cancel := context.WithCancel(context.Background())
+			if x.one(2) {
+				cancel()
+			}
+			defer cancel()
+			x.engine().Shutdown(ctx)
+		}
+	}},
+	{"Listener.Addr", 1, aListener, func(x *call) { x.listener().Addr() }},
+	{"Listener.Close", 1, aListener, func(x *call) {
+		if x.one(2) {
+			x.listener().Close()
+		}
+	}},
+}
+
+func (x *call) engine() *rondo.Engine { return choose(x, x.w.engines) }
+
+func (x *call) listener() *rondo.Listener {
+	x.w.mu.Lock()
+	defer x.w.mu.Unlock()
+	return choose(x, x.w.listeners).ln
+}
+
+func refDo(x *call) {
+	k, w, name := x.conn, x.w, x.child("do")
+	t := w.promise(name, 0, 1)
+	k.c.Ref().Do(func(c *rondo.Conn) {
+		t.called(w)
+		w.act(site{kind: "Ref.Do", who: name, loop: k.loop, conn: k})
+	})
+}
+
+// refWrite writes to a connection that nobody writes otherwise.
+func refWrite(x *call) {
+	s := x.conn.out
+	var me any = "outside"
+	if x.at.loop != nil {
+		me = x.at.loop
+	} else if x.at.who != "outsider" {
+		me = x // one of many goroutines
+	}
+	s.mu.Lock()
+	if s.byRef == nil && len(s.written) == 1 && s.written[0] == 0 {
+		s.byRef = me
+	}
+	mine := s.byRef == me
+	s.mu.Unlock()
+	for range 1 + x.intn(4) {
+		n := 0
+		if mine {
+			n = x.size(sizes[x.intn(len(sizes))])
+		}
+		x.refWrite(s, n)
+	}
+}
+
+func (x *call) refWrite(s *stream, n int) {
+	s.write(n, func(p []byte) int {
+		err := x.conn.c.Ref().Write(p)
+		x.say("    %d: %v", len(p), err)
+		if err != nil {
+			if !errors.Is(err, rondo.ErrClosed) && !errors.Is(err, rondo.ErrOutputFull) {
+				x.w.failf("%s: Ref.Write: %v", x.conn.name, err)
+			}
+			return 0
+		}
+		return n
+	})
+}

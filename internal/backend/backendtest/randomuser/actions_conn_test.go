@@ -1,0 +1,249 @@
+package randomuser
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// connActions are the methods of Conn.
+var connActions = []action{
+	{"Conn.Write", 12, aConn, func(x *call) { x.write(sizes[x.intn(len(sizes))]) }},
+	{"Conn.WriteOwned", 8, aConn, writeOwned},
+	{"Conn.AvailableBuffer", 2, aConn, availableBuffer},
+	{"Conn.Flush", 3, aConn, func(x *call) { x.conn.c.Flush() }},
+	{"Conn.Close", 3, aConn, func(x *call) { x.conn.c.Close() }},
+	{"Conn.CloseWith", 1, aConn, func(x *call) { x.conn.c.CloseWith(errUser) }},
+	{"Conn.CloseWrite", 2, aConn, func(x *call) { x.conn.c.CloseWrite() }},
+	{"Conn.Abort", 2, aConn, func(x *call) {
+		x.conn.out.tear("Abort")
+		x.conn.c.Abort([]error{nil, errUser}[x.intn(2)])
+	}},
+	{"Conn.Buffered", 1, aConn, func(x *call) { x.conn.c.Buffered() }},
+	{"Conn.Limits", 1, aConn, func(x *call) { x.conn.c.Limits() }},
+	{"Conn.SetLimits", 1, aConn, func(x *call) {
+		x.conn.loose = true
+		x.conn.c.SetLimits(rondo.Limits{MaxInput: 1 + x.intn(5000), MaxOutput: 1 + x.intn(50000), HighWater: x.intn(5000), LowWater: x.intn(5000)})
+	}},
+	{"Conn.Full", 1, aConn, func(x *call) { x.conn.c.Full() }},
+	{"Conn.Control", 1, aConn, func(x *call) {
+		x.conn.c.Control(func(uintptr) error {
+			x.w.act(site{kind: "Conn.Control", who: x.conn.name, loop: x.at.loop, conn: x.at.conn})
+			return nil
+		})
+	}},
+	{"Conn.Detach", 3, aConn, detach},
+	{"Conn.Move", 4, aConn, move},
+	{"Conn.Direct", 1, aConn, func(x *call) { x.conn.c.Direct() }},
+	{"Conn.Filters", 1, aConn, func(x *call) { x.conn.hasFilters() }},
+	{"Conn.Handler", 1, aConn, func(x *call) { x.conn.c.Handler() }},
+	{"Conn.LocalAddr", 1, aConn, func(x *call) { x.conn.c.LocalAddr() }},
+	{"Conn.RemoteAddr", 1, aConn, func(x *call) { x.conn.c.RemoteAddr() }},
+	{"Conn.Loop", 1, aConn, func(x *call) {
+		if x.conn.c.Loop() != x.conn.loop {
+			x.w.failf("%s: Loop is another one", x.conn.name)
+		}
+	}},
+	{"Conn.NetConn", 1, aConn, func(x *call) {
+		x.conn.given = true
+		x.held.netConns = append(x.held.netConns, x.conn.c.NetConn())
+	}},
+	{"Conn.Pause", 3, aConn, func(x *call) { x.conn.c.Pause() }},
+	{"Conn.Resume", 5, aConn, func(x *call) { x.conn.c.Resume() }},
+	{"Conn.Quiet", 1, aConn, func(x *call) { x.conn.c.Quiet() }},
+	{"Conn.Recall", 2, aConn, func(x *call) {
+		if x.conn.given {
+			return // what a coroutine's Write has told is unknown
+		}
+		if !x.conn.hasFilters() {
+			x.conn.out.recalled()
+		}
+		x.conn.c.Recall()
+	}},
+	{"Conn.ReceiveInto", 2, aConn, func(x *call) {
+		if !x.conn.c.Receiving() {
+			x.conn.c.ReceiveInto(make([]byte, x.intn(2000)))
+		}
+	}},
+	{"Conn.Receiving", 1, aConn, func(x *call) { x.conn.c.Receiving() }},
+	{"Conn.Ref", 1, aConn, func(x *call) { x.conn.c.Ref() }},
+	{"Conn.SetHandler", 2, aConn, func(x *call) {
+		if x.conn.over() {
+			return // the old one has been told the end
+		}
+		x.conn.c.SetHandler(x.conn.serve(x.step))
+	}},
+	{"Conn.Limits", 1, aConn, func(x *call) { x.conn.c.Limits() }},
+	{"Conn.SetLimits", 1, aConn, func(x *call) {
+		x.conn.loose = true
+		x.conn.c.SetLimits(rondo.Limits{MaxInput: x.intn(5000), MaxOutput: x.intn(50000), HighWater: x.intn(5000), LowWater: x.intn(5000)})
+	}},
+	{"Conn.SetHighWater", 1, aConn, func(x *call) {
+		x.conn.loose = true
+		x.conn.c.SetHighWater(x.intn(5000), x.intn(5000))
+	}},
+	{"Conn.SetIdle", 1, aConn, func(x *call) { x.conn.c.SetIdle(x.duration()) }},
+	{"Conn.SetMaxInput", 1, aConn, func(x *call) {
+		x.conn.loose = true
+		x.conn.c.SetMaxInput(x.intn(5000))
+	}},
+	{"Conn.SetMaxOutput", 1, aConn, func(x *call) {
+		x.conn.loose = true
+		x.conn.c.SetMaxOutput(x.intn(50000))
+	}},
+	{"Conn.SetReadDeadline", 1, aConn, func(x *call) { x.conn.c.SetReadDeadline(x.deadline()) }},
+	{"Conn.SetWriteDeadline", 1, aConn, func(x *call) { x.conn.c.SetWriteDeadline(x.deadline()) }},
+	{"Conn.Unbound", 1, aConn, func(x *call) {
+		x.conn.loose = true
+		x.conn.c.Unbound()
+	}},
+	{"Conn.Use", 3, aConn, use},
+	{"Conn.Want", 2, aConn, func(x *call) {
+		x.conn.wanted = true
+		x.conn.c.Want(x.intn(3000))
+	}},
+}
+
+// duration is a short one, or none.
+func (x *call) duration() time.Duration { return time.Duration(x.intn(20)) * time.Millisecond }
+
+func (x *call) deadline() time.Time {
+	switch x.intn(4) {
+	case 0:
+		return time.Time{}
+	case 1:
+		return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	return x.at.loop.Now().Add(x.duration())
+}
+
+// size is how much may be written yet.
+func (x *call) size(n int) int {
+	if int(x.w.written.Add(int32(n))) > maxBytes {
+		return 0
+	}
+	return n
+}
+
+// direct tells whether the connection's loop writes it: not another goroutine by Refs.
+func (k *conn) direct() bool {
+	k.out.mu.Lock()
+	defer k.out.mu.Unlock()
+	if k.out.byRef == nil {
+		k.out.byRef = k
+	}
+	return k.out.byRef == k
+}
+
+func (x *call) write(n int) {
+	if !x.conn.direct() || x.conn.given {
+		n = 0
+	}
+	x.conn.out.write(x.size(n), func(p []byte) int {
+		n, err := x.conn.c.Write(p)
+		x.say("    %d: %d, %v", len(p), n, err)
+		if n < len(p) && err == nil {
+			x.w.failf("%s: Write took %d of %d bytes without an error", x.conn.name, n, len(p))
+		}
+		return n
+	})
+}
+
+func writeOwned(x *call) {
+	n := sizes[x.intn(len(sizes))]
+	if !x.conn.direct() || x.conn.given {
+		n = 0
+	}
+	k, w := x.conn, x.w
+	name := x.child("release")
+	t := w.promise(name, 1, 1)
+	k.out.write(x.size(n), func(p []byte) int {
+		err := k.c.WriteOwned(p, func() {
+			t.called(w)
+			w.act(site{kind: "Conn.WriteOwned", who: name, loop: k.loop, conn: k})
+		})
+		x.say("    %d: %v", len(p), err)
+		switch {
+		case err == nil:
+		case errors.Is(err, rondo.ErrClosed), errors.Is(err, rondo.ErrOutputFull):
+			return 0
+		default:
+			k.out.tear("WriteOwned failed") // nobody says how much of it was sent
+		}
+		return len(p)
+	})
+}
+
+func availableBuffer(x *call) {
+	n := sizes[x.intn(6)]
+	if !x.conn.direct() || x.conn.given {
+		n = 0
+	}
+	x.conn.out.write(x.size(n), func(p []byte) int {
+		n, _ := x.conn.c.Write(append(x.conn.c.AvailableBuffer(), p...))
+		return n
+	})
+}
+
+func use(x *call) {
+	k, w := x.conn, x.w
+	if k.over() {
+		k.c.Use(nil, func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} })
+		return
+	}
+	k.filters = true
+	name := x.child("use")
+	var open rondo.Opener
+	if x.one(2) {
+		open = func(c *rondo.Conn) rondo.Handler {
+			return w.opened(k, site{kind: "Opener", who: name, loop: k.loop, conn: k})
+		}
+	}
+	k.c.Use(open, w.filter(name))
+}
+
+func detach(x *call) {
+	k, w := x.conn, x.w
+	name := x.child("detach")
+	t := w.promise(name, 0, 1)
+	err := k.c.Detach(func(nc net.Conn, err error) {
+		t.called(w)
+		if err == nil {
+			k.out.tear("detached")
+			defer w.detached(name, k, nc)
+		}
+		w.act(site{kind: "Conn.Detach", who: name, loop: k.loop, conn: k})
+	})
+	if err == nil {
+		t.min = 1
+	}
+	x.say("    %v", err)
+}
+
+// detached attaches the connection again, or closes it.
+func (w *world) detached(name string, k *conn, nc net.Conn) {
+	st := w.src.step(name + ".then")
+	if st.one(2) {
+		st.say("Attach")
+		if _, err := k.loop.Attach(nc, w.openerFrom(name, k, nil)); err == nil {
+			w.reached("Conn.Detach", "Loop.Attach")
+			return
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.loose = append(w.loose, nc) // a simulated one cannot be closed on a loop
+}
+
+func move(x *call) {
+	k, w := x.conn, x.w
+	name := x.child("move")
+	t := w.promise(name, 0, 1)
+	err := k.c.Move(x.anyLoop(), w.openerFrom(name, k, t))
+	x.say("    %v", err)
+	if err != nil && !errors.Is(err, rondo.ErrClosed) && !k.hasFilters() {
+		w.failf("%s: Move: %v", k.name, err)
+	}
+}

@@ -1,0 +1,182 @@
+package randomuser
+
+import (
+	"net"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A filter is the user's: it passes what it is given, and acts.
+type filter struct {
+	w      *world
+	name   string
+	loop   *rondo.Loop
+	c      *rondo.Conn
+	closed int
+	kept   []byte // output, to be sent later
+	leaves bool   // Remove was called: nothing may be kept any more
+}
+
+// filter makes filters.
+func (w *world) filter(name string) rondo.FilterOpener {
+	n := 0
+	return func(c *rondo.Conn) rondo.Filter {
+		w.pair(c)
+		f := &filter{w: w, name: w.child(name, "filter"), loop: c.Loop(), c: c}
+		n++
+		w.act(site{kind: "FilterOpener", who: f.name, loop: f.loop, conn: f.conn()})
+		return f
+	}
+}
+
+func (f *filter) conn() *conn {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	return f.w.byConn[f.c]
+}
+
+func (f *filter) act(kind string, s *rondo.Stage) {
+	if f.closed > 0 && kind != "Filter.Closed" {
+		f.w.failf("%s: %s after Closed", f.name, kind)
+	}
+	f.w.act(site{kind: kind, who: f.name, loop: f.loop, conn: f.conn(), stage: s})
+}
+
+func (f *filter) Start(s *rondo.Stage) error {
+	h := &f.w.home(f.loop).held
+	h.stages = append(h.stages, s)
+	f.w.filters.Store(s, f)
+	f.act("Filter.Start", s)
+	s.Ready()
+	return nil
+}
+
+func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	f.act("Filter.Inbound", s)
+	n := min(len(in), max(s.Room(), 0))
+	st := f.w.src.step(f.name + ".passes")
+	switch st.intn(8) {
+	case 4:
+		n = st.intn(n + 1)
+	case 5, 6:
+		part := st.intn(n + 1)
+		s.Deliver(in[:part])
+		f.act("Filter.Inbound", s)
+		s.Deliver(in[part:n])
+		return n, nil
+	case 7:
+		if st.one(8) {
+			return n, f.fails()
+		}
+	}
+	s.Deliver(in[:n])
+	return n, nil
+}
+
+// fails is an error for a method to return.
+func (f *filter) fails() error {
+	if k := f.conn(); k != nil {
+		k.out.tear("a filter failed")
+	}
+	return errUser
+}
+
+func (f *filter) Outbound(s *rondo.Stage, out []byte) error {
+	f.act("Filter.Outbound", s)
+	st := f.w.src.step(f.name + ".sends")
+	f.flush(s)
+	how := st.intn(6)
+	if f.leaves {
+		how = 0
+	}
+	switch how {
+	case 3:
+		n := st.intn(len(out) + 1)
+		s.Send(out[:n])
+		f.kept = append(f.kept, out[n:]...)
+		f.c.Loop().AfterFunc(time.Duration(st.intn(3))*time.Millisecond, func() { f.flush(s) })
+		return nil
+	case 4:
+		n := st.intn(len(out) + 1)
+		s.Send(out[:n])
+		f.act("Filter.Outbound", s)
+		s.Send(out[n:])
+		return nil
+	case 5:
+		if st.one(8) {
+			return f.fails()
+		}
+	}
+	s.Send(out)
+	return nil
+}
+
+// flush sends what was kept.
+func (f *filter) flush(s *rondo.Stage) {
+	kept := f.kept
+	f.kept = nil
+	s.Send(kept)
+}
+
+func (f *filter) EOF(s *rondo.Stage) error {
+	f.act("Filter.EOF", s)
+	s.EOF()
+	return nil
+}
+
+func (f *filter) CloseWrite(s *rondo.Stage) error {
+	f.act("Filter.CloseWrite", s)
+	f.flush(s)
+	return nil
+}
+
+func (f *filter) Closed(s *rondo.Stage, err error) {
+	if f.closed++; f.closed > 1 {
+		f.w.failf("%s: Closed of a filter was called twice", f.name)
+	}
+	f.act("Filter.Closed", s)
+}
+
+// stage is the filter's at hand, or another one of the loop's.
+func (x *call) stage() *rondo.Stage {
+	if x.at.stage != nil && !(len(x.held.stages) > 0 && x.one(4)) {
+		return x.at.stage
+	}
+	return choose(x, x.held.stages)
+}
+
+var stageActions = []action{
+	{"Stage.AvailableBuffer", 1, aStage, func(x *call) { x.stage().AvailableBuffer() }},
+	{"Stage.Conn", 1, aStage, func(x *call) { x.stage().Conn() }},
+	{"Stage.Deliver", 1, aStage, func(x *call) { x.stage().Deliver(nil) }},
+	{"Stage.EOF", 1, aStage, func(x *call) {
+		s := x.stage()
+		x.w.mu.Lock()
+		k := x.w.byConn[s.Conn()]
+		x.w.mu.Unlock()
+		if k != nil { // if not, nobody is told yet
+			k.early = true
+			s.EOF()
+		}
+	}},
+	{"Stage.Fail", 1, aStage, func(x *call) { x.stage().Fail(errUser) }},
+	{"Stage.Pause", 1, aStage, func(x *call) { x.stage().Pause() }},
+	{"Stage.Resume", 2, aStage, func(x *call) { x.stage().Resume() }},
+	{"Stage.Ready", 1, aStage, func(x *call) { x.stage().Ready() }},
+	{"Stage.Unready", 1, aStage, func(x *call) { x.stage().Unready() }},
+	{"Stage.Remove", 1, aStage, func(x *call) {
+		s := x.stage()
+		if f, ok := x.w.filters.Load(s); ok {
+			f := f.(*filter)
+			f.leaves = true
+			f.flush(s) // what it keeps would be lost with it
+		}
+		s.Remove()
+	}},
+	{"Stage.Room", 1, aStage, func(x *call) { x.stage().Room() }},
+	{"Stage.Send", 1, aStage, func(x *call) { x.stage().Send(nil) }},
+	{"Stage.SetAddrs", 1, aStage, func(x *call) {
+		x.stage().SetAddrs(&net.TCPAddr{IP: net.IPv4(1, 2, 3, 4), Port: 5}, nil)
+	}},
+}

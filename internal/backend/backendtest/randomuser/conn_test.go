@@ -1,0 +1,230 @@
+package randomuser
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A conn is what the user knows of a connection: what was written to it, what it gave,
+// and what its handlers were told.
+type conn struct {
+	w    *world
+	name string
+	c    *rondo.Conn
+	loop *rondo.Loop
+
+	in, out *stream
+	current *handler // whom the engine is to call
+	opened  bool     // it has had a handler
+	given   bool     // coroutines serve it, or somebody else than a handler of ours
+	left    bool     // by Detach or Move
+	closed  int
+	early   bool // a filter ended the input before its end
+	inside  bool // Data, EOF or Drained runs
+	wanted  bool // Want was called
+	filters bool
+	loose   bool // its limits were changed
+	booms   int  // panics that are its own
+}
+
+// conn makes the user's side of a connection that it was told of. For one that came from
+// another loop, from is what it was there.
+func (w *world) conn(name string, c *rondo.Conn, from *conn) *conn {
+	k := &conn{w: w, name: name, c: c, loop: c.Loop()}
+	if from != nil {
+		k.in, k.out = from.in, from.out
+	} else {
+		local, remote := w.pair(c)
+		k.in, k.out = w.stream(remote, local), w.stream(local, remote)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns = append(w.conns, k)
+	w.byConn[c] = k
+	return k
+}
+
+// pair is the connection's addresses on the wire.
+func (w *world) pair(c *rondo.Conn) (local, remote string) {
+	w.mu.Lock()
+	p, ok := w.pairs[c]
+	w.mu.Unlock()
+	if !ok {
+		p = [2]string{text(c.LocalAddr()), text(c.RemoteAddr())}
+		w.mu.Lock()
+		w.pairs[c] = p
+		w.mu.Unlock()
+	}
+	return p[0], p[1]
+}
+
+// over tells whether no handler will hear of k any more.
+func (k *conn) over() bool { return k.closed > 0 || k.left || k.c.Ref().Closed() }
+
+func text(a net.Addr) string {
+	if a == nil {
+		return "?"
+	}
+	return a.String()
+}
+
+// serve makes a handler of k's, which is the one that the engine is to call from then on.
+func (k *conn) serve(st *step) rondo.Handler {
+	h := &handler{k: k}
+	k.current, k.opened, k.given = h, true, false
+	if st.one(4) {
+		return &plain{h}
+	}
+	return h
+}
+
+// A handler is the random user's.
+type handler struct {
+	k   *conn
+	eof bool // it was told
+}
+
+// plain is one without the optional methods.
+type plain struct{ h *handler }
+
+func (p *plain) Data(c *rondo.Conn, in []byte) (int, error) { return p.h.Data(c, in) }
+func (p *plain) Closed(c *rondo.Conn, err error)            { p.h.Closed(c, err) }
+
+// called checks that the engine may call a method of h's.
+func (h *handler) called(kind string, c *rondo.Conn) {
+	k := h.k
+	switch {
+	case c != k.c:
+		k.w.failf("%s: %s was called with another connection", k.name, kind)
+	case k.closed > 0:
+		k.w.failf("%s: %s was called after Closed", k.name, kind)
+	case k.current != h && kind != "Handler.Closed":
+		k.w.failf("%s: %s of a handler was called after SetHandler", k.name, kind)
+	}
+}
+
+func (k *conn) site(kind string) site {
+	return site{kind: kind, who: k.name, loop: k.loop, conn: k}
+}
+
+// within runs f as a method that must not run inside another one.
+func (h *handler) within(kind string, c *rondo.Conn, f func()) {
+	h.called(kind, c)
+	k := h.k
+	if k.inside {
+		k.w.failf("%s: %s was called inside another method of the handler", k.name, kind)
+	}
+	k.inside = true
+	defer func() { k.inside = false }()
+	f()
+	k.bounded(kind)
+}
+
+func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
+	k := h.k
+	h.within("Handler.Data", c, func() {
+		if h.eof && !k.early {
+			k.w.failf("%s: Data after EOF", k.name)
+		}
+		if len(in) > k.w.maxInput+slack && !k.loose {
+			k.w.failf("%s: Data has %d bytes, MaxInput is %d", k.name, len(in), k.w.maxInput)
+		}
+		k.look(in, 0)
+		k.w.act(k.site("Handler.Data"))
+		st := k.w.src.step(k.name + ".consumes")
+		n = len(in)
+		switch st.intn(8) {
+		case 6:
+			n = st.intn(len(in) + 1)
+		case 7:
+			n = 0
+		}
+		if st.one(60) {
+			err = errUser
+		}
+		k.look(in, n)
+	})
+	return n, err
+}
+
+var errUser = errors.New("the user's error")
+
+// slack is what may be received at once beyond MaxInput.
+const slack = 80 << 10
+
+// look checks what Data is given, and notes what of it is consumed.
+func (k *conn) look(in []byte, n int) {
+	if err := k.in.offered(in, n); err != nil {
+		k.w.failf("input: %s: %v", k.name, err)
+	}
+}
+
+func (h *handler) EOF(c *rondo.Conn) {
+	h.within("EOFer.EOF", c, func() {
+		if h.eof {
+			h.k.w.failf("%s: EOF twice", h.k.name)
+		}
+		h.eof = true
+		h.k.w.act(h.k.site("EOFer.EOF"))
+		if st := h.k.w.src.step(h.k.name + ".ends"); !st.one(4) {
+			h.k.endNow(c)
+		}
+	})
+}
+
+// endNow closes, as handlers do at the end of the stream.
+func (k *conn) endNow(c *rondo.Conn) { c.Close() }
+
+func (h *handler) Drained(c *rondo.Conn) {
+	h.within("Drainer.Drained", c, func() { h.k.w.act(h.k.site("Drainer.Drained")) })
+}
+
+func (h *handler) Paused(c *rondo.Conn) {
+	h.called("Pauser.Paused", c)
+	h.k.w.act(h.k.site("Pauser.Paused"))
+}
+
+func (h *handler) Ending(c *rondo.Conn) {
+	h.called("Ender.Ending", c)
+	h.k.w.act(h.k.site("Ender.Ending"))
+}
+
+func (h *handler) Closed(c *rondo.Conn, err error) {
+	k := h.k
+	h.called("Handler.Closed", c)
+	k.gone(err)
+	k.w.act(k.site("Handler.Closed"))
+}
+
+// gone notes that the connection has ended.
+func (k *conn) gone(err error) {
+	k.closed++
+	if k.closed > 1 {
+		k.w.failf("%s: Closed was called twice, now with %v", k.name, err)
+	}
+	var p *rondo.PanicError
+	if errors.As(err, &p) {
+		k.w.panicCost(k, p)
+	}
+	switch {
+	case errors.Is(err, rondo.ErrDetached):
+		k.left = true
+	case err == nil:
+		k.out.end()
+	default:
+		k.out.tear(fmt.Sprint(k.name, ": ", err))
+	}
+}
+
+// bounded checks that no more waits than may.
+func (k *conn) bounded(kind string) {
+	if k.loose || k.filters || k.w.unbounded {
+		return
+	}
+	if n := k.c.Buffered(); n > k.w.maxOutput {
+		k.w.failf("%s: after %s %d bytes of output wait, MaxOutput is %d", k.name, kind, n, k.w.maxOutput)
+	}
+}

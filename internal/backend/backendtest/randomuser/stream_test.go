@@ -1,0 +1,183 @@
+package randomuser
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+)
+
+// A stream is one direction of a connection, of which the oracle knows what was written
+// and checks what is read. What is written is a pattern that tells where it belongs.
+// Recall drops an unknown part of what was written: a new epoch begins, with another
+// pattern.
+type stream struct {
+	mu      sync.Mutex
+	name    string
+	id      int
+	written []int // in each epoch
+	byRef   any   // which goroutine writes it by Refs; nil: the connection's loop does
+	writing bool  // a write is under way
+	ended   bool  // the writer's connection was closed in order
+	torn    bool  // or not: then the reader may miss the end
+	why     string
+	reading []place // where the reader may be
+	read    int
+}
+
+// A place is where a reader is in a stream.
+type place struct{ epoch, at int }
+
+const noiseLen = 1 << 20
+
+var noise = func() []byte {
+	b := make([]byte, 2*noiseLen)
+	x := uint64(1)
+	for i := range noiseLen {
+		x = x*6364136223846793005 + 1442695040888963407
+		b[i] = byte(x >> 56)
+	}
+	copy(b[noiseLen:], b)
+	return b
+}()
+
+func newStream(name string, id int) *stream {
+	return &stream{name: name, id: id, written: []int{0}, reading: []place{{0, 0}}}
+}
+
+// pattern returns n bytes of what is written at a place. Nobody may change them.
+func (s *stream) pattern(p place, n int) []byte {
+	i := (s.id*7919 + p.epoch*104729 + p.at) % noiseLen
+	return noise[i : i+n : i+n]
+}
+
+// write has f write n bytes: it returns how many were accepted. The reader may have them
+// before f returns. One that is called by another's f, as a release function may be,
+// writes nothing: where that belongs is nobody's promise.
+func (s *stream) write(n int, f func(p []byte) int) {
+	s.mu.Lock()
+	if s.writing {
+		n = 0
+	}
+	e := len(s.written) - 1
+	p := s.pattern(place{e, s.written[e]}, n)
+	if n > 0 {
+		s.writing = true
+		s.written[e] += n
+	}
+	s.mu.Unlock()
+	accepted := 0
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n > 0 {
+			s.writing = false
+			s.written[e] -= n - accepted
+		}
+	}()
+	accepted = f(p)
+}
+
+// recalled begins a new epoch.
+func (s *stream) recalled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := len(s.written) - 1; s.written[e] > 0 {
+		s.written = append(s.written, 0)
+	}
+}
+
+// tear notes that the reader may miss the end.
+func (s *stream) tear(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.torn {
+		s.torn, s.why = true, why
+	}
+}
+
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}
+
+// offered checks what a reader is given, and, of that, takes n bytes as read.
+func (s *stream) offered(p []byte, n int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.match(p); err != nil {
+		return err
+	}
+	if n > 0 {
+		s.reading, _ = s.match(p[:n])
+		s.read += n
+	}
+	return nil
+}
+
+// match returns the places where a reader may be after p.
+func (s *stream) match(p []byte) ([]place, error) {
+	last := len(s.written) - 1
+	if len(s.reading) == 1 && s.reading[0].epoch == last {
+		at := s.reading[0]
+		if at.at+len(p) > s.written[last] {
+			return nil, fmt.Errorf("%s: the reader is given %d bytes from %d on, of %d that were written", s.name, len(p), at.at, s.written[last])
+		}
+		for q, base := p, at; len(q) > 0; {
+			n := min(len(q), noiseLen)
+			if want := s.pattern(base, n); !bytes.Equal(q[:n], want) {
+				i := 0
+				for q[i] == want[i] {
+					i++
+				}
+				return nil, fmt.Errorf("%s: byte %d is not what was written there (%d were, the reader is at %d)", s.name, base.at+i, s.written[last], at.at)
+			}
+			q, base.at = q[n:], base.at+n
+		}
+		return []place{{at.epoch, at.at + len(p)}}, nil
+	}
+	return s.matchEpochs(p)
+}
+
+// matchEpochs is match where parts may have been dropped at the end of an epoch.
+func (s *stream) matchEpochs(p []byte) ([]place, error) {
+	now := s.reading
+	for i, b := range p {
+		var next []place
+		seen := make(map[place]bool)
+		try := func(at place) {
+			if at.at < s.written[at.epoch] && !seen[at] && s.pattern(at, 1)[0] == b {
+				seen[at] = true
+				next = append(next, place{at.epoch, at.at + 1})
+			}
+		}
+		for _, at := range now {
+			try(at)
+			for e := at.epoch + 1; e < len(s.written); e++ {
+				try(place{e, 0})
+			}
+		}
+		if len(next) == 0 {
+			return nil, fmt.Errorf("%s: byte %d of %d is nowhere in what was written (epochs %v, the reader is at %v)", s.name, i, len(p), s.written, s.reading)
+		}
+		now = next
+	}
+	return now, nil
+}
+
+// missing tells what a reader lacks who has read to the end of a stream that ended in
+// order.
+func (s *stream) missing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended || s.torn || len(s.written) > 1 || s.refs() || s.read == s.written[0] {
+		return nil
+	}
+	return fmt.Errorf("%s: the connection was closed in order, and its peer got %d bytes of %d", s.name, s.read, s.written[0])
+}
+
+// refs tells whether the stream is written by Refs: what was posted may be lost at the end.
+func (s *stream) refs() bool {
+	_, loop := s.byRef.(*conn)
+	return s.byRef != nil && !loop
+}

@@ -1,0 +1,250 @@
+package randomuser
+
+import (
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A site is where the user's code is being called.
+type site struct {
+	kind   string       // the callback's name in the API
+	who    string       // whose it is, in the script
+	loop   *rondo.Loop  // that it runs on; nil: none
+	conn   *conn        // that it belongs to, and a panic ends; nil: none
+	stage  *rondo.Stage // of a filter's method
+	packet *rondo.PacketConn
+	co     *rondo.Co
+	nc     net.Conn // the coroutine's
+	plain  bool     // no panic, no Goexit
+}
+
+// A call is an action that is being done.
+type call struct {
+	*step
+	w    *world
+	at   site
+	conn *conn     // that it is done to: one of at.loop's
+	held *holdings // of at.loop
+}
+
+// An action is one public method, or something else that a user does.
+type action struct {
+	name   string // as go/types has it
+	weight int
+	need   need
+	do     func(x *call)
+}
+
+// need is what an action cannot be done without.
+type need uint8
+
+const (
+	nothing need = iota
+	aLoop        // it is done on a loop
+	aConn        // and with a connection of that loop
+	aStage       // in a filter's method, or later
+	aPacket
+	aCo       // in a coroutine
+	offLoop   // on no loop
+	anyWhere  // with any connection's Ref
+	aPoll     // with a Poll of the loop's
+	aTimer    // likewise
+	aDialing  // likewise
+	aListener // with a Listener
+	aSocket   // with any loop's datagram socket
+)
+
+// holdings are what the user has of a loop's, and only touches there.
+type holdings struct {
+	timers   []*heldTimer
+	dialings []*rondo.Dialing
+	polls    []*rondo.Poll
+	stages   []*rondo.Stage
+	forgets  []func()
+	conds    [2]*rondo.Cond
+	netConns []net.Conn
+}
+
+// act does some actions, as the step decides.
+func (w *world) act(at site) {
+	w.entered(at)
+	if w.calm.Load() || w.spent.Load() > maxActions || w.omits(at.kind) {
+		return
+	}
+	st := w.src.step(at.who + "." + at.kind)
+	x := &call{step: st, w: w, at: at}
+	if at.loop != nil {
+		x.held = &w.home(at.loop).held
+	}
+	n := [...]int{0, 0, 0, 0, 1, 1, 2, 3}[st.intn(8)]
+	wanted := w.wanted(st, at.kind)
+	if wanted != nil {
+		n = max(n, 1)
+	}
+	for i := range n {
+		a := &deck[st.intn(len(deck))]
+		if wanted != nil && i == 0 {
+			a = wanted
+		}
+		if w.omits(a.name) || w.omits(at.kind+":"+a.name) || !x.has(a.need) {
+			continue
+		}
+		w.spent.Add(1)
+		w.reached(at.kind, a.name)
+		st.say("%s", a.name)
+		if x.conn != nil {
+			st.say("  of %s", x.conn.name)
+		}
+		a.do(x)
+	}
+}
+
+// wanted is the action that the seed's focus has the callback do, now and then.
+func (w *world) wanted(st *step, kind string) *action {
+	f := w.focus
+	switch {
+	case f.callback == kind && st.one(2):
+		return f.action
+	case f.callback != kind && len(f.makers) > 0 && st.one(3):
+		return f.makers[st.intn(len(f.makers))]
+	}
+	return nil
+}
+
+// omits tells whether a callback or an action is left out.
+func (w *world) omits(name string) bool { return slices.Contains(w.src.script.Without, name) }
+
+func (w *world) reached(callback, method string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cover[[2]string{callback, method}]++
+}
+
+// has finds what an action needs.
+func (x *call) has(n need) bool {
+	x.conn = nil
+	h := x.held
+	switch n {
+	case nothing:
+		return true
+	case offLoop:
+		return x.at.loop == nil
+	case anyWhere:
+		x.conn = x.anyConn()
+		return x.conn != nil
+	case aSocket, aListener:
+		x.w.mu.Lock()
+		defer x.w.mu.Unlock()
+		return n == aSocket && len(x.w.sockets) > 0 || n == aListener && len(x.w.listeners) > 0
+	}
+	if x.at.loop == nil || h == nil {
+		return false
+	}
+	switch n {
+	case aConn:
+		x.conn = x.ownConn()
+		return x.conn != nil
+	case aStage:
+		return x.at.stage != nil || len(h.stages) > 0
+	case aPacket:
+		return x.at.packet != nil || len(x.packetsHere()) > 0
+	case aCo:
+		return x.at.co != nil
+	case aPoll:
+		return len(h.polls) > 0
+	case aTimer:
+		return len(h.timers) > 0
+	case aDialing:
+		return len(h.dialings) > 0
+	}
+	return true
+}
+
+// ownConn is the callback's connection, or another one of its loop's.
+func (x *call) ownConn() *conn {
+	if other := x.one(4); x.at.conn != nil && !other {
+		return x.at.conn
+	}
+	var of []*conn
+	x.w.mu.Lock()
+	for _, k := range x.w.conns {
+		if k.loop == x.at.loop {
+			of = append(of, k)
+		}
+	}
+	x.w.mu.Unlock()
+	if len(of) == 0 {
+		return nil
+	}
+	return of[x.intn(len(of))]
+}
+
+func (x *call) anyConn() *conn {
+	x.w.mu.Lock()
+	of := slices.Clone(x.w.conns)
+	x.w.mu.Unlock()
+	if len(of) == 0 {
+		return nil
+	}
+	return of[x.intn(len(of))]
+}
+
+func choose[T any](x *call, of []T) T { return of[x.intn(len(of))] }
+
+// anyLoop is one of all engines'.
+func (x *call) anyLoop() *rondo.Loop { return choose(x, x.w.loops) }
+
+// child names something that this call makes.
+func (x *call) child(kind string) string { return x.w.child(x.name, kind) }
+
+// opener has the random user serve connections. from is what a connection was on another
+// loop.
+func (w *world) opener(name string) rondo.Opener { return w.openerFrom(name, nil, nil) }
+
+func (w *world) openerFrom(name string, from *conn, once *thing) rondo.Opener {
+	n := 0
+	return func(c *rondo.Conn) rondo.Handler {
+		w.mu.Lock()
+		id := name
+		if from == nil {
+			id = fmt.Sprintf("%s#%d", name, n)
+		}
+		n++
+		w.mu.Unlock()
+		if once != nil {
+			once.called(w)
+		}
+		k := w.conn(id, c, from)
+		return w.opened(k, site{kind: "Opener", who: id, loop: k.loop, conn: k})
+	}
+}
+
+// opened acts as an Opener does, which then returns a handler, or none.
+func (w *world) opened(k *conn, at site) rondo.Handler {
+	k.filters = k.hasFilters()
+	w.act(at)
+	st := w.src.step(k.name + ".serves")
+	if k.given {
+		return k.c.Handler()
+	}
+	if st.one(20) {
+		k.out.tear(k.name + ": refused")
+		return nil
+	}
+	return k.serve(st)
+}
+
+func (k *conn) hasFilters() bool {
+	for range k.c.Filters() {
+		return true
+	}
+	return false
+}
+
+// outsider acts on a goroutine that is no loop's.
+func (w *world) outsider() {
+	w.called("what the outsider calls", func() { w.act(site{kind: "goroutine", who: "outsider", plain: true}) })
+}

@@ -1,0 +1,354 @@
+package backendtest
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// The behaviours in this file take system calls to provoke, so they are tried on the
+// backends of Linux alone. Where one fails by blocking the test hangs: a thread in a
+// system call that the runtime knows nothing of cannot be watched.
+
+// eachBackend tries a behaviour on every backend of this machine.
+func eachBackend(t *testing.T, behaviour func(d *driver)) {
+	for _, name := range pick.Available() {
+		t.Run(name, func(t *testing.T) {
+			open, _, err := pick.Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			behaviour(newDriver(t, func(t testing.TB) backend.Backend {
+				b, err := open()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b
+			}))
+		})
+	}
+}
+
+// fd is c's descriptor.
+func (c conn) fd() int {
+	c.l.Helper()
+	fd := c.l.descriptor(c)
+	if fd == 0 {
+		c.l.Fatal("a File without a descriptor")
+	}
+	return int(fd)
+}
+
+// TestSharedListenerNeverBlocks: whoever else has a listener's socket may make it
+// blocking. The accept that finds no connection still does not wait for one.
+func TestSharedListenerNeverBlocks(t *testing.T) {
+	eachBackend(t, func(d *driver) {
+		l := d.loop()
+		for _, network := range streams() {
+			own, err := net.Listen(network, l.address(network))
+			if err != nil {
+				l.Fatal(err)
+			}
+			other, err := own.(interface{ File() (*os.File, error) }).File()
+			if err != nil {
+				l.Fatal(err)
+			}
+			defer other.Close()
+			ln := l.listen(network, "", backend.Socket{Listener: own})
+			for range 3 {
+				if err := unix.SetNonblock(int(other.Fd()), false); err != nil {
+					l.Fatal(err)
+				}
+				a, connected := l.dial(network, ln.addr, backend.Socket{})
+				b := l.adopt(ln.next())
+				l.ok(connected)
+				l.turnFor(2)
+				exchange(a, b)
+				l.ok(a.close(), b.close())
+			}
+			l.ok(l.submit(ln.file, backend.Close, nil))
+		}
+	})
+}
+
+// TestBlockingModeNeverBlocks: a connection whose socket somebody made blocking is
+// received from and sent to as before.
+func TestBlockingModeNeverBlocks(t *testing.T) {
+	eachBackend(t, func(d *driver) {
+		l := d.loop()
+		for _, network := range streams() {
+			a, b := l.pair(network)
+			for _, c := range []conn{a, b} {
+				if err := unix.SetNonblock(c.fd(), false); err != nil {
+					l.Fatal(err)
+				}
+			}
+			waiting := a.recv(nil)
+			l.turnFor(2)
+			b.overfill()
+			if n, err := b.trySend([]byte("x")); n > 1 || err != nil {
+				l.Fatalf("%d bytes sent, %v", n, err)
+			}
+			l.ok(waiting)
+			l.ok(a.reset(), b.close())
+		}
+	})
+}
+
+// lingers is an SO_LINGER for longer than any test takes.
+var lingers = &unix.Linger{Onoff: 1, Linger: 3600}
+
+func (d *driver) haveLinger(fd int) {
+	d.Helper()
+	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, lingers); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// overfill sends more than the system keeps, until that takes no more.
+func (c conn) overfill() {
+	c.l.Helper()
+	s := c.send(make([]byte, 64<<20))
+	c.l.turnFor(20)
+	s.cancel()
+	c.l.wait(s)
+}
+
+// TestCloseNeverLingers: close(2) of a socket that has SO_LINGER waits until the peer
+// has everything. A File's does not, wherever the option comes from. A process of its own
+// tries it, without the signals that stop goroutines: they would end the waiting.
+func TestCloseNeverLingers(t *testing.T) {
+	const without = "asyncpreemptoff=1"
+	if os.Getenv("GODEBUG") == without {
+		closeNeverLingers(t)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCloseNeverLingers$", "-test.v")
+	child.Env = append(os.Environ(), "GODEBUG="+without)
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func closeNeverLingers(t *testing.T) {
+	ways := []struct {
+		name string
+		pair func(l *loop) conn
+	}{
+		{"Control", func(l *loop) conn {
+			a, _ := l.pair("tcp4")
+			l.haveLinger(a.fd())
+			return a
+		}},
+		{"Control, then adopted by another backend", func(l *loop) conn {
+			a, _ := l.pair("tcp4")
+			l.haveLinger(a.fd())
+			h, err := l.b.Disown(a.file)
+			if err != nil {
+				l.Fatal(err)
+			}
+			other := l.driver.loop()
+			return other.adopt(h)
+		}},
+		{"somebody who had the connection before", func(l *loop) conn {
+			ln := l.listen("tcp4", "127.0.0.1:0", backend.Socket{})
+			nc, err := net.Dial("tcp4", ln.addr.String())
+			if err != nil {
+				l.Fatal(err)
+			}
+			other, err := nc.(*net.TCPConn).File()
+			if err != nil {
+				l.Fatal(err)
+			}
+			h, err := l.b.Import(nc)
+			if err != nil {
+				l.Fatal(err)
+			}
+			a := l.adopt(h)
+			l.adopt(ln.next())
+			l.haveLinger(int(other.Fd())) // and Fd has made it blocking
+			other.Close()
+			return a
+		}},
+		{"the listener's other holder", func(l *loop) conn {
+			own, err := net.Listen("tcp4", "127.0.0.1:0")
+			if err != nil {
+				l.Fatal(err)
+			}
+			other, err := own.(*net.TCPListener).File()
+			if err != nil {
+				l.Fatal(err)
+			}
+			defer other.Close()
+			l.haveLinger(int(other.Fd()))
+			ln := l.listen("tcp4", "", backend.Socket{Listener: own})
+			_, connected := l.dial("tcp4", ln.addr, backend.Socket{})
+			a := l.adopt(ln.next())
+			l.ok(connected)
+			return a
+		}},
+	}
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			eachBackend(t, func(d *driver) {
+				a := way.pair(d.loop())
+				a.overfill()
+				d.ok(a.close())
+				b := way.pair(d.loop())
+				b.overfill()
+				d.loops[len(d.loops)-1].close() // with what is open
+			})
+		})
+	}
+}
+
+// TestMarkEndsNoStream: what lies behind TCP's urgent mark, and behind a unix message
+// that comes with a descriptor, is received, though the receive before it gave less
+// than it was asked for.
+func TestMarkEndsNoStream(t *testing.T) {
+	eachBackend(t, func(d *driver) {
+		l := d.loop()
+		for _, network := range streams() {
+			a, b := l.pair(network)
+			fd := a.fd()
+			in := b.drain()
+			var out stream
+			check := func(err error) {
+				l.Helper()
+				if err != nil {
+					l.Fatal(err)
+				}
+			}
+			for range 20 {
+				l.turnFor(1) // so that b is watched
+				check(unix.Sendto(fd, out.next(3), 0, nil))
+				if network == "unix" {
+					check(unix.Sendmsg(fd, out.next(1), unix.UnixRights(0), nil, 0))
+				} else {
+					check(unix.Sendto(fd, []byte("!"), unix.MSG_OOB, nil)) // which is not of the stream
+				}
+				check(unix.Sendto(fd, out.next(5), 0, nil))
+				l.until("what is behind the mark", func() bool { return in.n == out.at })
+			}
+		}
+	})
+}
+
+// TestNobodyMeetsHimself: a socket to whose port, chosen by the system, it connects is
+// connected to itself; that is a refusal. One that was given the port may mean it.
+func TestNobodyMeetsHimself(t *testing.T) {
+	const ipLocalPortRange = 51 // IP_LOCAL_PORT_RANGE, Linux 6.3
+	free, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().(*net.TCPAddr)
+	free.Close()
+	eachBackend(t, func(d *driver) {
+		l := d.loop()
+		f, err := l.b.Socket("tcp4", nil, &backend.Socket{})
+		if err != nil {
+			l.Fatal(err)
+		}
+		if err := l.b.Control(f, func(fd uintptr) error {
+			return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, ipLocalPortRange, addr.Port|addr.Port<<16)
+		}); err != nil {
+			l.Log("there is no way to choose the system's choice: ", err) // an older Linux, or std, where package net sees to it
+			return
+		}
+		c := l.connect(f, addr)
+		l.wait(c)
+		if c.err == nil || !isErr(c.err, refused) {
+			l.Errorf("connected to %v from %v, error %v; want a refusal", l.b.RemoteAddr(f), l.b.LocalAddr(f), c.err)
+		}
+		l.ok(l.submit(f, backend.Reset, nil)) // which leaves the port free
+		f, err = l.b.Socket("tcp4", addr, &backend.Socket{})
+		if err != nil {
+			l.Fatal(err)
+		}
+		l.ok(l.connect(f, addr))
+		l.ok(l.submit(f, backend.Reset, nil))
+	})
+}
+
+// TestFileGoesBeforeListener: the file of a unix listener is removed before its socket
+// is closed. Afterwards another server may have taken the place, and its file would go.
+// An epoll tells the order of two things that happened.
+func TestFileGoesBeforeListener(t *testing.T) {
+	for _, end := range []string{"Close", "the backend's Close"} {
+		t.Run(end, func(t *testing.T) {
+			eachBackend(t, func(d *driver) {
+				l := d.loop()
+				path := l.address("unix")
+				ln := l.listen("unix", path, backend.Socket{})
+				waiting, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+				if err != nil {
+					l.Fatal(err)
+				}
+				defer unix.Close(waiting)
+				if err := unix.Connect(waiting, &unix.SockaddrUnix{Name: path}); err != nil {
+					l.Fatal(err)
+				}
+				accepted := l.adopt(ln.next()) // its end follows the listener's
+				ln.accept.cancel()
+				l.wait(ln.accept)
+				order := watchBoth(l, filepath.Dir(path), waiting)
+				if end == "Close" {
+					l.ok(l.submit(ln.file, backend.Close, nil))
+					l.ok(accepted.close())
+				} else {
+					l.close()
+				}
+				if got := order(); got != "file" {
+					l.Errorf("first went the %s, want the file", got)
+				}
+			})
+		})
+	}
+}
+
+// watchBoth returns a function that tells what happened first: that a file was deleted
+// in dir, or that the peer of a connection went.
+func watchBoth(d testing.TB, dir string, conn int) func() string {
+	d.Helper()
+	notify, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { unix.Close(notify) })
+	if _, err := unix.InotifyAddWatch(notify, dir, unix.IN_DELETE); err != nil {
+		d.Fatal(err)
+	}
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { unix.Close(ep) })
+	for _, fd := range []int{notify, conn} {
+		if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: int32(fd)}); err != nil {
+			d.Fatal(err)
+		}
+	}
+	return func() string {
+		var events [2]unix.EpollEvent
+		n, err := unix.EpollWait(ep, events[:], int(seamPatience/time.Millisecond))
+		switch {
+		case n < 1 || err != nil:
+			return "patience"
+		case int(events[0].Fd) == notify:
+			return "file"
+		}
+		return "socket"
+	}
+}

@@ -1,0 +1,250 @@
+//go:build unix
+
+package readiness
+
+import (
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// Next makes the system calls of this turn, until one completes an Op. First comes
+// what needs no event, then one event after the other, of each what can be sent and
+// then what can be received.
+func (b *Backend) Next(c *backend.Completion) bool {
+	if b.now.i < len(b.now.done) {
+		b.nextDone(c)
+		return true
+	}
+	if b.now.j < len(b.now.try) && b.nextTrial(c) {
+		return true
+	}
+	for b.event < b.events {
+		id, ready := b.poller.Event(b.event)
+		f := b.files.get(id)
+		var completed bool
+		switch {
+		case f == nil: // closed since Wait
+			b.nextEvent()
+		case ready == In && f.asks(backend.Recv, b.turn): // as most are
+			b.event++
+			completed = b.recv(f, c)
+		case ready&Out != 0 && !b.outDone:
+			b.outDone = true
+			completed = b.writable(f, ready, c)
+		case ready&In != 0 && f.asks(backend.Accept, b.turn):
+			if completed = b.accept(f, c); !completed {
+				b.nextEvent()
+			}
+		default:
+			b.nextEvent()
+			completed = b.readable(f, ready, c)
+		}
+		if completed {
+			return true
+		}
+	}
+	return false
+}
+
+// nextEvent goes on to the next event.
+func (b *Backend) nextEvent() {
+	b.event++
+	b.outDone, b.accepted = false, 0
+}
+
+// nextDone hands out what was completed without the system.
+func (b *Backend) nextDone(c *backend.Completion) {
+	r := b.now.done[b.now.i]
+	b.now.i++
+	*c = backend.Completion{Op: r.op, N: r.n, Err: r.err}
+	if r.op.Kind >= backend.Shutdown {
+		b.finish(c)
+	}
+}
+
+// nextTrial tries what needs no event, until something completes.
+func (b *Backend) nextTrial(c *backend.Completion) bool {
+	for b.now.j < len(b.now.try) {
+		t := b.now.try[b.now.j]
+		b.now.j++
+		f := b.files.get(t.file)
+		switch {
+		case f == nil:
+		case f.pending:
+			if b.sendTo(f, c) {
+				return true
+			}
+		case t.in && f.asks(backend.Recv, b.turn):
+			if b.recv(f, c) {
+				return true
+			}
+		case !t.in && f.out != nil && f.out.Slot != b.turn:
+			if b.send(f, c) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// readable uses an event for a file's incoming direction, and reports whether that
+// completed something.
+func (b *Backend) readable(f *file, ready Interest, c *backend.Completion) bool {
+	f.hup = f.hup || ready&Hup != 0
+	f.mark = f.mark || ready&Mark != 0
+	switch {
+	case ready&In == 0:
+	case f.in == nil:
+		b.unasked(f)
+	case f.in.Slot == b.turn:
+		// Submitted since Wait: it is for a later turn. If it is canceled until
+		// then the Recv after it is to know.
+		if f.watched&Edge != 0 {
+			f.more = true
+			b.next.try = append(b.next.try, trial{f.id(), true})
+		}
+	case f.in.Kind == backend.Recv:
+		return b.recv(f, c)
+	case f.in.Kind == backend.RecvFrom:
+		return b.recvFrom(f, c)
+	case f.in.Kind.Polls() != 0:
+		return b.polled(f, ready, c)
+	}
+	return false
+}
+
+// unasked notes an event that no Op waits for.
+func (b *Backend) unasked(f *file) {
+	if f.watched&Edge != 0 && !f.hup && !f.missed {
+		// It costs nothing until the next edge, and a Recv may be submitted
+		// before that: who takes turns with its peer is registered once.
+		f.missed, f.more = true, true
+		return
+	}
+	// Out goes too if nobody waits for it: a hang-up is reported as long as
+	// anything is watched.
+	b.unwatch(f, f.watched&f.wanted())
+}
+
+// writable is readable for the outgoing direction.
+func (b *Backend) writable(f *file, ready Interest, c *backend.Completion) bool {
+	f.full = false
+	switch {
+	case f.out != nil:
+		return f.out.Slot != b.turn && b.send(f, c)
+	case f.pending:
+		return b.sendTo(f, c)
+	case f.in != nil && f.in.Kind == backend.Connect:
+		*c = backend.Completion{Op: f.in, Err: sys.ConnectError(f.fd(), f.meets)}
+		f.in = nil
+		return true
+	case f.in != nil && f.in.Kind.Polls() != 0:
+		return f.in.Slot != b.turn && b.polled(f, ready, c)
+	}
+	b.unwatch(f, f.watched&^Out)
+	return false
+}
+
+// polled completes f's Poll, if it asked for what is ready.
+func (b *Backend) polled(f *file, ready Interest, c *backend.Completion) bool {
+	wanted := f.wanted() & (In | Out)
+	got := ready & wanted
+	if got == 0 {
+		b.unwatch(f, f.watched&wanted)
+		return false
+	}
+	// kqueue tells of each condition apart, and might never come to the second.
+	for i := b.event; i < b.events && got != wanted; i++ {
+		if id, more := b.poller.Event(i); id == f.id() {
+			got |= more & wanted
+		}
+	}
+	*c = backend.Completion{Op: f.in, N: int(got)}
+	f.in = nil
+	return true
+}
+
+func (b *Backend) recv(f *file, c *backend.Completion) bool {
+	op := f.in
+	buf := op.Buf
+	if buf == nil {
+		buf = b.lend[backend.Headroom:]
+	}
+	n, ok, err := sys.Recv(f.fd(), buf)
+	if !ok {
+		f.more, f.mark = false, false
+		return false
+	}
+	f.in = nil
+	// A TCP stream that gave less than it was asked for is empty (epoll(7)), unless
+	// its end or a mark is behind that.
+	f.hup = f.hup || n == 0
+	f.more = f.hup || f.mark || n == len(buf)
+	*c = backend.Completion{Op: op, N: n, Err: err}
+	if op.Buf == nil && n > 0 {
+		c.Lent = b.lend[:backend.Headroom+n]
+	}
+	return true
+}
+
+// accept completes f's Accept with a connection, if there is one and this turn may
+// have one more, or with an error.
+func (b *Backend) accept(f *file, c *backend.Completion) bool {
+	if b.accepted == acceptBudget {
+		return false
+	}
+	fd, peer, err := sys.Accept(f.fd(), f.shared)
+	if fd < 0 && err == nil {
+		return false
+	}
+	b.accepted++
+	*c = backend.Completion{Op: f.in, Err: err, More: err == nil, Conn: backend.Handle{FD: fd, Peer: peer, Shared: f.shared}}
+	if err != nil {
+		f.in = nil
+	}
+	return true
+}
+
+// send goes on with f's Send, and reports whether that ended it.
+func (b *Backend) send(f *file, c *backend.Completion) bool {
+	op := f.out
+	for {
+		n, err := sendSome(f.fd(), op.Bufs)
+		op.Sent += n
+		op.Bufs = consume(op.Bufs, n)
+		done := len(op.Bufs) == 0
+		if n == 0 && err == nil && !done {
+			f.full = true
+			if err = b.watch(f, f.watched|Out); err == nil {
+				return false
+			}
+			f.full = false // nothing would tell that it is not
+		}
+		if err != nil || done {
+			f.out = nil
+			*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
+			b.shutdownAfterSend(f)
+			return true
+		}
+	}
+}
+
+func sendSome(fd int, bufs [][]byte) (int, error) {
+	if len(bufs) == 1 {
+		return sys.Send(fd, bufs[0])
+	}
+	return sys.SendVec(fd, bufs)
+}
+
+// consume drops the first n bytes, and empty buffers, from the front.
+func consume(bufs [][]byte, n int) [][]byte {
+	for len(bufs) > 0 && n >= len(bufs[0]) {
+		n -= len(bufs[0])
+		bufs[0] = nil
+		bufs = bufs[1:]
+	}
+	if n > 0 {
+		bufs[0] = bufs[0][n:]
+	}
+	return bufs
+}

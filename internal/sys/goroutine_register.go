@@ -1,0 +1,7 @@
+//go:build 386 || amd64 || arm || arm64
+
+package sys
+
+// goroutine returns the address of the runtime's record of the calling goroutine,
+// from where Go's assembler says that it is.
+func goroutine() uintptr

@@ -1,0 +1,5 @@
+//go:build !386 && !amd64 && !arm && !arm64
+
+package sys
+
+func goroutine() uintptr { return goroutineID() }

@@ -1,0 +1,82 @@
+package sys
+
+import (
+	"iter"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// TestGoroutine: goroutines that are alive have names of their own, which do not
+// change when their stacks and threads do.
+func TestGoroutine(t *testing.T) {
+	for name, f := range map[string]func() uintptr{"Goroutine": Goroutine, "goroutineID": goroutineID} {
+		const n = 100
+		var all sync.WaitGroup
+		names := make(chan uintptr, n)
+		release := make(chan struct{})
+		for range n {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				id := f()
+				for range 10 {
+					runtime.Gosched()
+					grow(50)
+				}
+				if again := f(); again != id || id == 0 {
+					t.Errorf("%s: %#x, then %#x", name, id, again)
+				}
+				names <- id
+				<-release
+			}()
+		}
+		seen := map[uintptr]bool{f(): true}
+		for range n {
+			id := <-names
+			if seen[id] {
+				t.Errorf("%s: two goroutines have the name %#x", name, id)
+			}
+			seen[id] = true
+		}
+		close(release)
+		all.Wait()
+	}
+}
+
+// A coroutine is another goroutine than the one that resumes it.
+func TestGoroutineOfACoroutine(t *testing.T) {
+	next, stop := iter.Pull(func(yield func(uintptr) bool) {
+		for yield(Goroutine()) {
+		}
+	})
+	defer stop()
+	first, _ := next()
+	runtime.LockOSThread()
+	runtime.UnlockOSThread()
+	if again, _ := next(); again != first || first == Goroutine() {
+		t.Errorf("the coroutine is %#x, then %#x; its caller %#x", first, again, Goroutine())
+	}
+}
+
+//go:noinline
+func grow(n int) int {
+	var room [256]byte
+	if n == 0 {
+		return 0
+	}
+	room[n] = byte(n)
+	return grow(n-1) + int(room[n])
+}
+
+func BenchmarkGoroutine(b *testing.B) {
+	for b.Loop() {
+		Goroutine()
+	}
+}
+
+func BenchmarkGoroutineID(b *testing.B) {
+	for b.Loop() {
+		goroutineID()
+	}
+}

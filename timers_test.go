@@ -1,0 +1,120 @@
+package rondo
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
+
+// clock is a backend that tells the time.
+type clock struct {
+	backend.Backend
+	now backend.Time
+}
+
+func (c *clock) Now() backend.Time             { return c.now }
+func (c *clock) Wall(t backend.Time) time.Time { return time.Unix(1e9, int64(t)) }
+
+// ticking is a loop whose turns the test makes.
+func ticking() (*Loop, *clock) {
+	c := &clock{now: backend.Time(time.Hour)}
+	return &Loop{backend: c, now: c.now}, c
+}
+
+// turnAt fires the timers of a turn that begins at t.
+func (c *clock) turnAt(l *Loop, t backend.Time) {
+	c.now, l.now = t, t
+	l.timers.Expire(l.now, timersPerTurn)
+}
+
+// TestEveryKeepsTime: a call of Every that comes late does not move the next, and calls
+// for which the loop is late by more than the interval are dropped.
+func TestEveryKeepsTime(t *testing.T) {
+	l, c := ticking()
+	const ms = backend.Time(time.Millisecond)
+	begin := c.now
+	var called []backend.Time
+	l.Every(100*time.Millisecond, func() { called = append(called, (c.now-begin)/ms) })
+	var want []backend.Time
+	for _, turn := range []struct {
+		at    backend.Time
+		calls bool
+	}{{99, false}, {130, true}, {199, false}, {299, true}, {300, true}, {399, false}, {550, true}, {599, false}, {600, true}, {600, false}, {1_000_700, true}, {1_000_799, false}, {1_000_800, true}} {
+		c.turnAt(l, begin+turn.at*ms)
+		if turn.calls {
+			want = append(want, turn.at)
+		}
+	}
+	if !slices.Equal(called, want) {
+		t.Errorf("called at %v ms, want %v", called, want)
+	}
+}
+
+// TestTimersAreNotEarly: a timer begins when it is set, however long ago its turn began.
+func TestTimersAreNotEarly(t *testing.T) {
+	const d = 50 * time.Millisecond
+	for name, set := range map[string]func(l *Loop, f func()){
+		"AfterFunc": func(l *Loop, f func()) { l.AfterFunc(d, f) },
+		"Every":     func(l *Loop, f func()) { l.Every(d, f) },
+		"Reset":     func(l *Loop, f func()) { l.AfterFunc(time.Hour, f).Reset(d) },
+	} {
+		l, c := ticking()
+		c.now = c.now.Add(3 * d) // the handler takes its time
+		due := c.now.Add(d)
+		calls := 0
+		set(l, func() { calls++ })
+		if c.turnAt(l, due-1); calls != 0 {
+			t.Errorf("%s: early", name)
+		}
+		if c.turnAt(l, due); calls != 1 {
+			t.Errorf("%s: %d calls", name, calls)
+		}
+	}
+}
+
+// TestFarTimes: a time that the clock cannot tell is never.
+func TestFarTimes(t *testing.T) {
+	l, c := ticking()
+	calls := 0
+	l.AfterFunc(math.MaxInt64, func() { calls++ })
+	l.Every(math.MaxInt64, func() { calls++ })
+	c.turnAt(l, backend.Forever-1)
+	if calls != 0 {
+		t.Errorf("%d calls", calls)
+	}
+	for _, at := range []time.Time{time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(1<<60, 0)} {
+		if got := l.at(at); got != backend.Forever {
+			t.Errorf("%v is at %d", at, got)
+		}
+	}
+	for _, at := range []time.Time{time.Unix(-1<<60, 0), time.Unix(0, 0), {}} {
+		if got := l.at(at); got != 1 {
+			t.Errorf("%v is at %d", at, got)
+		}
+	}
+}
+
+// TestActivityOfALongTurn: bytes that move late in a long turn keep a connection from
+// being idle from then on, not from the turn's beginning.
+func TestActivityOfALongTurn(t *testing.T) {
+	const idle = 400 * time.Millisecond
+	l, c := ticking()
+	conn := &Conn{loop: l}
+	conn.SetIdle(idle)
+	c.turnAt(l, c.now.Add(idle/2))
+	c.now = c.now.Add(3 * idle) // something takes its time before the bytes come
+	conn.active()
+	conn.active()
+	moved := c.now
+	l.noteActivity()
+	c.turnAt(l, moved.Add(idle/2)) // the timer is long due
+	if got := l.timers.Next(); got != moved.Add(idle) {
+		t.Errorf("the connection is idle %v after bytes moved, want %v", time.Duration(got-moved), idle)
+	}
+	if len(l.activeNow) != 0 || l.activeNow[:1][0] != nil {
+		t.Error("the loop still holds the connection")
+	}
+}
