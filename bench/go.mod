@@ -3,6 +3,7 @@ module github.com/rondo-go/rondo/bench
 go 1.24.0
 
 require (
+	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/alecthomas/kong v1.12.1
 	github.com/cloudwego/netpoll v0.7.2
 	github.com/lesismal/llib v1.2.4
@@ -13,6 +14,7 @@ require (
 	github.com/tidwall/redcon v1.6.2
 	github.com/xtaci/gaio v1.2.34
 	golang.org/x/sys v0.35.0
+	gonum.org/v1/gonum v0.16.0
 	gonum.org/v1/plot v0.16.0
 )
 
@@ -34,10 +36,10 @@ require (
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.28.0 // indirect
-	golang.org/x/crypto v0.22.0 // indirect
-	golang.org/x/image v0.25.0 // indirect
-	golang.org/x/sync v0.12.0 // indirect
-	golang.org/x/text v0.23.0 // indirect
+	golang.org/x/crypto v0.41.0 // indirect
+	golang.org/x/image v0.30.0 // indirect
+	golang.org/x/sync v0.16.0 // indirect
+	golang.org/x/text v0.28.0 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 )
 

@@ -1,45 +1,53 @@
-// Command bench compares rondo with other event-loop libraries, with package
-// net, with redis-server, and with the limit: echo servers in C that are
-// nothing but system calls. It runs on Linux, on the loopback interface, and
-// needs gcc; the Redis workloads need redis-server and redis-benchmark.
+// Command bench compares rondo with other event-loop libraries, with package net,
+// with redis-server, and with the limit: echo servers in C that are nothing but
+// system calls. It also compares rondo with itself at another commit. It runs on
+// Linux, on the loopback interface, and needs gcc; the Redis suites need redis-server.
 //
-//	cd bench && go run . --quick
+//	cd bench && go run . --help
 //
 // docs/benchmarks.md tells what is measured and how to read it.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
 
 type program struct {
-	Run    runCommand    `cmd:"" default:"withargs" help:"Run servers and workloads and write the results (the default command)."`
-	List   listCommand   `cmd:"" help:"List suites, servers, workloads and modes."`
-	Report reportCommand `cmd:"" help:"Write table and charts again from a results.json."`
+	Run     runCommand     `cmd:"" default:"withargs" help:"Measure suites: servers beside the one they are compared with (the default command)."`
+	Compare compareCommand `cmd:"" help:"Measure rondo at two commits, or two server programs, beside each other."`
+	List    listCommand    `cmd:"" help:"List suites with their servers and workloads."`
+	Report  reportCommand  `cmd:"" help:"Write the figures of results files into the documents, and the charts."`
 }
 
-const description = `Compares echo and Redis servers on the loopback interface.
+const description = `Measures servers in pairs, on the loopback interface.
+
+Both servers of a pair are kept alive and take turns: 30 ms of load for one, then for
+the other. The figure is the median of the ratios of neighbours, with the interval in
+which it lies with 95% confidence.
 
 Examples:
 
   go run . --quick
-      A look in two minutes: few servers, short runs.
+      A look at rondo and its peers within two minutes.
 
-  go run .
-      Everything, seven times each, over two hours; then out/results.md has the tables.
+  go run . peers
+      One suite, ten repetitions of each pair; results in out/peers.json.
 
-  go run . --suites peers,backends --modes pinned
-      Two of the comparisons.
+  go run . peers --append --for 4m
+      Goes on with it for four minutes, where the machine is quiet for a while only.
 
-  go run . --servers rondo-epoll,c-epoll,net --workloads echo-64-50,echo-64-1000
-      Three servers at two points.
+  go run . compare 310dc32 HEAD --suite peers --workloads 'echo-64-*'
+      What a change did to rondo: requests, CPU time, instructions and system calls.
 
-  go run . report out/results.json --update docs
-      Put a run into docs/benchmarks.md.`
+  go run . report
+      Puts docs/benchmarks/*.json into the documents.`
 
 func main() {
 	var p program
@@ -53,6 +61,9 @@ func main() {
 	}
 	ctx, err := parser.Parse(os.Args[1:])
 	parser.FatalIfErrorf(err)
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx.BindTo(interrupted, (*context.Context)(nil))
 	if err := ctx.Run(); err != nil {
 		fail(err)
 	}

@@ -5,23 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// cpuTime is the time that a process has used, in user and system mode and in
-// all of its threads. It is that of the process's own clock (as
-// clock_getcpuclockid(3) gives it), in nanoseconds: /proc/PID/stat counts in
-// hundredths of a second.
-func cpuTime(pid int) (time.Duration, error) {
-	const schedClock = 2 // CPUCLOCK_SCHED of the kernel's posix-timers.h
-	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|schedClock), &t); err != nil {
-		return 0, fmt.Errorf("CPU time of process %d: %w", pid, os.NewSyscallError("clock_gettime", err))
-	}
-	return time.Duration(t.Nano()), nil
-}
 
 // residentBytes is the memory of a process that is in RAM.
 func residentBytes(pid int) (int64, error) {

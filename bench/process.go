@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -21,18 +23,18 @@ const anyCPU = -1
 // A process is a child: a server or a client. It is killed when its context
 // ends, by stop, and by the system should this program die.
 type process struct {
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser // of a client
-	stdout io.ReadCloser  // likewise
-	said   head           // on stderr, and by a server on stdout
-	once   sync.Once
-	ended  chan struct{} // closed when it has been waited for
-	err    error         // of the wait, once ended is closed
+	cmd   *exec.Cmd
+	stdin io.WriteCloser // of a client
+	lines *bufio.Reader  // likewise: what it says
+	said  head           // on stderr, and by a server on stdout
+	once  sync.Once
+	ended chan struct{} // closed when it has been waited for
 }
 
-// spawnServer starts a server on a CPU.
-func spawnServer(ctx context.Context, cpu int, path string, args ...string) (*process, error) {
-	p := newProcess(ctx, cpu, path, args)
+// spawnServer starts a server on a CPU, with additions to its environment.
+func spawnServer(ctx context.Context, cpu int, env []string, command ...string) (*process, error) {
+	p := newProcess(ctx, cpu, command)
+	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout = &p.said
 	if err := p.start(cpu); err != nil {
 		return nil, err
@@ -41,25 +43,23 @@ func spawnServer(ctx context.Context, cpu int, path string, args ...string) (*pr
 	return p, nil
 }
 
-// spawnClient starts a client on a CPU. The caller reads stdout to its end
-// before it calls wait.
-func spawnClient(ctx context.Context, cpu int, path string, args ...string) (*process, error) {
-	p := newProcess(ctx, cpu, path, args)
+// spawnClient starts a client on a CPU. The caller reads its lines.
+func spawnClient(ctx context.Context, cpu int, command ...string) (*process, error) {
+	p := newProcess(ctx, cpu, command)
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
 		return nil, err
 	}
-	if err := p.start(cpu); err != nil {
-		return nil, err
-	}
-	return p, nil
+	p.lines = bufio.NewReader(stdout)
+	return p, p.start(cpu)
 }
 
-func newProcess(ctx context.Context, cpu int, path string, args []string) *process {
-	p := &process{cmd: exec.CommandContext(ctx, path, args...), ended: make(chan struct{})}
+func newProcess(ctx context.Context, cpu int, command []string) *process {
+	p := &process{cmd: exec.CommandContext(ctx, command[0], command[1:]...), ended: make(chan struct{})}
 	p.cmd.Env = childEnv(cpu)
 	p.cmd.Stderr = &p.said
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -70,6 +70,21 @@ func newProcess(ctx context.Context, cpu int, path string, args []string) *proce
 	return p
 }
 
+// ask sends a client a line, unless that is empty, and reads its answer.
+func (p *process) ask(line string, answer any) error {
+	if line != "" {
+		if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
+			return fmt.Errorf("load generator: %w", err)
+		}
+	}
+	b, err := p.lines.ReadBytes('\n')
+	if err != nil {
+		p.stop()
+		return fmt.Errorf("the load generator ended without an answer: %s", p.end())
+	}
+	return json.Unmarshal(b, answer)
+}
+
 // start starts a command bound to a CPU: a child has the affinity of the thread
 // that made it.
 func (p *process) start(cpu int) error {
@@ -78,20 +93,26 @@ func (p *process) start(cpu int) error {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	restore, err := pinThread(cpu)
+	if err != nil {
+		return err
+	}
+	defer restore()
+	return p.cmd.Start()
+}
+
+// pinThread binds the calling thread, which the caller has locked, to a CPU until
+// restore.
+func pinThread(cpu int) (restore func(), err error) {
 	var before, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return os.NewSyscallError("sched_getaffinity", err)
+		return nil, os.NewSyscallError("sched_getaffinity", err)
 	}
 	one.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return os.NewSyscallError("sched_setaffinity", err)
+		return nil, os.NewSyscallError("sched_setaffinity", err)
 	}
-	err := p.cmd.Start()
-	if back := unix.SchedSetaffinity(0, &before); back != nil && err == nil {
-		p.stop()
-		err = os.NewSyscallError("sched_setaffinity", back)
-	}
-	return err
+	return func() { unix.SchedSetaffinity(0, &before) }, nil // it was allowed before
 }
 
 // childEnv is this program's environment without what tunes Go's runtime. A
@@ -113,14 +134,13 @@ func childEnv(cpu int) []string {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// wait waits for the end, and returns how it ended.
-func (p *process) wait() error {
+// wait waits for the end; see end.
+func (p *process) wait() {
 	p.once.Do(func() {
-		p.err = p.cmd.Wait()
+		p.cmd.Wait()
 		close(p.ended)
 	})
 	<-p.ended
-	return p.err
 }
 
 // stop kills and waits.
@@ -146,7 +166,7 @@ func (p *process) died(within time.Duration) (how string, dead bool) {
 // end tells how a process that has been waited for ended.
 func (p *process) end() string {
 	text := fmt.Sprint(p.cmd.ProcessState)
-	if said := p.said.line(); said != "" {
+	if said, _, _ := strings.Cut(p.said.String(), "\n"); said != "" {
 		text += ", saying: " + said
 	}
 	return text
@@ -159,20 +179,16 @@ type head struct {
 	kept []byte
 }
 
-const headSize = 4 << 10
-
 func (h *head) Write(p []byte) (int, error) {
+	const size = 4 << 10
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	room := headSize - len(h.kept)
-	h.kept = append(h.kept, p[:min(room, len(p))]...)
+	h.kept = append(h.kept, p[:min(size-len(h.kept), len(p))]...)
 	return len(p), nil
 }
 
-// line is the first line that says something.
-func (h *head) line() string {
+func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	line, _, _ := strings.Cut(strings.TrimSpace(string(h.kept)), "\n")
-	return line
+	return strings.TrimSpace(string(h.kept))
 }

@@ -1,46 +1,317 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
 )
 
-// write puts a run's results into a directory, and where update says.
-func write(res *results, dir, update string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	if err := res.save(filepath.Join(dir, "results.json")); err != nil {
-		return err
-	}
-	text, err := writeAll(res, dir, "")
-	if err != nil {
-		return err
-	}
-	name := filepath.Join(dir, "results.md")
-	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-		return err
-	}
-	fmt.Println(name)
-	if update == "docs" {
-		return updateDocs(res, filepath.Join("..", "docs"))
-	}
-	return nil
-}
-
-// reportCommand renders again.
 type reportCommand struct {
-	Results string `arg:"" help:"A results.json." default:"out/results.json" placeholder:"FILE"`
-	Out     string `help:"Directory to write to." default:"out" placeholder:"DIR"`
-	Update  string `help:"docs: also put the results into ../docs/benchmarks.md." enum:",docs" default:"" placeholder:"docs"`
+	Docs string `help:"Root of the documents: README.md, docs, and docs/benchmarks with the results files." default:".." type:"path" placeholder:"DIR"`
 }
 
-// Run writes.
+// Help is the end of "bench report --help".
+func (*reportCommand) Help() string {
+	return `A figure in the documents stands in a block: a comment with a template, and what the template gives.
+
+  <!-- bench
+  50 connections: {{ratio "peers" "echo-64-50" "rondo-epoll" "rate"}}
+  -->
+  50 connections: 0.98 (0.97–0.99)
+  <!-- /bench -->
+
+Functions: ratio and value (SUITE WORKLOAD SERVER METRIC), best and least of the peers (SUITE WORKLOAD METRIC), ratios and values (SUITE METRIC) as tables, about (SUITE), workloads (NAMES...) with their titles. A test of this module fails when a block is not what its template gives.`
+}
+
+// Run writes blocks and charts.
 func (c *reportCommand) Run() error {
-	res, err := loadResults(c.Results)
+	files, err := documents(c.Docs)
 	if err != nil {
 		return err
 	}
-	return write(res, c.Out, c.Update)
+	dir := filepath.Join(c.Docs, "docs/benchmarks")
+	all, err := allResults(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		old, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		text, err := all.render(string(old))
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if text != string(old) {
+			if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+				return err
+			}
+		}
+	}
+	return all.drawAll(dir)
+}
+
+// documents are the files that may have blocks.
+func documents(root string) (files []string, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// A library of results, by suite. Its methods for templates panic where a suite's
+// results lack what is asked for, which the template's error tells. Of a suite without
+// results they give a dash.
+type library map[string]*results
+
+func allResults(dir string) (library, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	l := library{}
+	for _, file := range files {
+		res, err := loadResults(file)
+		if err != nil {
+			return nil, err
+		}
+		l[res.Suite] = res
+	}
+	return l, err
+}
+
+// none stands where nothing was measured.
+const none = "-"
+
+var block = regexp.MustCompile(`(?s)(<!-- bench\n(.*?)-->\n)(.*?)(<!-- /bench -->)`)
+
+// render writes the blocks of a text anew.
+func (l library) render(text string) (string, error) {
+	var failed error
+	functions := template.FuncMap{"ratio": l.ratio, "value": l.value, "best": l.best, "least": l.least,
+		"ratios": l.ratios, "values": l.values, "about": l.about, "workloads": titles}
+	text = block.ReplaceAllStringFunc(text, func(b string) string {
+		parts := block.FindStringSubmatch(b)
+		var out bytes.Buffer
+		t, err := template.New("block").Funcs(functions).Parse(parts[2])
+		if err == nil {
+			err = t.Execute(&out, nil)
+		}
+		failed = errors.Join(failed, err)
+		return parts[1] + out.String() + parts[4]
+	})
+	return text, failed
+}
+
+func (l library) ratio(suite, workload, server, metric string) ratio {
+	if l[suite] == nil {
+		return ratio{}
+	}
+	x := l[suite].row(workload, server)
+	if x == nil || len(x.Session) > 0 && len(x.Ratio[metric]) == 0 {
+		panic(fmt.Errorf("suite %s has no %s of %s under %s", suite, metric, server, workload))
+	}
+	return x.ratio(metric, -1)
+}
+
+// value is a median of a server, or of the base.
+func (l library) value(suite, workload, server, metric string) string {
+	if l[suite] == nil {
+		return none
+	}
+	for _, x := range l[suite].Rows {
+		if x.Workload == workload && (x.Server == server || x.Base == server) {
+			if text := shown(x.value(metric, x.Base == server)); text != "" {
+				return text
+			}
+		}
+	}
+	panic(fmt.Errorf("suite %s has no %s of %s under %s", suite, metric, server, workload))
+}
+
+// shown has three digits, and all of those before the point.
+func shown(v float64, ok bool) string {
+	switch {
+	case !ok:
+		return ""
+	case v >= 100:
+		return thousands(v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// peers are the rows of a workload that are neither rondo's nor the limit's.
+func (l library) peers(suite, workload string) (rows []*row) {
+	if l[suite] == nil {
+		return nil
+	}
+	for _, x := range l[suite].Rows {
+		if x.Workload == workload && !strings.HasPrefix(x.Server, "rondo") && !strings.HasPrefix(x.Server, "c-") {
+			rows = append(rows, x)
+		}
+	}
+	return rows
+}
+
+// best is the best of the peers at a metric, of which less is better unless it is
+// the rate.
+func (l library) best(suite, workload, metric string) string {
+	name, found := "", ratio{}
+	for _, x := range l.peers(suite, workload) {
+		if r := x.ratio(metric, -1); r.N > 0 && (name == "" || (r.Median > found.Median) == (metric == "rate")) {
+			name, found = x.Server, r
+		}
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %v", name, found))
+}
+
+// least is the peer with the least of what a metric counts.
+func (l library) least(suite, workload, metric string) string {
+	name, found := "", 0.0
+	for _, x := range l.peers(suite, workload) {
+		if v, ok := x.value(metric, false); ok && (name == "" || v < found) {
+			name, found = x.Server, v
+		}
+	}
+	if name == "" {
+		return none
+	}
+	return name + "'s " + shown(found, true)
+}
+
+// titles are workloads with what they are.
+func titles(names ...string) iter.Seq2[string, string] {
+	return func(yield func(name, title string) bool) {
+		for _, name := range names {
+			if w, err := workloadOf(name); err != nil || !yield(name, w.Title) {
+				return
+			}
+		}
+	}
+}
+
+// ratios is a table of a metric's ratios to the base.
+func (l library) ratios(suite, metric string) string {
+	return l.table(suite, nil, func(x *row) string {
+		if r := x.ratio(metric, -1); r.N > 0 {
+			return r.String()
+		}
+		return ""
+	})
+}
+
+// values is a table of a metric's medians, the base's first.
+func (l library) values(suite, metric string) string {
+	return l.table(suite, func(x *row) string { return shown(x.value(metric, true)) },
+		func(x *row) string { return shown(x.value(metric, false)) })
+}
+
+// table has a row for each server, and one for the base where base is not nil, and a
+// column for each workload that has something to tell.
+func (l library) table(suite string, base, cell func(*row) string) string {
+	res := l[suite]
+	if res == nil {
+		return none
+	}
+	corner := ""
+	if base == nil {
+		corner = "to " + res.Rows[0].Base
+	}
+	var columns []string
+	lines := []string{"| " + corner + " |", "|---|"}
+	servers := []string{}
+	for _, x := range res.Rows {
+		if !slices.Contains(columns, x.Workload) && slices.ContainsFunc(res.Rows, func(y *row) bool { return y.Workload == x.Workload && cell(y) != "" }) {
+			columns = append(columns, x.Workload)
+			lines[0] += " " + x.Workload + " |"
+			lines[1] += "---:|"
+		}
+		if !slices.Contains(servers, x.Server) {
+			servers = append(servers, x.Server)
+		}
+	}
+	line := func(name, server string, cell func(*row) string) {
+		text := "| " + name + " |"
+		for _, w := range columns {
+			x, said := res.row(w, server), "-"
+			switch {
+			case x != nil && cell(x) != "":
+				said = cell(x)
+			case x != nil && x.Error != "":
+				said = "failed"
+			}
+			text += " " + said + " |"
+		}
+		lines = append(lines, text)
+	}
+	if base != nil {
+		line(res.Rows[0].Base, servers[0], base)
+	}
+	for _, s := range servers {
+		line(s, s, cell)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// about tells how a suite's results came about, and whether its sessions agree.
+func (l library) about(suite string) string {
+	res := l[suite]
+	if res == nil {
+		return "Not measured yet: go run . " + suite
+	}
+	least, most := 1<<30, 0
+	for _, x := range res.Rows {
+		least, most = min(least, len(x.Session)), max(most, len(x.Session))
+	}
+	repetitions := fmt.Sprint(least)
+	if least < most {
+		repetitions = fmt.Sprintf("%d to %d", least, most)
+	}
+	var versions, when []string
+	for name, v := range res.Versions {
+		versions = append(versions, name+" "+v)
+	}
+	slices.Sort(versions)
+	for _, s := range res.Sessions {
+		when = append(when, s.Began.Format("2 January 2006, 15:04 MST"))
+	}
+	text := fmt.Sprintf("%s. %s repetitions of each pair, begun on %s; rondo %s; %s; %s.", modeTitles[res.Mode], repetitions,
+		strings.Join(when, " and "), res.Sessions[len(res.Sessions)-1].Rondo, res.Machine, strings.Join(versions, ", "))
+	if agree, all := res.agreement(); all > 0 {
+		text += fmt.Sprintf(" Of %d ratios, %d have intervals that overlap in all sessions.", all, agree)
+	}
+	return text
+}
+
+// agreement counts the ratios that more than one session has, and those of which the
+// sessions' intervals have something in common.
+func (res *results) agreement() (agree, all int) {
+	for _, x := range res.Rows {
+		for _, metric := range []string{"rate", "cpu"} {
+			low, high, sessions := 0.0, 1e9, 0
+			for s := range res.Sessions {
+				if r := x.ratio(metric, s); r.N >= enough {
+					low, high, sessions = max(low, r.Low), min(high, r.High), sessions+1
+				}
+			}
+			if sessions > 1 {
+				all++
+			}
+			if sessions > 1 && low <= high {
+				agree++
+			}
+		}
+	}
+	return agree, all
 }

@@ -1,225 +1,224 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// A run is a server under a workload, once.
-type run struct {
-	Suite      string  `json:"suite"`
-	Mode       string  `json:"mode"`
-	Workload   string  `json:"workload"`
-	Server     string  `json:"server"`
-	Repetition int     `json:"repetition"`
-	Took       float64 `json:"took_s"` // starting and warming up included
-	Others     float64 `json:"others"` // share of a CPU that other processes used meanwhile
-	Error      string  `json:"error,omitempty"`
-	figures
-}
-
-// results are everything that a run measured, perhaps in several parts, and what
-// it is to measure.
+// results is what the results file of a suite holds.
 type results struct {
-	Began       time.Time `json:"began"`
-	Ended       time.Time `json:"ended"` // the last part that measured something
-	Machine     machine   `json:"machine"`
-	Seconds     float64   `json:"seconds"` // of a run
-	Warmup      float64   `json:"warmup"`
-	Counted     float64   `json:"counted"` // 0: system calls are not counted
-	Repetitions int       `json:"repetitions"`
-	Quick       bool      `json:"quick,omitempty"`
-	Notes       []string  `json:"notes,omitempty"`
-	Suites      []suite   `json:"suites"`
-	Runs        []run     `json:"runs"`
-	Summaries   []summary `json:"summaries"`
+	Suite    string            `json:"suite"`
+	Mode     string            `json:"mode"`
+	Machine  string            `json:"machine"`
+	Versions map[string]string `json:"versions"`
+	Sessions []session         `json:"sessions"` // times at which it was measured, which are also judged apart
+	Rows     []*row            `json:"rows"`
 }
 
-// A summary is what the repetitions say together.
-type summary struct {
-	Suite     string            `json:"suite"`
-	Mode      string            `json:"mode"`
-	Workload  string            `json:"workload"`
-	Server    string            `json:"server"`
-	Runs      int               `json:"runs"` // failed ones included
-	Failed    int               `json:"failed,omitempty"`
-	Disturbed int               `json:"disturbed,omitempty"` // left out, since others used the CPUs
-	Error     string            `json:"error,omitempty"`     // of the first that failed
-	Values    middle            `json:"values"`
-	Ratios    map[string]middle `json:"ratios"` // to each base, by name
+// A session is a time when a suite was measured, at a stretch or in parts.
+type session struct {
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+	Rondo string    `json:"rondo"` // commit
 }
 
-// A middle is the middle half of what was measured.
-type middle struct {
-	Median figures `json:"median"`
-	Low    figures `json:"low"` // a quarter is less
-	High   figures `json:"high"`
+// A row is a pair under a workload. The lists have a number for each repetition.
+type row struct {
+	Workload  string               `json:"workload"`
+	Server    string               `json:"server"`
+	Base      string               `json:"base"`
+	Session   []int                `json:"session"` // in which the repetition was made
+	Ratio     map[string][]float64 `json:"ratio,omitempty"`
+	Of        map[string][]float64 `json:"of_server"`
+	OfBase    map[string][]float64 `json:"of_base"`
+	Redone    int                  `json:"redone,omitempty"`    // pairs of slices
+	Unsettled int                  `json:"unsettled,omitempty"` // repetitions that are left out, since the machine did not settle
+	Failed    int                  `json:"failed,omitempty"`    // repetitions
+	Error     string               `json:"error,omitempty"`     // of the last that did
 }
 
-func (m *middle) set(metric metric, list []float64) {
-	*metric.of(&m.Low), *metric.of(&m.Median), *metric.of(&m.High) = quartiles(list)
-}
+// kept are the metrics whose ratios are kept.
+var kept = []string{"rate", "cpu", "p50", "p99", "p99.9"}
 
-// median of a metric.
-func (m middle) median(metric metric) float64 { return *metric.of(&m.Median) }
-
-// half is half the distance of the quartiles, as a share of the median.
-func (m middle) half(metric metric) float64 {
-	return (*metric.of(&m.High) - *metric.of(&m.Low)) / 2 / m.median(metric)
-}
-
-// even tells whether a ratio is as often above 1 as below, as far as one can
-// tell: 1 is in the middle half.
-func (m middle) even(metric metric) bool {
-	return *metric.of(&m.Low) <= 1 && 1 <= *metric.of(&m.High)
-}
-
-// summarize fills Summaries from Runs.
-func (r *results) summarize() {
-	r.Summaries = nil
-	for i := range r.Suites {
-		s := &r.Suites[i]
-		for _, mode := range s.Modes {
-			for _, w := range s.Workloads {
-				of := map[string][]run{}
-				for _, x := range r.Runs {
-					if x.Suite == s.Name && x.Mode == mode && x.Workload == w.Name {
-						of[x.Server] = append(of[x.Server], x)
-					}
-				}
-				for _, server := range s.Servers {
-					if len(of[server]) > 0 {
-						r.Summaries = append(r.Summaries, summarizeOne(of, server, s.bases(w)))
-					}
-				}
-			}
+func newResults(s suite) *results {
+	res := &results{Suite: s.Name, Mode: s.Mode, Machine: thisMachine(), Versions: versions()}
+	for _, w := range s.Workloads {
+		for _, server := range s.Servers {
+			res.Rows = append(res.Rows, &row{Workload: w, Server: server, Base: s.Base})
 		}
 	}
+	return res
 }
 
-// summarizeOne summarizes a server's runs of one mode and workload.
-func summarizeOne(of map[string][]run, server string, bases []string) summary {
-	runs := of[server]
-	s := summary{
-		Suite: runs[0].Suite, Mode: runs[0].Mode, Workload: runs[0].Workload, Server: server,
-		Runs: len(runs), Ratios: map[string]middle{},
-	}
-	quiet := map[string][]run{}
-	for name, list := range of {
-		quiet[name] = undisturbed(list)
-	}
-	s.Disturbed = len(runs) - len(quiet[server])
-	for _, x := range runs {
-		if x.Error != "" {
-			s.Failed++
-			if s.Error == "" {
-				s.Error = x.Error
-			}
-			continue
+// add puts a repetition into a row.
+func (x *row) add(r repetition, session int) {
+	x.Session = append(x.Session, session)
+	x.Redone += r.Redone
+	for _, list := range []struct {
+		of   *map[string][]float64
+		from figures
+	}{{&x.Ratio, r.Ratio}, {&x.Of, r.B}, {&x.OfBase, r.A}} {
+		if *list.of == nil {
+			*list.of = map[string][]float64{}
 		}
-		s.Values.Median.Connections = x.Connections
-	}
-	for _, m := range metrics {
-		values := byRepetition(quiet[server], m)
-		list := make([]float64, 0, len(values))
-		for _, v := range values {
-			list = append(list, v)
-		}
-		s.Values.set(m, list)
-		for _, base := range bases {
-			if len(quiet[base]) == 0 {
+		for m, v := range list.from {
+			if list.of == &x.Ratio && !slices.Contains(kept, m) {
 				continue
 			}
-			ratios := s.Ratios[base]
-			ratios.set(m, pairedRatios(values, byRepetition(quiet[base], m)))
-			s.Ratios[base] = ratios
+			(*list.of)[m] = append((*list.of)[m], rounded(v))
 		}
 	}
-	return s
 }
 
-// undisturbed leaves out the runs during which others used the CPUs, as long as
-// half of them and more remain.
-func undisturbed(runs []run) []run {
-	var quiet []run
-	for _, x := range runs {
-		if x.Others <= tooMuch {
-			quiet = append(quiet, x)
+// rounded keeps four digits.
+func rounded(v float64) float64 {
+	f, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}
+
+// repetitions are how many of a session the row has.
+func (x *row) repetitions(session int) int {
+	n := 0
+	for _, s := range x.Session {
+		if s == session {
+			n++
 		}
 	}
-	if 2*len(quiet) < len(runs) {
-		return runs
-	}
-	return quiet
+	return n
 }
 
-// byRepetition are the values of a metric in the runs that measured it.
-func byRepetition(runs []run, m metric) map[int]float64 {
-	values := map[int]float64{}
-	for _, x := range runs {
-		if v := *m.of(&x.figures); x.Error == "" && v != 0 {
-			values[x.Repetition] = v
+// ratio returns a metric's ratio in a session; -1: in all sessions.
+func (x *row) ratio(metric string, session int) ratio {
+	var of []float64
+	for i, v := range x.Ratio[metric] {
+		if session < 0 || x.Session[i] == session {
+			of = append(of, v)
 		}
 	}
-	return values
+	return bootstrapped(of)
 }
 
-// of lists the summaries of a suite's mode and workload, in the servers' order.
-func (r *results) of(suite, mode, workload string) []summary {
-	var list []summary
-	for _, s := range r.Summaries {
-		if s.Suite == suite && s.Mode == mode && s.Workload == workload {
-			list = append(list, s)
-		}
+// value is the median of a metric of the row's server, or of the base.
+func (x *row) value(metric string, base bool) (v float64, ok bool) {
+	values := x.Of[metric]
+	if base {
+		values = x.OfBase[metric]
 	}
-	return list
+	if len(values) == 0 {
+		return 0, false
+	}
+	return median(values), true
 }
 
-// save writes a file that is either the old or the new one, whole, whatever
-// happens meanwhile.
-func (r *results) save(name string) error {
-	b, err := json.MarshalIndent(r, "", "\t")
-	if err != nil {
-		return err
+func (res *results) row(workload, server string) *row {
+	i := slices.IndexFunc(res.Rows, func(x *row) bool { return x.Workload == workload && x.Server == server })
+	if i < 0 {
+		return nil
 	}
-	if err := os.WriteFile(name+".new", append(b, '\n'), 0o666); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
+	return res.Rows[i]
 }
 
-// loadResults reads results. What a suite is shown as and how its workloads are
-// measured is this program's.
-func loadResults(name string) (*results, error) {
-	b, err := os.ReadFile(name)
+func loadResults(file string) (*results, error) {
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	r := new(results)
-	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("%s: %w: want a results.json of this program", name, err)
+	var res results
+	if err := json.Unmarshal(b, &res); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	for i := range r.Suites {
-		r.Suites[i].link()
-	}
-	r.summarize()
-	return r, nil
+	return &res, nil
 }
 
-// link gives a suite that was read what is not in the file.
-func (s *suite) link() {
-	s.views = append(usual, idleTable)
-	for _, known := range append(suites, quickSuite) {
-		if known.Name == s.Name {
-			s.views, s.growth = known.views, known.growth
+// save writes a file with a line for each row.
+func (res *results) save(file string) error {
+	var b bytes.Buffer
+	head := *res
+	head.Rows = nil
+	h, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	b.Write(bytes.TrimSuffix(h, []byte("null}")))
+	for i, x := range res.Rows {
+		line, err := json.Marshal(x)
+		if err != nil {
+			return err
+		}
+		b.WriteString(map[bool]string{true: "[\n", false: ",\n"}[i == 0])
+		b.Write(line)
+	}
+	b.WriteString("\n]}\n")
+	if err := os.WriteFile(file+".new", b.Bytes(), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// thisMachine describes where it runs.
+func thisMachine() string {
+	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	model, kind := runtime.GOARCH, ""
+	first, _, _ := strings.Cut(string(cpuinfo), "\n\n")
+	for line := range strings.Lines(first) {
+		key, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(key) {
+		case "model name":
+			model = strings.TrimSpace(value)
+		case "flags":
+			if strings.Contains(value, " hypervisor") {
+				kind = " (virtual machine)"
+			}
 		}
 	}
-	for i, w := range s.Workloads {
-		if at := slices.Index(workloadNames(workloads), w.Name); at >= 0 {
-			s.Workloads[i] = workloads[at]
+	release, _, _ := strings.Cut(strings.TrimSpace(string(kernel)), "-")
+	return fmt.Sprintf("%s, %d cores%s, Linux %s, Go %s", model, runtime.NumCPU(), kind, release, strings.TrimPrefix(runtime.Version(), "go"))
+}
+
+// versions tells what the servers are built from.
+func versions() map[string]string {
+	v := map[string]string{}
+	names := modules()
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if name := names[d.Path]; name != "" {
+				v[name] = d.Version
+			}
 		}
 	}
+	for name, command := range map[string][]string{"redis-server": {"redis-server", "--version"}, "gcc": {"gcc", "-dumpfullversion"}} {
+		out, err := exec.Command(command[0], command[1:]...).Output()
+		if err != nil {
+			continue
+		}
+		for _, word := range strings.Fields(string(out)) {
+			if version, ok := strings.CutPrefix(word, "v="); ok || name == "gcc" {
+				v[name] = version
+			}
+		}
+	}
+	return v
+}
+
+// commit names the last commit of a source tree that changed what is measured.
+func commit(root string) string {
+	out, err := exec.Command("git", "-C", root, "log", "-1", "--format=%h", "--", ":/*.go", ":/go.mod", ":!/bench").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
 }

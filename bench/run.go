@@ -4,180 +4,281 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
+	"slices"
 	"time"
 )
 
 type runCommand struct {
-	Suites      []string      `help:"Suites, separated by commas. See list. Default: all." placeholder:"NAME" xor:"choice"`
-	Servers     []string      `help:"Instead of suites: servers, separated by commas, or all; NAME@N gives one N event loops; rondo-* is all that begin so. See list." placeholder:"NAME"`
-	Workloads   []string      `help:"Instead of suites: workloads, likewise." placeholder:"NAME"`
-	Modes       []string      `help:"pinned: server on one CPU with GOMAXPROCS=1, client on another. free: both on all CPUs. Default: both, or as the suite says." placeholder:"NAME"`
-	Repetitions int           `help:"Times that each server runs under each workload. Default: 7; with --quick 3." placeholder:"N"`
-	Duration    time.Duration `help:"Time measured in a run. Default: 500ms; with --quick 300ms." placeholder:"TIME"`
-	Warmup      time.Duration `help:"Time before it that is not measured. Default: 200ms; with --quick 100ms." placeholder:"TIME"`
-	Quick       bool          `help:"Few servers, short runs, and an end within two minutes: for a look, not for figures to quote."`
-	Prepare     bool          `help:"Build what is needed and measure nothing: --append will."`
-	Append      bool          `help:"Go on with the run that is in --out, as that was planned. --repetitions may change."`
-	For         time.Duration `help:"End after about so long, between two workloads, with exit code 3 if something is left for --append." placeholder:"TIME"`
-	Retries     int           `help:"Times that a run is made again during which other processes used more than a fifth of a CPU." default:"0" placeholder:"N"`
-	Out         string        `help:"Directory for results.md, results.json, the charts and the programs." default:"out" placeholder:"DIR"`
-	Update      string        `help:"docs: when all is measured, also put the results into ../docs/benchmarks.md." enum:",docs" default:"" placeholder:"docs"`
+	Suites      []string      `arg:"" optional:"" help:"Suites; see list. Without --quick, one is needed." placeholder:"SUITE"`
+	Servers     []string      `help:"Of the suites only these servers, separated by commas; rondo-* is all that begin so." placeholder:"NAME"`
+	Workloads   []string      `help:"Of the suites only these workloads, likewise." placeholder:"NAME"`
+	Repetitions int           `help:"Times that each pair is measured, with fresh processes." default:"10" placeholder:"N"`
+	Turns       int           `help:"Slices of load that each of a pair has in a repetition." default:"10" placeholder:"N"`
+	For         time.Duration `help:"End after about so long, with exit code 3 if there is something left for --append." placeholder:"TIME"`
+	Append      bool          `help:"Go on with the results that are there, and the programs that were built for them."`
+	Session     bool          `help:"With --append: begin another session. Sessions are kept apart, to be compared."`
+	Quick       bool          `help:"The suite quick, briefly: for a look, not for figures to quote."`
+	Out         string        `help:"Directory for the results files." default:"out" type:"path" placeholder:"DIR"`
+	Trace       bool          `help:"Tell about every slice."`
 }
 
 // Help is the end of "bench run --help".
 func (*runCommand) Help() string {
-	return `Each repetition runs every server under every workload, servers next to each other and beginning with another one each time. Figures are medians, and the middle half of the repetitions is shown; ratios are those within a repetition. An interrupt stops the servers and keeps what there is.
+	return `Each suite is a file of results, in --out. Where others use the machine too, measure in parts:
 
-A long run may be made in parts, whenever the machine is quiet:
+  go run . peers --append --for 4m      (again and again, until it exits with 0)
+  go run . peers --append --session     (hours later: is it the same again?)
 
-  go run . run --prepare
-  out/bin/bench run --append --for 50s --retries 2     (again and again, until it exits with 0)`
-}
-
-// quickLimit is when --quick ends, finished or not; to write takes little more.
-const quickLimit = 100 * time.Second
-
-// defaults fills in what was not given.
-func (c *runCommand) defaults() {
-	repetitions, duration, warmup := 7, 500*time.Millisecond, 200*time.Millisecond
-	if c.Quick {
-		repetitions, duration, warmup = 3, 300*time.Millisecond, 100*time.Millisecond
-	}
-	if c.Repetitions == 0 {
-		c.Repetitions = repetitions
-	}
-	if c.Duration == 0 {
-		c.Duration = duration
-	}
-	if c.Warmup == 0 {
-		c.Warmup = warmup
-	}
-}
-
-// check finds choices that go together with no other.
-func (c *runCommand) check() error {
-	chosen := len(c.Suites)+len(c.Servers)+len(c.Workloads) > 0
-	switch {
-	case c.Repetitions < 0 || c.Duration < 0 || c.Warmup < 0 || c.For < 0 || c.Retries < 0:
-		return errors.New("--repetitions, --duration, --warmup, --for and --retries must be positive")
-	case c.Append && (chosen || c.Quick || c.Prepare || len(c.Modes) > 0 || c.Duration > 0 || c.Warmup > 0):
-		return errors.New("--append goes on as was planned: only --repetitions, --for, --retries, --out and --update may be given with it")
-	case len(c.Suites) > 0 && len(c.Servers)+len(c.Workloads) > 0:
-		return errors.New("--suites: give these, or --servers and --workloads")
-	}
-	return nil
+For the documents: --out ../docs/benchmarks, and then "go run . report".`
 }
 
 // errUnfinished is the end of a run with --for that has more to measure.
 var errUnfinished = errors.New("there is more to measure: go on with --append")
 
-// Run measures and writes.
-func (c *runCommand) Run() error {
-	began := time.Now()
-	if err := c.check(); err != nil {
+// bin is where programs are built.
+const bin = "out/bin"
+
+// Run measures.
+func (c *runCommand) Run(ctx context.Context) error {
+	switch {
+	case c.Quick && len(c.Suites) == 0:
+		c.Suites, c.Repetitions, c.Turns, c.For = []string{"quick"}, 3, 5, 90*time.Second
+	case len(c.Suites) == 0:
+		return errors.New("which suite? See list, or take --quick")
+	case c.Repetitions < 1 || c.Turns < 1:
+		return errors.New("--repetitions and --turns must be at least 1")
+	}
+	if err := raiseFileLimit(); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	p, err := c.plan(ctx)
+	until := time.Time{}
+	if c.For > 0 {
+		until = time.Now().Add(c.For)
+	}
+	var unfinished error
+	for _, name := range c.Suites {
+		s, err := chosenSuite(name, c.Servers, c.Workloads)
+		if err != nil {
+			return err
+		}
+		switch err := c.suite(ctx, s, until); {
+		case errors.Is(err, errUnfinished):
+			unfinished = err
+		case err != nil:
+			return err
+		}
+	}
+	return unfinished
+}
+
+// suite measures one, and keeps its results after each repetition.
+func (c *runCommand) suite(ctx context.Context, s suite, until time.Time) error {
+	file := filepath.Join(c.Out, s.Name+".json")
+	res, err := c.results(s, file)
 	if err != nil {
 		return err
 	}
-	if c.Prepare {
-		return p.results.save(p.file)
-	}
-	timed, cancel := ctx, func() {}
-	if p.results.Quick {
-		timed, cancel = context.WithDeadline(ctx, began.Add(quickLimit))
-	}
-	defer cancel()
-	p.retries = c.Retries
-	if c.For > 0 {
-		p.until = began.Add(c.For)
-	}
-	err = p.run(timed)
-	switch {
-	case errors.Is(err, errUnfinished):
-		fmt.Fprintf(os.Stderr, "%d of %d runs are measured\n", len(p.results.Runs), p.total())
-		return err
-	case err != nil:
-		return err
-	case len(p.results.Runs) == 0:
-		return errors.New("ended before anything was measured")
-	}
-	if err := write(p.results, c.Out, c.Update); err != nil {
+	built, err := newBuild(bin, "..")
+	if err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return errors.New("interrupted: not everything was measured; --append goes on")
+	programs := slices.DeleteFunc(programsOf(s), func(program string) bool {
+		_, err := os.Stat(built.path(program))
+		return c.Append && err == nil
+	})
+	if err := built.make(ctx, programs); err != nil {
+		return err
 	}
+	m, err := modeNamed(s.Mode)
+	if err != nil {
+		return err
+	}
+	cal, err := newCalibrator(ctx, m, built)
+	if err != nil {
+		return err
+	}
+	defer cal.close()
+	session := len(res.Sessions) - 1
+	for x := res.next(s, session, c.Repetitions); x != nil; x = res.next(s, session, c.Repetitions) {
+		if ctx.Err() != nil {
+			return errors.New("interrupted: not everything was measured; --append goes on")
+		}
+		if !until.IsZero() && time.Now().After(until) {
+			report(res, s)
+			return errUnfinished
+		}
+		p, err := newPair(x, m, built, cal)
+		if err != nil {
+			return err
+		}
+		p.turns = p.a.workload.turns(c.Turns)
+		if c.Trace {
+			p.trace = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format, args...) }
+		}
+		r, err := p.repeat(ctx)
+		if ctx.Err() != nil {
+			continue
+		}
+		switch {
+		case errors.Is(err, errUnsettled):
+			x.Unsettled++
+			fmt.Fprintf(os.Stderr, "    %v: %v\n", p, err)
+		case err != nil:
+			x.Failed, x.Error = x.Failed+1, err.Error()
+			fmt.Fprintf(os.Stderr, "FAILED %v: %v\n", p, err)
+		default:
+			x.add(r, session)
+			fmt.Fprintf(os.Stderr, "%3d %v: %.3f requests, %.3f CPU\n", len(x.Session), p, r.Ratio["rate"], r.Ratio["cpu"])
+		}
+		res.Sessions[session].Ended = time.Now().UTC().Truncate(time.Second)
+		if err := res.save(file); err != nil {
+			return err
+		}
+	}
+	report(res, s)
 	return nil
 }
 
-// plan makes a new run, or reads one to go on with.
-func (c *runCommand) plan(ctx context.Context) (*plan, error) {
-	file, bin := filepath.Join(c.Out, "results.json"), filepath.Join(c.Out, "bin")
-	if c.Append {
-		res, err := loadResults(file)
-		if err != nil {
-			return nil, fmt.Errorf("--append: %w", err)
-		}
-		if here := thisMachine(); here.String() != res.Machine.String() {
-			return nil, fmt.Errorf("--append: %s is of another machine (%s) than this one (%s): begin a new run without --append", file, res.Machine, here)
-		}
-		if c.Repetitions > 0 {
-			res.Repetitions = c.Repetitions
-		}
-		programs, err := reuse(bin)
-		if err != nil {
+// results are those to go on with, or new ones.
+func (c *runCommand) results(s suite, file string) (*results, error) {
+	res, err := loadResults(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	fresh := err != nil || !c.Append
+	if fresh {
+		res = newResults(s)
+		if err := os.MkdirAll(c.Out, 0o777); err != nil {
 			return nil, err
 		}
-		return newPlan(res, programs, file)
 	}
-	c.defaults()
-	res, err := c.newResults()
-	if err != nil {
-		return nil, err
+	if here := thisMachine(); here != res.Machine {
+		return nil, fmt.Errorf("--append: %s is of another machine (%s) than this one (%s)", file, res.Machine, here)
 	}
-	with, err := needs(res.Suites)
-	if err != nil {
-		return nil, err
+	if fresh || c.Session {
+		now := time.Now().UTC().Truncate(time.Second)
+		res.Sessions = append(res.Sessions, session{Began: now, Ended: now, Rondo: commit("..")})
 	}
-	programs, err := build(ctx, bin, with)
-	if err != nil {
-		return nil, err
-	}
-	return newPlan(res, programs, file)
+	return res, nil
 }
 
-// newResults are of a run that is to be made.
-func (c *runCommand) newResults() (*results, error) {
-	r := &results{
-		Began: time.Now().UTC(), Machine: thisMachine(), Repetitions: c.Repetitions,
-		Seconds: c.Duration.Seconds(), Warmup: c.Warmup.Seconds(), Quick: c.Quick,
+// next is the pair of the chosen ones that has been measured least in a session;
+// nil when all have been often enough. Pairs that fail or do not settle again and again are left.
+func (res *results) next(s suite, session, wanted int) *row {
+	var least *row
+	for _, w := range s.Workloads {
+		for _, server := range s.Servers {
+			x := res.row(w, server)
+			if x == nil {
+				x = &row{Workload: w, Server: server, Base: s.Base}
+				res.Rows = append(res.Rows, x)
+			}
+			if x.Failed < 3 && x.Unsettled <= 10+3*len(x.Session) && x.repetitions(session) < wanted && (least == nil || x.repetitions(session) < least.repetitions(session)) {
+				least = x
+			}
+		}
 	}
-	if err := callsCountable(); err != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("System calls could not be counted (%v).", err))
-	} else {
-		r.Counted = min(c.Duration, 100*time.Millisecond).Seconds()
-	}
-	var err error
-	switch {
-	case len(c.Servers)+len(c.Workloads) > 0:
-		var s suite
-		s, err = chosenSuite(c.Servers, c.Workloads, c.Modes)
-		r.Suites = []suite{s}
-	case c.Quick && len(c.Suites) == 0:
-		r.Suites = []suite{quickSuite}
-	default:
-		r.Suites, err = parseSuites(c.Suites)
-	}
+	return least
+}
+
+// newPair makes the pair of a row.
+func newPair(x *row, m mode, built build, cal *calibrator) (*pair, error) {
+	w, err := workloadOf(x.Workload)
 	if err != nil {
 		return nil, err
 	}
-	return r, r.possible(c.Modes)
+	p := &pair{cal: cal, counted: len(x.Of["calls"]) < 2} // counts differ little from one repetition to the next
+	for _, side := range []struct {
+		of   *side
+		name string
+	}{{&p.a, x.Base}, {&p.b, x.Server}} {
+		side.of.mode, side.of.workload, side.of.build, side.of.tools = m, w, built, built
+		if side.of.server, err = findServer(side.name, w.Family); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// newBuild is a build in dir of the rondo at root.
+func newBuild(dir, root string) (build, error) {
+	b := build{}
+	var err error
+	if b.dir, err = filepath.Abs(dir); err != nil {
+		return b, err
+	}
+	b.root, err = filepath.Abs(root)
+	return b, err
+}
+
+// programsOf are the programs that a suite needs, and the calibration.
+func programsOf(s suite) []string {
+	programs := []string{"epoll", "load"}
+	for _, name := range s.Workloads {
+		w, err := workloadOf(name)
+		if err != nil {
+			continue
+		}
+		if w.client != "" {
+			programs = append(programs, w.client)
+		}
+		for _, name := range append([]string{s.Base}, s.Servers...) {
+			if server, err := findServer(name, w.Family); err == nil && server.program != "" {
+				programs = append(programs, server.program)
+			}
+		}
+	}
+	return programs
+}
+
+// report prints the ratios of a suite.
+func report(res *results, s suite) {
+	for _, w := range s.Workloads {
+		fmt.Printf("\n%s, %s, to %s:\n", w, res.Mode, s.Base)
+		for _, server := range s.Servers {
+			x := res.row(w, server)
+			if x == nil {
+				continue
+			}
+			fmt.Printf("  %-24s %s\n", server, x.text())
+		}
+	}
+}
+
+// text is what a row came to, in a line.
+func (x *row) text() string {
+	if len(x.Session) == 0 {
+		return "failed: " + x.Error
+	}
+	text := fmt.Sprintf("%2d repetitions", len(x.Session))
+	for _, m := range metrics {
+		if r := x.ratio(m.name, -1); r.N > 0 {
+			text += fmt.Sprintf("; %s %v", m.short, r)
+		} else if v, ok := x.value(m.name, false); ok && m.absolute {
+			base, _ := x.value(m.name, true)
+			text += fmt.Sprintf("; %s %.4g to %.4g", m.short, v, base)
+		}
+	}
+	return text
+}
+
+// A metric is a kind of figure.
+type metric struct {
+	name, short, title string // of whose title %s is the workload's unit
+	absolute           bool   // told as it is rather than as a ratio
+}
+
+var metrics = []metric{
+	{"rate", "requests", "%ss a second", false},
+	{"cpu", "CPU", "CPU time of the server for each %s", false},
+	{"p50", "p50", "median latency", false},
+	{"p99", "p99", "99th percentile of latency", false},
+	{"calls", "system calls", "system calls of the server for each %s", true},
+	{"instructions", "instructions", "instructions of the server for each %s", true},
+	{"allocs", "allocations", "allocations for each %s", true},
+	{"idle", "B idle", "resident bytes for each idle %s", true},
+	{"echoed", "B after an echo", "resident bytes for each idle %s after an echo", true},
 }

@@ -1,88 +1,105 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net"
-	"time"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rondo-go/rondo/bench/serve"
 )
 
-// A target is a server that is ready.
-type target struct {
-	*process
-	port   int
-	mode   mode
-	server string // whose figures these will be, by its entry's name
+// Names that several files use.
+const (
+	limitServer = "c-epoll"      // limit/epoll.c
+	redisServer = "redis-server" // Debian's
+	rondoServer = "rondo-epoll"
+)
+
+// A build says what programs are built from.
+type build struct {
+	dir  string   // where the programs are
+	root string   // rondo's source
+	env  []string // of its servers
 }
 
-// start starts a server and waits until it accepts connections. The port was
-// free a moment before; should it be taken meanwhile, another is tried.
-func (p *programs) start(ctx context.Context, m mode, s server, family string) (*target, error) {
-	const attempts = 3
-	for attempt := 1; ; attempt++ {
-		port, err := freePort()
-		if err != nil {
-			return nil, err
-		}
-		path, args := s.command(p, family, options{port: port, loops: m.loops, dir: p.dir})
-		child, err := spawnServer(ctx, m.serverCPU, path, args...)
-		if err != nil {
-			return nil, err
-		}
-		t := &target{child, port, m, s.entry.name}
-		if err = t.ready(ctx, family); err == nil {
-			return t, nil
-		}
-		child.stop()
-		if attempt == attempts || ctx.Err() != nil {
-			return nil, err
-		}
-	}
+func (b build) path(program string) string { return filepath.Join(b.dir, program) }
+
+// A server is one that can be measured. Those in Go are serve.Libraries; the C
+// servers are programs of limit.
+type server struct {
+	name    string
+	program string // its file in a build; "": on the PATH
+	command func(b build, family, address string, loops int) []string
 }
 
-func freePort() (int, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// findServer finds what serves a family of workloads by its name, in which @N is
+// a number of event loops other than the mode's.
+func findServer(name, family string) (server, error) {
+	base, count, many := strings.Cut(name, "@")
+	s, err := namedServer(base, family)
+	if err != nil || !many {
+		return s, err
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port, nil
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 {
+		return s, fmt.Errorf("server %q: want a number of event loops after @, as in %s@2", name, base)
+	}
+	inner := s.command
+	s.name = name
+	s.command = func(b build, family, address string, _ int) []string { return inner(b, family, address, n) }
+	return s, nil
 }
 
-// ready waits until the server takes connections, or answers datagrams.
-func (t *target) ready(ctx context.Context, family string) error {
-	const patience = 5 * time.Second
-	address := options{port: t.port}.address()
-	for start := time.Now(); time.Since(start) < patience; {
-		if family == "udp" {
-			if answers(address) {
-				return nil
-			}
-		} else if c, err := net.Dial("tcp", address); err == nil {
-			return c.Close()
-		}
-		if how, dead := t.died(2 * time.Millisecond); dead {
-			return fmt.Errorf("server ended at its start: %s", how)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+func namedServer(name, family string) (server, error) {
+	if program, ok := strings.CutPrefix(name, "c-"); ok && slices.Contains(cPrograms, program) && family == "echo" {
+		return server{name, program, func(b build, _, address string, loops int) []string {
+			_, port, _ := net.SplitHostPort(address)
+			return []string{b.path(program), port, strconv.Itoa(loops)}
+		}}, nil
+	}
+	if name == redisServer && family == "redis" {
+		return server{name: name, command: debianRedis}, nil
+	}
+	for _, r := range serve.Rondos {
+		if r.Name == name && family == "redis" {
+			return server{name, "rondo", func(b build, _, address string, _ int) []string {
+				return []string{b.path("rondo"), "redis", "--backend", r.Backend, "--addr", address, "--loops", "1",
+					"--spin", r.Spin.String(), "--log-level", "error"}
+			}}, nil
 		}
 	}
-	return fmt.Errorf("server did not accept connections within %v", patience)
+	base, tagged := strings.CutSuffix(name, "+tags")
+	for _, l := range serve.Libraries {
+		if l.Name != base || l.Do[family] == nil {
+			continue
+		}
+		program := "server"
+		if tagged {
+			program = "server-tags"
+		}
+		return server{name, program, func(b build, family, address string, loops int) []string {
+			return []string{b.path(program), family, base, address, strconv.Itoa(loops)}
+		}}, nil
+	}
+	return server{}, fmt.Errorf("no server %q for workloads of the family %s: see list", name, family)
 }
 
-// answers tells whether a datagram sent to address comes back.
-func answers(address string) bool {
-	c, err := net.Dial("udp", address)
-	if err != nil {
-		return false
+func debianRedis(b build, _, address string, _ int) []string {
+	_, port, _ := net.SplitHostPort(address)
+	return []string{redisServer, "--bind", "127.0.0.1", "--port", port,
+		"--save", "", "--appendonly", "no", "--dir", b.dir, "--loglevel", "warning"}
+}
+
+// modules are the versions that are told with results: of the servers' libraries.
+func modules() map[string]string {
+	m := map[string]string{}
+	for _, l := range serve.Libraries {
+		if l.Module != "" {
+			m[l.Module] = l.Name
+		}
 	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Millisecond))
-	b := []byte("are you there?")
-	if _, err := c.Write(b); err != nil {
-		return false
-	}
-	n, err := c.Read(b)
-	return err == nil && n == len(b)
+	return m
 }

@@ -1,36 +1,85 @@
 package main
 
-import "slices"
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 
-// quantile of values that are in order, which are at least one, by linear
-// interpolation between the nearest two (as R's default, type 7).
-func quantile(ordered []float64, q float64) float64 {
-	at := q * float64(len(ordered)-1)
-	i := int(at)
-	if i+1 >= len(ordered) {
-		return ordered[len(ordered)-1]
-	}
-	return ordered[i] + (at-float64(i))*(ordered[i+1]-ordered[i])
+	"gonum.org/v1/gonum/stat"
+)
+
+// wide is half the width of an interval from which on a ratio is marked: it says
+// little.
+const wide = 0.05
+
+// enough repetitions for an interval.
+const enough = 5
+
+// A ratio is the median of pairwise ratios, and the interval in which the median
+// lies with 95% confidence, by the bootstrap.
+type ratio struct {
+	Median, Low, High float64
+	N                 int
 }
 
-// quartiles of values: half of them lie between low and high. All are 0 for none.
-func quartiles(values []float64) (low, median, high float64) {
-	if len(values) == 0 {
-		return 0, 0, 0
+// bootstrapped computes it from a ratio for each repetition. Repetitions have
+// processes of their own, so that they are what is drawn. The same ratios always
+// give the same interval.
+func bootstrapped(ratios []float64) ratio {
+	const draws = 4000
+	if len(ratios) == 0 {
+		return ratio{}
 	}
-	v := slices.Sorted(slices.Values(values))
-	return quantile(v, 0.25), quantile(v, 0.5), quantile(v, 0.75)
-}
-
-// pairedRatios are the ratios of values to base in the same repetition, the key.
-// Runs of one repetition are neighbours in time, so what slows the machine for a
-// while slows both.
-func pairedRatios(values, base map[int]float64) []float64 {
-	var ratios []float64
-	for repetition, v := range values {
-		if b := base[repetition]; b > 0 && v > 0 {
-			ratios = append(ratios, v/b)
+	random := rand.New(rand.NewPCG(1, 2))
+	drawn, resample := make([]float64, draws), make([]float64, len(ratios))
+	for i := range drawn {
+		for j := range resample {
+			resample[j] = ratios[random.IntN(len(ratios))]
 		}
+		drawn[i] = median(resample)
 	}
-	return ratios
+	slices.Sort(drawn)
+	return ratio{
+		Median: median(ratios), N: len(ratios),
+		Low:  stat.Quantile(0.025, stat.Empirical, drawn, nil),
+		High: stat.Quantile(0.975, stat.Empirical, drawn, nil),
+	}
+}
+
+// median of values that are at least one.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// differs tells whether the interval excludes 1.
+func (r ratio) differs() bool { return r.Low > 1 || r.High < 1 }
+
+// vague tells whether the interval is wider than a figure worth much has, or is of so
+// few repetitions that it says nothing.
+func (r ratio) vague() bool { return r.N < enough || r.High-r.Low > 2*wide*r.Median }
+
+// String marks what is vague with ~.
+func (r ratio) String() string {
+	mark := ""
+	if r.vague() {
+		mark = "~"
+	}
+	switch {
+	case r.N == 0:
+		return none
+	case r.N < enough:
+		return fmt.Sprintf("%s%.2f", mark, r.Median)
+	}
+	return fmt.Sprintf("%s%.2f (%.2f–%.2f)", mark, r.Median, r.Low, r.High)
+}
+
+// thousands shows a rounded number with commas.
+func thousands(v float64) string {
+	s := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

@@ -2,281 +2,252 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/rondo-go/rondo/bench/serve"
+	"time"
 )
 
-// A suite is servers and workloads that belong together: it has tables and
-// charts of its own. To add one is to add it to suites.
-type suite struct {
-	Name      string     `json:"name"`
-	Title     string     `json:"title"`
-	Text      string     `json:"text,omitempty"` // what there is to know when reading its tables
-	Servers   []string   `json:"servers"`
-	Workloads []workload `json:"workloads"`
-	Modes     []string   `json:"modes"`
-	Bases     []string   `json:"bases,omitempty"` // that the others are compared with; none: the families'
-
-	views  []view
-	growth [][2]string // workloads of which the second's CPU time is compared with the first's
+// A workload is what is done to a server.
+type workload struct {
+	Name, Title string
+	Family      string // of servers
+	Unit        string // what is counted, in the singular
+	client      string // the program that makes the load
+	args        []string
+	conns       int
+	slice       time.Duration // of load, before the other server's turn
+	share       float64       // of the slower server's maximum, in an open loop; 0: a closed one
+	memory      bool          // of idle connections is measured, and nothing else
+	once        bool          // a process is good for one slice
 }
 
-// A view is a table of servers and workloads, a chart, or both.
-type view struct {
-	name   string // of the chart's files; "": no chart
-	title  string // %s is the unit
-	metric metric
-	beside *metric // in brackets, in the table
-	table  tableKind
+// turns are fewer than asked for where a slice takes long.
+func (w workload) turns(asked int) int {
+	if w.conns == mostConns || w.once {
+		return (asked + 1) / 2
+	}
+	return asked
 }
-
-type tableKind int
 
 const (
-	noTable tableKind = iota
-	ratios            // to the first base
-	values
+	usualSlice = 30 * time.Millisecond
+	mostConns  = 10000
 )
+
+// workloads are all there are. To add one is to add it here.
+var workloads = slices.Concat(
+	echoes("echo", "load", 64, 1, 50, 1000, mostConns),
+	echoes("echo", "load", 1<<10, 50),
+	echoes("echo", "load", 64<<10, 1, 8),
+	[]workload{
+		opened("open50-64-50", 0.5), opened("open80-64-50", 0.8),
+		{Name: "rate", Title: "connect, one echo of 64 B, close, 50 at once", Family: "echo", Unit: "connection", client: "load", args: []string{"-b", "64", "rate"}, conns: 50, slice: usualSlice},
+		{Name: "idle", Title: "memory of idle connections", Family: "echo", Unit: "connection", client: "load", args: []string{"-b", "64", "echo"}, conns: mostConns, memory: true},
+	},
+	echoes("tls", "tlsload", 1<<10, 1, 50, 1000),
+	[]workload{
+		{Name: "tls-rate", Title: "connect, full handshake, one echo of 64 B, close, 50 at once", Family: "tls", Unit: "handshake", client: "tlsload", args: []string{"-b", "64", "rate"}, conns: 50, slice: usualSlice},
+		{Name: "tls-idle", Title: "memory of idle TLS connections", Family: "tls", Unit: "connection", client: "tlsload", args: []string{"-b", "64", "echo"}, conns: mostConns, memory: true},
+	},
+	redisWorkloads(),
+	datagrams(64), datagrams(1200),
+	completionWorkloads(),
+)
+
+// echoes are echo workloads of a family and a size, named as in echo-64k-8.
+func echoes(family, client string, size int, conns ...int) []workload {
+	var list []workload
+	for _, n := range conns {
+		list = append(list, workload{
+			Name:   fmt.Sprintf("%s-%s-%d", family, sizeName(size), n),
+			Title:  fmt.Sprintf("%s of %s, %s", map[string]string{"echo": "echo", "tls": "echo over TLS"}[family], sizeText(size), counted(n, "connection")),
+			Family: family, Unit: "message", client: client, args: []string{"-b", strconv.Itoa(size), "echo"}, conns: n, slice: usualSlice,
+		})
+	}
+	return list
+}
+
+// opened is an echo under open load.
+func opened(name string, share float64) workload {
+	w := echoes("echo", "load", 64, 50)[0]
+	w.Name, w.share, w.slice = name, share, 100*time.Millisecond
+	w.Title += fmt.Sprintf(", open load at %.0f%% of the slower server's maximum", 100*share)
+	return w
+}
+
+// datagrams are UDP echo workloads of a size, named as in udp-64-50x1: 50 sockets
+// with 1 datagram of each under way. Many of one socket are what a system can take
+// as one.
+func datagrams(size int) []workload {
+	var list []workload
+	for _, n := range [][2]int{{50, 1}, {8, 32}} {
+		list = append(list, workload{
+			Name:   fmt.Sprintf("udp-%d-%dx%d", size, n[0], n[1]),
+			Title:  fmt.Sprintf("UDP echo of %d B, %d sockets with %d under way", size, n[0], n[1]),
+			Family: "udp", Unit: "datagram", client: "udp", args: []string{"-b", strconv.Itoa(size), "-d", strconv.Itoa(n[1])}, conns: n[0], slice: usualSlice,
+		})
+	}
+	return list
+}
+
+// redisWorkloads send redis-benchmark's SET and GET.
+func redisWorkloads() []workload {
+	var list []workload
+	for _, depth := range []int{1, 32} {
+		for _, command := range []string{"set", "get"} {
+			list = append(list, workload{
+				Name:   fmt.Sprintf("%s-p%d", command, depth),
+				Title:  fmt.Sprintf("%s, 50 connections, pipelines of %d", strings.ToUpper(command), depth),
+				Family: "redis", Unit: "command", client: "load", args: []string{"-d", strconv.Itoa(depth), command}, conns: 50, slice: usualSlice,
+			})
+		}
+	}
+	return list
+}
+
+// completionWorkloads are gaio's own cases, with the server and its clients both in
+// the process that is measured: gaio's BenchmarkEcho64K and BenchmarkEcho1K and Test8k;
+// and, since connecting is most of what that takes, rounds of echoes on connections
+// that are there.
+func completionWorkloads() []workload {
+	of := func(name, title, unit, kind string, conns, size int) workload {
+		return workload{Name: "completions-" + name, Title: title, Family: "completions", Unit: unit,
+			args: []string{kind, strconv.Itoa(size)}, conns: conns, slice: 200 * time.Millisecond, once: true}
+	}
+	return []workload{
+		of("stream-64k", "a stream of echoes of 64 KiB", "message", "stream", 1, 64<<10),
+		of("stream-1k", "a stream of echoes of 1 KiB", "message", "stream", 1, 1<<10),
+		of("clients-8192", "8,192 clients connect and echo 1 KiB", "client", "clients", 8192, 1<<10),
+		of("rounds-8192", "8,192 connected clients echo 1 KiB at once", "message", "rounds", 8192, 1<<10),
+	}
+}
+
+func sizeName(n int) string {
+	if n >= 1<<10 {
+		return fmt.Sprintf("%dk", n>>10)
+	}
+	return strconv.Itoa(n)
+}
+
+func sizeText(n int) string {
+	if n >= 1<<10 {
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return thousands(float64(n)) + " " + what + "s"
+}
+
+// A suite is servers that are compared with one, its base, under workloads, in a
+// mode. It has a results file.
+type suite struct {
+	Name, Title string
+	Mode        string
+	Base        string
+	Servers     []string
+	Workloads   []string
+}
 
 var (
-	rateAndCPU = view{"rate", "%ss per second", perSecond, &cpu, ratios}
-	cpuChart   = view{name: "cpu", title: "CPU time of the server for each %s, µs (less is better)", metric: cpu}
-	callsTable = view{title: "System calls of the server for each %s", metric: calls, table: values}
-	idleTable  = view{"memory", "Resident bytes for each idle connection", idleBytes, &echoed, values}
-	idleChart  = view{name: "echoed", title: "Resident bytes for each idle connection after an echo (less is better)", metric: echoed}
-	usual      = []view{rateAndCPU, cpuChart, callsTable}
+	peers     = []string{"gnet", "nbio", "gaio", "evio", "netpoll", "net"}
+	streaming = slices.Concat([]string{"c-uring", rondoServer, "rondo-uring"}, peers)
 )
 
-// defaultRondo is rondo on the platform's best backend.
-var defaultRondo = serve.Rondos[0].Name
-
-// suites are what a run without choices measures, in this order.
+// suites are all there are, in the order in which they are measured.
 var suites = []suite{
-	{
-		Name: "peers", Title: "Echo, beside other libraries",
-		Servers:   oneOfEach("net"),
-		Workloads: named("echo-64-1", "echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-1", "echo-64k-8"),
-		Modes:     modeNames, views: usual, growth: [][2]string{{"echo-64-50", "echo-64-10000"}},
-	},
-	{
-		Name: "connections", Title: "Connections: how fast they come and go, and what an idle one costs",
-		Servers:   oneOfEach("net", "rondo-std", "rondo-poll"),
-		Workloads: named("rate", "idle"),
-		Modes:     modeNames, views: []view{rateAndCPU, idleTable, idleChart},
-	},
-	{
-		Name: "latency", Title: "Latency at one connection, with and without spinning",
-		Text:      "-spinT is rondo with Engine.Spin T: a loop that has run out of work looks for more for that time before it sleeps.",
-		Servers:   slices.Concat([]string{limitServer}, known("c-uring"), spinning(), []string{"net"}),
-		Workloads: named("echo-64-1"),
-		Modes:     modeNames, views: []view{{"p50", "Median latency, µs", p50, &cpu, ratios}, {title: "Median latency in µs", metric: p50, beside: &p99, table: values}},
-	},
-	{
-		Name: "backends", Title: "Backends",
-		Text:      "c-epoll and c-uring are the limits: nothing but system calls, with epoll and with io_uring.",
-		Servers:   slices.Concat([]string{limitServer}, known("c-uring"), ofBackends()),
-		Workloads: named("echo-64-1", "echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-1", "echo-1k-50", "echo-1k-1000", "echo-1k-10000", "echo-64k-1", "echo-64k-50", "echo-64k-1000", "echo-64k-10000", "idle"),
-		Modes:     modeNames[:1], Bases: known(limitServer, "c-uring"), views: append(usual, idleTable), growth: [][2]string{{"echo-64-50", "echo-64-10000"}},
-	},
-	{
-		Name: "loops", Title: "One loop and two, where the client shares the CPUs",
-		Text:      "@N is a server with N event loops. The client is a thread that wants a CPU too.",
-		Servers:   []string{defaultRondo + "@1", defaultRondo + "@2", limitServer + "@1", limitServer + "@2"},
-		Workloads: named("echo-64-50", "echo-64-1000", "echo-1k-50", "echo-64k-8", "rate"),
-		Modes:     modeNames[1:], Bases: []string{defaultRondo + "@1", limitServer + "@1"}, views: usual,
-	},
-	{
-		Name: "styles", Title: "Ways to write a server on rondo",
-		Text:      "rondo-co is net's code, line by line, in coroutines.",
-		Servers:   known(limitServer, defaultRondo, "rondo-co", "rondo-proactor", "net"),
-		Workloads: named("echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-8", "idle"),
-		Modes:     modeNames, views: append(usual, idleTable),
-	},
-	{
-		Name: "tls", Title: "TLS",
-		Text:      "Servers have an ECDSA P-256 certificate; handshakes are full ones of TLS 1.3 with X25519. The client is rondo too, with as much to encrypt and decrypt as the server, and more to compute in a handshake: where it is busy all the time, compare CPU times. net is a goroutine for each connection with crypto/tls, as rondo has it; nbio brings its own version of it.",
-		Servers:   known("rondo-epoll", "rondo-uring", "nbio", "net"),
-		Workloads: named("tls-1k-1", "tls-1k-50", "tls-1k-1000", "tls-rate", "tls-idle"),
-		Modes:     modeNames, views: append(usual, idleTable, idleChart),
-	},
-	{
-		Name: "datagrams", Title: "UDP echo",
-		Text:      "NxW is N sockets with W datagrams under way each. rondo receives and sends many in one system call, and has Linux segment runs of them to one peer (UDP_SEGMENT); net has a goroutine that reads and writes one at a time.",
-		Servers:   known("rondo-epoll", "rondo-uring", "rondo-std", "gnet", "net"),
-		Workloads: named("udp-64-50x1", "udp-64-8x32", "udp-1200-50x1", "udp-1200-8x32"),
-		Modes:     modeNames, views: usual,
-	},
-	{
-		Name: "completions", Title: "Completions for goroutines: gaio's own cases",
-		Text:      "Server and clients are one process, each with a watcher (gaio, compat/gaio) or a queue with one loop (package proactor), and a goroutine that waits for results. A stream's client writes message after message, each when the system has taken the last one, while it reads what comes back. The others begin with the first dial, and end when each client has its message back; of rounds that is not measured. CPU time and memory are those of all.",
-		Servers:   []string{"gaio", "rondo-proactor", "rondo-compat-gaio"},
-		Workloads: named("completions-*"),
-		Modes:     modeNames[1:],
-		views: []view{
-			rateAndCPU, cpuChart,
-			{title: "MB/s", metric: megabytes, table: values},
-			{"elapsed", "Time until all clients have their message back, ms (less is better)", elapsed, nil, values},
-			{title: "Allocations of server and client for each %s", metric: allocs, beside: &allocBytes, table: values},
-		},
-	},
-	{
-		Name: "redis", Title: "Redis",
-		Text:      "All but redis-server and rondo are toys that know SET and GET only. The client is redis-benchmark.",
-		Servers:   redises,
-		Workloads: named("redis-set-p1", "redis-get-p1", "redis-set-p32", "redis-get-p32"),
-		Modes:     modeNames, views: usual,
-	},
-	{
-		Name: "redis-verified", Title: "Redis, by a client that verifies every reply",
-		Text:      "The client is rondo bench redis.",
-		Servers:   redises,
-		Workloads: named("redis-set-p1-by-rondo", "redis-get-p1-by-rondo", "redis-set-p32-by-rondo", "redis-get-p32-by-rondo"),
-		Modes:     modeNames[:1], views: usual,
-	},
-	{
-		Name: "generators", Title: "rondo bench redis as a load generator, beside redis-benchmark",
-		Text:      "CPU time here is the generator's own. rondo bench verifies every reply, redis-benchmark none.",
-		Servers:   []string{redisGenerator, rondoGenerator},
-		Workloads: named("load-*"),
-		Modes:     modeNames, views: []view{rateAndCPU, cpuChart},
-	},
+	{"peers", "Echo, beside other libraries", "pinned", limitServer, streaming,
+		[]string{"echo-64-1", "echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-1", "echo-64k-8"}},
+	{"peers-free", "Echo where server and client share the CPUs", "free", limitServer, streaming, []string{"echo-64-50", "echo-64-1000", "echo-64k-8"}},
+	{"redis", "Redis", "pinned", redisServer, []string{rondoServer, "rondo-uring", "gnet", "nbio", "gaio", "evio", "redcon", "net"},
+		[]string{"set-p1", "get-p1", "set-p32", "get-p32"}},
+	{"tls", "TLS", "pinned", "net", []string{rondoServer, "rondo-uring", "nbio"}, []string{"tls-1k-1", "tls-1k-50", "tls-1k-1000", "tls-rate", "tls-idle"}},
+	{"completions", "Completions for goroutines: gaio's own cases", "free", "gaio", []string{"rondo-proactor", "rondo-compat-gaio"}, []string{"completions-*"}},
+	{"styles", "Ways to write a server on rondo", "pinned", rondoServer, []string{"rondo-co", "rondo-proactor", "net"},
+		[]string{"echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-8", "idle"}},
+	{"connections", "Connections: how fast they come and go, and the memory of idle ones", "pinned", limitServer, streaming, []string{"rate", "idle"}},
+	{"latency", "Latency under open load", "pinned", limitServer, []string{rondoServer, "rondo-uring", "gnet", "nbio", "net"}, []string{"open50-64-50", "open80-64-50"}},
+	{"spin", "A loop that spins before it sleeps", "pinned", rondoServer, []string{"rondo-epoll-spin20us", "rondo-epoll-spin100us"}, []string{"echo-64-1"}},
+	{"backends", "Backends that ask about each connection", "pinned", rondoServer, []string{"rondo-uring", "rondo-poll", "rondo-std"},
+		[]string{"echo-64-1", "echo-64-50", "echo-64-1000", "echo-64k-8"}},
+	{"datagrams", "UDP echo", "pinned", "net", []string{rondoServer, "rondo-uring", "rondo-std", "gnet"}, []string{"udp-*"}},
+	{"article", "The event-loop article's three servers", "free", redisServer, []string{rondoServer, "rondo-poll", "rondo-std"}, []string{"set-p1", "get-p1"}},
+	{"options-gnet", "Options of gnet, to its defaults", "pinned", "gnet", []string{"gnet+tags", "gnet-edge", "gnet-lock"}, []string{"echo-64-50", "echo-64-1000", "echo-64k-8"}},
+	{"options-nbio", "Options of nbio, to its defaults", "pinned", "nbio", []string{"nbio-edge", "nbio-lock"}, []string{"echo-64-50", "echo-64-1000", "echo-64k-8"}},
+	{"options-gaio", "Options of gaio, to its defaults", "pinned", "gaio", []string{"gaio-own"}, []string{"echo-64-50", "echo-64-1000", "echo-64k-8"}},
+	{"options-netpoll", "Options of netpoll, to its defaults", "pinned", "netpoll", []string{"netpoll-go", "netpoll-inline"}, []string{"echo-64-50", "echo-64-1000", "echo-64k-8"}},
+	{"quick", "A quick look", "pinned", limitServer, []string{rondoServer, "rondo-uring", "gnet", "net"}, []string{"echo-64-50", "echo-64k-8", "rate", "idle"}},
 }
 
-// redises are the Redis servers that are compared.
-var redises = slices.Concat([]string{redisServer}, known("rondo-epoll", "rondo-uring"), []string{"gnet", "nbio", "gaio", "evio", "redcon", "net"})
-
-// quickSuite is what --quick measures.
-var quickSuite = suite{
-	Name: "quick", Title: "A quick look",
-	Servers:   slices.Concat(oneOfEach("net"), []string{redisServer, "redcon"}),
-	Workloads: named("echo-64-50", "echo-64k-8", "rate", "idle", "redis-get-p32"),
-	Modes:     modeNames[:1], views: append(usual, idleTable),
-}
-
-// chosenSuite is made of what the user chose.
-func chosenSuite(servers, workloads, modes []string) (suite, error) {
-	s := suite{Name: "chosen", Title: "Chosen servers and workloads", Servers: []string{"all"}, Modes: modeNames, views: append(usual, idleTable)}
-	var err error
-	if len(servers) > 0 {
-		s.Servers = servers
+// chosenSuite finds a suite, and narrows it to servers and workloads; both are
+// patterns as of package path.
+func chosenSuite(name string, servers, names []string) (suite, error) {
+	i := slices.IndexFunc(suites, func(s suite) bool { return s.Name == name })
+	if i < 0 {
+		return suite{}, fmt.Errorf("no suite %q: see list", name)
 	}
-	if len(modes) > 0 {
-		s.Modes = modes
+	s := suites[i]
+	var all []string
+	for _, w := range workloads {
+		all = append(all, w.Name)
 	}
-	if len(workloads) == 0 {
-		workloads = []string{"all"}
-	}
-	if s.Workloads, err = parseWorkloads(workloads); err != nil {
-		return s, err
-	}
-	parsed, err := parseServers(s.Servers)
-	if err != nil {
-		return s, err
-	}
-	s.Servers = nil
-	for _, p := range parsed {
-		s.Servers = append(s.Servers, p.name)
+	s.Workloads = matching(all, s.Workloads)
+	for _, list := range []struct {
+		of   *[]string
+		by   []string
+		what string
+	}{{&s.Servers, servers, "server"}, {&s.Workloads, names, "workload"}} {
+		if len(list.by) == 0 {
+			continue
+		}
+		had := *list.of
+		if *list.of = matching(had, list.by); len(*list.of) == 0 {
+			return s, fmt.Errorf("suite %s has no %s %s: it has %s", name, list.what, strings.Join(list.by, ","), strings.Join(had, ", "))
+		}
 	}
 	return s, nil
 }
 
-// parseSuites reads names; none are all.
-func parseSuites(names []string) ([]suite, error) {
-	if len(names) == 0 {
-		names = []string{"all"}
-	}
-	var chosen []suite
-	for _, name := range names {
-		found := false
-		for _, s := range suites {
-			if !matches(name, s.Name) {
-				continue
-			}
-			found = true
-			if !slices.ContainsFunc(chosen, func(c suite) bool { return c.Name == s.Name }) {
-				chosen = append(chosen, s)
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("no suite %q: choose among all, %s", name, strings.Join(suiteNames(), ", "))
+// matching returns the names that a pattern matches.
+func matching(names, patterns []string) []string {
+	var found []string
+	for _, n := range names {
+		if slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, n); return ok && err == nil }) {
+			found = append(found, n)
 		}
 	}
-	return chosen, nil
+	return found
 }
 
-func suiteNames() []string {
-	var names []string
+// workloadOf finds a workload that a suite names.
+func workloadOf(name string) (workload, error) {
+	i := slices.IndexFunc(workloads, func(w workload) bool { return w.Name == name })
+	if i < 0 {
+		return workload{}, fmt.Errorf("no workload %q", name)
+	}
+	return workloads[i], nil
+}
+
+type listCommand struct{}
+
+// Run prints what can be measured.
+func (listCommand) Run() error {
 	for _, s := range suites {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
-// bases are what a workload's servers are compared with.
-func (s *suite) bases(w workload) []string {
-	if len(s.Bases) > 0 {
-		return s.Bases
-	}
-	var bases []string
-	for _, b := range families[w.Family] {
-		if slices.Contains(s.Servers, b) {
-			bases = append(bases, b)
+		s, err := chosenSuite(s.Name, nil, nil)
+		if err != nil {
+			return err
 		}
+		fmt.Printf("%s: %s, %s\n    %s\n    to %s: %s\n", s.Name, s.Title, s.Mode, strings.Join(s.Workloads, " "), s.Base, strings.Join(s.Servers, " "))
 	}
-	for i := 0; i < len(s.Servers) && len(bases) == 0; i++ {
-		name, _, _ := strings.Cut(s.Servers[i], "@")
-		e, _ := entryOf(name)
-		if _, serves := e.does[w.Family]; serves {
-			bases = append(bases, s.Servers[i])
-		}
+	fmt.Println("\nworkloads:")
+	for _, w := range workloads {
+		fmt.Printf("    %-24s %s\n", w.Name, w.Title)
 	}
-	return bases
-}
-
-// known are those of the names that are in the registry: not every platform has
-// every backend.
-func known(names ...string) []string {
-	return slices.DeleteFunc(names, func(name string) bool {
-		_, ok := entryOf(name)
-		return !ok
-	})
-}
-
-// oneOfEach are the limits, rondo on its event-queue backends, the peers with
-// an echo server, and others.
-func oneOfEach(others ...string) []string {
-	return slices.Concat(known("c-epoll", "c-uring", "rondo-epoll", "rondo-uring"), []string{"gnet", "nbio", "gaio", "evio", "netpoll"}, others)
-}
-
-// ofBackends are rondo on each of them, not spinning.
-func ofBackends() []string {
-	var names []string
-	for _, r := range serve.Rondos {
-		if r.Spin == 0 {
-			names = append(names, r.Name)
-		}
-	}
-	return names
-}
-
-// spinning are the best backends, spinning and not.
-func spinning() []string {
-	var names []string
-	for _, r := range serve.Rondos {
-		if r.Backend == "epoll" || r.Backend == "uring" {
-			names = append(names, r.Name)
-		}
-	}
-	return names
-}
-
-// named are workloads that must exist.
-func named(names ...string) []workload {
-	list, err := parseWorkloads(names)
-	if err != nil {
-		panic(err)
-	}
-	return list
+	return nil
 }

@@ -30,18 +30,6 @@ type CompletionsResult struct {
 	Objects    uint64  // likewise
 }
 
-// completionCases are the cases by name: gaio's own benchmarks and tests of load.
-// Each measures with the meter, which it starts and stops.
-var completionCases = map[string]func(Completions, newRing, *completionsMeter) error{
-	"stream":  streamCase,
-	"clients": func(c Completions, r newRing, m *completionsMeter) error { return clientsCase(c, r, m, ownBuffer) },
-	"swap-random": func(c Completions, r newRing, m *completionsMeter) error {
-		return clientsCase(c, r, m, sometimes(ownBuffer))
-	},
-	"swap-complete": func(c Completions, r newRing, m *completionsMeter) error { return clientsCase(c, r, m, swapBuffer) },
-	"rounds":        roundsCase,
-}
-
 // A ring is what libraries have in common: operations, and waiting for them.
 type ring interface {
 	read(c net.Conn, buf []byte) error // nil: into memory of the ring's
@@ -79,11 +67,12 @@ func completions(open newRing) Server {
 			var asked Completions
 			if json.NewDecoder(c).Decode(&asked) == nil {
 				var m completionsMeter
-				run, known := completionCases[asked.Case]
-				if !known {
-					err = fmt.Errorf("no case %q", asked.Case)
-				} else {
-					err = run(asked, open, &m)
+				err = fmt.Errorf("no case %q", asked.Case)
+				if run, known := completionCases[asked.Case]; known {
+					c := completionCase{Completions: asked}
+					if err = c.open(open, max(lendSize, asked.Conns*asked.Size)); err == nil {
+						err = run(&c, &m)
+					}
 				}
 				if err != nil {
 					m.result.Error = err.Error()

@@ -3,8 +3,6 @@ package serve
 import (
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net"
 	"time"
 )
@@ -12,21 +10,36 @@ import (
 // lendSize is gaio's default.
 const lendSize = 64 << 10
 
-// echoRing serves echoes by a ring: a connection's reads and writes take turns, by a
+// completionCases are gaio's own, by name. Each measures with the meter, which it
+// starts and stops.
+var completionCases = map[string]func(c *completionCase, m *completionsMeter) error{
+	"stream":  (*completionCase).stream,
+	"clients": (*completionCase).clients,
+	"rounds":  (*completionCase).rounds,
+}
+
+// A completionCase is one that runs: a server on a ring, and clients on another.
+type completionCase struct {
+	Completions
+	client  ring
+	address string
+}
+
+// open starts the server: a connection's reads and writes take turns, by a
 // goroutine that waits for all of them.
-func echoRing(open newRing, size int) (r ring, address string, err error) {
-	if r, err = open(lendSize); err != nil {
-		return nil, "", err
+func (c *completionCase) open(newRing newRing, lend int) error {
+	r, err := newRing(lendSize)
+	if err != nil {
+		return err
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	go func() {
-		defer ln.Close()
 		for {
-			c, err := ln.Accept()
-			if err != nil || r.read(c, make([]byte, size)) != nil {
+			conn, err := ln.Accept()
+			if err != nil || r.read(conn, make([]byte, c.Size)) != nil {
 				return
 			}
 		}
@@ -49,33 +62,26 @@ func echoRing(open newRing, size int) (r ring, address string, err error) {
 			}
 		}
 	}()
-	return r, ln.Addr().String(), nil
+	c.address = ln.Addr().String()
+	c.client, err = newRing(lend)
+	return err
 }
 
-// streamCase is gaio's BenchmarkEcho: connections write message after message,
-// each when the system has taken the last one, while they read what comes back.
-func streamCase(asked Completions, open newRing, m *completionsMeter) error {
-	_, address, err := echoRing(open, asked.Size)
-	if err != nil {
-		return err
-	}
-	client, err := open(lendSize)
-	if err != nil {
-		return err
-	}
-	for range asked.Conns {
-		c, err := net.Dial("tcp", address)
+// stream is gaio's BenchmarkEcho: connections write message after message, each
+// when the system has taken the last one, while they read what comes back.
+func (c *completionCase) stream(m *completionsMeter) error {
+	for range c.Conns {
+		conn, err := net.Dial("tcp", c.address)
 		if err != nil {
 			return err
 		}
-		client.write(c, make([]byte, asked.Size))
-		client.read(c, make([]byte, asked.Size))
+		if err := errors.Join(c.client.write(conn, make([]byte, c.Size)), c.client.read(conn, make([]byte, c.Size))); err != nil {
+			return err
+		}
 	}
-	measuring := false
-	seconds := func(s float64) time.Time { return time.Now().Add(time.Duration(s * float64(time.Second))) }
-	until := seconds(asked.Warmup)
-	for read := 0; ; {
-		batch, err := client.wait()
+	measuring, read := false, 0
+	for until := time.Now().Add(seconds(c.Warmup)); ; {
+		batch, err := c.client.wait()
 		if err != nil {
 			return err
 		}
@@ -84,10 +90,10 @@ func streamCase(asked Completions, open newRing, m *completionsMeter) error {
 			case d.err != nil:
 				return d.err
 			case d.wrote:
-				err = client.write(d.conn, d.buffer)
+				err = c.client.write(d.conn, d.buffer)
 			default:
 				read += d.size
-				err = client.read(d.conn, d.buffer)
+				err = c.client.read(d.conn, d.buffer)
 			}
 			if err != nil {
 				return err
@@ -96,130 +102,98 @@ func streamCase(asked Completions, open newRing, m *completionsMeter) error {
 		switch {
 		case time.Now().Before(until):
 		case measuring:
-			m.stop(read / asked.Size)
+			m.stop(read / c.Size)
 			return nil
 		default:
-			measuring, read = true, 0
-			until = seconds(asked.Seconds)
+			measuring, read, until = true, 0, time.Now().Add(seconds(c.Seconds))
 			m.start()
 		}
 	}
 }
 
-// Choices of what a reply is read into.
-func ownBuffer(size int) []byte { return make([]byte, size) }
-func swapBuffer(int) []byte     { return nil }
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// sometimes is swapBuffer one time in thirteen, as in gaio's test.
-func sometimes(otherwise func(int) []byte) func(int) []byte {
-	return func(size int) []byte {
-		if rand.N(13) == 0 {
-			return nil
-		}
-		return otherwise(size)
-	}
-}
-
-// clientsCase is gaio's tests of many connections, from the first dial on: each
-// sends a message, and then reads it back.
-func clientsCase(asked Completions, open newRing, m *completionsMeter, buffer func(int) []byte) error {
-	_, address, err := echoRing(open, asked.Size)
-	if err != nil {
-		return err
-	}
-	client, err := open(max(lendSize, asked.Conns*asked.Size))
-	if err != nil {
-		return err
-	}
+// clients is gaio's test of many connections, from the first dial on: each sends a
+// message, and then reads it back.
+func (c *completionCase) clients(m *completionsMeter) error {
 	m.start()
-	conns, dialed := make([]net.Conn, asked.Conns), make(chan error, 1)
-	go dialAll(client, conns, address, asked.Size, dialed)
-	err = replies(client, asked, buffer)
-	m.stop(asked.Conns)
-	return errors.Join(<-dialed, err)
+	_, err := c.dialed()
+	m.stop(c.Conns)
+	return err
 }
 
-// dialAll makes connections, and has each send a message. It keeps them too, since
-// rings let forgotten ones go. If it fails nobody need wait on the ring any more.
-func dialAll(client ring, conns []net.Conn, address string, size int, dialed chan<- error) {
-	var err error
-	for i := 0; i < len(conns) && err == nil; i++ {
-		if conns[i], err = net.Dial("tcp", address); err == nil {
-			err = client.write(conns[i], make([]byte, size))
+// rounds has so many connections, that are there already, send a message and read
+// it back, all at once, again and again.
+func (c *completionCase) rounds(m *completionsMeter) error {
+	conns, err := c.dialed()
+	if err != nil {
+		return err
+	}
+	message := make([]byte, c.Size)
+	m.start()
+	rounds := 0
+	for ; rounds == 0 || time.Since(m.began).Seconds() < c.Seconds; rounds++ {
+		for _, conn := range conns {
+			if err := c.client.write(conn, message); err != nil {
+				return err
+			}
+		}
+		if err := c.replies(); err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		client.close()
-	}
-	dialed <- err
+	m.stop(rounds * c.Conns)
+	return nil
+}
+
+// dialed makes connections, each of which sends a message at once and reads it back.
+// It returns them, since rings let forgotten ones go.
+func (c *completionCase) dialed() ([]net.Conn, error) {
+	conns, dialed := make([]net.Conn, c.Conns), make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < len(conns) && err == nil; i++ {
+			if conns[i], err = net.Dial("tcp", c.address); err == nil {
+				err = c.client.write(conns[i], make([]byte, c.Size))
+			}
+		}
+		if err != nil {
+			c.client.close() // nobody need wait on it any more
+		}
+		dialed <- err
+	}()
+	err := c.replies()
+	return conns, errors.Join(<-dialed, err)
 }
 
 // replies reads, for each write that has completed, its bytes back.
-func replies(client ring, asked Completions, buffer func(int) []byte) error {
+func (c *completionCase) replies() error {
 	pieces := map[net.Conn]int{} // of replies that came in several
-	for left := asked.Conns; left > 0; {
-		batch, err := client.wait()
+	shared := make([]byte, c.Size)
+	for left := c.Conns; left > 0; {
+		batch, err := c.client.wait()
 		if err != nil {
 			return err
 		}
 		for i := range batch {
-			switch d := &batch[i]; {
-			case d.err == io.EOF:
-				return fmt.Errorf("a connection ended while %d replies were missing", left)
-			case d.err != nil:
-				return d.err
-			case d.wrote:
-				err = client.read(d.conn, buffer(asked.Size))
-			default:
-				size := d.size + pieces[d.conn]
-				if size == asked.Size {
-					delete(pieces, d.conn)
-					left--
-					break
-				}
-				pieces[d.conn] = size
-				err = client.read(d.conn, buffer(asked.Size-size))
+			d := &batch[i]
+			if d.err != nil {
+				return fmt.Errorf("%d replies are missing: %w", left, d.err)
 			}
-			if err != nil {
+			size := pieces[d.conn]
+			if !d.wrote {
+				size += d.size
+			}
+			if size == c.Size {
+				delete(pieces, d.conn)
+				left--
+				continue
+			}
+			pieces[d.conn] = size
+			if err := c.client.read(d.conn, shared[:c.Size-size]); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
-}
-
-// roundsCase has so many connections, that are there already, send a message and
-// read it back, all at once, again and again.
-func roundsCase(asked Completions, open newRing, m *completionsMeter) error {
-	_, address, err := echoRing(open, asked.Size)
-	if err != nil {
-		return err
-	}
-	client, err := open(lendSize)
-	if err != nil {
-		return err
-	}
-	conns, dialed := make([]net.Conn, asked.Conns), make(chan error, 1)
-	message := make([]byte, asked.Size)
-	buffers := make([]byte, asked.Size)
-	shared := func(n int) []byte { return buffers[:n] }
-	go dialAll(client, conns, address, asked.Size, dialed)
-	if err := errors.Join(replies(client, asked, shared), <-dialed); err != nil {
-		return err
-	}
-	m.start()
-	rounds := 0
-	for rounds == 0 || time.Since(m.began).Seconds() < asked.Seconds {
-		for _, c := range conns {
-			if err := client.write(c, message); err != nil {
-				return err
-			}
-		}
-		if err := replies(client, asked, shared); err != nil {
-			return err
-		}
-		rounds++
-	}
-	m.stop(rounds * asked.Conns)
 	return nil
 }

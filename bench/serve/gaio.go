@@ -6,10 +6,10 @@ import (
 	"github.com/xtaci/gaio"
 )
 
-// gaioRun has a watcher for each loop. A connection is read into the watcher's
-// own buffer, so that idle ones hold none; reply makes what is written, and must
+// gaioRun has a watcher for each loop. A connection is read into a buffer of the
+// given size, or, without one, into the watcher's, so that idle ones hold none; reply makes what is written, and must
 // not keep in. The next read begins when the write has ended.
-func gaioRun(address string, loops int, open func() any, reply func(ctx any, in []byte) ([]byte, error)) error {
+func gaioRun(address string, loops, size int, open func() any, reply func(ctx any, in []byte) ([]byte, error)) error {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -22,13 +22,17 @@ func gaioRun(address string, loops int, open func() any, reply func(ctx any, in 
 	}
 	failed := make(chan error, loops)
 	for _, w := range watchers {
-		go func() { failed <- gaioWatch(w, reply) }()
+		go func() { failed <- gaioWatch(w, size > 0, reply) }()
 	}
 	go func() {
 		for i := 0; ; i++ {
 			c, err := ln.Accept()
 			if err == nil {
-				err = watchers[i%loops].Read(open(), c, nil)
+				var buf []byte
+				if size > 0 {
+					buf = make([]byte, size)
+				}
+				err = watchers[i%loops].Read(open(), c, buf)
 			}
 			if err != nil {
 				failed <- err
@@ -39,7 +43,7 @@ func gaioRun(address string, loops int, open func() any, reply func(ctx any, in 
 	return <-failed
 }
 
-func gaioWatch(w *gaio.Watcher, reply func(ctx any, in []byte) ([]byte, error)) error {
+func gaioWatch(w *gaio.Watcher, own bool, reply func(ctx any, in []byte) ([]byte, error)) error {
 	for {
 		results, err := w.WaitIO()
 		if err != nil {
@@ -49,8 +53,12 @@ func gaioWatch(w *gaio.Watcher, reply func(ctx any, in []byte) ([]byte, error)) 
 			switch {
 			case r.Error != nil:
 				err = r.Error
+			case r.Operation == gaio.OpWrite && own:
+				err = w.Read(r.Context, r.Conn, r.Buffer[:cap(r.Buffer)])
 			case r.Operation == gaio.OpWrite:
 				err = w.Read(r.Context, r.Conn, nil)
+			case own:
+				err = w.Write(r.Context, r.Conn, r.Buffer[:r.Size])
 			default:
 				var out []byte
 				if out, err = reply(r.Context, r.Buffer[:r.Size]); err != nil {
@@ -76,18 +84,24 @@ type gaioBuffer struct{ bytes []byte }
 // gaioEcho writes each piece back before it reads the next.
 func gaioEcho(address string, loops int) error {
 	open := func() any { return new(gaioBuffer) }
-	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {
+	return gaioRun(address, loops, 0, open, func(ctx any, in []byte) ([]byte, error) {
 		b := ctx.(*gaioBuffer)
 		b.bytes = append(b.bytes[:0], in...)
 		return b.bytes, nil
 	})
 }
 
+// gaioEchoOwn is gaioEcho with a buffer for each connection, as gaio's own example
+// has it.
+func gaioEchoOwn(address string, loops int) error {
+	return gaioRun(address, loops, 64<<10, func() any { return nil }, nil)
+}
+
 // gaioRedis is the toy on gaio.
 func gaioRedis(address string, loops int) error {
 	store := newStore()
 	open := func() any { return new(session) }
-	return gaioRun(address, loops, open, func(ctx any, in []byte) ([]byte, error) {
+	return gaioRun(address, loops, 0, open, func(ctx any, in []byte) ([]byte, error) {
 		return ctx.(*session).serve(store, in)
 	})
 }

@@ -6,9 +6,16 @@ import (
 	"github.com/cloudwego/netpoll"
 )
 
-// netpollEcho is the echo server on netpoll.
-func netpollEcho(address string, loops int) error {
-	if err := netpoll.Configure(netpoll.Config{PollerNum: loops}); err != nil {
+// netpollEcho is the echo server on netpoll, whose handlers run by run; nil: by
+// netpoll's pool of goroutines.
+func netpollEcho(run func(context.Context, func())) Server {
+	return func(address string, loops int) error {
+		return netpollServe(address, netpoll.Config{PollerNum: loops, Runner: run})
+	}
+}
+
+func netpollServe(address string, config netpoll.Config) error {
+	if err := netpoll.Configure(config); err != nil {
 		return err
 	}
 	ln, err := netpoll.CreateListener("tcp", address)

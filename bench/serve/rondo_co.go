@@ -8,7 +8,7 @@ import (
 
 // coroutineEcho is netEcho's code, line by line, in coroutines of rondo's.
 func coroutineEcho(address string, loops int) error {
-	engine := rondo.Engine{Loops: loops}
+	engine := spare(&rondo.Engine{Loops: loops})
 	_, err := engine.Listen("tcp", address, rondo.Socket{}, rondo.Coroutine(func(_ *rondo.Co, c net.Conn) error {
 		echoAll(c)
 		return nil

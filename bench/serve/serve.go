@@ -4,7 +4,13 @@
 // for use: they serve until they are killed.
 package serve
 
-import "slices"
+import (
+	"context"
+	"slices"
+
+	"github.com/lesismal/nbio"
+	"github.com/panjf2000/gnet/v2"
+)
 
 // A Server serves on address, with so many event loops where the library has
 // such, and returns only if it cannot.
@@ -13,10 +19,9 @@ type Server func(address string, loops int) error
 // A Library is what servers are written with. To add one, or a way to use one,
 // is to add it to Libraries.
 type Library struct {
-	Name     string
-	Module   string            // whose version is told; "" for what is Go's or rondo's
-	Loopless bool              // has no event loops to choose the number of
-	Do       map[string]Server // by what they do, the family of workloads
+	Name   string
+	Module string            // whose version is told; "" for what is Go's or rondo's
+	Do     map[string]Server // by what they do, the family of workloads
 }
 
 // Libraries are all of them, in the order of the tables.
@@ -26,13 +31,22 @@ var Libraries = slices.Concat(
 		{Name: "rondo-proactor", Do: map[string]Server{"echo": proactorEcho, "completions": completions(proactorRing)}},
 		{Name: "rondo-compat-gaio", Do: map[string]Server{"completions": completions(compatRing)}},
 		{Name: "rondo-co", Do: map[string]Server{"echo": coroutineEcho}},
-		{Name: "gnet", Module: "github.com/panjf2000/gnet/v2", Do: map[string]Server{"echo": gnetEcho, "redis": gnetRedis, "udp": gnetUDP}},
-		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho, "redis": nbioRedis, "tls": nbioTLSEcho}},
+		{Name: "gnet", Module: "github.com/panjf2000/gnet/v2", Do: map[string]Server{"echo": gnetEcho(), "redis": gnetRedis, "udp": gnetUDP}},
+		{Name: "nbio", Module: "github.com/lesismal/nbio", Do: map[string]Server{"echo": nbioEcho(nbio.Config{}), "redis": nbioRedis, "tls": nbioTLSEcho}},
 		{Name: "gaio", Module: "github.com/xtaci/gaio", Do: map[string]Server{"echo": gaioEcho, "redis": gaioRedis, "completions": completions(peerRing)}},
 		{Name: "evio", Module: "github.com/tidwall/evio", Do: map[string]Server{"echo": evioEcho, "redis": evioRedis}},
-		{Name: "rondo-compat-evio", Do: map[string]Server{"echo": compatEvioEcho}},
-		{Name: "netpoll", Module: "github.com/cloudwego/netpoll", Do: map[string]Server{"echo": netpollEcho}},
-		{Name: "redcon", Module: "github.com/tidwall/redcon", Loopless: true, Do: map[string]Server{"redis": redconRedis}},
-		{Name: "net", Loopless: true, Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP}},
+		{Name: "netpoll", Module: "github.com/cloudwego/netpoll", Do: map[string]Server{"echo": netpollEcho(nil)}},
+		{Name: "redcon", Module: "github.com/tidwall/redcon", Do: map[string]Server{"redis": redconRedis}},
+		{Name: "net", Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP}},
+	},
+	// Options that the libraries' documentation offers, to see which are good.
+	[]Library{
+		{Name: "gnet-edge", Do: map[string]Server{"echo": gnetEcho(gnet.WithEdgeTriggeredIO(true))}},
+		{Name: "gnet-lock", Do: map[string]Server{"echo": gnetEcho(gnet.WithLockOSThread(true))}},
+		{Name: "nbio-edge", Do: map[string]Server{"echo": nbioEcho(nbio.Config{EpollMod: nbio.EPOLLET})}},
+		{Name: "nbio-lock", Do: map[string]Server{"echo": nbioEcho(nbio.Config{LockPoller: true})}},
+		{Name: "gaio-own", Do: map[string]Server{"echo": gaioEchoOwn}},
+		{Name: "netpoll-go", Do: map[string]Server{"echo": netpollEcho(func(_ context.Context, f func()) { go f() })}},
+		{Name: "netpoll-inline", Do: map[string]Server{"echo": netpollEcho(func(_ context.Context, f func()) { f() })}},
 	},
 )

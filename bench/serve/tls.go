@@ -40,5 +40,5 @@ func nbioTLSEcho(address string, loops int) error {
 	open := nbiotls.WrapOpen(c, false, nil)
 	data := nbiotls.WrapData(func(_ *nbio.Conn, t *nbiotls.Conn, in []byte) { t.Write(in) })
 	closed := nbiotls.WrapClose(func(_ *nbio.Conn, t *nbiotls.Conn, _ error) { t.Close() })
-	return nbioServe(address, loops, open, data, closed)
+	return nbioServe(nbio.Config{}, address, loops, open, data, closed)
 }

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// tools builds everything that workloads need, once for each test that asks.
+func tools(t *testing.T, programs ...string) build {
+	t.Helper()
+	b, err := newBuild(t.TempDir(), "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.make(context.Background(), programs); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// few makes a pair that measures a few messages on few connections.
+func few(t *testing.T, b build, cal *calibrator, workload, base, server string) *pair {
+	t.Helper()
+	m, err := modeNamed("free")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPair(&row{Workload: workload, Server: server, Base: base}, m, b, cal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.turns = 1
+	for _, s := range []*side{&p.a, &p.b} {
+		s.workload.conns = min(s.workload.conns, 20)
+		s.workload.slice = 5 * time.Millisecond
+	}
+	return p
+}
+
+// TestWorkloads measures each workload briefly with a pair of a suite that has it.
+// It asks whether there are figures, not what they are.
+func TestWorkloads(t *testing.T) {
+	ctx := context.Background()
+	b := tools(t, "epoll", "load", "tlsload", "udp", "server", "rondo")
+	m, err := modeNamed("free")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cal, err := newCalibrator(ctx, m, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cal.close()
+	bases := map[string]string{"echo": limitServer, "redis": "net", "udp": "net", "tls": "net", "completions": "gaio"}
+	for _, w := range workloads {
+		server := rondoServer
+		if w.Family == "completions" {
+			server = "rondo-proactor"
+		}
+		var r repetition
+		for range 20 { // on a machine that does other things no message may come back in a slice
+			if p := few(t, b, cal, w.Name, bases[w.Family], server); w.memory {
+				r, err = p.repeat(ctx)
+			} else {
+				r, err = p.once(ctx)
+			}
+			if err == nil {
+				break
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v", w.Name, err)
+			continue
+		}
+		if w.memory != (r.B["rate"] == 0) || w.memory != (r.Ratio["rate"] == 0) {
+			t.Errorf("%s: %+v", w.Name, r)
+		}
+		if w.client == "load" && !w.memory && !(r.B["p50"] > 0 && r.B["p50"] <= r.B["p99"]) {
+			t.Errorf("%s: percentiles %+v", w.Name, r.B)
+		}
+	}
+}
+
+// TestSuites finds what suites name.
+func TestSuites(t *testing.T) {
+	for _, s := range suites {
+		s, err := chosenSuite(s.Name, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if modeTitles[s.Mode] == "" || len(s.Workloads) == 0 {
+			t.Errorf("suite %s: mode %q, workloads %q", s.Name, s.Mode, s.Workloads)
+		}
+		for _, name := range s.Workloads {
+			w, err := workloadOf(name)
+			if err != nil {
+				t.Errorf("suite %s: %v", s.Name, err)
+			}
+			for _, server := range append(s.Servers, s.Base) {
+				if _, err := findServer(server, w.Family); err != nil {
+					t.Errorf("suite %s: %v", s.Name, err)
+				}
+			}
+		}
+	}
+	if s, err := chosenSuite("peers", []string{"rondo-*"}, []string{"echo-64-5*"}); err != nil || len(s.Servers) != 2 || len(s.Workloads) != 1 {
+		t.Errorf("chosen: %+v, %v", s, err)
+	}
+	if _, err := chosenSuite("peers", []string{"redcon"}, nil); err == nil {
+		t.Error("a server that the suite does not have is chosen")
+	}
+}
+
+// TestLoadVerifies lets the load generator meet servers that do not echo.
+func TestLoadVerifies(t *testing.T) {
+	b := tools(t, "load")
+	var last []byte
+	for _, c := range []struct {
+		name, want string
+		serve      func(c net.Conn, message []byte)
+	}{
+		{"wrong byte", "came back with other bytes", func(c net.Conn, m []byte) {
+			m[len(m)-1] ^= 1
+			c.Write(m)
+		}},
+		{"extra byte", "more bytes came back", func(c net.Conn, m []byte) { c.Write(append(m, 0)) }},
+		{"first message again", "came back with other bytes", func(c net.Conn, m []byte) {
+			if last == nil {
+				last = append(last, m...)
+			}
+			c.Write(last)
+		}},
+		{"closes", "the server closed it", func(c net.Conn, _ []byte) { c.Close() }},
+		{"silent", "got no reply", func(net.Conn, []byte) {}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := spawnClient(context.Background(), anyCPU, b.path("load"), "-p", strconv.Itoa(serveMessages(t, c.serve)), "echo")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.stop()
+			var x sample
+			if err := p.ask("", &x); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.ask("slice 0.05 0", &x); err != nil || !strings.Contains(x.Error, c.want) {
+				t.Errorf("answer %+v, %v, want %q", x, err, c.want)
+			}
+		})
+	}
+}
+
+// serveMessages serves messages of 64 bytes, and returns the port.
+func serveMessages(t *testing.T, serve func(c net.Conn, message []byte)) int {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for message := make([]byte, 64, 65); ; {
+					if _, err := io.ReadFull(c, message); err != nil {
+						return
+					}
+					serve(c, message)
+				}
+			}()
+		}
+	}()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+// TestOpenLoadKeepsItsSchedule lets a server pause once: in an open load the
+// messages that were due meanwhile count as late, with every latency of the pause's
+// length down to none, however few were under way.
+func TestOpenLoadKeepsItsSchedule(t *testing.T) {
+	b := tools(t, "load")
+	const pause = 400 * time.Millisecond
+	n := 0
+	port := serveMessages(t, func(c net.Conn, m []byte) {
+		if n++; n == 20 {
+			time.Sleep(pause)
+		}
+		c.Write(m)
+	})
+	p, err := spawnClient(context.Background(), anyCPU, b.path("load"), "-p", strconv.Itoa(port), "echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	var x sample
+	if err := p.ask("", &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ask("slice 1 500", &x); err != nil || x.Error != "" {
+		t.Fatal(err, x.Error)
+	}
+	late := int64(0)
+	for _, l := range x.Latency {
+		if l[0] > int64(pause/4) {
+			late += l[1]
+		}
+	}
+	// 200 messages were due in the pause, one was under way. A slow machine adds more.
+	if late < 100 {
+		t.Errorf("%d messages were late, want at least 100 of the 200 that were due in the pause", late)
+	}
+}
+
+// TestServerDies kills a server in the middle of a slice.
+func TestServerDies(t *testing.T) {
+	b := tools(t, "epoll", "load")
+	ctx := context.Background()
+	p := few(t, b, nil, "echo-64-50", limitServer, limitServer)
+	defer p.a.close()
+	if err := p.a.open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p.a.process.stop()
+	if _, err := p.a.slice(ctx, time.Minute, 0); err == nil || !strings.Contains(err.Error(), "signal: killed") {
+		t.Errorf("error %v, want one that tells that the server was killed", err)
+	}
+}
+
+// TestInterrupt stops the program in the middle of a run, and looks for what it
+// leaves behind.
+func TestInterrupt(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "bench")
+	compile, err := spawnServer(context.Background(), anyCPU, nil, "go", "build", "-o", program, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if compile.wait(); !compile.cmd.ProcessState.Success() {
+		t.Fatal(compile.end())
+	}
+	p, err := spawnServer(context.Background(), anyCPU, nil, program, "run", "peers-free", "--servers", "net", "--workloads", "echo-64-50",
+		"--repetitions", "100000", "--out", filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	var children []int
+	for deadline := time.Now().Add(time.Minute); len(children) < 2; time.Sleep(10 * time.Millisecond) {
+		if how, dead := p.died(0); dead || time.Now().After(deadline) {
+			t.Fatalf("children %v, want servers and clients; %s", children, how)
+		}
+		children = childrenOf(t, p.pid())
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if how, dead := p.died(time.Minute); !dead || !strings.HasPrefix(how, "exit status 1") {
+		t.Errorf("ended = %v: %q", dead, how)
+	}
+	for _, pid := range children {
+		if syscall.Kill(pid, 0) != syscall.ESRCH {
+			t.Errorf("child %d is still there", pid)
+		}
+	}
+}
+
+// childrenOf lists the servers and clients that a process has started.
+func childrenOf(t *testing.T, parent int) []int {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, list := range lists {
+		b, _ := os.ReadFile(list) // a thread may have ended
+		for _, word := range strings.Fields(string(b)) {
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			if n := strings.TrimSpace(string(name)); n == "load" || n == "epoll" {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}

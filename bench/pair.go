@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// figures are what was measured, by metric; see metrics.
+type figures map[string]float64
+
+// A pair is two servers under a workload that are compared: a is the base.
+type pair struct {
+	a, b    side
+	cal     *calibrator
+	turns   int                              // slices of each in a repetition
+	counted bool                             // what perf can count is
+	trace   func(format string, args ...any) // nil: nothing is told
+}
+
+// A repetition is what a pair of fresh processes came to.
+type repetition struct {
+	Ratio  figures // of b to a: medians of the ratios of neighbours
+	A, B   figures // medians
+	Redone int     // pairs of slices that were made again, since the machine changed meanwhile
+	others float64 // CPUs that other processes used
+}
+
+// errUnsettled tells that a repetition is worth nothing: the machine was not the same
+// at its two ends, or others used it.
+var errUnsettled = errors.New("the machine does not settle")
+
+// repeat measures the pair once, and again where the machine did not stay in one
+// state. It may end with errUnsettled.
+func (p *pair) repeat(ctx context.Context) (repetition, error) {
+	if p.a.workload.memory {
+		return p.memory(ctx)
+	}
+	const attempts = 2
+	redone := 0
+	for attempt := 1; ; attempt++ {
+		if err := p.cal.awaitQuiet(ctx); err != nil {
+			return repetition{}, err
+		}
+		first, err := p.cal.served(ctx)
+		if err != nil {
+			return repetition{}, err
+		}
+		r, err := p.once(ctx)
+		if err != nil {
+			return r, err
+		}
+		last, err := p.cal.served(ctx)
+		if err != nil {
+			return r, err
+		}
+		if p.trace != nil {
+			p.trace("limit %.0f and %.0f, others %.2f\n", first, last, r.others)
+		}
+		r.Redone += redone
+		switch {
+		case apart(first, last) <= sameLimit && r.others <= quiet:
+			return r, nil
+		case attempt == attempts:
+			return r, errUnsettled
+		}
+		redone = p.turns + r.Redone
+	}
+}
+
+// once measures fresh processes.
+func (p *pair) once(ctx context.Context) (r repetition, err error) {
+	defer p.a.close()
+	defer p.b.close()
+	var most float64 // messages a second of the slower one
+	for _, s := range []*side{&p.a, &p.b} {
+		if err := s.open(ctx); err != nil {
+			return r, err
+		}
+		if s.workload.once {
+			continue
+		}
+		x, err := s.slice(ctx, p.a.workload.slice/2, 0) // which is not counted, but
+		if err != nil {
+			return r, err
+		}
+		if rate := x.Messages / x.Seconds; most == 0 || rate < most {
+			most = rate
+		}
+	}
+	began := time.Now()
+	before, err := p.othersTime()
+	if err != nil {
+		return r, err
+	}
+	ratios, values := map[string][]float64{}, [2]map[string][]float64{{}, {}}
+	for turn := 0; turn < p.turns; {
+		f, same, err := p.turn(ctx, turn%2 == 1, most*p.a.workload.share)
+		if err != nil {
+			return r, err
+		}
+		if !same && r.Redone < p.turns {
+			r.Redone++
+			continue
+		}
+		turn++
+		for m, a := range f[0] {
+			values[0][m] = append(values[0][m], a)
+			values[1][m] = append(values[1][m], f[1][m])
+			if a > 0 && f[1][m] > 0 {
+				ratios[m] = append(ratios[m], f[1][m]/a)
+			}
+		}
+	}
+	after, err := p.othersTime()
+	if err != nil {
+		return r, err
+	}
+	r.others = float64(after-before) / float64(time.Since(began))
+	r.Ratio, r.A, r.B = medians(ratios), medians(values[0]), medians(values[1])
+	return r, p.counts(ctx, &r)
+}
+
+// turn gives each side a slice. It tells whether the machine was the same all along.
+func (p *pair) turn(ctx context.Context, reverse bool, rate float64) (f [2]figures, same bool, err error) {
+	var loops [3]time.Duration
+	if loops[0], err = p.cal.work(); err != nil {
+		return f, false, err
+	}
+	sides := []*side{&p.a, &p.b}
+	for i := range sides {
+		at := i
+		if reverse {
+			at = 1 - i
+		}
+		x, err := sides[at].slice(ctx, p.a.workload.slice, rate)
+		if err != nil {
+			return f, false, err
+		}
+		f[at] = x.figures()
+		if loops[i+1], err = p.cal.work(); err != nil {
+			return f, false, err
+		}
+	}
+	same = apart(float64(slices.Max(loops[:])), float64(slices.Min(loops[:]))) <= sameLoop
+	if p.trace != nil {
+		p.trace("%v %v %.0f %.0f %.3f  cpu %.3f\n", loops, same, f[0]["rate"], f[1]["rate"], f[1]["rate"]/f[0]["rate"], f[1]["cpu"]/f[0]["cpu"])
+	}
+	return f, same, nil
+}
+
+// othersTime is the CPU time of all processes but the pair's. Those that come and go with
+// each slice cannot be told from others.
+func (p *pair) othersTime() (time.Duration, error) {
+	if p.a.workload.once {
+		return 0, nil
+	}
+	ours := []*process{p.a.process, p.b.process}
+	return othersTime(append(append(ours, p.a.clients...), p.b.clients...)...)
+}
+
+// counts adds what is counted rather than timed.
+func (p *pair) counts(ctx context.Context, r *repetition) error {
+	if !p.counted || p.a.workload.once {
+		return nil
+	}
+	for side, f := range map[*side]figures{&p.a: r.A, &p.b: r.B} {
+		counted, err := side.count(ctx)
+		if err != nil {
+			return err
+		}
+		maps.Copy(f, counted)
+	}
+	return nil
+}
+
+func (p *pair) memory(ctx context.Context) (r repetition, err error) {
+	r.A, r.B = figures{}, figures{}
+	for _, x := range []struct {
+		side *side
+		f    figures
+	}{{&p.a, r.A}, {&p.b, r.B}} {
+		idle, echoed, err := x.side.memory(ctx)
+		x.side.close()
+		if err != nil {
+			return r, err
+		}
+		x.f["idle"], x.f["echoed"] = math.Round(idle), math.Round(echoed)
+	}
+	return r, nil
+}
+
+// figures returns a sample's figures, for each message where that makes sense.
+func (x *sample) figures() figures {
+	const us = 1e6
+	f := figures{"rate": x.Messages / x.Seconds, "cpu": x.ServerCPU * us / x.Messages}
+	if x.CPU > 0 {
+		f["client"] = x.CPU / x.Seconds
+	}
+	if x.allocs > 0 {
+		f["allocs"] = x.allocs / x.Messages
+	}
+	if len(x.Latency) > 0 {
+		h := hdrhistogram.New(1, int64(time.Minute), 3)
+		for _, l := range x.Latency {
+			h.RecordValues(min(l[0], int64(time.Minute)), l[1])
+		}
+		for name, q := range map[string]float64{"p50": 50, "p90": 90, "p99": 99, "p99.9": 99.9} {
+			f[name] = float64(h.ValueAtPercentile(q)) / 1e3
+		}
+	}
+	return f
+}
+
+func medians(values map[string][]float64) figures {
+	f := figures{}
+	for m, v := range values {
+		f[m] = median(v)
+	}
+	return f
+}
+
+func (p *pair) String() string {
+	return fmt.Sprintf("%s %s to %s, %s", p.a.workload.Name, p.b.server.name, p.a.server.name, p.a.mode.name)
+}

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/rondo-go/rondo/bench/serve"
+)
+
+// A side is one of two servers under a workload, and the load generators that are
+// connected to it. Both wait in between the slices.
+type side struct {
+	mode     mode
+	workload workload
+	server   server
+	build    build    // of the server
+	tools    build    // of the load generators
+	under    []string // what the server runs under, if anything
+
+	*process
+	port    int
+	clients []*process
+}
+
+// A sample is what a slice of load came to.
+type sample struct {
+	Error     string     `json:"error"`
+	Seconds   float64    `json:"seconds"`
+	Messages  float64    `json:"messages"` // that were measured
+	All       float64    `json:"all"`      // with those before and after measuring
+	CPU       float64    `json:"cpu"`      // s, of the load generator
+	ServerCPU float64    `json:"server_cpu"`
+	Latency   [][2]int64 `json:"latency"` // ns, and how often
+	allocs    float64
+}
+
+// open starts the server and connects the load to it.
+func (s *side) open(ctx context.Context) (err error) {
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	if s.workload.once {
+		return nil
+	}
+	if s.workload.Family == "redis" {
+		if err := checkRedis(s.port); err != nil {
+			return fmt.Errorf("%s: %w", s.server.name, err)
+		}
+	}
+	return s.connect(ctx)
+}
+
+// connect starts the load generators.
+func (s *side) connect(ctx context.Context) error {
+	number := min(s.mode.clients, s.workload.conns)
+	for i := range number {
+		args := []string{s.tools.path(s.workload.client), "-p", strconv.Itoa(s.port), "-P", strconv.Itoa(s.pid()),
+			"-c", strconv.Itoa(s.workload.conns*(i+1)/number - s.workload.conns*i/number)}
+		c, err := spawnClient(ctx, s.mode.clientCPU, append(args, s.workload.args...)...)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+	}
+	_, err := s.ask("")
+	return err
+}
+
+// start starts the server, and waits until it accepts connections. The port was
+// free a moment before; should it be taken meanwhile, another is tried.
+func (s *side) start(ctx context.Context) (err error) {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+		command := append(s.under[:len(s.under):len(s.under)], s.server.command(s.build, s.workload.Family, address, s.mode.loops)...)
+		if s.process, err = spawnServer(ctx, s.mode.serverCPU, s.build.env, command...); err != nil {
+			return err
+		}
+		if err = s.ready(ctx, address); err == nil {
+			return nil
+		}
+		s.process.stop()
+		if attempt == attempts || ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", s.server.name, err)
+		}
+	}
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}
+
+// ready waits until the server takes connections, or answers datagrams.
+func (s *side) ready(ctx context.Context, address string) error {
+	const patience = 30 * time.Second
+	for start := time.Now(); time.Since(start) < patience && ctx.Err() == nil; {
+		if s.workload.Family == "udp" {
+			if answers(address) {
+				return nil
+			}
+		} else if c, err := net.Dial("tcp", address); err == nil {
+			return c.Close()
+		}
+		if how, dead := s.died(2 * time.Millisecond); dead {
+			return fmt.Errorf("server ended at its start: %s", how)
+		}
+	}
+	return fmt.Errorf("server did not accept connections within %v", patience)
+}
+
+// answers tells whether a datagram sent to address comes back.
+func answers(address string) bool {
+	c, err := net.Dial("udp", address)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Millisecond))
+	b := []byte("are you there?")
+	if _, err := c.Write(b); err != nil {
+		return false
+	}
+	n, err := c.Read(b)
+	return err == nil && n == len(b)
+}
+
+// ask sends a line to all load generators, and adds up their answers.
+func (s *side) ask(line string) (sample, error) {
+	answers := make([]sample, len(s.clients))
+	failed := make(chan error, len(s.clients))
+	for i, c := range s.clients {
+		go func() { failed <- c.ask(line, &answers[i]) }()
+	}
+	var sum sample
+	var err error
+	for range s.clients {
+		err = errors.Join(err, <-failed)
+	}
+	for _, a := range answers {
+		if a.Error != "" {
+			err = errors.Join(err, errors.New(a.Error))
+		}
+		sum.Seconds = max(sum.Seconds, a.Seconds)
+		sum.ServerCPU = max(sum.ServerCPU, a.ServerCPU)
+		sum.Messages += a.Messages
+		sum.All += a.All
+		sum.CPU += a.CPU
+		sum.Latency = append(sum.Latency, a.Latency...)
+	}
+	if err == nil {
+		return sum, nil
+	}
+	if how, dead := s.died(100 * time.Millisecond); dead {
+		err = fmt.Errorf("server ended (%s): %w", how, err)
+	}
+	return sum, fmt.Errorf("%s under %s: %w", s.server.name, s.workload.Name, err)
+}
+
+// slice makes load for so long, at a rate; 0: as much as the server takes.
+func (s *side) slice(ctx context.Context, length time.Duration, rate float64) (sample, error) {
+	if s.workload.once {
+		return s.completions(ctx, length)
+	}
+	x, err := s.ask(fmt.Sprintf("slice %f %f", length.Seconds(), rate))
+	if err == nil && x.Messages == 0 {
+		err = fmt.Errorf("%s under %s: no message came back in the time measured", s.server.name, s.workload.Name)
+	}
+	return x, err
+}
+
+// touch sends a message on each connection.
+func (s *side) touch() error {
+	_, err := s.ask("touch")
+	return err
+}
+
+// close ends server and load.
+func (s *side) close() {
+	for _, c := range s.clients {
+		c.stop()
+	}
+	if s.process != nil {
+		s.process.stop()
+	}
+	s.process, s.clients = nil, nil
+}
+
+// completions has a process run a case, and starts another process for the next.
+func (s *side) completions(ctx context.Context, length time.Duration) (x sample, err error) {
+	size, err := strconv.Atoi(s.workload.args[1])
+	if err != nil {
+		return x, err
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)))
+	if err != nil {
+		return x, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	asked := serve.Completions{Case: s.workload.args[0], Size: size, Conns: s.workload.conns, Warmup: 0.05, Seconds: length.Seconds()}
+	var got serve.CompletionsResult
+	if err := json.NewEncoder(c).Encode(asked); err != nil {
+		return x, err
+	}
+	if err := json.NewDecoder(c).Decode(&got); err != nil {
+		return x, fmt.Errorf("%s: case %s: %w", s.server.name, asked.Case, err)
+	}
+	if got.Error != "" || got.Messages == 0 {
+		return x, fmt.Errorf("%s: case %s: %d messages came back; %s", s.server.name, asked.Case, got.Messages, got.Error)
+	}
+	s.process.stop()
+	x = sample{Seconds: got.Seconds, Messages: float64(got.Messages), All: float64(got.Messages), ServerCPU: got.CPUSeconds, allocs: float64(got.Objects)}
+	return x, s.start(ctx)
+}
+
+// memory is the resident memory of the server for each idle connection: before
+// anything was sent on it, and after an echo. What a server allocates at its first
+// connections, whatever their number, is not counted.
+func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
+	if err := s.start(ctx); err != nil {
+		return 0, 0, err
+	}
+	few := *s
+	few.clients, few.workload.conns = nil, 8
+	if err := errors.Join(few.connect(ctx), few.touch()); err != nil {
+		return 0, 0, err
+	}
+	for _, c := range few.clients {
+		c.stop()
+	}
+	time.Sleep(settling)
+	before, err := residentBytes(s.pid())
+	if err != nil {
+		return 0, 0, err
+	}
+	files, err := openFiles(s.pid())
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := s.connect(ctx); err != nil {
+		return 0, 0, err
+	}
+	if err := s.accepted(ctx, files+s.workload.conns); err != nil {
+		return 0, 0, err
+	}
+	var bytes [2]float64
+	for i := range bytes {
+		time.Sleep(settling)
+		n, err := residentBytes(s.pid())
+		if err != nil {
+			return 0, 0, err
+		}
+		bytes[i] = float64(n-before) / float64(s.workload.conns)
+		if i == 0 {
+			if err := s.touch(); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	return bytes[0], bytes[1], nil
+}
+
+// settling lets a server finish what it does of its own accord.
+const settling = 100 * time.Millisecond
+
+// accepted waits until the server has so many descriptors: a connection may be
+// established before it is accepted.
+func (s *side) accepted(ctx context.Context, files int) error {
+	for ctx.Err() == nil {
+		n, err := openFiles(s.pid())
+		if err != nil || n >= files {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// The key that redis-benchmark uses without -r, and its value.
+const (
+	benchmarkKey   = "key:__rand_int__"
+	benchmarkValue = "xxx"
+)
+
+// checkRedis sets the key that the load asks for.
+func checkRedis(port int) error {
+	c, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := fmt.Fprintf(c, "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n",
+		len(benchmarkKey), benchmarkKey, len(benchmarkValue), benchmarkValue); err != nil {
+		return err
+	}
+	if got, err := bufio.NewReader(c).ReadString('\n'); err != nil || got != "+OK\r\n" {
+		return fmt.Errorf("SET is replied to with %q: %w", got, err)
+	}
+	return nil
+}
