@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -46,11 +47,12 @@ func goesOn(t *testing.T, bystander net.Conn, e *rondo.Engine) {
 	}
 }
 
-// wantGone expects that the server aborts a connection.
+// wantGone expects that the server aborts a connection. Wine, which CI runs the tests
+// for Windows on, now and then shows a reset as the end of the stream.
 func wantGone(t *testing.T, c net.Conn) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := io.Copy(io.Discard, c); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := io.Copy(io.Discard, c); err == nil && runtime.GOOS != "windows" || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the connection of a coroutine that is lost: %v", err)
 	}
 }
