@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -101,8 +103,9 @@ func (c *calibrator) work() (time.Duration, error) {
 }
 
 // othersTime is the CPU time that processes other than this one and the given ones
-// have used since the machine began, to some hundredths of a second. Only its
-// differences mean something.
+// have used since the machine began, to some hundredths of a second. The kernel's
+// ksoftirqd threads deliver packets of the traffic that is measured: they are not
+// others. Only differences of the result mean something.
 func othersTime(ours ...*process) (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -115,7 +118,7 @@ func othersTime(ours ...*process) (time.Duration, error) {
 			busy += time.Duration(n) * time.Second / 100 // Linux's USER_HZ on every architecture that Go supports
 		}
 	}
-	pids := []int{os.Getpid()}
+	pids := append([]int{os.Getpid()}, softirqThreads()...)
 	for _, p := range ours {
 		pids = append(pids, p.pid())
 	}
@@ -128,6 +131,22 @@ func othersTime(ours ...*process) (time.Duration, error) {
 	}
 	return busy, nil
 }
+
+// softirqThreads are the kernel's threads that take over interrupts' work when there
+// is much of it.
+var softirqThreads = sync.OnceValue(func() (pids []int) {
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		comm, err := os.ReadFile(name)
+		if err != nil || !strings.HasPrefix(string(comm), "ksoftirqd/") {
+			continue // most often a process that has ended
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+})
 
 // apart tells how far two positive numbers lie apart, as a factor from 1 on.
 func apart(a, b float64) float64 {
