@@ -60,7 +60,7 @@ func TestGarbageIsReturnedSoonAfterWork(t *testing.T) {
 func TestCollectionsOfNoUseAreRare(t *testing.T) {
 	m := newFakeMemory()
 	m.held = 10 * keepBytes
-	if n := m.wait(1000, 1); n > 1000*int(lookPause)/int(maxPause)+5 || n < 50 {
+	if n := m.wait(1000, 1); n > int(1000*lookPause/maxPause)+5 || n < 50 {
 		t.Errorf("collected %d times of 1000", n)
 	}
 	m.garbage = 9 * keepBytes
