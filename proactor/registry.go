@@ -115,11 +115,8 @@ func (st *stream) forgotten() {
 		delete(c.streams.descriptors, st.identity.at)
 	}
 	c.streams.found++
-	closed := c.closed
 	c.mu.Unlock()
-	if !closed {
-		st.shard.ask(op{action: free, stream: st})
-	}
+	st.shard.ask(op{action: free, stream: st}) // also if the queue is closed, which may not have known it any more
 	c.streams.freed.Add(1)
 }
 

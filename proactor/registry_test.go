@@ -1,8 +1,13 @@
 package proactor
 
 import (
+	"io"
 	"net"
+	"runtime"
 	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
 )
 
 // TestIdentity: a connection at the address of one that is gone is not taken for it.
@@ -36,4 +41,46 @@ func TestIdentity(t *testing.T) {
 	if r.get(c) != nil {
 		t.Error("a connection got the stream of one that was at its address")
 	}
+}
+
+// TestForgottenBehindAnother: a connection that was forgotten, and whose address another
+// one has got before that was noticed, is closed, though its queue is by then.
+func TestForgottenBehindAnother(t *testing.T) {
+	e := &rondo.Engine{Loops: 1}
+	q, err := New(e, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	if err := q.Write(c, []byte("x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st := q.streams.get(c)
+	q.mu.Lock()
+	q.streams.descriptors[st.identity.at] = &stream{shard: st.shard}
+	q.mu.Unlock()
+	q.Close()
+	st.forgotten()
+	peer.SetReadDeadline(time.Now().Add(time.Minute))
+	if got, err := io.ReadAll(peer); string(got) != "x" || err != nil {
+		t.Errorf("the peer got %q, %v", got, err)
+	}
+	runtime.KeepAlive(c)
 }
