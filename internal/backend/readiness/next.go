@@ -211,7 +211,7 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 	for {
 		n, err := sendSome(f.fd(), op.Bufs)
 		op.Sent += n
-		op.Bufs = consume(op.Bufs, n)
+		op.Bufs = sys.Consume(op.Bufs, n)
 		done := len(op.Bufs) == 0
 		if n == 0 && err == nil && !done {
 			f.full = true
@@ -234,17 +234,4 @@ func sendSome(fd int, bufs [][]byte) (int, error) {
 		return sys.Send(fd, bufs[0])
 	}
 	return sys.SendVec(fd, bufs)
-}
-
-// consume drops the first n bytes, and empty buffers, from the front.
-func consume(bufs [][]byte, n int) [][]byte {
-	for len(bufs) > 0 && n >= len(bufs[0]) {
-		n -= len(bufs[0])
-		bufs[0] = nil
-		bufs = bufs[1:]
-	}
-	if n > 0 {
-		bufs[0] = bufs[0][n:]
-	}
-	return bufs
 }

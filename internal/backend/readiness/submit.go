@@ -145,7 +145,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 		panic("readiness: a Send was submitted while another is in flight on the same file")
 	}
 	op.Sent, op.Slot = 0, b.turn
-	op.Bufs = consume(op.Bufs, 0)
+	op.Bufs = sys.Consume(op.Bufs, 0)
 	if len(op.Bufs) == 0 {
 		b.done(&op.Op, 0, nil)
 		return

@@ -41,7 +41,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 		panic("uring: a Send was submitted while another is in flight on the same file")
 	}
 	op.Sent = 0
-	op.Bufs = consume(op.Bufs, 0)
+	op.Bufs = sys.Consume(op.Bufs, 0)
 	if len(op.Bufs) == 0 {
 		b.done(&op.Op, 0, nil)
 		return
@@ -70,7 +70,7 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 	op := f.out
 	if e.res > 0 {
 		op.Sent += int(e.res)
-		op.Bufs = consume(op.Bufs, int(e.res))
+		op.Bufs = sys.Consume(op.Bufs, int(e.res))
 	}
 	var err error
 	switch errno := syscall.Errno(-e.res); {
@@ -95,19 +95,6 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 		f.last = nil
 	}
 	return true
-}
-
-// consume drops the first n bytes, and empty buffers, from the front.
-func consume(bufs [][]byte, n int) [][]byte {
-	for len(bufs) > 0 && n >= len(bufs[0]) {
-		n -= len(bufs[0])
-		bufs[0] = nil
-		bufs = bufs[1:]
-	}
-	if n > 0 {
-		bufs[0] = bufs[0][n:]
-	}
-	return bufs
 }
 
 // arenas hold what a submission of several buffers refers to, until the kernel
