@@ -171,7 +171,7 @@ func (b *Backend) Close() error {
 	b.workers.Wait()
 	for _, r := range b.shared.collect(b.turn[b.taken:]) {
 		if r.conn != nil {
-			r.conn.Close()
+			closeConn(r.conn, true) // perhaps with its listener's SO_LINGER
 		}
 	}
 	b.turn, b.taken = nil, 0

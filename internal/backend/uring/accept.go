@@ -20,7 +20,7 @@ func (b *Backend) accepted(f *file, e *cqe, c *backend.Completion) bool {
 	switch {
 	case f.flags&closing != 0:
 		if e.res >= 0 {
-			sys.Close(int(e.res))
+			f.closeAccepted(e.res)
 		}
 		return false
 	case e.res >= 0:
@@ -53,7 +53,7 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 	}
 	for !m.empty() && m.taken < acceptBudget {
 		m.taken++
-		h := backend.Handle{FD: m.nextConn(), Shared: f.flags&shared != 0}
+		h := f.handle(m.nextConn())
 		if f.flags&unnamed == 0 {
 			var ok bool
 			if h.Peer, ok = sys.Peer(h.FD); !ok {
@@ -66,3 +66,11 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 	}
 	return false
 }
+
+// handle is a connection that the listener f has brought, with the options of f's socket.
+func (f *file) handle(fd int32) backend.Handle {
+	return backend.Handle{FD: int(fd), Shared: f.flags&shared != 0}
+}
+
+// closeAccepted closes one that nobody gets.
+func (f *file) closeAccepted(fd int32) { sys.CloseHandle(f.handle(fd)) }

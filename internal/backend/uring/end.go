@@ -41,7 +41,7 @@ func (b *Backend) dropInput(f *file) {
 	}
 	if f.more != nil {
 		for _, fd := range f.more.conns[f.more.first:] {
-			sys.Close(int(fd))
+			f.closeAccepted(fd)
 		}
 		f.more = nil
 	}
@@ -139,6 +139,6 @@ func (b *Backend) forget(e *cqe) {
 		return
 	}
 	if f := b.files.get(id); f.at == accepts && e.res >= 0 {
-		sys.Close(int(e.res))
+		f.closeAccepted(e.res)
 	}
 }

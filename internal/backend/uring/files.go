@@ -75,12 +75,12 @@ type surplus struct {
 func (m *surplus) empty() bool { return len(m.bytes) == 0 && m.first == len(m.conns) }
 
 // nextConn takes the first connection.
-func (m *surplus) nextConn() int {
+func (m *surplus) nextConn() int32 {
 	fd := m.conns[m.first]
 	if m.first++; m.first == len(m.conns) {
 		m.first, m.conns = 0, m.conns[:0]
 	}
-	return int(fd)
+	return fd
 }
 
 func (f *file) fd() int { return int(f.descriptor) }

@@ -67,3 +67,36 @@ func TestSpilledIsSubmitted(t *testing.T) {
 	}
 	spill(1) // for Close
 }
+
+// TestDisownBehindSpilled: Disown takes back a connection whose request is to be
+// canceled behind what had no room in the queue.
+func TestDisownBehindSpilled(t *testing.T) {
+	b, err := open(config{submissions: 4, completions: 16, buffers: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(p[1])
+	f, err := b.Adopt(backend.Handle{FD: p[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recv := backend.Op{Kind: backend.Recv, File: f}
+	b.Submit(&recv)
+	if _, err := b.Wait(0); err != nil {
+		t.Fatal(err)
+	}
+	for c := new(backend.Completion); b.Next(c); {
+	}
+	b.ring.spilled = append(b.ring.spilled, sqe{opcode: nop, userData: uint64(tagNothing)})
+	b.Cancel(&recv)
+	h, err := b.Disown(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(h.FD)
+}

@@ -91,6 +91,7 @@ func (b *Backend) endRequest(f *file) error {
 	}
 	b.cancelIn(f)
 	for f.at != idle {
+		b.ring.refill() // the cancel may have had no room
 		if err := b.ring.enter(enterGetEvents); err != nil {
 			return err
 		}
