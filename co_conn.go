@@ -167,7 +167,7 @@ func (s *coConn) takeBack() {
 	if s.timed {
 		s.times.read.at, s.times.write.at = 0, 0
 	}
-	s.conn.flags |= stays
+	s.conn.flags |= stays | ownsOutput
 }
 
 // forget drops a coroutine that has ended.
@@ -237,7 +237,11 @@ func (s *coConn) refuse(co *Co, op string, err error) error {
 // Close implements net.Conn: it is Conn.Close. Any goroutine may call it.
 func (s *coConn) Close() error {
 	if s.conn.loop.caller() == nil {
-		return s.elsewhere("close", (*Conn).Close)
+		return s.elsewhere("close", func(c *Conn) {
+			if !s.handed { // else it is another Handler's to close
+				c.Close()
+			}
+		})
 	}
 	if s.over() {
 		return s.fail("close", ErrClosed)

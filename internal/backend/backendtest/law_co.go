@@ -36,6 +36,8 @@ var coLaws = []law{
 	{"CoGoexitCostsItsConnAlone", coGoexitCostsItsConnAlone},
 	{"CoMisuseIsTold", coMisuseIsTold},
 	{"CoIsClosedByAnotherLoop", coIsClosedByAnotherLoop},
+	{"CoClosesNoOthersConn", coClosesNoOthersConn},
+	{"CoReadsOnWhatItTookOver", coReadsOnWhatItTookOver},
 	{"CoUpgrades", coUpgrades},
 	{"CoWriteIsDelivered", coWriteIsDelivered},
 	{"CoWriteTurnIsPassedOn", coWriteTurnIsPassedOn},

@@ -56,6 +56,68 @@ func coIsClosedByAnotherLoop(w World) {
 	}
 }
 
+// A net.Conn whose connection has another Handler by now is closed: whoever closes it
+// or sets its deadlines, from wherever, leaves that Handler alone.
+func coClosesNoOthersConn(w World) {
+	s := &script{w: w}
+	var old atomic.Pointer[net.Conn]
+	ofA := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, c net.Conn) error {
+		co.Conn().SetHandler(rondo.HandlerFunc((*rondo.Conn).Write))
+		old.Store(&c)
+		return nil
+	}))
+	ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, _ net.Conn) error {
+		c := *old.Load()
+		c.SetDeadline(co.Loop().Now().Add(-time.Hour))
+		return c.Close()
+	}))
+	a := w.Dial(ofA)
+	w.Until("the other handler", func() bool { return old.Load() != nil })
+	b := w.Dial(ofB)
+	expectEOF(w, b)
+	send(w, a, []byte("still there?"))
+	expect(w, a, []byte("still there?"))
+	a.Close()
+	b.Close()
+	s.untilEnded(2)
+}
+
+// A connection that coroutines got by NetConn is read though its output is full, as
+// every connection of theirs.
+func coReadsOnWhatItTookOver(w World) {
+	s := &script{w: w}
+	var first atomic.Pointer[rondo.Conn]
+	serve := s.opener(func(co *rondo.Co, c net.Conn) error {
+		conn := first.Load()
+		nc := conn.NetConn()
+		conn.Write(pattern(4 << 20))
+		question := make([]byte, 3)
+		if _, err := io.ReadFull(nc, question); err != nil {
+			return err
+		}
+		_, err := c.Write(question)
+		return err
+	})
+	addr := w.Listen(&rondo.Engine{Loops: 1, HighWater: 1 << 10}, func(c *rondo.Conn) rondo.Handler {
+		if first.CompareAndSwap(nil, c) {
+			return rondo.HandlerFunc(nil)
+		}
+		return serve(c)
+	})
+	a := w.Dial(addr)
+	w.Until("the first", func() bool { return first.Load() != nil })
+	b := w.Dial(addr)
+	w.Until("the second", func() bool { return s.hasBegun(1) })
+	w.Sleep(time.Millisecond)
+	send(w, a, []byte("why"))
+	expect(w, b, []byte("why"))
+	a.Close()
+	b.Close()
+	if err := s.untilEnded(1); err != nil {
+		w.Errorf("the coroutine returned %v", err)
+	}
+}
+
 // In the middle of a connection a coroutine calls Use, with filters that are ready at
 // once, or none: another coroutine serves from then on, and the first ends.
 func coUpgrades(w World) {
