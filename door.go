@@ -109,24 +109,18 @@ func (l *Loop) broken(o owner, value any) {
 	switch v := value.(type) {
 	case nil:
 		err = errHandlerGoexit
-		logSafely(log, "rondo: a handler called runtime.Goexit", "stack", string(debug.Stack()))
+		log.Error("rondo: a handler called runtime.Goexit", "stack", string(debug.Stack()))
 	case *PanicError: // of a coroutine or another goroutine, with its stack
 		err = v
-		logSafely(log, "rondo: a handler panicked", "panic", v.Value, "stack", string(v.Stack))
+		log.Error("rondo: a handler panicked", "panic", v.Value, "stack", string(v.Stack))
 	default:
 		p := &PanicError{v, debug.Stack()}
 		err = p
-		logSafely(log, "rondo: a handler panicked", "panic", v, "stack", string(p.Stack))
+		log.Error("rondo: a handler panicked", "panic", v, "stack", string(p.Stack))
 	}
 	if o != nil {
 		o.brokenBy(err)
 	}
-}
-
-// logSafely logs an error. A Logger's panic is nobody's: it is dropped.
-func logSafely(log *slog.Logger, text string, args ...any) {
-	defer func() { _ = recover() }()
-	log.Error(text, args...)
 }
 
 // A Conn ends by an abort: what its handler left half done must not reach the peer.

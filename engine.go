@@ -272,11 +272,13 @@ func orDefault[T int | time.Duration](v, d T) T {
 
 func (e *Engine) linger() time.Duration { return max(0, orDefault(e.Linger, DefaultLinger)) }
 
+// log is where the engine logs to. It does not panic, whatever the Logger does.
 func (e *Engine) log() *slog.Logger {
-	if e.Logger != nil {
-		return e.Logger
+	logger := e.Logger
+	if logger == nil {
+		logger = slog.Default()
 	}
-	return slog.Default()
+	return slog.New(safely{logger.Handler()})
 }
 
 // All ranges over the loops, of which there are none before Start.
