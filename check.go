@@ -13,18 +13,19 @@ import (
 // The race detector finds other callers by the field that it changes; with
 // Engine.Check each is found where it calls.
 func (l *Loop) check() {
-	if sys.Race {
-		l.touched++
-	}
 	if l.checks {
 		l.mustBeCalled()
+	}
+	if sys.Race {
+		l.touched++
 	}
 }
 
 // known notes which goroutine is the loop's: the caller.
 func (l *Loop) known() {
 	if l.checks {
-		l.traceName = traceName()
+		name := traceName()
+		l.traceName.Store(&name)
 	}
 	l.goroutine.Store(sys.Goroutine())
 }
@@ -38,7 +39,10 @@ func (l *Loop) mustBeCalled() {
 	if l.Calling() {
 		return
 	}
-	own, loop := stackOf(nil), stackOf(l.traceName)
+	own, loop := stackOf(nil), []byte("it has not begun")
+	if name := l.traceName.Load(); name != nil {
+		loop = stackOf(*name)
+	}
 	if inIterator(own) || bytes.Contains(loop, simulated) {
 		return
 	}
@@ -60,7 +64,12 @@ func inIterator(stack []byte) bool {
 // stackOf returns the stack trace of the goroutine whose traces begin with name; nil:
 // the caller's. If name is empty it is all of them.
 func stackOf(name []byte) []byte {
-	buf := make([]byte, 64<<10)
+	size := 64 << 10
+	if name != nil {
+		// All goroutines stand still for each attempt.
+		size = max(size, min(runtime.NumGoroutine()<<11, 64<<20))
+	}
+	buf := make([]byte, size)
 	for {
 		n := runtime.Stack(buf, name != nil)
 		if n < len(buf) {
@@ -87,8 +96,6 @@ func stackOf(name []byte) []byte {
 func traceName() []byte {
 	var buf [64]byte
 	text := buf[:runtime.Stack(buf[:], false)]
-	if i := bytes.IndexByte(text, '['); i > 0 {
-		return bytes.Clone(text[:i])
-	}
-	return bytes.Clone(text)
+	number := bytes.TrimLeft(text[len("goroutine "):], "0123456789")
+	return bytes.Clone(text[:len(text)-len(number)+1])
 }

@@ -1,9 +1,12 @@
 package rondo_test
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"net"
+	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -61,6 +64,41 @@ func TestCheckTellsWhoCalls(t *testing.T) {
 		if text := <-done; !strings.Contains(text, "Engine.Check") {
 			t.Errorf("a coroutine of another loop: %s", text)
 		}
+	}
+}
+
+// The loop's stack is found however much traces tell, as with GOTRACEBACK=crash.
+func TestCheckWithLongTraces(t *testing.T) {
+	debug.SetTraceback("system")
+	defer debug.SetTraceback(cmp.Or(os.Getenv("GOTRACEBACK"), "single"))
+	e := &rondo.Engine{Loops: 1, Check: true}
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for l := range e.All() {
+		begun := make(chan bool)
+		l.Post(func() { close(begun) })
+		<-begun
+		if text := wrongly(func() { l.Now() }); !strings.Contains(text, "rondo.(*Loop).run(") {
+			t.Error(text)
+		}
+	}
+}
+
+// A loop that has not begun yet has no stack to show.
+func TestCheckBeforeTheLoopBegins(t *testing.T) {
+	for range 100 {
+		e := &rondo.Engine{Loops: 4, Check: true}
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for l := range e.All() {
+			if text := wrongly(func() { l.Now() }); strings.Count(text, "TestCheckBeforeTheLoopBegins.func") > 1 {
+				t.Errorf("the caller's stack passes for the loop's: %s", text)
+			}
+		}
+		e.Close()
 	}
 }
 

@@ -29,8 +29,9 @@ func (k *Cond) Wait(co *Co) error {
 // Signal ends the Wait that has waited longest, if there is one. Who waited goes
 // on in this turn of the loop, or in the next.
 func (k *Cond) Signal() {
-	if co := k.waiting.pop(); co != nil {
+	if co := k.waiting.first; co != nil {
 		co.loop.check()
+		k.waiting.remove(co)
 		co.wake()
 	}
 }

@@ -200,6 +200,6 @@ func (l *Loop) Defer(f func()) {
 // and the thread are not its own, so that to wake it costs little, and its thread works
 // for others meanwhile.
 func (l *Loop) Deliver(f func()) {
-	l.handed, l.parks = true, parkings
 	l.Defer(f)
+	l.handed, l.parks = true, parkings
 }

@@ -34,9 +34,9 @@ type Loop struct {
 	stats    counters
 	touched  int // in race builds, see check
 
-	goroutine atomic.Uintptr // the loop's own, see sys.Goroutine
-	traceName []byte         // of it, if checks
-	finished  func()         // to be called when it ends
+	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
+	traceName atomic.Pointer[[]byte] // of it, if checks; nil: it has not begun
+	finished  func()                 // to be called when it ends
 
 	conns     connTable
 	open      int

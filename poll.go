@@ -76,10 +76,16 @@ func (p *Poll) submit() {
 }
 
 // Mask is what is watched for.
-func (p *Poll) Mask() Events { return p.mask }
+func (p *Poll) Mask() Events {
+	p.loop.check()
+	return p.mask
+}
 
 // Err is why the descriptor cannot be watched any more, after Failed.
-func (p *Poll) Err() error { return p.err }
+func (p *Poll) Err() error {
+	p.loop.check()
+	return p.err
+}
 
 // Modify changes what is watched for; 0 is nothing, for now. It returns ErrClosed
 // after Close.
