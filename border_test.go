@@ -220,3 +220,27 @@ func TestReleaseAttachesAtTheEnd(t *testing.T) {
 		t.Errorf("the loop has %d connections, one is open", k)
 	}
 }
+
+// TestPostOfTheEnd: a post that was taken is called, also if another one in the loop's
+// last turn has called runtime.Goexit.
+func TestPostOfTheEnd(t *testing.T) {
+	for _, name := range backends() {
+		e := &rondo.Engine{Loops: 1, Backend: name}
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var taken, called bool
+		for l := range e.All() {
+			l.Post(func() {
+				e.Close()
+				l.Post(func() { taken = l.Post(func() { called = true }) == nil })
+				l.Post(runtime.Goexit)
+				l.Post(func() {})
+			})
+		}
+		e.Wait()
+		if taken && !called {
+			t.Errorf("%s: a post was taken, and never called", name)
+		}
+	}
+}

@@ -160,7 +160,7 @@ func (l *Loop) end() {
 	l.stopping = true
 	l.endDials()
 	l.inbox.Close()
-	for l.work(); l.due(); l.work() {
+	for l.work(); l.due() || !l.inbox.Empty(); l.work() {
 		if l.turnsLeft--; l.turnsLeft < 0 {
 			break
 		}
@@ -192,6 +192,9 @@ func (l *Loop) turn() error {
 // work does a turn's work: what was posted, what is due, what has happened; then it
 // sends what was written meanwhile.
 func (l *Loop) work() {
+	if !l.calls.empty() { // Ending comes before what it tells of: the completion of Close
+		l.events(l.noEvent)
+	}
 	if len(l.tasks) == 0 { // Goexit may have left some
 		l.tasks = l.inbox.Take()
 	}
