@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,11 +23,18 @@ import (
 // A goroutine looks after the engine's coroutines (watch). When one of them has kept
 // its loop for a second it looks at the stacks of all goroutines. If the coroutine
 // waits for a mutex, and another one of the loop waits inside a method of the object
-// that the mutex belongs to, neither will ever go on: the goroutine gives both up,
+// that the mutex belongs to, that one may hold it: no trace tells. So it looks again,
+// and again. When nothing has moved for long enough it gives both coroutines up,
 // aborts their connections, tells so with their stacks, and becomes the loop's
 // goroutine itself (goOn). The old one waits, for good, for a coroutine that never
 // yields. A loop that is locked to its thread cannot change goroutines: then the
 // program ends, as Go's runtime ends one whose goroutines are all asleep.
+//
+// To give up a coroutine that still gets its mutex would be worse than to wait: it
+// would run beside its loop. A *tls.Conn's mutexes are held by those inside its
+// methods and by nobody else, so two looks suffice. Of any other object another
+// goroutine may hold the mutex, by code that is no method of the object's: that one
+// has half a minute.
 
 // stuckTime is how long a coroutine may keep its loop before anybody looks.
 const stuckTime = time.Second
@@ -73,8 +81,7 @@ func (l *Loop) watch() {
 func (e *Engine) lookAfter(loops []*Loop) {
 	tick := time.NewTicker(stuckTime)
 	defer tick.Stop()
-	last := make([]sight, len(loops))
-	told := make([]sight, len(loops))
+	jams := make([]jam, len(loops))
 	for {
 		select {
 		case <-e.stopped:
@@ -82,11 +89,11 @@ func (e *Engine) lookAfter(loops []*Loop) {
 		case <-tick.C:
 		}
 		for i, l := range loops {
-			now := l.sight()
-			if now.co != nil && now == last[i] && now != told[i] && l.stuck(now.co) {
-				told[i] = now
+			if now := l.sight(); now.co == nil || now != jams[i].sight {
+				jams[i] = jam{sight: now}
+			} else if jams[i].due() {
+				l.look(&jams[i])
 			}
-			last[i] = now
 		}
 	}
 }
@@ -105,45 +112,113 @@ func (l *Loop) sight() sight {
 	return sight{l.running.Load(), l.stats.read().Turns}
 }
 
-// stuck finds out what co is doing, which has kept its loop for long, or was the last
-// coroutine before something else did. It reports whether it has told.
-func (l *Loop) stuck(co *Co) bool {
-	stacks := coStacks()
-	mine := stacks[co.address()]
+// A jam is what is known of a loop that gets no further.
+type jam struct {
+	sight
+	age   uint   // in stuckTimes
+	told  bool   // the log has it
+	doing string // what two coroutines that may wait for each other do
+	looks int    // how often in a row they were found doing it
+}
+
+// due reports whether it is time to look: after 1, 2, 4, 8, ... seconds, since all
+// goroutines stand still while somebody looks at them.
+func (j *jam) due() bool {
+	j.age++
+	return bits.OnesCount(j.age) == 1
+}
+
+// How many looks must find the same before two coroutines are given up: at a *tls.Conn,
+// and at anything else, where they are half a minute.
+const (
+	looksAtTLS = 2
+	looksAtAny = 6
+)
+
+// look finds out what the coroutine is doing that has kept its loop for long, or was
+// the last one before something else did.
+func (l *Loop) look(j *jam) {
+	all := traces()
+	mine := traceOf(j.co.address(), all)
 	state := stateOf(mine)
 	switch {
 	case waitsFor(state, "sync.Mutex", "sync.RWMutex"):
+		l.lookForHolder(j, mine, all)
 	case waitsFor(state, "chan ", "select", "IO wait", "sleep", "sync."):
-		l.engine.log().Error("rondo: a coroutine blocks its loop: what waits for anything but Co's methods and its connections belongs into Await",
-			"loop", l.id, "stack", string(mine))
-		return true
-	default:
-		return false // it computes, or has just gone on
+		l.tell(j, "what waits for anything but Co's methods and its connections belongs into Await", mine)
 	}
-	holder := l.holderOf(mine, stacks)
+	// Or else it computes, or has just gone on.
+}
+
+// tell logs a jam, once.
+func (l *Loop) tell(j *jam, why string, stack []byte) {
+	if !j.told {
+		j.told = true
+		l.engine.log().Error("rondo: a coroutine blocks its loop: "+why, "loop", l.id, "stack", string(stack))
+	}
+}
+
+// lookForHolder deals with a coroutine that waits for a mutex.
+func (l *Loop) lookForHolder(j *jam, mine []byte, all []trace) {
+	l.tell(j, "it waits for a mutex", mine)
+	holder, looks := holderOf(mine, all)
 	if holder == nil {
-		l.engine.log().Error("rondo: a coroutine blocks its loop: it waits for a mutex", "loop", l.id, "stack", string(mine))
-		return true
+		j.looks = 0
+		return
 	}
-	both := fmt.Appendf(nil, "%s\n\nthe coroutine that holds the mutex:\n%s", mine, stacks[holder.address()])
+	both := fmt.Appendf(nil, "%s\n\nthe coroutine that holds the mutex:\n%s", mine, holder.text)
+	if doing := string(frames(mine)) + string(frames(holder.text)); doing != j.doing {
+		j.doing, j.looks = doing, 0
+	}
+	if l.engine.hasty {
+		looks = looksAtTLS
+	}
+	if j.looks++; j.looks < looks {
+		return
+	}
+	b := l.coroutineAt(holder.co)
+	if b == nil { // another loop's, which resumes it
+		return
+	}
 	if header, _, _ := bytes.Cut(mine, []byte("\n")); bytes.Contains(header, []byte("locked to thread")) {
 		panic(fmt.Sprintf("rondo: loop %d stands still: %v\n\n%s", l.id, ErrDeadlock, both))
 	}
-	go l.goOn(co, holder, &PanicError{ErrDeadlock, both})
-	return true
+	go l.goOn(j.co, b, &PanicError{ErrDeadlock, both})
+	*j = jam{}
 }
 
-// coStacks returns the stack traces of all coroutines, by their addresses.
-func coStacks() map[uintptr][]byte {
-	stacks := make(map[uintptr][]byte)
+// A trace is a goroutine's stack trace.
+type trace struct {
+	co   uintptr // the address of the coroutine whose it is; 0: of none
+	text []byte
+}
+
+// traces returns those of all goroutines.
+func traces() (all []trace) {
 	for s := range bytes.SplitSeq(stackOf([]byte{}), []byte("\n\n")) {
+		t := trace{text: s}
 		if _, run, ok := bytes.Cut(s, []byte("rondo.(*Co).run")); ok {
-			if co, ok := firstArgument(run); ok {
-				stacks[co] = s
-			}
+			t.co, _ = firstArgument(run)
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// traceOf is the trace of a coroutine; nil: it has none.
+func traceOf(co uintptr, all []trace) []byte {
+	for _, t := range all {
+		if t.co == co {
+			return t.text
 		}
 	}
-	return stacks
+	return nil
+}
+
+// frames is a trace without the line that tells how long it has been so.
+func frames(stack []byte) []byte {
+	_, rest, _ := bytes.Cut(stack, []byte("\n"))
+	return rest
 }
 
 func (co *Co) address() uintptr { return uintptr(unsafe.Pointer(co)) }
@@ -159,38 +234,53 @@ func waitsFor(state string, what ...string) bool {
 	return slices.ContainsFunc(what, func(w string) bool { return strings.HasPrefix(state, w) })
 }
 
-// holderOf returns the coroutine of the loop that waits inside a method of the object
-// whose mutex is waited for in mine; nil: it is not found. Traces print where the mutex
-// is, and the methods' receivers, unless those are not used any more.
-func (l *Loop) holderOf(mine []byte, stacks map[uintptr][]byte) (holder *Co) {
-	mutexes, methods := lockOf(mine)
-	nearest := uintptr(maxObject)
-	if methods == nil {
-		return nil
+// holderOf returns the trace of the one coroutine that waits inside a method of the
+// object whose mutex is waited for in mine, and how many looks must find so; nil: there
+// is none, or there are several, or another goroutine is inside of a method too.
+func holderOf(mine []byte, all []trace) (holder *trace, looks int) {
+	methods, object, ok := lockOf(mine)
+	if !ok {
+		return nil, 0
 	}
-	for co := range l.coroutines() {
-		for line := range bytes.Lines(stacks[co.address()]) {
-			if !bytes.HasPrefix(line, methods) || co.state == coRunning {
-				continue
-			}
-			receiver, ok := firstArgument(line)
-			for _, m := range mutexes {
-				if ok && receiver <= m && m-receiver < nearest {
-					holder, nearest = co, m-receiver
-				}
+	ofTLS := string(methods) == "crypto/tls.(*Conn)."
+	for i := range all {
+		switch t := &all[i]; {
+		case len(t.text) == len(mine) && &t.text[0] == &mine[0], !inside(t.text, methods, object):
+		case t.co == 0, !waitsFor(stateOf(t.text), "coroutine"):
+			return nil, 0 // it goes on by itself, and may hold the mutex
+		case holder == nil:
+			holder = t
+		case !ofTLS:
+			return nil, 0
+		}
+	}
+	if ofTLS {
+		return holder, looksAtTLS
+	}
+	return holder, looksAtAny
+}
+
+// inside reports whether a trace has a call of one of the methods of an object. Traces
+// print the methods' receivers, unless those are not used any more.
+func inside(stack, methods []byte, object uintptr) bool {
+	for line := range bytes.Lines(stack) {
+		if bytes.HasPrefix(line, methods) {
+			if receiver, ok := firstArgument(line); ok && receiver == object {
+				return true
 			}
 		}
 	}
-	return holder
+	return false
 }
 
 // maxObject is how far behind an object's address its mutex may be.
 const maxObject = 16 << 10
 
-// lockOf returns what a stack tells of the lock that is waited for in it: addresses, of
-// which one is the mutex's, and how the names of those methods begin that lock it, such
-// as "crypto/tls.(*Conn).".
-func lockOf(stack []byte) (mutexes []uintptr, methods []byte) {
+// lockOf tells from a stack which lock is waited for in it: how the names of the methods
+// begin of which one locks it, such as "crypto/tls.(*Conn).", and the address of the
+// object that they are methods of.
+func lockOf(stack []byte) (methods []byte, object uintptr, ok bool) {
+	var mutexes []uintptr
 	for line := range bytes.Lines(stack) {
 		name, _, call := bytes.Cut(line, []byte("("))
 		switch {
@@ -200,13 +290,15 @@ func lockOf(stack []byte) (mutexes []uintptr, methods []byte) {
 				mutexes = append(mutexes, m)
 			}
 		case len(mutexes) > 0:
-			if end := bytes.Index(line, []byte(").")); end > 0 && end > len(name) && bytes.HasPrefix(line[len(name):], []byte("(*")) {
-				methods = line[:end+2]
+			end := bytes.Index(line, []byte(")."))
+			if end <= len(name) || !bytes.HasPrefix(line[len(name):], []byte("(*")) {
+				return nil, 0, false
 			}
-			return mutexes, methods
+			object, ok = firstArgument(line)
+			return line[:end+2], object, ok && slices.ContainsFunc(mutexes, func(m uintptr) bool { return m-object < maxObject })
 		}
 	}
-	return nil, nil
+	return nil, 0, false
 }
 
 // firstArgument returns a call's, as traces print it: an address, unless it is not used
@@ -239,6 +331,16 @@ func (l *Loop) goOn(a, b *Co, err *PanicError) {
 	l.serve(nil)
 }
 
+// coroutineAt returns the loop's coroutine with an address; nil: it has none there.
+func (l *Loop) coroutineAt(address uintptr) *Co {
+	for co := range l.coroutines() {
+		if co.address() == address {
+			return co
+		}
+	}
+	return nil
+}
+
 // coroutines ranges over those that have begun. It is for a loop that stands still.
 func (l *Loop) coroutines() func(func(*Co) bool) {
 	return func(yield func(*Co) bool) {
@@ -263,6 +365,7 @@ func (l *Loop) coroutines() func(func(*Co) bool) {
 func (co *Co) giveUp(err *PanicError) {
 	l := co.loop
 	co.lost.Store(true)
+	co.goroutine.Store(0)
 	co.err = err
 	for c := range l.conns.all {
 		s, ok := c.handler.(*coConn)

@@ -117,6 +117,7 @@ type Engine struct {
 	listeners []*Listener
 	stopped   chan struct{} // closed when every loop has ended
 	watching  sync.Once     // see watch
+	hasty     bool          // in tests: looksAtTLS are enough for everything
 	limits    limits        // every Conn's, unless it has its own
 	unbound   limits        // of those that Conn.Unbound was called for
 	accepting atomic.Uint32 // sockets listened on so far

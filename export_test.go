@@ -1,0 +1,5 @@
+package rondo
+
+// Hasty has an engine give up coroutines that seem to wait for each other after two
+// looks, whatever the mutex is of.
+func Hasty(e *Engine) { e.hasty = true }
