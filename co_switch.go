@@ -167,6 +167,7 @@ func (co *Co) failed(err error) error {
 // run is co's goroutine.
 func (co *Co) run(yield func(struct{}) bool) {
 	co.goroutine.Store(sys.Goroutine())
+	defer co.goroutine.Store(0) // as soon as this one ends another may be given the name
 	co.yield = yield
 	returned := false
 	defer func() {
@@ -206,7 +207,6 @@ func (co *Co) broke(value any) {
 func (co *Co) over() {
 	s, err := co.home, co.err
 	co.state = coOver
-	co.goroutine.Store(0)
 	co.loop.running.CompareAndSwap(co, nil)
 	if !co.lost.Load() { // else its goroutine, and the one that waits for it, have them
 		co.body, co.next, co.yield = nil, nil, nil
