@@ -55,6 +55,7 @@ type acceptor struct {
 
 	closing bool
 	pause   time.Duration // after an error; 0: none
+	told    backend.Time  // until then errors have been logged
 	resume  timer.Timer
 }
 
@@ -63,6 +64,8 @@ type acceptor struct {
 const (
 	minAcceptPause = 5 * time.Millisecond
 	maxAcceptPause = time.Second
+	// tellPause is how long no other one is logged.
+	tellPause = 10 * time.Second
 )
 
 func (ln *Listener) listen(address string, s backend.Socket) error {
@@ -157,12 +160,21 @@ func (a *acceptor) Complete(c *backend.Completion) {
 
 func (a *acceptor) failed(err error) {
 	if a.pause == 0 {
-		a.loop.engine.log().Warn("rondo: cannot accept connections, will keep trying", "address", a.addr, "error", err)
 		a.pause = minAcceptPause
+		a.tell(err)
 	} else {
 		a.pause = min(2*a.pause, maxAcceptPause)
 	}
 	a.loop.timers.Start(&a.resume, a.loop.now.Add(a.pause))
+}
+
+// tell logs an error. Where many clients come some of them may be accepted between
+// any two errors: then it is logged once in a while.
+func (a *acceptor) tell(err error) {
+	if now := a.loop.now; now >= a.told {
+		a.told = now.Add(tellPause)
+		a.loop.engine.log().Warn("rondo: cannot accept connections, will keep trying", "address", a.addr, "error", err)
+	}
 }
 
 // Fire accepts again after a pause.
