@@ -132,6 +132,7 @@ func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
 	n, want := r.scan(scratch.Get(conn.Loop()), in)
 	if r.batch == nil && r.args == nil && r.fault == nil && int64(r.want) <= r.gate.input {
 		conn.Want(want)
+		r.request.awaitMore(conn)
 		return n, nil
 	}
 	// If there is neither a batch nor a long request the client is to be ended.

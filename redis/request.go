@@ -1,6 +1,9 @@
 package redis
 
-import "github.com/rondo-go/rondo/resp"
+import (
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/resp"
+)
 
 // requestReader reads a connection's requests: a short one where it was
 // received, a long one into memory of its own, piece by piece.
@@ -40,4 +43,23 @@ func (r *requestReader) size(want int) int {
 		return want
 	}
 	return r.long.Size() + want
+}
+
+const (
+	// minDirect is how much of a long argument must be to come for it to be worth
+	// a receive that brings nothing else.
+	minDirect = 64 << 10
+	// maxDirect bounds what one connection receives in a turn.
+	maxDirect = 512 << 10
+)
+
+// awaitMore has conn receive the next bytes of a long argument to where they stay,
+// if they are many. It is called in Data, which has taken all input.
+func (r *requestReader) awaitMore(conn *rondo.Conn) {
+	if r.long == nil || conn.Receiving() {
+		return
+	}
+	if room := r.long.Room(); len(room) >= minDirect {
+		conn.ReceiveInto(room[:min(len(room), maxDirect)])
+	}
 }

@@ -27,6 +27,8 @@ func longPipeline() []byte {
 	p = resp.AppendRequest(p, "GETSET", "b", long("u", 66_000))
 	p = resp.AppendRequest(p, slices.Concat([]string{"EXISTS"}, slices.Repeat([]string{"a"}, 20_000))...)
 	p = resp.AppendRequest(p, "SETRANGE", "d", "5", "inside")
+	p = resp.AppendRequest(p, "MSET", "g", long("t", 1_500_000), "h", long("s", 300_000))
+	p = resp.AppendRequest(p, "GET", "h")
 	p = resp.AppendRequest(p, "MGET", "a", "b", "c", "d", "e", "f")
 	return resp.AppendRequest(p, "QUIT")
 }
@@ -169,4 +171,50 @@ func TestNetworkErrorsInLongRequests(t *testing.T) {
 			c.ExpectEOF()
 		}
 	})
+}
+
+// A client may go, or be ended, in the middle of a long value: nothing is left of
+// it, and the others are served.
+func TestNetworkLongRequestsThatDoNotEnd(t *testing.T) {
+	begin := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2000000\r\n" + strings.Repeat("x", 300_000)
+	for name, end := range map[string]func(c, other peer){
+		"half-close": func(c, _ peer) { c.CloseWrite(); c.ExpectEOF() },
+		"close":      func(c, _ peer) { c.Close() },
+		"reset":      func(c, _ peer) { c.Reset() },
+		"timeout":    func(c, other peer) { other.do("CONFIG SET timeout 1", "+OK"); c.ExpectEOF() },
+		"KILL": func(c, other peer) {
+			other.do("CLIENT KILL SKIPME yes", ":1")
+			c.Write([]byte(strings.Repeat("x", 100_000)))
+			c.ExpectEOF()
+		},
+		"none": func(c, _ peer) {
+			c.Send(strings.Repeat("x", 1_700_000) + "\r\nGET k\r\nQUIT\r\n")
+			c.expect("+OK $2000000 " + strings.Repeat("x", 2_000_000) + " +OK")
+			c.ExpectEOF()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
+				s := &Server{}
+				serve(t, net, loops, s)
+				for range loops {
+					other, c := dial(t, net), dial(t, net)
+					other.do("PING", "+PONG")
+					c.Send(begin)
+					net.Run()
+					end(c, other)
+					net.Advance(maxStill)
+					if name != "timeout" {
+						other.do("PING", "+PONG")
+					}
+					other.Close()
+					c.Close()
+					net.Advance(maxStill)
+				}
+				if n := s.clients.connections; n != 0 {
+					t.Errorf("seed %d: %d connections are left", net.Seed(), n)
+				}
+			})
+		})
+	}
 }

@@ -52,6 +52,7 @@ func (d *direct) Data(conn *rondo.Conn, in []byte) (int, error) {
 	n, want := c.run(in)
 	if want > 0 {
 		conn.Want(want)
+		c.request.awaitMore(conn)
 	}
 	s.completed = true
 	return n, nil

@@ -67,8 +67,8 @@ func requestLog(t *testing.T, in, cuts []byte, lim Limits, patient bool) (log []
 }
 
 // longRequestLog is requestLog of a caller who takes arrays with a LongRequest
-// as soon as they are found incomplete.
-func longRequestLog(t *testing.T, in, cuts []byte, lim Limits, patient bool) (log []string) {
+// as soon as they are found incomplete, and receives into its memory if direct.
+func longRequestLog(t *testing.T, in, cuts []byte, lim Limits, patient, direct bool) (log []string) {
 	var long *LongRequest
 	taken := 0 // bytes of the request that long has taken
 	pieces(t, in, cuts, patient, func(in []byte) (int, int, bool) {
@@ -82,9 +82,11 @@ func longRequestLog(t *testing.T, in, cuts []byte, lim Limits, patient bool) (lo
 			}
 		}
 		if long != nil {
-			args, n, want, err = long.Read(in, lim)
+			direct := readDirect(t, long, in, lim, direct)
+			args, n, want, err = long.Read(in[direct:], lim)
+			n += direct
 			taken += n
-			if held := long.Size() - len(long.args)*argumentOverhead; want > 0 && held > taken+lim.withDefaults().Bulk {
+			if held := long.Size() - len(long.sizes)*argumentOverhead; want > 0 && held > taken+lim.withDefaults().Bulk {
 				t.Fatalf("%d bytes are held of %d", held, taken)
 			}
 		}
@@ -105,6 +107,23 @@ func longRequestLog(t *testing.T, in, cuts []byte, lim Limits, patient bool) (lo
 		return n, 0, false
 	})
 	return log
+}
+
+// readDirect gives a LongRequest what it has Room for, from there, and returns how
+// many bytes that is.
+func readDirect(t *testing.T, r *LongRequest, in []byte, lim Limits, direct bool) int {
+	if !direct {
+		return 0
+	}
+	room := r.Room()
+	k := copy(room, in)
+	if k == 0 {
+		return 0
+	}
+	if _, n, want, err := r.Read(room[:k], lim); n != k || want != 1 || err != nil {
+		t.Fatalf("%d bytes of %d were taken, want %d, err %v", n, k, want, err)
+	}
+	return k
 }
 
 // Any split of the bytes gives the same requests and the same error, whether
@@ -128,9 +147,11 @@ func FuzzReadRequest(f *testing.F) {
 			if !slices.Equal(got, want) {
 				t.Fatalf("cut as %v: %q\nnot cut: %q", cuts, got, want)
 			}
-			got = longRequestLog(t, in, cuts, lim, patient)
-			if !slices.Equal(got, want) {
-				t.Fatalf("LongRequest, cut as %v: %q\nnot cut: %q", cuts, got, want)
+			for _, direct := range []bool{false, true} {
+				got = longRequestLog(t, in, cuts, lim, patient, direct)
+				if !slices.Equal(got, want) {
+					t.Fatalf("LongRequest, cut as %v, direct %v: %q\nnot cut: %q", cuts, direct, got, want)
+				}
 			}
 		}
 	})

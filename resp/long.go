@@ -32,15 +32,23 @@ const (
 // read inline requests. [IsLong] tells when to use one in place of a
 // [PartialRequest].
 type LongRequest struct {
-	args  [][]byte
 	left  int    // arguments to come, the one at hand included
 	begun bool   // the line with the number of arguments was read
 	long  []byte // the long argument at hand: what has arrived of it
 	size  int    // its length; 0: the argument at hand is short or not begun
 	skip  int    // bytes of the line break behind a long argument, to come
-	block []byte // where short arguments are packed
-	held  int    // bytes that args refer to
+
+	// The arguments so far. Their list is made at the end, when its length is
+	// known: a list that grows would be copied, and the garbage collector would
+	// look at every argument again and again.
+	sizes  []uint16 // of each; isLong: it is the next of longs
+	longs  [][]byte
+	blocks [][]byte // where short arguments are packed, one behind the other
+	held   int      // bytes of all
 }
+
+// isLong is no size of a short argument.
+const isLong = 1<<16 - 1
 
 // IsLong reports whether the incomplete request at the start of in, for which a
 // [PartialRequest] wants so many bytes, should be read by a [LongRequest], from
@@ -85,13 +93,13 @@ func (r *LongRequest) Read(in []byte, lim Limits) (args [][]byte, n, want int, e
 			return nil, n, want, err
 		}
 	}
-	return r.args, n, 0, nil
+	return r.list(), n, 0, nil
 }
 
 // Size is how many bytes of memory the request takes when the argument at hand
 // is complete.
 func (r *LongRequest) Size() int {
-	return r.held + r.size + len(r.args)*argumentOverhead
+	return r.held + r.size + len(r.sizes)*argumentOverhead
 }
 
 // next reads a short argument, or the line in front of a long one.
@@ -104,7 +112,7 @@ func (r *LongRequest) next(in []byte, lim Limits) (n, want int, err error) {
 	case err != nil:
 		return 0, 0, err
 	case end > 0 && end-start < LongArgument:
-		r.add(r.pack(in[start:end]))
+		r.pack(in[start:end])
 		return end + 2, 0, nil
 	case end == 0 && want < LongArgument+2:
 		return 0, want, nil
@@ -125,22 +133,42 @@ func (r *LongRequest) next(in []byte, lim Limits) (n, want int, err error) {
 // fill takes bytes of the long argument at hand, and of the line break behind it.
 func (r *LongRequest) fill(in []byte) (n int) {
 	n = min(len(in), r.size-len(r.long))
-	if need := len(r.long) + n; need > cap(r.long) {
-		grown := make([]byte, len(r.long), longCapacity(need, r.size))
-		copy(grown, r.long)
-		r.long = grown
+	r.growLong(n)
+	end := len(r.long)
+	r.long = r.long[:end+n]
+	if n > 0 && &r.long[end] != &in[0] { // otherwise it is Room's
+		copy(r.long[end:], in)
 	}
-	r.long = append(r.long, in[:n]...)
 	if len(r.long) < r.size {
 		return n
 	}
 	k := min(len(in)-n, r.skip)
 	if r.skip -= k; r.skip == 0 {
-		long := r.long
+		r.longs = append(r.longs, r.long)
+		r.add(isLong, r.size)
 		r.long, r.size = nil, 0
-		r.add(long)
 	}
 	return n + k
+}
+
+// Room returns memory for the next bytes of a long argument of which some have
+// arrived; nil if there is no such argument at hand. Bytes that are put at its
+// beginning, and passed to Read from there, are not copied.
+func (r *LongRequest) Room() []byte {
+	if len(r.long) == 0 || len(r.long) == r.size {
+		return nil
+	}
+	r.growLong(1)
+	return r.long[len(r.long):cap(r.long)]
+}
+
+// growLong makes room for n bytes of the long argument at hand.
+func (r *LongRequest) growLong(n int) {
+	if need := len(r.long) + n; need > cap(r.long) {
+		grown := make([]byte, len(r.long), longCapacity(need, r.size))
+		copy(grown, r.long)
+		r.long = grown
+	}
 }
 
 // longCapacity is the memory to take for need bytes of a long argument of size
@@ -153,25 +181,44 @@ func longCapacity(need, size int) int {
 }
 
 // pack copies a short argument into a block.
-func (r *LongRequest) pack(arg []byte) []byte {
-	if len(arg) > cap(r.block)-len(r.block) {
-		size := min(max(minBlock, 2*cap(r.block)), maxBlock)
-		r.block = make([]byte, 0, max(size, len(arg)))
+func (r *LongRequest) pack(arg []byte) {
+	last := len(r.blocks) - 1
+	if last < 0 || len(arg) > cap(r.blocks[last])-len(r.blocks[last]) {
+		size := minBlock
+		if last >= 0 {
+			size = min(2*cap(r.blocks[last]), maxBlock)
+		}
+		r.blocks = append(r.blocks, make([]byte, 0, max(size, len(arg))))
+		last++
 	}
-	start := len(r.block)
-	r.block = append(r.block, arg...)
-	return r.block[start:len(r.block):len(r.block)]
+	r.blocks[last] = append(r.blocks[last], arg...)
+	r.add(uint16(len(arg)), len(arg))
 }
 
-// add appends an argument. The list grows with what has arrived, not with the
+// add notes an argument. What is noted grows with what has arrived, not with the
 // number announced.
-func (r *LongRequest) add(arg []byte) {
-	if n := len(r.args); n == cap(r.args) {
-		grown := make([][]byte, n, max(16, min(2*n, n+r.left)))
-		copy(grown, r.args)
-		r.args = grown
-	}
-	r.args = append(r.args, arg)
-	r.held += len(arg)
+func (r *LongRequest) add(size uint16, bytes int) {
+	r.sizes = append(r.sizes, size)
+	r.held += bytes
 	r.left--
+}
+
+// list makes the list of the arguments.
+func (r *LongRequest) list() [][]byte {
+	args := make([][]byte, len(r.sizes))
+	longs, blocks, at := r.longs, r.blocks, 0
+	for i, size := range r.sizes {
+		if size == isLong {
+			args[i], longs = longs[0], longs[1:]
+			continue
+		}
+		end := at + int(size)
+		if end > len(blocks[0]) { // it was the first that did not fit
+			blocks = blocks[1:]
+			at, end = 0, int(size)
+		}
+		args[i] = blocks[0][at:end:end]
+		at = end
+	}
+	return args
 }

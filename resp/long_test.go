@@ -79,7 +79,7 @@ func TestLongRequestMemory(t *testing.T) {
 		if _, _, want, err := r.Read([]byte(begin), Limits{}); want == 0 || err != nil {
 			t.Fatalf("%q: want %d, %v", begin, want, err)
 		}
-		if c := cap(r.long) + cap(r.args)*argumentOverhead + cap(r.block); c > 128<<10 {
+		if c := cap(r.long) + held(r); c > 128<<10 {
 			t.Errorf("%q made it take %d bytes", begin, c)
 		}
 	}
@@ -94,6 +94,53 @@ func TestLongRequestMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes are allocated for a request of %d", name, allocated, len(in))
 		}
 	}
+}
+
+// Bytes that are received to where Room says are not copied, and what Room takes
+// follows what has arrived too.
+func TestLongRequestRoom(t *testing.T) {
+	const size = 16 << 20
+	r := new(LongRequest)
+	begin := fmt.Sprintf("*2\r\n$1\r\nk\r\n$%d\r\n", size)
+	if _, n, _, err := r.Read([]byte(begin), Limits{}); n != len(begin) || err != nil || r.Room() != nil {
+		t.Fatalf("%d bytes taken, %v, and room for %d", n, err, len(r.Room()))
+	}
+	r.Read(make([]byte, 1000), Limits{})
+	arrived := 1000
+	for arrived < size {
+		room := r.Room()
+		if most := max(longStart, longGrowth*(arrived+1)); len(room) == 0 || arrived < size/32 && len(room) > most {
+			t.Fatalf("room for %d bytes when %d of %d have arrived", len(room), arrived, size)
+		}
+		for i := range room {
+			room[i] = byte(arrived + i)
+		}
+		if _, n, want, err := r.Read(room, Limits{}); n != len(room) || want != 1 || err != nil {
+			t.Fatalf("%d bytes of %d taken, want %d, err %v", n, len(room), want, err)
+		}
+		arrived += len(room)
+	}
+	if r.Room() != nil {
+		t.Error("there is room beyond the argument")
+	}
+	args, _, want, err := r.Read([]byte("\r\n"), Limits{})
+	if len(args) != 2 || want != 0 || err != nil || len(args[1]) != size || cap(args[1]) != size {
+		t.Fatalf("%d arguments, want %d, err %v", len(args), want, err)
+	}
+	for i := 1000; i < size; i++ {
+		if args[1][i] != byte(i) {
+			t.Fatalf("byte %d is %d", i, args[1][i])
+		}
+	}
+}
+
+// held is the memory of the arguments that are complete.
+func held(r *LongRequest) int {
+	n := 2 * cap(r.sizes)
+	for _, b := range r.blocks {
+		n += cap(b)
+	}
+	return n
 }
 
 func TestLongRequestSize(t *testing.T) {
