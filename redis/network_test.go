@@ -112,6 +112,30 @@ func TestNetworkActiveExpiry(t *testing.T) {
 	})
 }
 
+// Keys that expire do not gather, however many are set.
+func TestNetworkExpiryKeepsUp(t *testing.T) {
+	seeds(t, 1, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		c := dial(t, net)
+		const perMillisecond, lives = 1000, 20
+		most := 0
+		for i := range 10 * lives {
+			var in []byte
+			for j := range perMillisecond {
+				in = resp.AppendRequest(in, "SET", fmt.Sprint(i, " ", j), "v", "PX", fmt.Sprint(lives))
+			}
+			c.Send(string(in))
+			c.Expect(strings.Repeat("+OK\r\n", perMillisecond))
+			net.Advance(time.Millisecond)
+			most = max(most, s.space.dbs[0].len())
+		}
+		if most > 2*perMillisecond*lives {
+			t.Errorf("%d keys were there, of which %d had not expired", most, perMillisecond*lives)
+		}
+	})
+}
+
 func TestNetworkTimeout(t *testing.T) {
 	seeds(t, 20, func(t *testing.T, net *rondotest.Network, loops int) {
 		serve(t, net, loops, &Server{Timeout: 5 * time.Second})
