@@ -228,9 +228,13 @@ func (c *client) isTCP() bool {
 func clientReplyCommand(c *client, args [][]byte) {
 	switch mode := args[2]; {
 	case isWord(mode, "ON"):
+		if c.silent() {
+			c.B = c.B[:c.base] // of commands before it in a transaction
+		}
 		c.reply = replyOn
 		c.ok()
 	case isWord(mode, "OFF"):
+		c.base = len(c.B) // likewise, what is replied already is sent
 		c.reply = replyOff
 	case isWord(mode, "SKIP"):
 		if c.reply != replyOff {

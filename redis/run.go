@@ -78,6 +78,8 @@ func (c *client) run(in []byte) (n, want int) {
 		}
 		if len(args) > 0 {
 			c.runRequest(args, c.request.copied)
+		} else {
+			c.blank()
 		}
 		if !c.mayGoOn() {
 			break
@@ -99,6 +101,15 @@ func (c *client) runRequest(args [][]byte, owned bool) {
 	c.owned = false
 	if !owned {
 		c.server.keepArgs(args)
+	}
+}
+
+// blank takes a request without arguments, which counts as one for CLIENT REPLY
+// SKIP.
+func (c *client) blank() {
+	if c.reply != replyOn {
+		c.base = len(c.B)
+		c.endSilent()
 	}
 }
 
@@ -151,7 +162,11 @@ func (s *Server) keepArgs(args [][]byte) {
 // protocolError answers bytes that are no request. Where the next one begins
 // is not known any more, so the connection closes.
 func (c *client) protocolError(err error) {
+	c.base = len(c.B)
 	c.fail("ERR Protocol error: " + err.Error())
+	if c.silent() {
+		c.B = c.B[:c.base]
+	}
 	c.server.log().Debug("protocol error", "client", c.id, "error", err)
 	c.closing = true
 }
