@@ -26,6 +26,7 @@ type clients struct {
 	lastID  int64
 	// connections counts those whose sockets are open, closing ones too.
 	connections int
+	refused     []*client     // of these: that were not let in, in the order they came
 	condemned   []*client     // to be cut off at the end of the batch
 	stopping    bool          // no more are let in
 	idle        chan struct{} // while stopping: to be closed when connections is 0
@@ -46,6 +47,7 @@ func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	conn.SetMaxOutput(maxOutput)
 	d := &direct{server: s, conn: conn}
 	d.client = s.clients.admit(d)
+	s.handOver() // it may have cut off another one
 	return d
 }
 
@@ -112,11 +114,8 @@ func (l *clients) admit(t transport) *client {
 		refusal = errProtected
 	}
 	if refusal != "" {
-		s.stats.rejected++
 		t.write(resp.AppendError(nil, refusal))
-		c.gone = true
-		c.closing = true
-		l.seeOff(c)
+		l.refuse(c)
 		return c
 	}
 	c.index = len(l.list)
@@ -126,6 +125,24 @@ func (l *clients) admit(t transport) *client {
 		t.setIdle(time.Duration(s.config.timeout) * time.Second)
 	}
 	return c
+}
+
+// maxRefused is how many that were refused may take their time to close: more of
+// them would use up the descriptors that are reserved.
+const maxRefused = ReservedFiles / 2
+
+// refuse ends a client that is not let in and has been told why. The one that
+// has had the most time to read that is cut off, if they are too many.
+func (l *clients) refuse(c *client) {
+	l.server.stats.rejected++
+	c.gone, c.closing = true, true
+	l.seeOff(c, whileMoving)
+	l.refused = append(l.refused, c)
+	if len(l.refused) > maxRefused {
+		first := l.refused[0]
+		l.refused = slices.Delete(l.refused, 0, 1)
+		first.transport.abort(rondo.ErrClosed)
+	}
 }
 
 // full reports whether as many clients as may be are served, or still have to be
@@ -182,13 +199,24 @@ func (c *client) leave() {
 // close ends the client when it has been sent what was written.
 func (c *client) close() {
 	c.leave()
-	c.server.clients.seeOff(c)
+	p := whileMoving
+	if c.server.clients.stopping {
+		p = untilStopped
+	}
+	c.server.clients.seeOff(c, p)
+}
+
+// kill ends a client that another one wants gone, also if it does not take what it
+// is owed.
+func (c *client) kill() {
+	c.leave()
+	c.server.clients.seeOff(c, shortly)
 }
 
 // seeOff closes the connection of a client that has left.
-func (l *clients) seeOff(c *client) {
+func (l *clients) seeOff(c *client, p patience) {
 	l.leaving[c] = struct{}{}
-	c.transport.close()
+	c.transport.close(p)
 }
 
 // abort ends the client now.
@@ -226,6 +254,9 @@ func (l *clients) closed(c *client, err error) {
 	delete(l.leaving, c)
 	if err != nil && !errors.Is(err, rondo.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) && c.condemned == nil {
 		l.server.log().Debug("client lost", "id", c.id, "error", err)
+	}
+	if i := slices.Index(l.refused, c); i >= 0 {
+		l.refused = slices.Delete(l.refused, i, i+1)
 	}
 	l.connections--
 	l.checkIdle()

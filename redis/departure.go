@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"math"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -22,23 +23,45 @@ type departure struct {
 	sent   func() // called when output may have been sent; may be nil
 	timer  *rondo.Timer
 	wait   time.Duration // until the next look
-	still  time.Duration // for how long nothing has moved
+	still  time.Duration // for how long nothing has moved, as far as that counts
 	left   int           // what waited at the last look
 	ending bool
-	bound  bool // nothing may stand still for longer than maxStill
+	patience
 }
 
 const (
 	minLook = 5 * time.Millisecond
 	maxLook = 100 * time.Millisecond
-	// maxStill is how long a peer may take nothing of what it is owed. While the
-	// server shuts down its context decides instead.
+	// maxStill is how long a peer may take nothing of what it is owed.
 	maxStill = time.Minute
+	// killTime is how long a client that was killed has to take all of it. Redis
+	// drops what the system has not taken yet, so whoever kills a client that does
+	// not read expects it to be gone.
+	killTime = 250 * time.Millisecond
 )
 
+// patience is how long a departure waits for the peer.
+type patience uint8
+
+const (
+	whileMoving  patience = iota // until it has taken nothing for maxStill
+	untilStopped                 // the server shuts down, and its context decides
+	shortly                      // killTime, whatever it takes
+)
+
+func (p patience) most() time.Duration {
+	switch p {
+	case whileMoving:
+		return maxStill
+	case shortly:
+		return killTime
+	}
+	return math.MaxInt64
+}
+
 // depart begins the departure of a connection.
-func depart(conn *rondo.Conn, bound bool, sent func()) *departure {
-	d := &departure{conn: conn, sent: sent, wait: minLook, bound: bound}
+func depart(conn *rondo.Conn, p patience, sent func()) *departure {
+	d := &departure{conn: conn, sent: sent, wait: minLook, patience: p}
 	conn.Resume() // what still comes is dropped
 	conn.Flush()
 	d.look()
@@ -62,9 +85,9 @@ func (d *departure) look() {
 	case left == 0:
 		d.conn.Close()
 		return
-	case left != d.left:
+	case left != d.left && d.patience != shortly:
 		d.left, d.still = left, 0
-	case d.bound && d.still >= maxStill:
+	case d.still >= d.patience.most():
 		d.conn.Abort(rondo.ErrLinger)
 		return
 	}

@@ -37,7 +37,8 @@ type fakeConn struct {
 func (f *fakeConn) buffer() []byte          { return f.out[len(f.out):] }
 func (f *fakeConn) write(p []byte)          { f.out = append(f.out, p...) }
 func (f *fakeConn) pending() int            { return f.waiting }
-func (f *fakeConn) close()                  { f.closed = true }
+func (f *fakeConn) full() bool              { return f.waiting > rondo.DefaultHighWater }
+func (f *fakeConn) close(patience)          { f.closed = true }
 func (f *fakeConn) abort(err error)         { f.aborted = err }
 func (f *fakeConn) setIdle(d time.Duration) { f.idle = d }
 func (f *fakeConn) local() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379} }
@@ -55,7 +56,6 @@ func newBench(t testing.TB, s *Server) *bench {
 	b := &bench{t: t, s: s, now: time.Unix(1_700_000_000, 0), clients: make(map[string]*fakeConn)}
 	s.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	s.Engine = &rondo.Engine{}
-	s.highWater = rondo.DefaultHighWater
 	s.clock = func() time.Time { return b.now }
 	s.init()
 	s.since = b.now

@@ -33,7 +33,7 @@ func clientKillCommand(c *client, args [][]byte) {
 		if x == c {
 			c.closing = true // once it has been told
 		} else {
-			x.close()
+			x.kill()
 		}
 	}
 	switch {

@@ -581,6 +581,32 @@ func TestNetworkPanicsEndTheirClientAlone(t *testing.T) {
 	})
 }
 
+// Clients that are refused use up no descriptors, however many they are and though
+// they do not close, and all of them are told.
+func TestNetworkRefusedClientsDoNotStay(t *testing.T) {
+	seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		s.MaxClients = 2
+		serve(t, net, loops, s)
+		a, b := dial(t, net), dial(t, net)
+		a.do("PING", "+PONG")
+		b.do("PING", "+PONG")
+		for range 2 * ReservedFiles {
+			c := dial(t, net)
+			c.Expect("-ERR max number of clients reached\r\n")
+			c.ExpectEOF()
+			net.Run()
+			if n := s.clients.connections; n > 2+maxRefused+4 { // some are about to close
+				t.Fatalf("seed %d: %d connections", net.Seed(), n)
+			}
+		}
+		net.Advance(2 * closingTime)
+		if n := s.clients.connections; n != 2 || len(s.clients.refused) != 0 {
+			t.Errorf("seed %d: %d connections are left, %d refused", net.Seed(), n, len(s.clients.refused))
+		}
+	})
+}
+
 // Clients that have ended and do not take what they are owed count as clients.
 func TestNetworkLeavingClientsCount(t *testing.T) {
 	seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
@@ -596,5 +622,34 @@ func TestNetworkLeavingClientsCount(t *testing.T) {
 		b.ExpectEOF()
 		net.Advance(maxLook)
 		dial(t, net).do("PING", "+PONG")
+	})
+}
+
+// CLIENT KILL ends clients that do not read, at once; those that do see all that
+// they were sent, and the end.
+func TestNetworkKilledClientsAreGone(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		admin := dial(t, net)
+		admin.do("SET k "+strings.Repeat("x", 200_000), "+OK")
+		for range loops {
+			stuck, reader := dial(t, net), dial(t, net)
+			reader.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+			stuck.request("GET k")
+			net.Run()
+			admin.Send("PUBLISH c x\r\nCLIENT KILL SKIPME yes\r\n")
+			admin.expect(":1 :2")
+			reader.expect("*3 $7 message $1 c $1 x")
+			reader.ExpectEOF()
+			reader.Close()
+			net.Advance(time.Second)
+			if n := s.clients.connections; n != 1 || len(s.clients.leaving) != 0 {
+				t.Errorf("seed %d: %d connections are left, %d leaving, want 1 and 0", net.Seed(), n, len(s.clients.leaving))
+			}
+			if _, err := io.ReadAll(stuck); err == nil {
+				t.Errorf("seed %d: a client that was killed while it was owed output saw an orderly end", net.Seed())
+			}
+		}
 	})
 }

@@ -26,10 +26,11 @@ import (
 // What goes back is put in mail, under a lock, so that any number of messages
 // that come before the connection's loop looks cost one call of Do.
 type remote struct {
-	server *Server
-	ref    rondo.Ref
-	laddr  net.Addr
-	raddr  net.Addr
+	server    *Server
+	ref       rondo.Ref
+	laddr     net.Addr
+	raddr     net.Addr
+	highWater int // the connection's
 
 	// The connection's loop's until run is posted, then the keyspace's until
 	// mail says done.
@@ -79,7 +80,7 @@ type mail struct {
 	ended  bool // the connection is to end: with err now, without when all is sent
 	err    error
 
-	stopping bool // with ended: since the server shuts down
+	patience patience // with ended
 }
 
 // block is the memory of a batch or of its replies. It is returned when they
@@ -105,7 +106,7 @@ func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
 	conn.SetMaxInput(maxInput)
 	conn.SetMaxOutput(maxOutput)
 	conn.Pause()
-	r := &remote{server: s, ref: conn.Ref(), laddr: conn.LocalAddr(), raddr: conn.RemoteAddr()}
+	r := &remote{server: s, ref: conn.Ref(), laddr: conn.LocalAddr(), raddr: conn.RemoteAddr(), highWater: conn.Limits().HighWater}
 	r.runFunc, r.mailFunc = r.run, r.deliver
 	err := s.loop.Post(func() {
 		r.client = s.clients.admit(r)
@@ -194,7 +195,7 @@ func (r *remote) deliver(conn *rondo.Conn) {
 	case m.ended && m.err != nil:
 		conn.Abort(m.err)
 	case m.ended && r.departure == nil:
-		r.departure = depart(conn, !m.stopping, func() { r.measure(conn) })
+		r.departure = depart(conn, m.patience, func() { r.measure(conn) })
 	case m.done && r.departure == nil:
 		r.gate = m.gate
 		r.proceed(conn)
@@ -205,7 +206,7 @@ func (r *remote) deliver(conn *rondo.Conn) {
 // can be taken, or with reading.
 func (r *remote) proceed(conn *rondo.Conn) {
 	if r.batch != nil && r.taken < len(r.batch.b) {
-		if r.stalled = conn.Buffered() > r.server.highWater; !r.stalled {
+		if r.stalled = conn.Full(); !r.stalled {
 			r.server.loop.Post(r.runFunc)
 		}
 		return
@@ -308,7 +309,7 @@ func (r *remote) handOver() {
 		m.done, m.gate = true, r.next.gate
 	}
 	if r.next.ended {
-		m.ended, m.err, m.stopping = true, cmp.Or(m.err, r.next.err), r.next.stopping
+		m.ended, m.err, m.patience = true, cmp.Or(m.err, r.next.err), r.next.patience
 	}
 	post := !m.posted
 	m.posted = true
@@ -347,8 +348,11 @@ func (r *remote) write(p []byte) {
 
 func (r *remote) pending() int { return int(r.transit.Load() + r.buffered.Load()) }
 
-func (r *remote) close() {
-	r.next.ended, r.next.stopping = true, r.server.clients.stopping
+// full is as Conn.Full will find it, as far as is known here: proceed asks that.
+func (r *remote) full() bool { return r.pending() > r.highWater }
+
+func (r *remote) close(p patience) {
+	r.next.ended, r.next.patience = true, p
 	r.list()
 }
 

@@ -123,7 +123,7 @@ func (c *client) mayGoOn() bool {
 		return true
 	}
 	c.flushed = false
-	return c.transport.pending() <= c.server.highWater
+	return !c.transport.full()
 }
 
 // conclude hands over the output of a batch, and closes the connection if the

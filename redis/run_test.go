@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -89,7 +90,7 @@ func TestRequestsWaitWhileRepliesDo(t *testing.T) {
 	b.do("a", "SET", "k", strings.Repeat("x", 10000))
 	one := resp.AppendRequest(nil, "GET", "k")
 	in := bytes.Repeat(one, 1000)
-	f.waiting = b.s.highWater + 1
+	f.waiting = rondo.DefaultHighWater + 1
 	n := b.send(f, in)
 	if most := 10 * len(one); n == 0 || n > most || n%len(one) != 0 {
 		t.Errorf("%d bytes of requests were run, want whole ones of at most %d", n, most)

@@ -86,7 +86,6 @@ type Server struct {
 
 	loop       *rondo.Loop
 	clock      func() time.Time // of loop
-	highWater  int              // output that stops a client's requests, as of Engine
 	since      time.Time
 	baseMemory int64 // what the program uses without keys
 	runID      string
@@ -154,7 +153,6 @@ func (s *Server) start() error {
 	for s.loop = range s.Engine.All() {
 		break
 	}
-	s.highWater = stopAt(s.Engine.HighWater)
 	s.clock = s.loop.Now
 	s.init()
 	if err := s.fitMaxClients(); err != nil {
@@ -163,14 +161,6 @@ func (s *Server) start() error {
 	s.maxUnready = s.config.maxClients
 	s.started = true
 	return s.loop.Post(func() { s.since = s.clock() })
-}
-
-// stopAt is how much output stops a client's requests. There the engine has
-// stopped too, and so it calls again when the output has drained: what filters
-// add lets it go on a little beyond HighWater.
-func stopAt(highWater int) int {
-	high := min(cmp.Or(highWater, rondo.DefaultHighWater), maxOutput)
-	return high + high/8 + 1024
 }
 
 // init makes what does not need the engine.

@@ -19,9 +19,12 @@ type transport interface {
 	write(p []byte)
 	// pending is how many bytes that were written wait to be sent.
 	pending() int
+	// full reports whether so many wait that no further request should run. What
+	// run has left is given to it again when they have been sent.
+	full() bool
 	// close closes the connection when what was written has been sent. Called
 	// again it does nothing.
-	close()
+	close(patience)
 	// abort closes it now. Output that waits is dropped.
 	abort(err error)
 	// setIdle has the connection closed when it was silent for so long;
@@ -66,14 +69,15 @@ func (d *direct) Closed(_ *rondo.Conn, err error) {
 	d.server.clients.closed(d.client, err)
 }
 
-func (d *direct) close() {
+func (d *direct) close(p patience) {
 	if d.departure == nil {
-		d.departure = depart(d.conn, !d.server.clients.stopping, nil)
+		d.departure = depart(d.conn, p, nil)
 	}
 }
 
 func (d *direct) buffer() []byte          { return d.conn.AvailableBuffer() }
 func (d *direct) pending() int            { return d.conn.Buffered() }
+func (d *direct) full() bool              { return d.conn.Full() }
 func (d *direct) abort(err error)         { d.conn.Abort(err) }
 func (d *direct) setIdle(t time.Duration) { d.conn.SetIdle(t) }
 func (d *direct) local() net.Addr         { return d.conn.LocalAddr() }
