@@ -3,6 +3,7 @@ package rondo
 import (
 	"errors"
 	"net"
+	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -100,8 +101,9 @@ func (c *Conn) left() {
 		return
 	}
 	h.Peer = c.peer
-	rest := append(c.carry, h.Unread...)
-	c.carry, h.Unread = nil, nil
+	rest := slices.Concat(c.carry, h.Unread) // the carry is the loop's memory
+	c.drop()
+	h.Unread = nil
 	c.flags |= endWrite
 	c.stopTimes()
 	c.loop.stats.now.Detached++
@@ -135,6 +137,6 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open Opener) {
 	}
 	l.stats.now.Attached++
 	c := newConn(l, file, h.Peer)
-	c.carry = rest
+	c.keep(rest)
 	c.opened(open)
 }

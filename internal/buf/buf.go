@@ -39,9 +39,27 @@ func (p *Pool) Sleep() { p.lists = nil }
 // Wake ends Sleep.
 func (p *Pool) Wake() { p.lists = p.weak.Value() }
 
+// A Watcher is told of every buffer that a Pool gives out and takes back, on the
+// goroutines of their loops. Buffers are told apart by the address of their memory.
+type Watcher interface {
+	Got(b []byte)
+	PutBack(b []byte)
+}
+
+// Watch, if not nil, watches over all Pools. A test sets it before there are any.
+var Watch Watcher
+
 // Get returns an empty buffer with room for at least n bytes. The last one put
 // back is the first to be used again, while the caches still know it.
 func (p *Pool) Get(n int) []byte {
+	b := p.get(n)
+	if Watch != nil {
+		Watch.Got(b)
+	}
+	return b
+}
+
+func (p *Pool) get(n int) []byte {
 	if n > MaxPooled {
 		return make([]byte, 0, n)
 	}
@@ -59,6 +77,9 @@ func (p *Pool) Get(n int) []byte {
 
 // Put gives a buffer from Get back. Nobody may use it afterwards.
 func (p *Pool) Put(b []byte) {
+	if Watch != nil {
+		Watch.PutBack(b)
+	}
 	size := cap(b)
 	if size > MaxPooled || size < 1<<minShift || size&(size-1) != 0 {
 		return

@@ -257,18 +257,13 @@ func refDo(x *call) {
 // refWrite writes to a connection that nobody writes otherwise.
 func refWrite(x *call) {
 	s := x.conn.out
-	var me any = "outside"
+	var me any = outside
 	if x.at.loop != nil {
 		me = x.at.loop
 	} else if x.at.who != "outsider" {
 		me = x // one of many goroutines
 	}
-	s.mu.Lock()
-	if s.byRef == nil && len(s.written) == 1 && s.written[0] == 0 {
-		s.byRef = me
-	}
-	mine := s.byRef == me
-	s.mu.Unlock()
+	mine := s.claim(me)
 	for range 1 + x.intn(4) {
 		n := 0
 		if mine {

@@ -23,10 +23,6 @@ var connActions = []action{
 	}},
 	{"Conn.Buffered", 1, aConn, func(x *call) { x.conn.c.Buffered() }},
 	{"Conn.Limits", 1, aConn, func(x *call) { x.conn.c.Limits() }},
-	{"Conn.SetLimits", 1, aConn, func(x *call) {
-		x.conn.loose = true
-		x.conn.c.SetLimits(rondo.Limits{MaxInput: 1 + x.intn(5000), MaxOutput: 1 + x.intn(50000), HighWater: x.intn(5000), LowWater: x.intn(5000)})
-	}},
 	{"Conn.Full", 1, aConn, func(x *call) { x.conn.c.Full() }},
 	{"Conn.Control", 1, aConn, func(x *call) {
 		x.conn.c.Control(func(uintptr) error {
@@ -75,29 +71,28 @@ var connActions = []action{
 		}
 		x.conn.c.SetHandler(x.conn.serve(x.step))
 	}},
-	{"Conn.Limits", 1, aConn, func(x *call) { x.conn.c.Limits() }},
 	{"Conn.SetLimits", 1, aConn, func(x *call) {
-		x.conn.loose = true
 		x.conn.c.SetLimits(rondo.Limits{MaxInput: x.intn(5000), MaxOutput: x.intn(50000), HighWater: x.intn(5000), LowWater: x.intn(5000)})
+		x.relimited()
 	}},
 	{"Conn.SetHighWater", 1, aConn, func(x *call) {
-		x.conn.loose = true
 		x.conn.c.SetHighWater(x.intn(5000), x.intn(5000))
+		x.relimited()
 	}},
 	{"Conn.SetIdle", 1, aConn, func(x *call) { x.conn.c.SetIdle(x.duration()) }},
 	{"Conn.SetMaxInput", 1, aConn, func(x *call) {
-		x.conn.loose = true
 		x.conn.c.SetMaxInput(x.intn(5000))
+		x.relimited()
 	}},
 	{"Conn.SetMaxOutput", 1, aConn, func(x *call) {
-		x.conn.loose = true
 		x.conn.c.SetMaxOutput(x.intn(50000))
+		x.relimited()
 	}},
 	{"Conn.SetReadDeadline", 1, aConn, func(x *call) { x.conn.c.SetReadDeadline(x.deadline()) }},
 	{"Conn.SetWriteDeadline", 1, aConn, func(x *call) { x.conn.c.SetWriteDeadline(x.deadline()) }},
 	{"Conn.Unbound", 1, aConn, func(x *call) {
-		x.conn.loose = true
 		x.conn.c.Unbound()
+		x.relimited()
 	}},
 	{"Conn.Use", 3, aConn, use},
 	{"Conn.Want", 2, aConn, func(x *call) {
@@ -105,6 +100,9 @@ var connActions = []action{
 		x.conn.c.Want(x.intn(3000))
 	}},
 }
+
+// relimited notes that the connection's limits have changed.
+func (x *call) relimited() { x.w.holder(x.conn.c).most.allow(x.conn.c.Limits()) }
 
 // duration is a short one, or none.
 func (x *call) duration() time.Duration { return time.Duration(x.intn(20)) * time.Millisecond }
@@ -128,14 +126,7 @@ func (x *call) size(n int) int {
 }
 
 // direct tells whether the connection's loop writes it: not another goroutine by Refs.
-func (k *conn) direct() bool {
-	k.out.mu.Lock()
-	defer k.out.mu.Unlock()
-	if k.out.byRef == nil {
-		k.out.byRef = k
-	}
-	return k.out.byRef == k
-}
+func (k *conn) direct() bool { return k.out.claim(k) }
 
 func (x *call) write(n int) {
 	if !x.conn.direct() || x.conn.given {
@@ -193,7 +184,6 @@ func use(x *call) {
 		k.c.Use(nil, func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} })
 		return
 	}
-	k.filters = true
 	name := x.child("use")
 	var open rondo.Opener
 	if x.one(2) {

@@ -23,6 +23,7 @@ func (w *world) filter(name string) rondo.FilterOpener {
 	n := 0
 	return func(c *rondo.Conn) rondo.Filter {
 		w.pair(c)
+		w.holder(c).filters++
 		f := &filter{w: w, name: w.child(name, "filter"), loop: c.Loop(), c: c}
 		n++
 		w.act(site{kind: "FilterOpener", who: f.name, loop: f.loop, conn: f.conn()})

@@ -31,6 +31,7 @@ var loopActions = []action{
 	{"runtime.Goexit", 2, nothing, func(x *call) {
 		if !x.at.plain {
 			x.mine("Goexit")
+			x.w.exits.Add(1)
 			runtime.Goexit()
 		}
 	}},
@@ -99,7 +100,6 @@ var loopActions = []action{
 			}
 		}
 	}},
-	{"Loop.Calling", 1, aLoop, func(x *call) { x.at.loop.Calling() }},
 	{"Loop.Engine", 1, aLoop, func(x *call) { x.at.loop.Engine() }},
 	{"Loop.ID", 1, aLoop, func(x *call) { x.at.loop.ID() }},
 	{"Loop.Calling", 1, nothing, func(x *call) {
@@ -172,9 +172,10 @@ func (x *call) later(kind string, by func(func())) {
 	})
 }
 
-// chain does the same again from within, many times: the turn must end all the same.
+// chain does the same again from within, many times: each time has a turn of its own.
 func chain(x *call) {
 	w, l, n := x.w, x.at.loop, x.intn(300)
+	turns, last := &w.home(l).turn.count, uint64(0)
 	var again func()
 	by := []func(func()){
 		l.Defer, l.Deliver,
@@ -183,6 +184,11 @@ func chain(x *call) {
 	}[x.intn(4)]
 	again = func() {
 		w.entered(site{kind: "chain", who: x.name, loop: l})
+		now := turns.Load() + 1
+		if now == last && !w.ending.Load() && w.exits.Load() == 0 { // Goexit begins a turn early
+			w.failf("chain: %s goes on in the same turn", x.name)
+		}
+		last = now
 		if n--; n > 0 && !w.calm.Load() {
 			by(again)
 		}

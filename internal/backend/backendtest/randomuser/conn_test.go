@@ -25,8 +25,6 @@ type conn struct {
 	early   bool // a filter ended the input before its end
 	inside  bool // Data, EOF or Drained runs
 	wanted  bool // Want was called
-	filters bool
-	loose   bool // its limits were changed
 	booms   int  // panics that are its own
 }
 
@@ -39,11 +37,20 @@ func (w *world) conn(name string, c *rondo.Conn, from *conn) *conn {
 	} else {
 		local, remote := w.pair(c)
 		k.in, k.out = w.stream(remote, local), w.stream(local, remote)
+		if w.slow && w.src.step(name+".written").one(2) {
+			k.out.claim(outside)
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conns = append(w.conns, k)
 	w.byConn[c] = k
+	h := w.holder(c)
+	h.name = name
+	h.most.allow(c.Limits())
+	if from != nil {
+		h.most.in = max(h.most.in, w.holder(from.c).most.in) // which comes along
+	}
 	return k
 }
 
@@ -129,8 +136,8 @@ func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 		if h.eof && !k.early {
 			k.w.failf("%s: Data after EOF", k.name)
 		}
-		if len(in) > k.w.maxInput+slack && !k.loose {
-			k.w.failf("%s: Data has %d bytes, MaxInput is %d", k.name, len(in), k.w.maxInput)
+		if most := k.w.holder(c).mostInput(); len(in) > most {
+			k.w.failf("memory: %s: Data has %d bytes, want %d", k.name, len(in), most)
 		}
 		k.look(in, 0)
 		k.w.act(k.site("Handler.Data"))
@@ -151,9 +158,6 @@ func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 }
 
 var errUser = errors.New("the user's error")
-
-// slack is what may be received at once beyond MaxInput.
-const slack = 80 << 10
 
 // look checks what Data is given, and notes what of it is consumed.
 func (k *conn) look(in []byte, n int) {
@@ -221,10 +225,7 @@ func (k *conn) gone(err error) {
 
 // bounded checks that no more waits than may.
 func (k *conn) bounded(kind string) {
-	if k.loose || k.filters || k.w.unbounded {
-		return
-	}
-	if n := k.c.Buffered(); n > k.w.maxOutput {
-		k.w.failf("%s: after %s %d bytes of output wait, MaxOutput is %d", k.name, kind, n, k.w.maxOutput)
+	if n, most := k.c.Buffered(), k.w.holder(k.c).mostOutput(); n > most {
+		k.w.failf("memory: %s: after %s %d bytes of output wait, want %d", k.name, kind, n, most)
 	}
 }

@@ -1,29 +1,62 @@
 package randomuser
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Most pairs of a callback and an action are rare if all is left to chance. So each
-// seed has a pair in focus: its world has what the pair needs, and the user tries it
-// whenever the callback is called.
+// seed has a callback and some actions in focus: its world has what they need, and the
+// user tries them, those first that were not done yet, whenever the callback is called.
 type focus struct {
 	callback string
-	action   *action
-	makers   []*action // that bring the callback about, or what the action needs
+	actions  []*action
+	makers   []*action // that bring the callback about, or what the actions need
 }
 
-// focusOf is the pair of a seed. Neighbours have nothing to do with each other.
+// inFocus is how many actions a seed has in focus: with 2,000 seeds each pair is in the
+// focus of three.
+const inFocus = 8
+
+// focusOf is the focus of a seed.
 func focusOf(seed uint64, sim bool) *focus {
-	pairs := possiblePairs(sim)
-	p := pairs[seed*7919%uint64(len(pairs))]
-	f := &focus{callback: p[0], action: actionNamed(p[1])}
-	f.add(p[0])
-	for _, name := range madeBy[p[0]] {
+	var all []string
+	for _, c := range callbacks {
+		if impossible(c, &actions[0], sim) == "" {
+			all = append(all, c)
+		}
+	}
+	f := &focus{callback: all[seed%uint64(len(all))]}
+	var possible []*action
+	for i := range actions {
+		if impossible(f.callback, &actions[i], sim) == "" {
+			possible = append(possible, &actions[i])
+		}
+	}
+	n := uint64(len(possible))
+	for i := range uint64(inFocus) {
+		f.actions = append(f.actions, possible[(seed/uint64(len(all))*inFocus+i)*spread(n)%n])
+	}
+	f.add(f.callback)
+	for _, name := range madeBy[f.callback] {
 		f.add(name)
 	}
-	for _, name := range suppliers[f.action.need] {
-		f.add(name)
+	for _, a := range f.actions {
+		for _, name := range suppliers[a.need] {
+			f.add(name)
+		}
 	}
 	return f
+}
+
+// spread is a step that visits all of n, far from each other.
+func spread(n uint64) uint64 {
+	for _, step := range []uint64{37, 41, 43} {
+		if n%step != 0 {
+			return step
+		}
+	}
+	return 1
 }
 
 func (f *focus) add(name string) {
@@ -70,13 +103,18 @@ func (f *focus) wants(kind string) bool {
 	if f == nil {
 		return false
 	}
+	needs := func(which ...need) bool {
+		return slices.ContainsFunc(f.actions, func(a *action) bool { return slices.Contains(which, a.need) })
+	}
 	switch kind {
 	case "filtered":
-		return strings.HasPrefix(f.callback, "Filter") || strings.HasPrefix(f.callback, "Trace.Filter") || f.action.need == aStage
+		return strings.HasPrefix(f.callback, "Filter") || strings.HasPrefix(f.callback, "Trace.Filter") || needs(aStage)
 	case "co":
-		return f.callback == "Coroutine" || f.callback == "Co.Go" || f.callback == "Await" || f.action.need == aCo
+		return f.callback == "Coroutine" || f.callback == "Co.Go" || f.callback == "Await"
+	case "hooks":
+		return f.callback == "Trace.BeforeWrite" || f.callback == "Trace.AfterWrite"
 	default:
-		return strings.HasPrefix(f.callback, "Packet") || f.action.need == aPacket || f.action.need == aSocket
+		return strings.HasPrefix(f.callback, "Packet") || needs(aPacket, aSocket)
 	}
 }
 

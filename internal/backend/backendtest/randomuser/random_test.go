@@ -127,7 +127,7 @@ func coverage(cover map[string]int, sim bool) string {
 		}
 		reached, possible = reached+n, possible+of
 		fmt.Fprintf(&b, "    %-26s %3d of %3d", c, n, of)
-		if len(missing) > 0 && len(missing) <= maxMissing {
+		if len(missing) > 0 && n > 0 {
 			fmt.Fprintf(&b, "; not %s", strings.Join(missing, ", "))
 		}
 		b.WriteByte('\n')
@@ -135,38 +135,14 @@ func coverage(cover map[string]int, sim bool) string {
 	return fmt.Sprintf("%d of %d possible pairs of callback and action were reached:\n%s", reached, possible, &b)
 }
 
-// maxMissing is how many actions that a callback did not call are named.
-const maxMissing = 12
+// enoughSeeds is how many worlds CI plays. They reach every possible pair.
+const enoughSeeds = 2000
 
-const (
-	// enoughSeeds is how many worlds CI plays.
-	enoughSeeds = 2000
-	// leastReached is how much of what is possible they reach, of 1000.
-	leastReached = 870
-)
-
-// demand fails if worlds have become so different that they do not reach what they
-// did: each callback, each action, and most pairs of these.
+// demand fails for each possible pair of callback and action that was not reached.
 func demand(t *testing.T, cover map[string]int) {
-	called, done := make(map[string]bool), make(map[string]bool)
-	reached := 0
-	pairs := possiblePairs(true)
-	for _, p := range pairs {
-		if cover[p[0]+" "+p[1]] > 0 {
-			reached++
-			called[p[0]], done[p[1]] = true, true
+	for _, p := range possiblePairs(true) {
+		if cover[p[0]+" "+p[1]] == 0 {
+			t.Errorf("%s was never done in %s: bring it about (see focus), or say in impossible why it cannot be", p[1], p[0])
 		}
-	}
-	for _, p := range pairs {
-		if !called[p[0]] {
-			t.Errorf("%s was never called", p[0])
-		}
-		if !done[p[1]] {
-			t.Errorf("%s was never done", p[1])
-		}
-		called[p[0]], done[p[1]] = true, true // told
-	}
-	if reached*1000 < len(pairs)*leastReached {
-		t.Errorf("%d of %d possible pairs were reached: want %d of 1000", reached, len(pairs), leastReached)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/buf"
 )
 
 // A result is what came of a world.
@@ -43,6 +45,7 @@ func work(in io.Reader, out io.Writer) {
 	if ln, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // Go's own poller stays
 		ln.Close()
 	}
+	buf.Watch = account
 	scripts := json.NewDecoder(in)
 	results := json.NewEncoder(out)
 	for {
@@ -59,6 +62,7 @@ func work(in io.Reader, out io.Writer) {
 
 func playOne(s script, exit func(result)) result {
 	goroutines, files := runtime.NumGoroutine(), openFiles()
+	account.open()
 	w := newWorld(s)
 	collect := func() result {
 		r := result{Fails: w.failed(), Cover: map[string]int{}}
@@ -95,6 +99,7 @@ func playOne(s script, exit func(result)) result {
 	}()
 	w.play()
 	close(done)
+	w.src.close()
 	if len(w.failed()) == 0 {
 		w.gone("goroutines", runtime.NumGoroutine, goroutines)
 		w.gone("open files", openFiles, files)

@@ -50,11 +50,25 @@ func (s *step) intn(n int) int {
 		s.rand += 0x9e3779b97f4a7c15
 		v = uint32((mix(s.rand) >> 33) % uint64(n))
 	}
+	s.drew(v)
+	return int(v)
+}
+
+// drew notes a decision.
+func (s *step) drew(v uint32) {
 	s.drawn = append(s.drawn, v)
 	if s.tell != nil {
 		fmt.Fprintf(s.tell, "%d %s\n", v, s.name)
 	}
-	return int(v)
+}
+
+// choose decides for v if nothing is given, and, if v is negative, as intn does.
+func (s *step) choose(n, v int) int {
+	if s.fixed || v < 0 {
+		return s.intn(n)
+	}
+	s.drew(uint32(v))
+	return v
 }
 
 // one decides with a probability of one in n.
@@ -89,6 +103,13 @@ func newSource(s script) *source {
 		src.tell, _ = os.Create(s.Record)
 	}
 	return src
+}
+
+// close ends the record.
+func (src *source) close() {
+	if src.tell != nil {
+		src.tell.Close()
+	}
 }
 
 // step begins the next step of that name.

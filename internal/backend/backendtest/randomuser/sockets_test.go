@@ -2,6 +2,8 @@ package randomuser
 
 import (
 	"flag"
+	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/rondo-go/rondo/internal/pick"
@@ -21,26 +23,38 @@ func TestRandomUser(t *testing.T) {
 			t.Parallel()
 			p := new(worker)
 			defer p.stop()
+			record := filepath.Join(t.TempDir(), "script") // for a process that crashes
 			for seed := range *realSeeds {
-				s := script{Backend: name, Seed: uint64(*first + seed), Without: omitted()}
+				s := script{Backend: name, Seed: uint64(*first + seed), Without: omitted(), Record: record}
 				r, err := p.play(s)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if len(r.Fails) == 0 {
-					continue
+				if len(r.Fails) > 0 {
+					t.Fatal(playAgain(p, s.decided(r), r))
 				}
-				failed := 1
-				if len(r.Steps) > 0 {
-					s = s.decided(r)
-				}
-				for range *again {
-					if r, err := p.play(s); err == nil && len(r.Fails) > 0 {
-						failed++
-					}
-				}
-				t.Fatalf("seed %d: its script failed %d times of %d:\n%v%s\n%s", s.Seed, failed, *again+1, r, listing(r.Steps), s)
 			}
 		})
 	}
+}
+
+// playAgain plays the script of a failure many times, and tells how often it failed and
+// how.
+func playAgain(p *worker, s script, r result) string {
+	s.Record = ""
+	kinds := make(map[string]int)
+	for range *again {
+		again, err := p.play(s)
+		switch {
+		case err != nil:
+			kinds["error"]++
+		case len(again.Fails) > 0:
+			kinds[again.kind()]++
+		}
+	}
+	failed := 0
+	for _, n := range kinds {
+		failed += n
+	}
+	return fmt.Sprintf("seed %d: played again, its script failed %d times of %d, with %v:\n%v%s\n%s", s.Seed, failed, *again, kinds, r, listing(r.Steps), s)
 }

@@ -77,6 +77,20 @@ func (s *stream) write(n int, f func(p []byte) int) {
 	accepted = f(p)
 }
 
+// outside is whoever writes by Refs and is on no loop.
+const outside = "outside"
+
+// claim makes the stream by's to write, unless it is somebody else's, and reports
+// whether it is.
+func (s *stream) claim(by any) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byRef == nil && len(s.written) == 1 && s.written[0] == 0 {
+		s.byRef = by
+	}
+	return s.byRef == by
+}
+
 // recalled begins a new epoch.
 func (s *stream) recalled() {
 	s.mu.Lock()

@@ -80,7 +80,7 @@ func (w *world) act(at site) {
 		x.held = &w.home(at.loop).held
 	}
 	n := [...]int{0, 0, 0, 0, 1, 1, 2, 3}[st.intn(8)]
-	wanted := w.wanted(st, at.kind)
+	wanted := x.wanted()
 	if wanted != nil {
 		n = max(n, 1)
 	}
@@ -92,6 +92,7 @@ func (w *world) act(at site) {
 		if w.omits(a.name) || w.omits(at.kind+":"+a.name) || !x.has(a.need) {
 			continue
 		}
+		x.conn = x.pick(a.need)
 		w.spent.Add(1)
 		w.reached(at.kind, a.name)
 		st.say("%s", a.name)
@@ -103,15 +104,26 @@ func (w *world) act(at site) {
 }
 
 // wanted is the action that the seed's focus has the callback do, now and then.
-func (w *world) wanted(st *step, kind string) *action {
-	f := w.focus
+func (x *call) wanted() *action {
+	f := x.w.focus
 	switch {
-	case f.callback == kind && st.one(2):
-		return f.action
-	case f.callback != kind && len(f.makers) > 0 && st.one(3):
-		return f.makers[st.intn(len(f.makers))]
+	case f.callback == x.at.kind && !x.one(4):
+		return f.actions[x.choose(len(f.actions), x.missing())]
+	case f.callback != x.at.kind && len(f.makers) > 0 && x.one(3):
+		return f.makers[x.intn(len(f.makers))]
 	}
 	return nil
+}
+
+// missing is the first of the focus's actions that was not done yet, and can be; -1:
+// there is none.
+func (x *call) missing() int {
+	for i, a := range x.w.focus.actions {
+		if x.has(a.need) && !x.w.done(x.at.kind, a.name) {
+			return i
+		}
+	}
+	return -1
 }
 
 // omits tells whether a callback or an action is left out.
@@ -123,9 +135,14 @@ func (w *world) reached(callback, method string) {
 	w.cover[[2]string{callback, method}]++
 }
 
-// has finds what an action needs.
+func (w *world) done(callback, method string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cover[[2]string{callback, method}] > 0
+}
+
+// has tells whether there is what an action needs.
 func (x *call) has(n need) bool {
-	x.conn = nil
 	h := x.held
 	switch n {
 	case nothing:
@@ -133,8 +150,7 @@ func (x *call) has(n need) bool {
 	case offLoop:
 		return x.at.loop == nil
 	case anyWhere:
-		x.conn = x.anyConn()
-		return x.conn != nil
+		return len(x.conns(nil)) > 0
 	case aSocket, aListener:
 		x.w.mu.Lock()
 		defer x.w.mu.Unlock()
@@ -145,8 +161,7 @@ func (x *call) has(n need) bool {
 	}
 	switch n {
 	case aConn:
-		x.conn = x.ownConn()
-		return x.conn != nil
+		return x.at.conn != nil || len(x.conns(x.at.loop)) > 0
 	case aStage:
 		return x.at.stage != nil || len(h.stages) > 0
 	case aPacket:
@@ -163,33 +178,33 @@ func (x *call) has(n need) bool {
 	return true
 }
 
-// ownConn is the callback's connection, or another one of its loop's.
-func (x *call) ownConn() *conn {
-	if other := x.one(4); x.at.conn != nil && !other {
+// pick chooses the connection that an action is done to; nil: it needs none.
+func (x *call) pick(n need) *conn {
+	switch {
+	case n == anyWhere:
+		return choose(x, x.conns(nil))
+	case n != aConn:
+		return nil
+	case x.at.conn != nil && !x.one(4):
 		return x.at.conn
 	}
-	var of []*conn
-	x.w.mu.Lock()
-	for _, k := range x.w.conns {
-		if k.loop == x.at.loop {
-			of = append(of, k)
-		}
-	}
-	x.w.mu.Unlock()
+	of := x.conns(x.at.loop)
 	if len(of) == 0 {
-		return nil
+		return x.at.conn
 	}
-	return of[x.intn(len(of))]
+	return choose(x, of)
 }
 
-func (x *call) anyConn() *conn {
+// conns lists the user's connections, those of one loop or all.
+func (x *call) conns(of *rondo.Loop) (list []*conn) {
 	x.w.mu.Lock()
-	of := slices.Clone(x.w.conns)
-	x.w.mu.Unlock()
-	if len(of) == 0 {
-		return nil
+	defer x.w.mu.Unlock()
+	for _, k := range x.w.conns {
+		if of == nil || k.loop == of {
+			list = append(list, k)
+		}
 	}
-	return of[x.intn(len(of))]
+	return list
 }
 
 func choose[T any](x *call, of []T) T { return of[x.intn(len(of))] }
@@ -224,7 +239,6 @@ func (w *world) openerFrom(name string, from *conn, once *thing) rondo.Opener {
 
 // opened acts as an Opener does, which then returns a handler, or none.
 func (w *world) opened(k *conn, at site) rondo.Handler {
-	k.filters = k.hasFilters()
 	w.act(at)
 	st := w.src.step(k.name + ".serves")
 	if k.given {
@@ -242,6 +256,20 @@ func (k *conn) hasFilters() bool {
 		return true
 	}
 	return false
+}
+
+// stuff has the outsider write more to a connection than its peer takes, and go on.
+func (w *world) stuff() {
+	w.called("Ref.Write", func() {
+		w.entered(site{kind: "goroutine"})
+		st := w.src.step("outsider.stuffs")
+		x := &call{step: st, w: w, at: site{kind: "goroutine", who: "outsider", plain: true}}
+		if of := x.conns(nil); len(of) > 0 && !st.one(8) {
+			x.conn = of[st.intn(min(len(of), 3))] // the same ones, most of the time
+			st.say("Ref.Write  of %s", x.conn.name)
+			refWrite(x)
+		}
+	})
 }
 
 // outsider acts on a goroutine that is no loop's.

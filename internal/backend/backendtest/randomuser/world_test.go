@@ -38,6 +38,7 @@ type world struct {
 	names   map[string]int
 	homes   sync.Map // of *rondo.Loop: *home
 	filters sync.Map // of *rondo.Stage: *filter
+	holders sync.Map // of *rondo.Conn: *holder
 	loops   []*rondo.Loop
 	engines []*rondo.Engine
 	blowers map[int]*conn // by number of panic: whom it may cost
@@ -49,10 +50,12 @@ type world struct {
 	peers                          []*peer
 	bystanders                     []*bystander
 	maxInput, maxOutput, highWater int
-	unbounded                      bool
 	focus                          *focus
 	breaks                         bool // the network resets connections
+	slow                           bool // peers seldom read, and MaxOutput is small
+	hooked                         bool // BeforeWrite and AfterWrite are the user's: no output is gathered
 	booms                          int
+	exits                          atomic.Int32 // calls of runtime.Goexit
 	spent                          atomic.Int32 // actions
 	written                        atomic.Int32 // bytes
 	calm                           atomic.Bool  // nobody acts any more
@@ -174,13 +177,21 @@ func (w *world) play() {
 			w.breaks = true
 		}
 		o.Buffer = []int{0, 2000, 20000}[st.intn(3)]
+		if w.slow = st.one(4); w.slow {
+			o.Buffer = 2000
+		}
 		w.place = newSimPlace(o)
 	} else {
+		w.slow = st.one(4)
 		w.place = &sockets{w.src.script.Backend}
 	}
 	w.maxInput = []int{0, 3000, 100 << 10}[st.intn(3)]
 	w.maxOutput = []int{0, 40 << 10, 5000}[st.intn(3)]
 	w.highWater = []int{0, 8 << 10, 1000}[st.intn(3)]
+	if w.slow {
+		w.maxOutput = 5000
+	}
+	w.hooked = st.one(4) || w.focus.wants("hooks")
 	engines := 1 + st.intn(2)
 	for i := range engines {
 		if !w.begin(i, 1+st.intn(2), st) {
@@ -235,10 +246,10 @@ func (w *world) begin(i, loops int, st *step) bool {
 	add("plain", w.opener(fmt.Sprintf("plain%d", i)))
 	kind := st.intn(4)
 	switch {
-	case w.focus.wants("filtered"):
-		kind = 1
 	case w.focus.wants("co"):
 		kind = 3
+	case w.focus.wants("filtered"):
+		kind = 1
 	}
 	switch kind {
 	case 1:
@@ -293,6 +304,9 @@ func (w *world) live(st *step) {
 		out := w.src.step("time")
 		if out.one(3) {
 			w.outsider()
+		}
+		if w.slow {
+			w.stuff()
 		}
 		w.pass(time.Duration(out.intn(2000)) * time.Microsecond)
 	}
@@ -376,6 +390,8 @@ func (w *world) over() {
 			}
 		}
 	}
+	w.nothingHeld()
+	account.audit(w)
 	for i, e := range w.engines {
 		if n := e.Stats().Open; n != 0 {
 			w.failf("left: engine %d has %d connections after it was closed", i, n)
@@ -502,14 +518,17 @@ func (w *world) trace(name string) *rondo.Trace {
 		}
 		w.act(at)
 	}
-	return &rondo.Trace{
+	t := &rondo.Trace{
 		Accepted:     func(c *rondo.Conn) { w.pair(c); conn("Accepted", c) },
-		BeforeWrite:  func(c *rondo.Conn, n int) { conn("BeforeWrite", c) },
-		AfterWrite:   func(c *rondo.Conn, n int) { conn("AfterWrite", c) },
 		FilterReady:  func(c *rondo.Conn, f rondo.Filter) { conn("FilterReady", c) },
 		FilterFailed: func(c *rondo.Conn, f rondo.Filter, err error) { conn("FilterFailed", c) },
 		Turn:         func(l *rondo.Loop) { w.turned(name, l) },
 	}
+	if w.hooked {
+		t.BeforeWrite = func(c *rondo.Conn, n int) { conn("BeforeWrite", c) }
+		t.AfterWrite = func(c *rondo.Conn, n int) { conn("AfterWrite", c) }
+	}
+	return t
 }
 
 // turned counts a loop's turns.
@@ -518,6 +537,7 @@ func (w *world) turned(name string, l *rondo.Loop) {
 	t.count.Add(1)
 	w.pulse.Add(1)
 	t.calls = 0
+	w.audit(l)
 	if now := l.Now(); !now.Equal(t.now) {
 		t.now, t.still = now, 0
 	} else if t.still++; w.sim && t.still > maxStillTurns {
