@@ -184,7 +184,7 @@ func (e *ending) Complete(*backend.Completion) {
 	c.drop()
 	if o := c.out; o != nil {
 		o.sending = 0
-		o.discard()
+		o.discard(0, len(o.queue))
 	}
 	c.posted.Add(gone)
 	c.loop.stats.now.Closed++

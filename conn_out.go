@@ -2,6 +2,7 @@ package rondo
 
 import (
 	"os"
+	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/buf"
@@ -83,7 +84,7 @@ func (o *output) shift(n int) {
 	for i := range n {
 		o.conn.dropChunk(&o.queue[i])
 	}
-	o.queue = append(o.queue[:0], o.queue[n:]...)
+	o.queue = slices.Delete(o.queue, 0, n) // which lets go of what lies behind the end
 }
 
 // Write sends p, or keeps a copy to be sent: together with what other
@@ -335,6 +336,9 @@ func (c *Conn) sendFirst(o *output) bool {
 	rest := k.bytes[k.sent:]
 	o.sending = 1 // a hook may write: it does so behind this
 	c.before(len(rest))
+	if o.recalledBefore() {
+		return c.life < connClosed
+	}
 	n, err := c.loop.backend.TrySend(c.recv.File, rest)
 	o.sending = 0
 	o.size -= n
@@ -361,7 +365,10 @@ func (c *Conn) send() {
 	o.sending = len(o.bufs)
 	o.op.Bufs = o.bufs
 	c.before(size)
-	if c.life < connClosed { // the hook may have closed it
+	switch {
+	case o.recalledBefore():
+		c.flushSoon()
+	case c.life < connClosed: // the hook may have closed it
 		c.loop.backend.Send(&o.op)
 	}
 }
@@ -377,9 +384,11 @@ func (o *output) Complete(comp *backend.Completion) {
 	failed := comp.Err
 	if failed == nil {
 		o.shift(done)
+	} else {
+		o.took(comp.N)
 	}
-	if recall && (failed == nil || failed == backend.ErrCanceled) {
-		o.discard()
+	if recall && failed == backend.ErrCanceled {
+		o.discard(0, done)
 		failed = nil
 	}
 	c.sent(comp.N)
@@ -391,6 +400,16 @@ func (o *output) Complete(comp *backend.Completion) {
 	default:
 		c.flush()
 		c.advance()
+	}
+}
+
+// took notes that n bytes of the first chunks were sent.
+func (o *output) took(n int) {
+	for i := 0; n > 0; i++ {
+		k := &o.queue[i]
+		some := min(n, len(k.bytes)-k.sent)
+		k.sent += some
+		n -= some
 	}
 }
 

@@ -2,6 +2,7 @@ package rondo
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -106,21 +107,41 @@ func (c *Conn) Recall() {
 	c.loop.outbox.drop(c)
 	switch o := c.out; {
 	case o == nil:
-	case o.sending > 0:
+	case o.sending > 0: // the rest is dropped when the Send has ended
+		o.discard(o.sending, len(o.queue))
 		c.flags |= recalled
-		c.loop.backend.Cancel(&o.op.Op)
+		c.loop.backend.Cancel(&o.op.Op) // in a hook before the Send it has no effect
 	default:
-		o.discard()
+		o.discard(0, len(o.queue))
 		c.flushSoon()
 	}
 }
 
-// discard drops the output. Until the release functions of this have been called
-// Buffered counts it.
-func (o *output) discard() {
-	c, size := o.conn, o.size-o.ghost
-	o.ghost = o.size
-	o.shift(len(o.queue))
+// recalledBefore reports whether Recall was called in the hook before a write of the
+// first chunks, and drops them then.
+func (o *output) recalledBefore() bool {
+	c := o.conn
+	if c.flags&recalled == 0 {
+		return false
+	}
+	c.flags &^= recalled
+	sending := o.sending
+	o.sending = 0
+	o.discard(0, sending)
+	return true
+}
+
+// discard drops some chunks. Until the release functions of these have been called
+// Buffered counts them.
+func (o *output) discard(from, to int) {
+	c, size := o.conn, 0
+	for i := from; i < to; i++ {
+		k := &o.queue[i]
+		size += len(k.bytes) - k.sent
+		c.dropChunk(k)
+	}
+	o.queue = slices.Delete(o.queue, from, to)
+	o.ghost += size
 	c.loop.callSoon(due{f: func() {
 		if c.out != o {
 			return // there was nothing to drop, and o has gone already

@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"bytes"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,48 @@ func recallTakesBack(w World) {
 		c.Write([]byte("the end"))
 	})
 	expect(w, p, []byte("the end"))
+}
+
+// Recall drops what was written before it and nothing else, also while the system has
+// some of that, and also in a hook that is called just before the system gets it.
+func recallDropsNoMore(w World) {
+	const size = 12 << 20
+	h := &handler{w: w}
+	var inHook atomic.Bool
+	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{BeforeWrite: func(c *rondo.Conn, _ int) {
+		if inHook.CompareAndSwap(true, false) {
+			c.Recall()
+		}
+	}}}
+	p := w.Dial(w.Listen(e, h.one()))
+	out := pattern(size)
+	h.do(func(c *rondo.Conn) {
+		c.Write([]byte("never"))
+		inHook.Store(true)
+	})
+	var released atomic.Bool
+	h.do(func(c *rondo.Conn) {
+		inHook.Store(false)
+		c.WriteOwned(out, func() { released.Store(true) })
+	})
+	expect(w, p, out[:1]) // it is being sent
+	if released.Load() {
+		w.Fatal("the peer's system took 12 MiB")
+	}
+	h.do(func(c *rondo.Conn) {
+		c.Write([]byte("never"))
+		c.Recall()
+		c.Write([]byte("after"))
+		c.WriteOwned([]byte("wards"), nil)
+		c.CloseWrite()
+	})
+	p.SetReadDeadline(w.Now().Add(patience))
+	got, err := io.ReadAll(p)
+	got = append(out[:1:1], got...)
+	sent, ok := bytes.CutSuffix(got, []byte("afterwards"))
+	if err != nil || !ok || len(sent) == size || !bytes.HasPrefix(out, sent) {
+		w.Errorf("%d bytes came of %d, and %q at the end (%v)", len(sent), size, got[max(0, len(got)-20):], err)
+	}
 }
 
 // into receives into memory of its own.

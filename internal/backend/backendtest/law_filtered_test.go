@@ -25,7 +25,7 @@ func (w filtered) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "DetachFails", "DetachAtClose",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad",
-	"RecallTakesBack", "ReceiveInto", "Unbound",
+	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "Unbound",
 }
 
 // TestLawsFiltered tries the engine's laws through filters, on every backend of

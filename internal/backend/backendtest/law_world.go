@@ -150,6 +150,7 @@ var laws = []law{
 	{"EverybodyLeavesUnderLoad", everybodyLeavesUnderLoad},
 	{"ReleaseWritesAgain", releaseWritesAgain},
 	{"RecallTakesBack", recallTakesBack},
+	{"RecallDropsNoMore", recallDropsNoMore},
 	{"ReceiveInto", receiveInto},
 	{"Unbound", unbound},
 	{"DeliverEndsTheTurn", deliverEndsTheTurn},

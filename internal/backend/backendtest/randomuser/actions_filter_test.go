@@ -15,7 +15,9 @@ type filter struct {
 	c      *rondo.Conn
 	closed int
 	kept   []byte // output, to be sent later
-	leaves bool   // Remove was called: nothing may be kept any more
+	// passes says that nothing may be kept: Remove was called, or Unready, and of a
+	// filter that is not ready nobody asks for the rest when the connection closes.
+	passes bool
 }
 
 // filter makes filters.
@@ -88,7 +90,7 @@ func (f *filter) Outbound(s *rondo.Stage, out []byte) error {
 	st := f.w.src.step(f.name + ".sends")
 	f.flush(s)
 	how := st.intn(6)
-	if f.leaves {
+	if f.passes {
 		how = 0
 	}
 	switch how {
@@ -147,6 +149,16 @@ func (x *call) stage() *rondo.Stage {
 	return choose(x, x.held.stages)
 }
 
+// emptied has the stage's filter keep nothing any more: it would be lost.
+func (x *call) emptied(s *rondo.Stage) *rondo.Stage {
+	if f, ok := x.w.filters.Load(s); ok {
+		f := f.(*filter)
+		f.passes = true
+		f.flush(s)
+	}
+	return s
+}
+
 var stageActions = []action{
 	{"Stage.AvailableBuffer", 1, aStage, func(x *call) { x.stage().AvailableBuffer() }},
 	{"Stage.Conn", 1, aStage, func(x *call) { x.stage().Conn() }},
@@ -165,16 +177,8 @@ var stageActions = []action{
 	{"Stage.Pause", 1, aStage, func(x *call) { x.stage().Pause() }},
 	{"Stage.Resume", 2, aStage, func(x *call) { x.stage().Resume() }},
 	{"Stage.Ready", 1, aStage, func(x *call) { x.stage().Ready() }},
-	{"Stage.Unready", 1, aStage, func(x *call) { x.stage().Unready() }},
-	{"Stage.Remove", 1, aStage, func(x *call) {
-		s := x.stage()
-		if f, ok := x.w.filters.Load(s); ok {
-			f := f.(*filter)
-			f.leaves = true
-			f.flush(s) // what it keeps would be lost with it
-		}
-		s.Remove()
-	}},
+	{"Stage.Unready", 1, aStage, func(x *call) { x.emptied(x.stage()).Unready() }},
+	{"Stage.Remove", 1, aStage, func(x *call) { x.emptied(x.stage()).Remove() }},
 	{"Stage.Room", 1, aStage, func(x *call) { x.stage().Room() }},
 	{"Stage.Send", 1, aStage, func(x *call) { x.stage().Send(nil) }},
 	{"Stage.SetAddrs", 1, aStage, func(x *call) {

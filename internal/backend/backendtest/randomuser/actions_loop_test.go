@@ -134,18 +134,30 @@ var loopActions = []action{
 
 // mine notes that what the user does now costs the callback's owner.
 func (x *call) mine(why string) {
-	if k := x.at.conn; k != nil {
+	if k := x.owner(); k != nil {
 		k.out.tear(why)
 		k.booms++
 	}
 }
 
+// owner is the connection that the callback belongs to. A filter's may have had its
+// Opener called only now.
+func (x *call) owner() *conn {
+	if x.at.conn == nil && x.at.stage != nil {
+		x.w.mu.Lock()
+		defer x.w.mu.Unlock()
+		return x.w.byConn[x.at.stage.Conn()]
+	}
+	return x.at.conn
+}
+
 func (x *call) boom() {
 	x.mine("panic")
+	owner := x.owner()
 	x.w.mu.Lock()
 	x.w.booms++
 	b := boom{x.w.booms, x.at.who + "." + x.at.kind}
-	x.w.blowers[b.n] = x.at.conn
+	x.w.blowers[b.n] = owner
 	x.w.mu.Unlock()
 	panic(b)
 }

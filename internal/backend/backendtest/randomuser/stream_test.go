@@ -65,14 +65,19 @@ func (s *stream) write(n int, f func(p []byte) int) {
 		s.written[e] += n
 	}
 	s.mu.Unlock()
-	accepted := 0
+	accepted := -1
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if n > 0 {
-			s.writing = false
+		switch {
+		case n == 0:
+			return
+		case accepted < 0: // Goexit unwinds it: nobody says how much, and it is the last
+			s.torn, s.why = true, "a write did not return"
+		default:
 			s.written[e] -= n - accepted
 		}
+		s.writing = false
 	}()
 	accepted = f(p)
 }
