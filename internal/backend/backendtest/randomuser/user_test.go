@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/rondo-go/rondo"
 )
@@ -268,7 +269,22 @@ func (w *world) stuff() {
 			x.conn = of[st.intn(min(len(of), 3))] // the same ones, most of the time
 			st.say("Ref.Write  of %s", x.conn.name)
 			refWrite(x)
+			if st.one(2) {
+				x.writeDeadline(st.one(2))
+			}
 		}
+	})
+}
+
+// writeDeadline sets one that has passed, so that writes fail, or takes it back.
+func (x *call) writeDeadline(passed bool) {
+	x.say("SetWriteDeadline; passed: %v", passed)
+	x.conn.c.Ref().Do(func(c *rondo.Conn) {
+		var t time.Time
+		if passed {
+			t = c.Loop().Now().Add(-1)
+		}
+		c.SetWriteDeadline(t)
 	})
 }
 
