@@ -173,7 +173,7 @@ func (l *Loop) end() {
 
 // ended reports whether there is nothing left to wait for.
 func (l *Loop) ended() bool {
-	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && !l.ready.any()
+	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && len(l.polls) == 0 && !l.ready.any()
 }
 
 // due reports whether there is something to do that nothing needs to happen for.
