@@ -143,6 +143,7 @@ func (c *Conn) Use(open Opener, filters ...FilterOpener) {
 	switch {
 	case !ok:
 		for _, s := range stages {
+			s.state |= unlinked // it has no place, and never will
 			c.loop.callSoon(due{conn: c, f: func() { s.filter.Closed(s, nil) }})
 		}
 		c.refuse()

@@ -111,7 +111,7 @@ func (s *Stage) toldEOF() bool {
 func (s *Stage) Room() int {
 	c := s.conn
 	c.loop.check()
-	if c.stops&(stopPaused|stopOutput) != 0 || s.above != nil && s.above.state&heldBack != 0 {
+	if s.state&unlinked != 0 || c.stops&(stopPaused|stopOutput) != 0 || s.above != nil && s.above.state&heldBack != 0 {
 		return 0
 	}
 	return max(0, s.roomAbove()-s.waitingAbove())

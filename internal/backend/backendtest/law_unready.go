@@ -1,6 +1,10 @@
 package backendtest
 
 import (
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -54,6 +58,44 @@ func closeInOutboundKeepsTheWrite(w World) {
 	if released != 1 {
 		w.Errorf("release was called %d times", released)
 	}
+}
+
+// A Stage whose filter was refused a place, since its FilterOpener has closed the
+// connection, does nothing, whatever is called.
+func stageWithoutAPlace(w World) {
+	h := &handler{w: w}
+	var closed atomic.Bool
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	h.do(func(c *rondo.Conn) {
+		c.Use(nil, func(c *rondo.Conn) rondo.Filter {
+			c.Close()
+			return &meddler{closed: &closed}
+		})
+	})
+	p.Close()
+	var panicked *rondo.PanicError
+	if err := h.untilClosed(); errors.As(err, &panicked) {
+		w.Fatalf("Closed got %v", err)
+	}
+	w.Until("the filter's Closed", closed.Load)
+}
+
+// meddler calls every method of its Stage at the end.
+type meddler struct {
+	rondo.PassThrough
+	closed *atomic.Bool
+}
+
+func (m *meddler) Closed(s *rondo.Stage, err error) {
+	for _, call := range []func(){
+		s.Ready, s.Unready, s.EOF, s.Pause, s.Resume, s.Remove,
+		func() { s.Deliver([]byte("x")) }, func() { s.Send([]byte("x")) },
+		func() { s.Fail(io.ErrUnexpectedEOF) }, func() { s.Room() }, func() { s.AvailableBuffer() },
+		func() { s.SetAddrs(&net.TCPAddr{}, &net.TCPAddr{}) },
+	} {
+		call()
+	}
+	m.closed.Store(true)
 }
 
 // longWrite is so long that a filter is given it at once.

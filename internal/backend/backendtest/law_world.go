@@ -84,6 +84,7 @@ var laws = []law{
 	{"EndingIsTheHandlers", endingIsTheHandlers},
 	{"UnreadyCostsNoTurns", unreadyCostsNoTurns},
 	{"CloseInOutboundKeepsTheWrite", closeInOutboundKeepsTheWrite},
+	{"StageWithoutAPlace", stageWithoutAPlace},
 	{"OutputIsBounded", outputIsBounded},
 	{"HighWaterStopsReading", highWaterStopsReading},
 	{"NeverReadingIsBounded", neverReadingIsBounded},

@@ -15,6 +15,7 @@ type filter struct {
 	c      *rondo.Conn
 	closed int
 	kept   []byte // output, to be sent later
+	above  []byte // input, to be delivered later
 	// passes says that nothing may be kept: Remove was called, or Unready, and of a
 	// filter that is not ready nobody asks for the rest when the connection closes.
 	passes bool
@@ -57,11 +58,25 @@ func (f *filter) Start(s *rondo.Stage) error {
 
 func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
 	f.act("Filter.Inbound", s)
+	f.raise(s)
 	n := min(len(in), max(s.Room(), 0))
 	st := f.w.src.step(f.name + ".passes")
-	switch st.intn(8) {
+	how := st.intn(8)
+	if f.passes && how == 3 {
+		how = 0
+	}
+	switch how {
+	case 3:
+		part := st.intn(n + 1)
+		s.Deliver(in[:part])
+		f.above = append(f.above, in[part:n]...)
+		f.c.Loop().AfterFunc(time.Duration(st.intn(3))*time.Millisecond, func() { f.raise(s) })
+		return n, nil
 	case 4:
 		n = st.intn(n + 1)
+		if st.one(4) {
+			f.c.Loop().AfterFunc(time.Duration(st.intn(3))*time.Millisecond, func() { f.w.emptied(s).Remove() })
+		}
 	case 5, 6:
 		part := st.intn(n + 1)
 		s.Deliver(in[:part])
@@ -88,6 +103,7 @@ func (f *filter) fails() error {
 func (f *filter) Outbound(s *rondo.Stage, out []byte) error {
 	f.act("Filter.Outbound", s)
 	st := f.w.src.step(f.name + ".sends")
+	f.raise(s)
 	f.flush(s)
 	how := st.intn(6)
 	if f.passes {
@@ -122,8 +138,16 @@ func (f *filter) flush(s *rondo.Stage) {
 	s.Send(kept)
 }
 
+// raise delivers what was kept.
+func (f *filter) raise(s *rondo.Stage) {
+	above := f.above
+	f.above = nil
+	s.Deliver(above)
+}
+
 func (f *filter) EOF(s *rondo.Stage) error {
 	f.act("Filter.EOF", s)
+	f.raise(s)
 	s.EOF()
 	return nil
 }
@@ -150,10 +174,11 @@ func (x *call) stage() *rondo.Stage {
 }
 
 // emptied has the stage's filter keep nothing any more: it would be lost.
-func (x *call) emptied(s *rondo.Stage) *rondo.Stage {
-	if f, ok := x.w.filters.Load(s); ok {
+func (w *world) emptied(s *rondo.Stage) *rondo.Stage {
+	if f, ok := w.filters.Load(s); ok {
 		f := f.(*filter)
 		f.passes = true
+		f.raise(s)
 		f.flush(s)
 	}
 	return s
@@ -177,8 +202,8 @@ var stageActions = []action{
 	{"Stage.Pause", 1, aStage, func(x *call) { x.stage().Pause() }},
 	{"Stage.Resume", 2, aStage, func(x *call) { x.stage().Resume() }},
 	{"Stage.Ready", 1, aStage, func(x *call) { x.stage().Ready() }},
-	{"Stage.Unready", 1, aStage, func(x *call) { x.emptied(x.stage()).Unready() }},
-	{"Stage.Remove", 1, aStage, func(x *call) { x.emptied(x.stage()).Remove() }},
+	{"Stage.Unready", 1, aStage, func(x *call) { x.w.emptied(x.stage()).Unready() }},
+	{"Stage.Remove", 1, aStage, func(x *call) { x.w.emptied(x.stage()).Remove() }},
 	{"Stage.Room", 1, aStage, func(x *call) { x.stage().Room() }},
 	{"Stage.Send", 1, aStage, func(x *call) { x.stage().Send(nil) }},
 	{"Stage.SetAddrs", 1, aStage, func(x *call) {

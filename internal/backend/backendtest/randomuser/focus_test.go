@@ -15,8 +15,15 @@ type focus struct {
 }
 
 // inFocus is how many actions a seed has in focus: with 2,000 seeds each pair is in the
-// focus of three.
-const inFocus = 8
+// focus of two or more.
+const inFocus = 12
+
+// rare are callbacks that worlds seldom come to: they are in the focus of so many more.
+var rare = map[string]int{
+	"EOFer.EOF": 3, "Drainer.Drained": 6, "Pauser.Paused": 6, "Filter.EOF": 4, "Conn.Detach": 6,
+	"Loop.AtEnd": 2, "Co.Go": 4, "Trace.FilterFailed": 2, "PacketFailer.PacketFailed": 5,
+	"Trace.BeforeWrite": 1, "Trace.AfterWrite": 1, "Local.New": 1,
+}
 
 // focusOf is the focus of a seed.
 func focusOf(seed uint64, sim bool) *focus {
@@ -24,6 +31,7 @@ func focusOf(seed uint64, sim bool) *focus {
 	for _, c := range callbacks {
 		if impossible(c, &actions[0], sim) == "" {
 			all = append(all, c)
+			all = append(all, slices.Repeat([]string{c}, rare[c])...)
 		}
 	}
 	f := &focus{callback: all[seed%uint64(len(all))]}
@@ -34,8 +42,15 @@ func focusOf(seed uint64, sim bool) *focus {
 		}
 	}
 	n := uint64(len(possible))
+	share := uint64(0) // which of the callback's
+	for i := range seed % uint64(len(all)) {
+		if all[i] == f.callback {
+			share++
+		}
+	}
+	turn := seed/uint64(len(all))*uint64(1+rare[f.callback]) + share
 	for i := range uint64(inFocus) {
-		f.actions = append(f.actions, possible[(seed/uint64(len(all))*inFocus+i)*spread(n)%n])
+		f.actions = append(f.actions, possible[(turn*inFocus+i)*spread(n)%n])
 	}
 	f.add(f.callback)
 	for _, name := range madeBy[f.callback] {
@@ -111,6 +126,10 @@ func (f *focus) wants(kind string) bool {
 		return strings.HasPrefix(f.callback, "Filter") || strings.HasPrefix(f.callback, "Trace.Filter") || needs(aStage)
 	case "co":
 		return f.callback == "Coroutine" || f.callback == "Co.Go" || f.callback == "Await"
+	case "drains":
+		return f.callback == "Drainer.Drained"
+	case "ends":
+		return f.callback == "EOFer.EOF" || f.callback == "Filter.EOF"
 	case "hooks":
 		return f.callback == "Trace.BeforeWrite" || f.callback == "Trace.AfterWrite"
 	default:

@@ -80,7 +80,7 @@ func (p *peer) act() {
 	case 1, 2, 3, 4, 5:
 		p.send(sizes[st.intn(len(sizes))])
 	case 12:
-		if st.one(2) {
+		if st.one(2) || p.w.focus.wants("ends") {
 			p.c.CloseWrite()
 			p.shut = true
 		}

@@ -62,9 +62,9 @@ func (s *step) drew(v uint32) {
 	}
 }
 
-// choose decides for v if nothing is given, and, if v is negative, as intn does.
+// choose decides for v if nothing is given.
 func (s *step) choose(n, v int) int {
-	if s.fixed || v < 0 {
+	if s.fixed {
 		return s.intn(n)
 	}
 	s.drew(uint32(v))

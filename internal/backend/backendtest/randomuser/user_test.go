@@ -81,14 +81,23 @@ func (w *world) act(at site) {
 		x.held = &w.home(at.loop).held
 	}
 	n := [...]int{0, 0, 0, 0, 1, 1, 2, 3}[st.intn(8)]
-	wanted := x.wanted()
-	if wanted != nil {
+	focused := w.focus.callback == at.kind && !st.one(4)
+	maker := x.maker()
+	switch {
+	case focused:
+		n = max(n, atOnce)
+	case maker != nil:
 		n = max(n, 1)
 	}
 	for i := range n {
 		a := &deck[st.intn(len(deck))]
-		if wanted != nil && i == 0 {
-			a = wanted
+		switch {
+		case focused:
+			if wanted := st.choose(1+len(w.focus.actions), x.missing()); wanted > 0 {
+				a = w.focus.actions[wanted-1]
+			}
+		case maker != nil && i == 0:
+			a = maker
 		}
 		if w.omits(a.name) || w.omits(at.kind+":"+a.name) || !x.has(a.need) {
 			continue
@@ -104,27 +113,28 @@ func (w *world) act(at site) {
 	}
 }
 
-// wanted is the action that the seed's focus has the callback do, now and then.
-func (x *call) wanted() *action {
+// atOnce is how many actions of the focus the user tries in a call, since some callbacks
+// are rare.
+const atOnce = 4
+
+// maker is an action that brings the focus about, now and then.
+func (x *call) maker() *action {
 	f := x.w.focus
-	switch {
-	case f.callback == x.at.kind && !x.one(4):
-		return f.actions[x.choose(len(f.actions), x.missing())]
-	case f.callback != x.at.kind && len(f.makers) > 0 && x.one(3):
-		return f.makers[x.intn(len(f.makers))]
+	if f.callback == x.at.kind || len(f.makers) == 0 || !x.one(3) {
+		return nil
 	}
-	return nil
+	return f.makers[x.intn(len(f.makers))]
 }
 
-// missing is the first of the focus's actions that was not done yet, and can be; -1:
-// there is none.
+// missing is the number, from 1, of the first of the focus's actions that was not done
+// yet, and can be; 0: there is none.
 func (x *call) missing() int {
 	for i, a := range x.w.focus.actions {
 		if x.has(a.need) && !x.w.done(x.at.kind, a.name) {
-			return i
+			return i + 1
 		}
 	}
-	return -1
+	return 0
 }
 
 // omits tells whether a callback or an action is left out.

@@ -191,6 +191,9 @@ func (w *world) play() {
 	if w.slow {
 		w.maxOutput = 5000
 	}
+	if w.focus.wants("drains") {
+		w.highWater = 1000
+	}
 	w.hooked = st.one(4) || w.focus.wants("hooks")
 	engines := 1 + st.intn(2)
 	for i := range engines {
