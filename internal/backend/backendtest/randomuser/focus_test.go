@@ -25,6 +25,20 @@ var rare = map[string]int{
 	"Trace.BeforeWrite": 1, "Trace.AfterWrite": 1, "Local.New": 1,
 }
 
+// focus is what a script has in focus.
+func (s script) focus() *focus {
+	sim := s.Backend == "sim"
+	if len(s.Focus) == 0 {
+		return focusOf(s.Seed, sim)
+	}
+	f := &focus{callback: s.Focus[0]}
+	for _, name := range s.Focus[1:] {
+		f.actions = append(f.actions, actionNamed(name))
+	}
+	f.makes()
+	return f
+}
+
 // focusOf is the focus of a seed.
 func focusOf(seed uint64, sim bool) *focus {
 	var all []string
@@ -52,6 +66,12 @@ func focusOf(seed uint64, sim bool) *focus {
 	for i := range uint64(inFocus) {
 		f.actions = append(f.actions, possible[(turn*inFocus+i)*spread(n)%n])
 	}
+	f.makes()
+	return f
+}
+
+// makes finds what brings the focus about.
+func (f *focus) makes() {
 	f.add(f.callback)
 	for _, name := range madeBy[f.callback] {
 		f.add(name)
@@ -61,7 +81,6 @@ func focusOf(seed uint64, sim bool) *focus {
 			f.add(name)
 		}
 	}
-	return f
 }
 
 // spread is a step that visits all of n, far from each other.
@@ -152,16 +171,4 @@ func impossible(callback string, a *action, sim bool) string {
 		return "it is for coroutines"
 	}
 	return ""
-}
-
-// possiblePairs lists what can be reached, always in the same order.
-func possiblePairs(sim bool) (pairs [][2]string) {
-	for _, c := range callbacks {
-		for i := range actions {
-			if impossible(c, &actions[i], sim) == "" {
-				pairs = append(pairs, [2]string{c, actions[i].name})
-			}
-		}
-	}
-	return pairs
 }

@@ -18,6 +18,8 @@ type script struct {
 	// Steps are the decisions, by the names of steps; a step that is not here does
 	// nothing. nil: all are drawn from the seed.
 	Steps map[string][]uint32 `json:",omitempty"`
+	// Focus names a callback and actions to be tried in it; nil: the seed decides.
+	Focus []string `json:",omitempty"`
 	// Without names actions that are not done.
 	Without []string `json:",omitempty"`
 	// Record is a file that decisions are written to as they are taken, for a process

@@ -157,7 +157,7 @@ func newWorld(s script) *world {
 		byConn: map[*rondo.Conn]*conn{}, pairs: map[*rondo.Conn][2]string{}, streams: map[string]*stream{},
 		cover: map[[2]string]int{}, names: map[string]int{},
 		blowers: map[int]*conn{},
-		focus:   focusOf(s.Seed, s.Backend == "sim"),
+		focus:   s.focus(),
 	}
 	w.calm.Store(true) // until all engines run
 	return w
