@@ -33,11 +33,14 @@ type Conn struct {
 	filters *filters // nil: there were never any
 	end     *ending  // nil: it has not begun
 	peer    netip.AddrPort
-	posted  atomic.Int64 // bytes in the inbox, by Ref.Write; gone is added at the end
+	posted  atomic.Int64 // bytes in the inbox, by Ref.Write; departing and gone are added
 }
 
-// gone in Conn.posted means that no handler method but Closed will be called.
-const gone = 1 << 62
+// What is added to Conn.posted besides bytes. Ref.Write is refused from then on.
+const (
+	departing = 1 << 61 // by Detach and Move
+	gone      = 1 << 62 // no handler method but Closed will be called
+)
 
 // connLife is where a connection is between its opening and its end:
 //
@@ -88,7 +91,7 @@ const (
 	dirty                            // in Loop.dirty
 	inOutbox                         // has a part in Loop.outbox
 	recalled                         // the Send in flight was canceled by Recall
-	endWrite                         // CloseWrite or Close was called: nothing more is written
+	endWrite                         // nothing more is written: by CloseWrite, Close, or soon after Detach
 	shut                             // Shutdown was submitted, after the last byte
 	ownsOutput                       // its output does not stop its reading: see full
 	stays                            // though both streams have ended, until the handler closes it

@@ -101,9 +101,7 @@ func (c *Conn) advance() {
 	}
 	switch {
 	case c.life == connLeaving:
-		if c.flags&(receiving|inOutbox) == 0 && c.out == nil {
-			c.left()
-		}
+		c.leave()
 	case c.flags&endWrite == 0 || c.life >= connClosed:
 	case c.flags&inOutbox != 0 || c.unsent(): // not yet
 	case c.life == connClosing && c.flags&eof != 0:

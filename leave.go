@@ -16,7 +16,12 @@ import (
 //
 // From now on only Closed is called of the handler, with ErrDetached, before f; if
 // this is called in Data, what that reports as done counts. Until then the
-// connection can be written to, and closed, which f is told of; deadlines hold.
+// connection can be closed, which f is told of, and deadlines hold: they decide how
+// long a peer may take that does not read.
+//
+// Ref.Write returns ErrClosed from now on; what it took before is sent. Writes on the
+// loop are taken up to the end of the turn that has the last of that, this one at least,
+// and return ErrClosed afterwards. So the connection leaves, whoever goes on writing.
 //
 // Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if
 // the connection is leaving already; and an error for one that has Filters.
@@ -77,6 +82,7 @@ func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error
 		return errFiltered
 	}
 	c.life = connLeaving
+	c.posted.Add(departing)
 	c.ending().then = then
 	if c.flags&receiving != 0 {
 		c.loop.backend.Cancel(&c.recv)
@@ -87,13 +93,21 @@ func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error
 
 var errFiltered = errors.New("rondo: a connection with filters cannot leave its loop: they would stay behind")
 
+// leave goes on with leaving, at the end of a turn.
+func (c *Conn) leave() {
+	if c.posted.Load() > departing {
+		return // Ref.Write promised to send what it posted: its task comes here again
+	}
+	c.flags |= endWrite // what was to be sent is written
+	if c.flags&(receiving|inOutbox) == 0 && c.out == nil {
+		c.left()
+	}
+}
+
 // left is called when nothing is in flight and nothing to be sent: then the
 // connection leaves.
 func (c *Conn) left() {
-	// Ref.Write promised to send what it posted: it sees gone, or is seen here.
-	if !c.posted.CompareAndSwap(0, gone) {
-		return // its task comes here again
-	}
+	c.posted.Add(gone)
 	h, err := c.loop.backend.Disown(c.recv.File)
 	if err != nil {
 		c.posted.Add(-gone)
@@ -104,7 +118,6 @@ func (c *Conn) left() {
 	rest := slices.Concat(c.carry, h.Unread) // the carry is the loop's memory
 	c.drop()
 	h.Unread = nil
-	c.flags |= endWrite
 	c.stopTimes()
 	c.loop.stats.now.Detached++
 	c.over(ErrDetached)

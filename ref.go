@@ -14,24 +14,36 @@ func (r Ref) Do(f func(*Conn)) error { return r.post(task{conn: r.conn, do: f}) 
 // before. It returns ErrOutputFull, and writes nothing, if more than MaxOutput
 // bytes are on their way to the loop. A peer that then does not take what was
 // written, so that it would wait beyond MaxOutput, is cut off with
-// ErrOutputFull: nothing is left out of the stream.
+// ErrOutputFull: nothing is left out of the stream. After Conn.Detach or Conn.Move it
+// returns ErrClosed.
 func (r Ref) Write(p []byte) error {
-	if r.Closed() {
+	if r.conn == nil {
 		return ErrClosed
 	}
-	n := int64(len(p))
-	if posted := r.conn.posted.Add(n); posted > int64(r.conn.loop.engine.limits.maxOut) {
-		r.conn.posted.Add(-n)
-		if posted >= gone {
-			return ErrClosed
-		}
-		return ErrOutputFull
+	if err := r.conn.admit(int64(len(p))); err != nil {
+		return err
 	}
-	err := r.post(task{conn: r.conn, data: append([]byte(nil), p...)})
+	err := r.conn.loop.post(task{conn: r.conn, data: append([]byte(nil), p...)})
 	if err != nil {
-		r.conn.posted.Add(-n)
+		r.conn.posted.Add(-int64(len(p)))
 	}
 	return err
+}
+
+// admit counts n bytes that Ref.Write is to post. What it refuses it does not touch:
+// once a connection is departing its count only falls, and ends the wait for it.
+func (c *Conn) admit(n int64) error {
+	for {
+		posted := c.posted.Load()
+		switch {
+		case posted >= departing:
+			return ErrClosed
+		case posted+n > int64(c.loop.engine.limits.maxOut):
+			return ErrOutputFull
+		case c.posted.CompareAndSwap(posted, posted+n):
+			return nil
+		}
+	}
 }
 
 // Close closes the connection, as Conn.Close does.

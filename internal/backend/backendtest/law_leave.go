@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -131,6 +132,89 @@ func detachWaitsForOutput(w World) {
 	}
 	talk(w, p, nc)
 	nc.Close()
+}
+
+// Detach and Move draw a line under what is written. Ref.Write returns ErrClosed behind
+// it at once, writes on the loop some turns later, though the connection is still there;
+// what was taken before is sent, in order.
+func leavingIsDefinite(w World) {
+	for name, leave := range map[string]func(*rondo.Conn, func()) error{
+		"Detach": func(c *rondo.Conn, gone func()) error {
+			return c.Detach(func(nc net.Conn, err error) {
+				if err != nil {
+					w.Errorf("Detach: %v", err)
+				}
+				gone()
+			})
+		},
+		"Move": func(c *rondo.Conn, gone func()) error {
+			return c.Move(c.Loop(), func(*rondo.Conn) rondo.Handler { gone(); return &handler{w: w} })
+		},
+	} {
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+		s := &scribbler{w: w, name: name, ref: h.conn(), leave: leave, want: bytes.Clone(pattern(8 << 20))}
+		h.do(func(c *rondo.Conn) {
+			c.Write(s.want) // the peer does not read, so it stays for a while
+			s.scribble(c)
+		})
+		w.Until("the last of the writes", s.done.Load)
+		if s.gone.Load() {
+			w.Errorf("%s: the connection left before its output was sent", name)
+		}
+		expect(w, p, s.want)
+		w.Until("the connection to leave", s.gone.Load)
+	}
+}
+
+// A scribbler writes to a connection in one turn after the other, in both ways, and has
+// it leave meanwhile.
+type scribbler struct {
+	w     World
+	name  string
+	ref   rondo.Ref
+	leave func(c *rondo.Conn, gone func()) error
+	want  []byte // what was taken
+	turn  int
+	gone  atomic.Bool
+	done  atomic.Bool
+}
+
+// The turns in which the connection is to leave, and in which writes on the loop are
+// taken no more.
+const (
+	leavingTurn = 3
+	deafTurn    = 10
+	lastTurn    = 15
+)
+
+func (s *scribbler) scribble(c *rondo.Conn) {
+	s.turn++
+	if s.turn == leavingTurn {
+		if err := s.leave(c, func() { s.gone.Store(true) }); err != nil {
+			s.w.Errorf("%s: %v", s.name, err)
+		}
+	}
+	s.write("Conn.Write", leavingTurn, deafTurn, func(p []byte) error {
+		_, err := c.Write(p)
+		return err
+	})
+	s.write("Ref.Write", leavingTurn-1, leavingTurn, s.ref.Write)
+	if s.turn == lastTurn || s.ref.Do(s.scribble) != nil {
+		s.done.Store(true)
+	}
+}
+
+// write writes a line. It must be taken up to one turn, and refused from another one on.
+func (s *scribbler) write(how string, taken, refused int, write func([]byte) error) {
+	line := fmt.Appendf(nil, "%s in turn %d\n", how, s.turn)
+	err := write(line)
+	if err == nil {
+		s.want = append(s.want, line...)
+	}
+	if s.turn <= taken && err != nil || s.turn >= refused && !errors.Is(err, rondo.ErrClosed) {
+		s.w.Errorf("%s: %s in turn %d: %v", s.name, how, s.turn, err)
+	}
 }
 
 // A connection that ends before it has left is nobody's: f hears of it, once.

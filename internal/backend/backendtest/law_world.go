@@ -141,6 +141,7 @@ var laws = []law{
 	{"DialFrom", dialFrom},
 	{"DetachKeepsEveryByte", detachKeepsEveryByte},
 	{"DetachWaitsForOutput", detachWaitsForOutput},
+	{"LeavingIsDefinite", leavingIsDefinite},
 	{"DetachFails", detachFails},
 	{"DetachAtClose", detachAtClose},
 	{"AttachedConnIsServed", attachedConnIsServed},
