@@ -39,7 +39,7 @@ func (s *coConn) moveTimes(t time.Time, read, write bool) {
 	l := s.conn.loop
 	at := backend.Time(0)
 	if !t.IsZero() {
-		at = max(1, l.now.Add(t.Sub(l.Now())))
+		at = l.at(t)
 	}
 	if read {
 		s.times.move(&s.times.read, at)

@@ -83,6 +83,9 @@ func (c *Conn) SetIdle(d time.Duration) {
 // deadline was moved by then; Closed gets an os.ErrDeadlineExceeded. A handler
 // sets it when it begins to wait for something, and moves or clears it when
 // that has come. The zero Time clears it.
+//
+// A t that has no monotonic reading (see package time) is compared with the wall clock
+// now, once: the deadline does not move when that is set later.
 func (c *Conn) SetReadDeadline(t time.Time) {
 	if !t.IsZero() || !c.noDeadlines() {
 		c.setDeadline(&c.deadlines().read, t)

@@ -487,7 +487,11 @@ func (l *Loop) ID() int { return l.id }
 // Engine is the engine that the loop belongs to.
 func (l *Loop) Engine() *Engine { return l.engine }
 
-// Now is the time at which this turn began.
+// Now is the time at which this turn began, the same all through the turn. It is made as
+// time.Now's is: what it shows is the wall clock's time, and follows that when it is
+// set, in a turn that begins a millisecond later; by its monotonic reading it is
+// compared with other times. Nobody sets that, so timers and deadlines never move when
+// the wall clock does.
 func (l *Loop) Now() time.Time {
 	l.check()
 	return l.backend.Wall(l.now)

@@ -74,5 +74,6 @@ func (t *Timer) logAttr() slog.Attr { return slog.Duration("timer", t.every) }
 // begins: it may be long ago, and the timer would fire too early.
 func (l *Loop) in(d time.Duration) backend.Time { return l.backend.Now().Add(d) }
 
-// at is the time when the wall clock will show t: Forever, if that is too far away.
+// at is the time at which it will be t, as things are now: Forever, if that is too far
+// away.
 func (l *Loop) at(t time.Time) backend.Time { return max(1, l.now.Add(t.Sub(l.Now()))) }

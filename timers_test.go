@@ -12,11 +12,12 @@ import (
 // clock is a backend that tells the time.
 type clock struct {
 	backend.Backend
-	now backend.Time
+	now  backend.Time
+	step time.Duration // by which the wall clock was set
 }
 
 func (c *clock) Now() backend.Time             { return c.now }
-func (c *clock) Wall(t backend.Time) time.Time { return time.Unix(1e9, int64(t)) }
+func (c *clock) Wall(t backend.Time) time.Time { return time.Unix(1e9, int64(t)).Add(c.step) }
 
 // ticking is a loop whose turns the test makes.
 func ticking() (*Loop, *clock) {
@@ -71,6 +72,41 @@ func TestTimersAreNotEarly(t *testing.T) {
 		}
 		if c.turnAt(l, due); calls != 1 {
 			t.Errorf("%s: %d calls", name, calls)
+		}
+	}
+}
+
+// TestWallClockSteps: Now shows what the wall clock was set to. That moves no timer and
+// no deadline, and those that are set afterwards count by the new time.
+func TestWallClockSteps(t *testing.T) {
+	const d = 50 * time.Millisecond
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		l, c := ticking()
+		begin := c.now
+		before := l.Now()
+		calls := 0
+		l.AfterFunc(d, func() { calls++ })
+		l.Every(d, func() { calls++ })
+		conn := &Conn{loop: l}
+		conn.SetReadDeadline(before.Add(d))
+		conn.SetWriteDeadline(before.Add(d))
+		conn.SetIdle(d)
+		c.step = step
+		if got := l.Now().Sub(before); got != step {
+			t.Errorf("a step of %v shows as %v", step, got)
+		}
+		later := &Conn{loop: l}
+		later.SetReadDeadline(l.Now().Add(d))
+		if c.turnAt(l, begin.Add(d)-1); calls != 0 || conn.isClosing() {
+			t.Errorf("a step of %v: %d calls too early, or a deadline", step, calls)
+		}
+		for what, at := range map[string]backend.Time{
+			"read deadline": conn.times.read.at, "write deadline": conn.times.write.at,
+			"deadline set afterwards": later.times.read.at, "next timer": l.timers.Next(),
+		} {
+			if at != begin.Add(d) {
+				t.Errorf("a step of %v: the %s is %v off", step, what, time.Duration(at-begin.Add(d)))
+			}
 		}
 	}
 }

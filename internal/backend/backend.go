@@ -1,5 +1,5 @@
 // Package backend is the seam between rondo's loops and whatever moves their
-// bytes: types only, no code that does I/O.
+// bytes: types, and the Clock that some share; no code that does I/O.
 //
 // The seam is completion-style. A loop submits operations and collects
 // completions; whether the kernel performs them (io_uring), readiness is turned
@@ -272,8 +272,10 @@ type Backend interface {
 	// Wake makes the Wait that is under way, or else the next one, return
 	// soon. Any goroutine may call it, also after Close.
 	Wake()
+	// Now is a monotonic time: no step of the wall clock moves it.
 	Now() Time
-	// Wall is the wall clock's time at t.
+	// Wall is the wall clock's time at t, which is now or was lately. It follows steps
+	// of the wall clock in a turn or so.
 	Wall(t Time) time.Time
 	// Close releases everything, without completing what is in flight.
 	Close() error

@@ -67,8 +67,8 @@ const acceptBudget = 64
 
 // Backend is the backend over a Poller.
 type Backend struct {
+	backend.Clock
 	poller Poller
-	start  time.Time
 	files  table
 	paths  map[backend.File]string // of unix listeners, removed at their end
 	lend   []byte                  // the hot buffer: backend.Headroom, then LendSize
@@ -130,15 +130,11 @@ func newBackend(p Poller, edge Interest) *Backend {
 	return &Backend{
 		edge:   edge,
 		poller: p,
-		start:  time.Now(),
+		Clock:  backend.NewClock(),
 		paths:  make(map[backend.File]string),
 		lend:   make([]byte, backend.Headroom+backend.LendSize),
 	}
 }
-
-func (b *Backend) Now() backend.Time { return backend.Time(time.Since(b.start)) }
-
-func (b *Backend) Wall(t backend.Time) time.Time { return b.start.Add(time.Duration(t)) }
 
 func (b *Backend) Wake() {
 	b.waking.Lock()

@@ -34,7 +34,7 @@ import (
 
 // Backend is the backend on package net.
 type Backend struct {
-	start  time.Time
+	backend.Clock
 	files  table
 	turn   []result // this turn's, and how many of them Next took
 	taken  int
@@ -53,7 +53,7 @@ var _ backend.Backend = (*Backend)(nil)
 
 // New makes a Backend.
 func New() (backend.Backend, error) {
-	b := &Backend{start: time.Now(), alarm: time.NewTimer(time.Hour), bell: make(chan struct{}, 1)}
+	b := &Backend{Clock: backend.NewClock(), alarm: time.NewTimer(time.Hour), bell: make(chan struct{}, 1)}
 	b.alarm.Stop()
 	b.files.init()
 	b.shared.ring = func() {
@@ -69,7 +69,7 @@ func New() (backend.Backend, error) {
 // own Wait is only called not to block; before the other's may, Arm is. Its Files
 // have slots from base on.
 func Beside(base uint32, ring func()) *Backend {
-	b := &Backend{start: time.Now()}
+	b := &Backend{Clock: backend.NewClock()}
 	b.files.base = base
 	b.files.init()
 	b.shared.ring = ring
@@ -79,12 +79,6 @@ func Beside(base uint32, ring func()) *Backend {
 // Arm has the next thing that there is to collect ring. It reports false if there
 // is something already.
 func (b *Backend) Arm() bool { return b.shared.prepareSleep() }
-
-// Now is monotonic, as time.Since is.
-func (b *Backend) Now() backend.Time { return backend.Time(time.Since(b.start)) }
-
-// Wall is the wall clock's time at t.
-func (b *Backend) Wall(t backend.Time) time.Time { return b.start.Add(time.Duration(t)) }
 
 // post gives the loop a result, for a later turn.
 func (b *Backend) post(r result) { b.shared.post(r) }

@@ -41,11 +41,11 @@ type config struct {
 
 // Backend is a backend.Backend.
 type Backend struct {
+	backend.Clock
 	ring    *ring
 	bufs    *buffers
 	rest    rest
 	waker   *sys.Waker
-	start   time.Time
 	files   table
 	paths   map[backend.File]string // of unix listeners, removed at their end
 	enabled bool
@@ -122,17 +122,13 @@ func open(c config) (*Backend, error) {
 		bufs:    bufs,
 		rest:    rest{after: timespec{nsec: int64(c.rest)}},
 		waker:   waker,
-		start:   time.Now(),
+		Clock:   backend.NewClock(),
 		paths:   make(map[backend.File]string),
 		limited: !c.unlimited && canLimit(),
 		hot:     make([]byte, backend.Headroom+backend.LendSize),
 		lent:    lentNothing,
 	}, nil
 }
-
-func (b *Backend) Now() backend.Time { return backend.Time(time.Since(b.start)) }
-
-func (b *Backend) Wall(t backend.Time) time.Time { return b.start.Add(time.Duration(t)) }
 
 func (b *Backend) Wake() {
 	b.waking.Lock()
