@@ -194,8 +194,14 @@ func (ch *Channel) end(err error) {
 	for _, o := range out {
 		closeAll(o.rights)
 	}
-	for _, o := range out {
-		o.tell(err)
+	tellAll(out, err)
+}
+
+// tellAll tells each of its end, also if a function that is told does not return.
+func tellAll(out []*outgoing, err error) {
+	if len(out) > 0 {
+		defer tellAll(out[1:], err)
+		out[0].tell(err)
 	}
 }
 

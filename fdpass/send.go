@@ -77,20 +77,24 @@ func (ch *Channel) SendConn(data []byte, nc net.Conn, done func(net.Conn, error)
 		return err
 	}
 	rest := make([]byte, size)
-	io.ReadFull(nc, rest) // it has them at hand
-	ch.enqueue(&outgoing{bytes: frame(1, data, rest), rights: rights, done: func(err error) {
+	defer func() { closeAll(rights) }() // nc's Read is the user's, perhaps
+	io.ReadFull(nc, rest)               // it has them at hand
+	o := &outgoing{bytes: frame(1, data, rest), rights: rights}
+	rights = nil
+	o.done = func(err error) {
 		switch {
 		case err != nil && done != nil && size > 0:
 			done(rondo.Unread(inner, rest), err)
 		case err != nil && done != nil:
 			done(nc, err)
+		case done != nil:
+			defer done(nil, nil)
+			fallthrough
 		default:
 			inner.Close()
-			if done != nil {
-				done(nil, nil)
-			}
 		}
-	}})
+	}
+	ch.enqueue(o)
 	return nil
 }
 
@@ -113,14 +117,16 @@ func (ch *Channel) admit(size int, files []syscall.Conn) (rights []int, err erro
 	case len(ch.out) >= MaxQueued:
 		return nil, ErrFull
 	}
+	made := make([]int, 0, len(files))
+	defer func() { closeAll(made) }() // a file's methods are the user's, perhaps
 	for _, f := range files {
 		fd, err := sys.Duplicate(f)
 		if err != nil {
-			closeAll(rights)
 			return nil, fmt.Errorf("fdpass: send a %T: %w", f, err)
 		}
-		rights = append(rights, fd)
+		made = append(made, fd)
 	}
+	rights, made = made, nil
 	return rights, nil
 }
 
@@ -153,10 +159,14 @@ func (ch *Channel) goOn() {
 // are counted while they are under way, for all of a user's sockets.
 const pause = 10 * time.Millisecond
 
+// sendsPerTurn is how often a Channel sends before others have their turn: what is told
+// that a message was sent may send the next.
+const sendsPerTurn = 64
+
 // flush sends what is queued, as far as the system takes it, and closes if that was
 // what remained to be done.
 func (ch *Channel) flush() {
-	for len(ch.out) > 0 && ch.state != closed && ch.err == nil && ch.retry == nil {
+	for sends := 0; sends < sendsPerTurn && len(ch.out) > 0 && ch.state != closed && ch.err == nil && ch.retry == nil; sends++ {
 		o := ch.out[0]
 		n, err := sys.SendRights(ch.fd, o.bytes[o.sent:], o.rights)
 		switch {

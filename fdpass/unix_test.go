@@ -36,13 +36,20 @@ func closeOnExec(t testing.TB, f *os.File) bool {
 // rawSend sends bytes, and files with the first of them, as no Channel does.
 func rawSend(t testing.TB, to *net.UnixConn, b []byte, files []syscall.Conn) {
 	t.Helper()
+	if err := tryRawSend(t, to, b, files); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tryRawSend is rawSend that may fail: the other end may be closed.
+func tryRawSend(t testing.TB, to *net.UnixConn, b []byte, files []syscall.Conn) error {
+	t.Helper()
 	var fds []int
 	for _, f := range files {
 		fds = append(fds, descriptor(t, f))
 	}
-	if _, _, err := to.WriteMsgUnix(b, syscall.UnixRights(fds...), nil); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := to.WriteMsgUnix(b, syscall.UnixRights(fds...), nil)
+	return err
 }
 
 // openFiles is how many descriptors the process has, once nothing is being closed any

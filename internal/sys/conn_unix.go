@@ -83,6 +83,7 @@ func Duplicate(c syscall.Conn) (fd int, err error) {
 	}
 	d := duplicators.Get().(*duplicator)
 	defer duplicators.Put(d)
+	d.fd, d.err = -1, unix.EBADF // a Control that calls nothing
 	switch err = rc.Control(d.call); {
 	case err != nil:
 		return -1, err
