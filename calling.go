@@ -3,6 +3,8 @@ package rondo
 import (
 	"fmt"
 	"sync"
+
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // running are the engines whose loops run. Methods that wait for a loop ask it whether
@@ -62,3 +64,13 @@ func (e *Engine) mustNotBeOnLoop(method, wayOut string) {
 		panic(fmt.Sprintf("rondo: Engine.%s was called on loop %d of another engine, which may be waited for by a loop of this one: call it from another goroutine", method, l.id))
 	}
 }
+
+func init() { bridge.HostOf = func(l any) bridge.Host { return (*host)(l.(*Loop)) } }
+
+// host is a Loop to packages of ours that have coroutines of their own, as rtls has for
+// its handshakes. What such a coroutine calls counts as called on the loop: or
+// Engine.Close, say, would wait for a loop that waits for its caller.
+type host Loop
+
+// SetGuest implements bridge.Host.
+func (h *host) SetGuest(goroutine uintptr) (was uintptr) { return h.guest.Swap(goroutine) }

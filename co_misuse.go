@@ -47,7 +47,10 @@ func (l *Loop) caller() *Co {
 // Calling reports whether the caller is the loop's goroutine, or a coroutine of it: on
 // any other one what waits for the loop may be called, and nothing that belongs to it.
 // Any goroutine may ask.
-func (l *Loop) Calling() bool { return l.goroutine.Load() == sys.Goroutine() || l.caller() != nil }
+func (l *Loop) Calling() bool {
+	me := sys.Goroutine()
+	return l.goroutine.Load() == me || l.guest.Load() == me || l.caller() != nil
+}
 
 // inCoroutine reports whether a coroutine is running: then it is what calls. It is
 // to be asked on the loop.

@@ -30,10 +30,11 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/backendtest`, `|internal/backend`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
-	law(``, `internal/(backend|sys|timer|inbox|buf|pick)`),
+	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`filter|pool`, ``),
-	law(`rtls`, `|internal/backend`), // for the simulator, which counts coroutines
+	law(`internal/bridge`, `none`),
+	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),
 	law(`fdpass`, `|internal/sys`),
 	law(`redis`, `|resp|internal/sys`), // for the limit of descriptors

@@ -35,7 +35,8 @@ type Loop struct {
 	touched  int // in race builds, see check
 
 	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
-	traceName atomic.Pointer[[]byte] // of it, if checks; nil: it has not begun
+	guest     atomic.Uintptr         // one that runs in its place, see host; 0: none
+	traceName atomic.Pointer[[]byte] // of the loop's own, if checks; nil: it has not begun
 	finished  func()                 // to be called when it ends
 
 	conns     connTable

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // filter is the rondo.Filter of a connection.
@@ -24,17 +25,35 @@ type filter struct {
 	renegotiates bool // if the server wants to; TLS 1.2 and before
 	done         bool // the first handshake is
 	over         bool // close_notify came
+	writing      bool // crypto/tls has begun to write: it cannot read now
+	late         bool // input came meanwhile
 }
 
-// shared is where a loop's connections receive and decrypt, one at a time, and what
+// shared is what a loop's connections share: where they receive and decrypt, and what
 // runs their handshakes.
 type shared struct {
-	raw   [rawSize]byte
-	plain [4 * maxPlain]byte
-	spare spare
+	buffers *buffers // nil: taken
+	spare   spare
+	host    bridge.Host
 }
 
-var shareds = rondo.Local[*shared]{New: func(*rondo.Loop) *shared { return new(shared) }}
+// buffers are where a connection receives and decrypts.
+type buffers struct {
+	raw   [rawSize]byte
+	plain [4 * maxPlain]byte
+}
+
+var shareds = rondo.Local[*shared]{New: func(l *rondo.Loop) *shared { return &shared{host: bridge.HostOf(l)} }}
+
+// take takes the buffers. What a connection delivers may lead to input of another one,
+// by a filter that answers what is written: that finds none, and gets others.
+func (s *shared) take() *buffers {
+	b := s.buffers
+	if s.buffers = nil; b == nil {
+		b = new(buffers)
+	}
+	return b
+}
 
 // maxPlain is the most that one record decrypts to (RFC 8446, 5.1).
 const maxPlain = 16 << 10
@@ -48,13 +67,30 @@ func (f *filter) Start(s *rondo.Stage) error {
 	if !f.client {
 		return nil
 	}
+	f.writing = true
 	err := f.advance()
+	f.written()
 	f.sendNow()
 	return err
 }
 
+// written ends writing. Input that came meanwhile, from a filter below that answers what
+// is written, is offered again.
+func (f *filter) written() {
+	f.writing = false
+	if f.late {
+		f.late = false
+		f.stage.Pause()
+		f.stage.Resume()
+	}
+}
+
 // Inbound goes on with the handshake, or decrypts.
 func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	if f.writing {
+		f.late = true
+		return 0, nil
+	}
 	f.wire = in[f.skip:]
 	f.skip = 0
 	if f.hand != nil && nextRecord(f.wire) > 0 {
@@ -63,12 +99,12 @@ func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
 		}
 		defer f.sendNow()
 	}
-	if f.hand != nil && f.hand.running {
-		return 0, nil // the bytes were copied, and will be skipped
-	}
 	var err error
 	if f.hand == nil {
 		err = f.decrypt()
+	}
+	if h := f.hand; h != nil && h.running { // f.wire is the worker's
+		return len(in) - len(h.input), nil // which was copied, and will be skipped
 	}
 	n := len(in) - len(f.wire)
 	f.wire = nil
@@ -78,9 +114,16 @@ func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
 // decrypt delivers what the records hold, as far as there is room. Several records'
 // content is delivered at once.
 func (f *filter) decrypt() error {
+	b := f.shared.take()
+	err := f.decryptInto(b)
+	f.shared.buffers = b
+	return err
+}
+
+func (f *filter) decryptInto(b *buffers) error {
 	for {
-		n, err := f.read(f.shared.plain[:])
-		f.stage.Deliver(f.shared.plain[:n])
+		n, err := f.read(b)
+		f.stage.Deliver(b.plain[:n])
 		switch {
 		case err == io.EOF:
 			f.over = true
@@ -100,13 +143,13 @@ func (f *filter) decrypt() error {
 	}
 }
 
-// read decrypts as many records as there is room for, in p and at the handler.
-func (f *filter) read(p []byte) (n int, err error) {
-	lend(f.tls, &f.shared.raw)
-	room := min(len(p)-maxPlain, f.stage.Room()-1)
+// read decrypts as many records as there is room for, in b.plain and at the handler.
+func (f *filter) read(b *buffers) (n int, err error) {
+	lend(f.tls, &b.raw)
+	room := min(len(b.plain)-maxPlain, f.stage.Room()-1)
 	for !f.over && n <= room && nextRecord(f.wire) > 0 && !f.asked() && err == nil {
 		var k int
-		k, err = f.tls.Read(p[n:])
+		k, err = f.tls.Read(b.plain[n:])
 		n += k
 		if err == errNothing {
 			err = nil
@@ -123,7 +166,10 @@ func (f *filter) asked() bool {
 
 // Outbound encrypts.
 func (f *filter) Outbound(_ *rondo.Stage, out []byte) error {
-	if _, err := f.tls.Write(out); err != nil {
+	f.writing = true
+	_, err := f.tls.Write(out)
+	f.written()
+	if err != nil {
 		return fmt.Errorf("rtls: write: %w", err)
 	}
 	return nil
@@ -143,7 +189,10 @@ func (f *filter) EOF(*rondo.Stage) error {
 
 // CloseWrite sends close_notify.
 func (f *filter) CloseWrite(*rondo.Stage) error {
-	if err := f.tls.CloseWrite(); err != nil {
+	f.writing = true
+	err := f.tls.CloseWrite()
+	f.written()
+	if err != nil {
 		return fmt.Errorf("rtls: close_notify: %w", err)
 	}
 	return nil

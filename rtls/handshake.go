@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // handshake is a handshake under way: code of crypto/tls that blocks on its
@@ -18,6 +19,7 @@ type handshake struct {
 	work  func() error // what runs in the coroutine
 	co    *routine     // nil: nothing has run yet, or it is over
 	spare *spare       // where co comes from, and goes; nil: it is made, and ended
+	host  bridge.Host  // the loop that steps run on; nil: workers
 	timer *rondo.Timer
 	ctx   context.Context
 
@@ -54,7 +56,7 @@ func (f *filter) begin(work func() error) {
 		h.timer = c.Loop().AfterFunc(d, f.expired)
 	}
 	if h.off = f.options.OffLoop > 0; !h.off {
-		h.spare = &f.shared.spare
+		h.spare, h.host = &f.shared.spare, f.shared.host
 	} else {
 		h.ref, h.local, h.remote = c.Ref(), c.LocalAddr(), c.RemoteAddr()
 		h.ctx, h.cancel = context.WithCancel(h.ctx)

@@ -9,11 +9,14 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 
+	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/rondotest"
+	"github.com/rondo-go/rondo/rtls"
 )
 
 // keys are those of one direction of TLS_AES_128_GCM_SHA256 (RFC 8446, 7.1 to 7.3
@@ -98,6 +101,68 @@ func logged(t *testing.T, log, name string) *keys {
 	return nil
 }
 
+// byHand is a client's TLS 1.3 connection whose records the test makes, once the
+// handshake is over.
+type byHand struct {
+	t       *testing.T
+	raw     *rondotest.Conn
+	in, out *keys
+}
+
+// newByHand connects to :7. The server must not send session tickets.
+func newByHand(t *testing.T, n *rondotest.Network) *byHand {
+	t.Helper()
+	var log bytes.Buffer
+	config := clientConfig()
+	config.KeyLogWriter = &log
+	raw := n.Dial("tcp", "127.0.0.1:7")
+	if suite := handshake(t, raw, config).ConnectionState().CipherSuite; suite != tls.TLS_AES_128_GCM_SHA256 {
+		t.Fatalf("the cipher suite is %s: the test knows another", tls.CipherSuiteName(suite))
+	}
+	return &byHand{t, raw, logged(t, log.String(), "SERVER_TRAFFIC_SECRET_0"), logged(t, log.String(), "CLIENT_TRAFFIC_SECRET_0")}
+}
+
+func (c *byHand) write(msg string) { c.raw.Write(c.out.seal(23, []byte(msg))) }
+
+// update has the client's keys change, and the server's if request is 1.
+func (c *byHand) update(request byte) {
+	c.raw.Write(c.out.seal(22, keyUpdate(request)))
+	c.out = c.out.next(c.t)
+}
+
+func keyUpdate(request byte) []byte { return []byte{24, 0, 0, 1, request} }
+
+// read opens a record. It follows the server's key updates.
+func (c *byHand) read() (kind byte, content []byte) {
+	c.t.Helper()
+	kind, content = c.in.open(c.t, c.raw)
+	if kind == 22 && bytes.Equal(content, keyUpdate(0)) {
+		c.in = c.in.next(c.t)
+	}
+	return kind, content
+}
+
+// readUntil reads so many bytes of data.
+func (c *byHand) readUntil(n int) string {
+	c.t.Helper()
+	var got []byte
+	for len(got) < n {
+		if kind, content := c.read(); kind == 23 {
+			got = append(got, content...)
+		} else if kind != 22 {
+			c.t.Fatalf("after %d bytes: type %d, %x", len(got), kind, content)
+		}
+	}
+	return string(got)
+}
+
+func (c *byHand) expect(msg string) {
+	c.t.Helper()
+	if kind, got := c.read(); kind != 23 || string(got) != msg {
+		c.t.Fatalf("want %q: type %d, %q", msg, kind, got)
+	}
+}
+
 // A client's key updates are followed, and one that asks for the server's is
 // answered at once, though the handler writes nothing.
 func TestKeyUpdate(t *testing.T) {
@@ -105,43 +170,72 @@ func TestKeyUpdate(t *testing.T) {
 	config := serverConfig(tls.VersionTLS13)
 	config.SessionTicketsDisabled = true
 	serve(n, &player{}, config)
-	var log bytes.Buffer
-	own := clientConfig()
-	own.KeyLogWriter = &log
-	raw := n.Dial("tcp", "127.0.0.1:7")
-	if suite := handshake(t, raw, own).ConnectionState().CipherSuite; suite != tls.TLS_AES_128_GCM_SHA256 {
-		t.Fatalf("the cipher suite is %s: the test knows another", tls.CipherSuiteName(suite))
-	}
-	out := logged(t, log.String(), "CLIENT_TRAFFIC_SECRET_0")
-	in := logged(t, log.String(), "SERVER_TRAFFIC_SECRET_0")
-
-	update := func(request byte) []byte { return []byte{24, 0, 0, 1, request} }
+	c := newByHand(t, n)
 	echo := func(msg string) {
 		t.Helper()
-		raw.Write(out.seal(23, []byte(msg)))
-		if kind, got := in.open(t, raw); kind != 23 || string(got) != msg {
-			t.Fatalf("echo of %q: type %d, %q", msg, kind, got)
-		}
+		c.write(msg)
+		c.expect(msg)
 	}
 	echo("before")
-	raw.Write(out.seal(22, update(0)))
-	out = out.next(t)
+	c.update(0)
 	echo("after the client's update")
 	for range 3 {
-		raw.Write(out.seal(22, update(1)))
-		out = out.next(t)
-		if kind, got := in.open(t, raw); kind != 22 || !bytes.Equal(got, update(0)) {
+		c.update(1)
+		if kind, got := c.read(); kind != 22 || !bytes.Equal(got, keyUpdate(0)) {
 			t.Fatalf("the answer to an update: type %d, %x", kind, got)
 		}
-		in = in.next(t)
 		echo("after both")
 	}
 	// A flood of updates without anything else is an attack.
 	for range 40 {
-		raw.Write(out.seal(22, update(0)))
-		out = out.next(t)
+		c.update(0)
 	}
-	if kind, got := in.open(t, raw); kind != 21 {
+	if kind, got := c.read(); kind != 21 {
 		t.Errorf("after a flood of updates: type %d, %x, want an alert", kind, got)
+	}
+}
+
+// A client that asks for updates, with a byte of data between them, and reads no answer
+// makes the server hold no more than a full output; it is answered when it reads.
+func TestKeyUpdatesUnread(t *testing.T) {
+	const updates, highWater = 20_000, 16 << 10
+	n := rondotest.New(t, rondotest.Options{Seed: 1})
+	config := serverConfig(tls.VersionTLS13)
+	config.SessionTicketsDisabled = true
+	most := 0
+	h := &player{data: func(c *rondo.Conn, in []byte) (int, error) {
+		most = max(most, c.Buffered())
+		return len(in), nil
+	}}
+	n.Listen(n.Engine(&rondo.Engine{HighWater: highWater}), "tcp", ":7", rondo.Filtered(h.open, rtls.Server(config)))
+	c := newByHand(t, n)
+	var flood []byte
+	for range updates {
+		flood = append(flood, c.out.seal(22, keyUpdate(1))...)
+		c.out = c.out.next(t)
+		flood = append(flood, c.out.seal(23, []byte("x"))...)
+	}
+	answers, stopped := 0, 0
+	for len(flood) > 0 {
+		k, err := c.raw.Write(flood)
+		if flood = flood[k:]; err != nil && !errors.Is(err, rondotest.ErrIdle) {
+			t.Fatal(err)
+		}
+		stopped++
+		n.Run()
+		most = max(most, h.conn.Buffered())
+		for ; c.raw.Buffered() > 0; n.Run() {
+			if kind, got := c.read(); kind != 22 {
+				t.Fatalf("the answer to an update: type %d, %x", kind, got)
+			}
+			answers++
+		}
+	}
+	if answers != updates || len(h.got) != updates {
+		t.Errorf("%d updates were answered, and %d bytes came, of %d", answers, len(h.got), updates)
+	}
+	// What one receive brings is answered together.
+	if stopped < 3 || most > highWater+100<<10 {
+		t.Errorf("the client was stopped %d times, and %d bytes waited for it", stopped, most)
 	}
 }

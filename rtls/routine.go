@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // A routine is a coroutine that serves one handshake after the other. The stack
@@ -15,7 +16,8 @@ type routine struct {
 	stop   func()
 	yield  func(struct{}) bool
 	serves *handshake
-	exited bool // by runtime.Goexit, of a callback
+	name   uintptr // its goroutine's
+	exited bool    // by runtime.Goexit, of a callback
 }
 
 func newRoutine() *routine {
@@ -29,6 +31,10 @@ func newRoutine() *routine {
 func (r *routine) run(yield func(struct{}) bool) {
 	r.yield = yield
 	defer r.ended()
+	r.name = sys.Goroutine()
+	if h := r.serves.host; h != nil {
+		h.SetGuest(r.name)
+	}
 	for more := true; more; more = yield(struct{}{}) {
 		h := r.serves
 		r.exited = true
@@ -49,8 +55,14 @@ func (r *routine) ended() {
 	}
 }
 
-// resume lets the handshake go on until it waits or is done.
+// resume lets the handshake go on until it waits or is done. On a loop its callbacks
+// count as called by the loop.
 func (r *routine) resume() {
+	host := r.serves.host
+	if host != nil {
+		was := host.SetGuest(r.name) // the first time it has no name: run tells that
+		defer host.SetGuest(was)
+	}
 	defer func() {
 		if r.exited {
 			recover() // what ended made of it
