@@ -148,7 +148,8 @@ func (f *failing) run(what string) {
 // ahead, or closed.
 func sendFaultyConns(t *testing.T, e *rondo.Engine, how string, fail func()) {
 	a, b := sockets(t)
-	near, far := tcpPair(t)
+	one, far := pair(t, "tcp", "127.0.0.1:0")
+	near := one.(*net.TCPConn)
 	before := openFiles(t)
 	s, r := &recorder{}, &recorder{}
 	ch := channel(t, e, a, s)
@@ -176,26 +177,6 @@ func sendFaultyConns(t *testing.T, e *rondo.Engine, how string, fail func()) {
 	})
 	untilFiles(t, before-3) // near, a and b
 	far.Close()
-}
-
-// tcpPair is two ends of a connection.
-func tcpPair(t *testing.T) (near, far *net.TCPConn) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	one, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { one.Close(); two.Close() })
-	return one.(*net.TCPConn), two.(*net.TCPConn)
 }
 
 var canceled = func() context.Context {

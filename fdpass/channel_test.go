@@ -27,21 +27,27 @@ import (
 // sockets is a pair of connected unix sockets.
 func sockets(t testing.TB) (a, b *net.UnixConn) {
 	t.Helper()
-	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	one, two := pair(t, "unix", filepath.Join(t.TempDir(), "s"))
+	return one.(*net.UnixConn), two.(*net.UnixConn)
+}
+
+// pair is the two ends of a connection.
+func pair(t testing.TB, network, address string) (near, far net.Conn) {
+	t.Helper()
+	ln, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	one, err := net.Dial("unix", ln.Addr().String())
+	near, err = net.Dial(network, ln.Addr().String())
+	if err == nil {
+		far, err = ln.Accept()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { one.Close(); two.Close() })
-	return one.(*net.UnixConn), two.(*net.UnixConn)
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return near, far
 }
 
 // backends runs a test on every backend.
