@@ -282,3 +282,24 @@ func TestBorrowEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestEngineClosesWithManyWaiters: everybody who waits is told, however many they are.
+func TestEngineClosesWithManyWaiters(t *testing.T) {
+	const waiters = 1000
+	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, MaxWaiters: waiters}, nil)
+	w.mustGet()
+	told := 0
+	w.do(func() {
+		for range waiters {
+			w.pool.Get(func(_ *pool.Conn, err error) {
+				if told++; !errors.Is(err, pool.ErrClosed) {
+					t.Errorf("told %v", err)
+				}
+			})
+		}
+	})
+	w.net.Await(func() { w.engine.Close() })
+	if told != waiters {
+		t.Errorf("%d of %d were told", told, waiters)
+	}
+}

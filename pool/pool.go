@@ -97,7 +97,6 @@ type Pool struct {
 	failures  []failure
 	busy      int  // connections that are being made ready, checked, or put back
 	scheduled bool // settle is
-	settling  bool
 
 	settleFunc func()
 	forget     func() // that the pool closes with the engine

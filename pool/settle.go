@@ -15,14 +15,9 @@ func (p *Pool) settleLater(c *Conn, s state) {
 }
 
 func (p *Pool) schedule() {
-	switch {
-	case p.scheduled:
-	case p.settling:
-		// For the turn that follows. If the loop has ended nobody is there to be told.
-		p.scheduled = p.loop.Post(p.settleFunc) == nil
-	default:
+	if !p.scheduled {
 		p.scheduled = true
-		p.loop.Defer(p.settleFunc)
+		p.loop.Defer(p.settleFunc) // for the turn that follows, if settle asks for it
 	}
 }
 
@@ -30,7 +25,7 @@ func (p *Pool) schedule() {
 const stepsPerTurn = 256
 
 func (p *Pool) settle() {
-	p.scheduled, p.settling = false, true
+	p.scheduled = false
 	defer p.settled() // also if a user's function panics
 	for steps := 0; p.head < len(p.work) && steps < stepsPerTurn; steps++ {
 		c := p.work[p.head]
@@ -55,7 +50,6 @@ func (p *Pool) settled() {
 	} else {
 		p.failures = nil
 	}
-	p.settling = false
 }
 
 // step does what is due for c.
