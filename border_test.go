@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/rondotest"
 )
 
 // An engine that never ran, or failed to start, is closed as often as one likes.
@@ -31,12 +33,17 @@ func TestCloseOfAnEngineThatNeverRan(t *testing.T) {
 	bad.Close()
 }
 
-func TestNegativeLoops(t *testing.T) {
-	e := rondo.Engine{Loops: -1}
-	if err := e.Start(); err == nil || !strings.Contains(err.Error(), "Loops") {
-		t.Errorf("Start with -1 loops: %v", err)
+// Numbers below 0 are told of at once: with such a limit a connection would hang.
+func TestNegativeNumbers(t *testing.T) {
+	for name, e := range map[string]*rondo.Engine{
+		"Loops": {Loops: -1}, "MaxInput": {MaxInput: -1}, "MaxOutput": {MaxOutput: -1},
+		"HighWater": {HighWater: -1}, "LowWater": {LowWater: -1},
+	} {
+		if err := e.Start(); err == nil || !strings.Contains(err.Error(), "Engine."+name+" is -1") {
+			t.Errorf("Start with %s of -1: %v", name, err)
+		}
+		e.Close()
 	}
-	e.Close()
 }
 
 // A resolver is what a Resolver does, by function.
@@ -242,5 +249,65 @@ func TestPostOfTheEnd(t *testing.T) {
 		if taken && !called {
 			t.Errorf("%s: a post was taken, and never called", name)
 		}
+	}
+}
+
+// Serve that cannot listen leaves no loop behind.
+func TestServeThatFailsLeavesNothing(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 10 {
+		if err := rondo.Serve("unix:///no/such/directory/socket", echo); err == nil {
+			t.Fatal("Serve returned nil")
+		}
+		if err := rondo.ServePackets("unixgram:///no/such/directory/socket", nil); err == nil {
+			t.Fatal("ServePackets returned nil")
+		}
+	}
+	until(t, "the end of the loops", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// An engine does not hold what a listener that was closed had.
+func TestClosedListenersAreForgotten(t *testing.T) {
+	e := &rondo.Engine{Loops: 1}
+	defer e.Close()
+	freed := make(chan struct{})
+	listen := func(open rondo.Opener) {
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln.Close()
+	}
+	func() {
+		p := new([1 << 20]byte)
+		runtime.SetFinalizer(p, func(*[1 << 20]byte) { close(freed) })
+		listen(func(*rondo.Conn) rondo.Handler { p[0] = 1; return nil })
+	}()
+	for range 3 { // a loop that has nothing to do may hold the last one
+		listen(echo)
+	}
+	until(t, "the listener's memory", func() bool {
+		runtime.GC()
+		select {
+		case <-freed:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// Bytes put back in front of others leave alone what lies behind them.
+func TestUnreadTwiceKeepsTheCallersMemory(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	mine := []byte("headbody")
+	nc := rondo.Unread(rondo.Unread(near, []byte("tail")), mine[:4])
+	if string(mine) != "headbody" {
+		t.Errorf("the caller's memory is %q", mine)
+	}
+	got := make([]byte, 8)
+	if _, err := io.ReadFull(nc, got); err != nil || string(got) != "headtail" {
+		t.Errorf("%q, %v", got, err)
 	}
 }

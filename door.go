@@ -194,8 +194,10 @@ func (q *fifo[T]) len() int    { return len(q.items) - q.head }
 func (q *fifo[T]) empty() bool { return len(q.items) == q.head }
 
 func (q *fifo[T]) push(v T) {
-	if q.head > 0 && len(q.items) == cap(q.items) {
-		n := copy(q.items, q.items[q.head:]) // a queue that is never empty must not crawl
+	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 {
+		// A queue that is never empty must not crawl. Nor must it be moved for each
+		// item: so at least as many were popped as are moved.
+		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
 	}

@@ -192,8 +192,8 @@ func (e *Engine) Start() error {
 }
 
 func (e *Engine) start() error {
-	if e.Loops < 0 {
-		return fmt.Errorf("rondo: Engine.Loops is %d: want 0, for GOMAXPROCS, or more", e.Loops)
+	if err := e.checkFields(); err != nil {
+		return err
 	}
 	candidates, err := pick.Choose(e.Backend, pick.Options{ReceiveBuffers: e.ReceiveBuffers})
 	if err != nil {
@@ -230,6 +230,27 @@ func (e *Engine) start() error {
 		e.leave()
 		close(e.stopped)
 	}()
+	return nil
+}
+
+// checkFields finds numbers that mean nothing: with a limit below 0 a connection would
+// be full for ever.
+func (e *Engine) checkFields() error {
+	for _, field := range []struct {
+		name  string
+		value int
+		zero  string
+	}{
+		{"Loops", e.Loops, "GOMAXPROCS"},
+		{"MaxInput", e.MaxInput, "the default"},
+		{"MaxOutput", e.MaxOutput, "the default"},
+		{"HighWater", e.HighWater, "the default"},
+		{"LowWater", e.LowWater, "the default"},
+	} {
+		if field.value < 0 {
+			return fmt.Errorf("rondo: Engine.%s is %d: want 0, for %s, or more", field.name, field.value, field.zero)
+		}
+	}
 	return nil
 }
 
@@ -410,6 +431,15 @@ func (e *Engine) listen(network, address string, s backend.Socket, open Opener) 
 		e.listeners = append(e.listeners, ln)
 	}
 	return ln, nil
+}
+
+// forget drops a listener that is being closed.
+func (e *Engine) forget(ln *Listener) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if i := slices.Index(e.listeners, ln); i >= 0 {
+		e.listeners = slices.Delete(slices.Clone(e.listeners), i, i+1) // Shutdown may range over it
+	}
 }
 
 // text is an address as the caller wrote it.

@@ -105,6 +105,7 @@ func (ln *Listener) Addr() net.Addr { return ln.acceptors[0].addr }
 // Close stops accepting. Connections go on. On a loop, of whichever engine, it does
 // not wait until that is done.
 func (ln *Listener) Close() error {
+	ln.engine.forget(ln)
 	onLoop := callingLoop() != nil
 	for _, a := range ln.acceptors {
 		a.loop.Post(a.close)
@@ -122,7 +123,7 @@ func (ln *Listener) Close() error {
 // The rest runs on the acceptor's loop.
 
 func (a *acceptor) listen(address string, s *backend.Socket) error {
-	if a.loop.stopping {
+	if a.loop.stopping || a.loop.draining {
 		return ErrClosed
 	}
 	file, addr, err := a.loop.backend.Listen(a.ln.network, address, s)

@@ -161,7 +161,7 @@ func (l *Loop) end() {
 	l.stopping = true
 	l.endDials()
 	l.inbox.Close()
-	for l.work(); l.due() || !l.inbox.Empty(); l.work() {
+	for l.work(); l.due() || l.isPosted(); l.work() {
 		if l.turnsLeft--; l.turnsLeft < 0 {
 			break
 		}
@@ -171,6 +171,10 @@ func (l *Loop) end() {
 		l.engine.log().With("loop", l.id).Warn("rondo: closing the backend", "error", err)
 	}
 }
+
+// isPosted reports whether something was posted that has not run: runtime.Goexit may
+// have left it.
+func (l *Loop) isPosted() bool { return len(l.tasks) > 0 || !l.inbox.Empty() }
 
 // ended reports whether there is nothing left to wait for.
 func (l *Loop) ended() bool {

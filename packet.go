@@ -103,8 +103,25 @@ const (
 // packetGroup is what one ListenPacket opened. It does not change once that is
 // done.
 type packetGroup struct {
-	conns  []*PacketConn
-	failed bool // ListenPacket has: no handler hears of its sockets
+	conns []*PacketConn
+	state atomic.Uint32
+}
+
+// A group is being made until ListenPacket has all sockets, or one has ended before
+// that: then ListenPacket fails. Only of a whole one does the handler hear.
+const (
+	groupMaking uint32 = iota
+	groupWhole
+	groupFailed
+)
+
+// made reports whether the group is whole, from now on.
+func (g *packetGroup) made() bool { return g.state.CompareAndSwap(groupMaking, groupWhole) }
+
+// heardOf reports whether the handler hears of the end of a socket. If not, none of the
+// group's is served any more.
+func (g *packetGroup) heardOf() bool {
+	return !g.state.CompareAndSwap(groupMaking, groupFailed) && g.state.Load() == groupWhole
 }
 
 // close closes the others of it, from anywhere.
@@ -139,7 +156,7 @@ func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler
 			return b.ListenPacket(network, address, &o)
 		})
 		if err != nil {
-			g.failed = true
+			g.state.Store(groupFailed)
 			g.close(nil)
 			return nil, packetError("listen", network, address, err)
 		}
@@ -147,11 +164,12 @@ func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler
 			address = c.local.String() // with the port that the first one got
 		}
 	}
+	if !g.made() { // the engine was closed meanwhile
+		g.close(nil)
+		return nil, packetError("listen", network, address, ErrClosed)
+	}
 	for _, c := range g.conns {
-		// The group is whole before anything of it runs.
-		if c.loop.Post(c.read) != nil {
-			return nil, packetError("listen", network, address, ErrClosed)
-		}
+		c.loop.Post(c.read) // if its loop has ended the handler has heard
 	}
 	return g.conns[0], nil
 }
@@ -192,15 +210,17 @@ func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHa
 			to = remote.String()
 		}
 		var c *PacketConn
-		o := s.options()
-		c, err = l.openPacket(network, h, new(packetGroup), func(b backend.PacketBackend) (backend.File, net.Addr, error) {
+		o, g := s.options(), new(packetGroup)
+		c, err = l.openPacket(network, h, g, func(b backend.PacketBackend) (backend.File, net.Addr, error) {
 			return b.DialPacket(network, local, to, &o)
 		})
 		if err == nil {
 			c.connected = true // before it starts
-			if err = l.Post(c.read); err == nil {
+			if g.made() {
+				l.Post(c.read) // if the loop has ended the handler has heard
 				return c, nil
 			}
+			err = ErrClosed
 		}
 	}
 	return nil, packetError("dial", network, address, err)

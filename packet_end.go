@@ -27,7 +27,7 @@ func (c *PacketConn) close() {
 		c.backend.Cancel(&c.recv)
 	}
 	if c.flying {
-		c.loop.timers.Start(&c.linger, c.loop.now.Add(c.loop.engine.linger()))
+		c.loop.timers.Start(&c.linger, c.loop.in(c.loop.engine.linger()))
 	}
 	c.advance()
 }
@@ -57,7 +57,7 @@ func (c *PacketConn) over() {
 	l := c.loop
 	c.out.reset(&l.pool)
 	l.leavePacket(c)
-	if !c.group.failed {
+	if c.group.heardOf() {
 		l.call(c, func() { c.handler.Closed(c, c.reason) })
 	}
 }

@@ -112,6 +112,7 @@ func Serve(address string, open Opener) error {
 	}
 	var e Engine
 	if _, err := e.Listen(network, address, Socket{}, open); err != nil {
+		e.Close()
 		return err
 	}
 	return e.Wait()
@@ -131,6 +132,7 @@ func ServePackets(address string, h PacketHandler) error {
 	}
 	e := Engine{Balance: ReusePort}
 	if _, err := e.ListenPacket(network, address, Socket{}, h); err != nil {
+		e.Close()
 		return err
 	}
 	return e.Wait()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 )
 
 // Unread returns nc with bytes put back: Read gives b first, which the caller is
@@ -15,7 +16,7 @@ import (
 // CloseWrite, Buffered for how many bytes are left of b, and NetConn for nc.
 func Unread(nc net.Conn, b []byte) net.Conn {
 	if u, ok := nc.(*unread); ok {
-		return &unread{u.Conn, append(b, u.rest...), u.remote}
+		return &unread{u.Conn, slices.Concat(b, u.rest), u.remote} // what lies behind b is the caller's
 	}
 	return &unread{nc, b, nil}
 }
@@ -41,10 +42,14 @@ func (d *unread) Read(p []byte) (int, error) {
 
 // WriteTo and ReadFrom let io.Copy do what it can do with the connection itself.
 func (d *unread) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(d.rest)
-	d.rest = d.rest[n:]
-	if err != nil {
-		return int64(n), err
+	n := 0
+	if len(d.rest) > 0 {
+		var err error
+		n, err = w.Write(d.rest)
+		d.rest = d.rest[n:]
+		if err != nil {
+			return int64(n), err
+		}
 	}
 	more, err := io.Copy(w, d.Conn)
 	return int64(n) + more, err
