@@ -145,6 +145,9 @@ func (s *coConn) Closed(c *Conn, err error) {
 func (s *coConn) handOver() {
 	s.handed, s.gone = true, true
 	s.conn.flags &^= stays | ownsOutput
+	if s.conn.full() {
+		s.conn.awaitDrain() // the other Handler is not read for meanwhile
+	}
 	s.stopTimes()
 	s.unpause()
 	s.ending()
@@ -168,6 +171,7 @@ func (s *coConn) takeBack() {
 		s.times.read.at, s.times.write.at = 0, 0
 	}
 	s.conn.flags |= stays | ownsOutput
+	s.conn.stops &^= stopOutput
 }
 
 // forget drops a coroutine that has ended.

@@ -33,14 +33,19 @@ type Conn struct {
 	filters *filters // nil: there were never any
 	end     *ending  // nil: it has not begun
 	peer    netip.AddrPort
-	posted  atomic.Int64 // bytes in the inbox, by Ref.Write; departing and gone are added
+	posted  atomic.Int64 // bytes in the inbox, by Ref.Write, and one of the following
 }
 
-// What is added to Conn.posted besides bytes. Ref.Write is refused from then on.
 const (
-	departing = 1 << 61 // by Detach and Move
-	gone      = 1 << 62 // no handler method but Closed will be called
+	// sealed in Conn.posted means that Ref.Write accepts nothing more: the output has
+	// ended, or the connection is leaving its loop.
+	sealed = 1 << 61
+	// gone means that no handler method but Closed will be called.
+	gone = 1 << 62
 )
+
+// seal has Ref.Write accept nothing more.
+func (c *Conn) seal() { c.posted.Or(sealed) }
 
 // connLife is where a connection is between its opening and its end:
 //

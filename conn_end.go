@@ -9,10 +9,11 @@ import (
 type ending struct {
 	conn  *Conn
 	err   error      // for Closed
-	shut  backend.Op // Shutdown
+	shut  backend.Op // Shutdown, while it is in flight
 	close backend.Op // Close or Reset
 	late  timer.Timer
 	then  func(backend.Handle, []byte, error) // Detach and Move: what becomes of it
+	lined bool                                // endWrite is theirs: the stream stays open
 }
 
 func (c *Conn) ending() *ending {
@@ -27,11 +28,21 @@ func (c *Conn) ending() *ending {
 // connection closes, unless a coroutine serves it.
 func (c *Conn) CloseWrite() {
 	c.loop.check()
-	if c.flags&endWrite != 0 || c.life >= connClosed {
-		return
+	switch {
+	case c.life == connLeaving && c.end.lined:
+		c.end.lined = false
+		c.flushSoon()
+	case c.flags&endWrite != 0 || c.life >= connClosed:
+	default:
+		c.endOutput()
+		c.wrote(c.waiting())
 	}
+}
+
+// endOutput refuses what is written from now on.
+func (c *Conn) endOutput() {
 	c.flags |= endWrite
-	c.wrote(c.waiting())
+	c.seal()
 }
 
 // Close flushes what was written, however slow the peer, and closes the
@@ -47,12 +58,12 @@ func (c *Conn) CloseWith(err error) {
 		return
 	}
 	c.life = connClosing
-	c.flags |= endWrite
+	c.endOutput()
 	c.stops &^= stopPaused | stopOutput
 	e := c.ending()
 	e.err = err
 	e.late.Owner = e
-	c.loop.timers.Start(&e.late, c.loop.now.Add(c.loop.engine.linger()))
+	c.loop.timers.Start(&e.late, c.loop.in(c.loop.engine.linger()))
 	c.wrote(c.waiting())
 	c.tellEnding()
 }
@@ -135,10 +146,13 @@ type shutter ending
 
 func (s *shutter) Complete(comp *backend.Completion) {
 	c := s.conn
+	s.shut = backend.Op{}
 	switch {
 	case c.life >= connClosed:
 	case comp.Err != nil:
 		c.fail("shutdown", comp.Err)
+	case c.life == connLeaving:
+		c.flushSoon() // advance has it leave
 	case c.flags&(eofTold|stays) == eofTold && !c.isClosing():
 		c.Close()
 	}
@@ -161,7 +175,7 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 	}
 	wasClosing := c.isClosing()
 	c.life = connClosed
-	c.flags |= endWrite
+	c.endOutput()
 	e := c.ending()
 	if e.err == nil {
 		e.err = err

@@ -329,7 +329,7 @@ func (c *Conn) tellDrained() {
 	}
 	c.flags &^= drainDue
 	if d, ok := c.handler.(Drainer); ok {
-		d.Drained(c)
+		c.occupied(func() { d.Drained(c) })
 	}
 }
 
@@ -388,7 +388,7 @@ func (c *Conn) endInput() {
 	c.flags |= eofTold
 	h, ok := c.handler.(EOFer)
 	if ok {
-		h.EOF(c)
+		c.occupied(func() { h.EOF(c) })
 	}
 	if !ok || c.flags&(endWrite|stays) == endWrite {
 		c.Close()
@@ -401,15 +401,18 @@ func (c *Conn) endInput() {
 // counts as 2 GiB.
 func (c *Conn) Want(n int) {
 	c.loop.check()
-	c.want = int32(min(n, math.MaxInt32))
+	c.want = int32(max(0, min(n, math.MaxInt32)))
 }
 
 // Pause stops reading, and calling Data, until Resume. The peer notices when the
 // system's buffers are full; its end of stream is noticed after Resume.
 func (c *Conn) Pause() {
 	c.loop.check()
+	if c.isClosing() {
+		return // Data is not called any more, and the filters may need input to end
+	}
 	c.stops |= stopPaused
-	if c.flags&receiving != 0 && !c.isClosing() {
+	if c.flags&receiving != 0 {
 		c.loop.backend.Cancel(&c.recv)
 	}
 }

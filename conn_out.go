@@ -25,6 +25,7 @@ type output struct {
 	op      backend.SendOp // of the first sending chunks
 	queue   []chunk
 	sending int
+	cut     int // bytes of the one sending chunk that op has, if it is too long for one
 	size    int // bytes in queue, and ghost
 	ghost   int // of size: bytes that Recall dropped and whose release is still to be called
 	bufs    [][]byte
@@ -353,14 +354,21 @@ func (c *Conn) sendFirst(o *output) bool {
 // send submits the next chunks.
 func (c *Conn) send() {
 	o := c.out
-	o.bufs = o.bufs[:0]
+	o.bufs, o.cut = o.bufs[:0], 0
 	size := 0
 	for _, k := range o.queue {
-		if size > 0 && size+len(k.bytes) > sendSize {
+		rest := k.bytes[k.sent:]
+		if size > 0 && size+len(rest) > sendSize {
 			break
 		}
-		o.bufs = append(o.bufs, k.bytes[k.sent:])
-		size += len(k.bytes) - k.sent
+		if len(rest) > sendSize {
+			rest, o.cut = rest[:sendSize], sendSize
+		}
+		o.bufs = append(o.bufs, rest)
+		size += len(rest)
+		if o.cut > 0 {
+			break
+		}
 	}
 	o.sending = len(o.bufs)
 	o.op.Bufs = o.bufs
@@ -382,12 +390,17 @@ func (o *output) Complete(comp *backend.Completion) {
 	recall := c.flags&recalled != 0
 	c.flags &^= recalled
 	failed := comp.Err
-	if failed == nil {
-		o.shift(done)
-	} else {
+	rest := o.cut > 0 // of the one chunk
+	switch {
+	case failed != nil:
 		o.took(comp.N)
+	case rest:
+		o.queue[0].sent += o.cut
+	default:
+		o.shift(done)
 	}
-	if recall && failed == backend.ErrCanceled {
+	o.cut = 0
+	if recall && (failed == backend.ErrCanceled || failed == nil && rest) {
 		o.discard(0, done)
 		failed = nil
 	}

@@ -173,7 +173,7 @@ func (c *Conn) makeStages(filters []FilterOpener) (made []*Stage, ok bool) {
 // reopen changes the handler to what open makes.
 func (c *Conn) reopen(open Opener) {
 	var h Handler
-	c.call(func() { h = open(c) })
+	c.occupied(func() { c.call(func() { h = open(c) }) })
 	switch {
 	case h != nil:
 		c.SetHandler(h)

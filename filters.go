@@ -113,8 +113,17 @@ func (f *filters) push(s *Stage) {
 
 func (s *Stage) start() {
 	s.state |= started
+	s.in.busy = true
 	s.run(func() error { return s.filter.Start(s) })
+	s.in.busy = false
+	s.in.keep(s.conn.loop, s.in.kept)
 	s.leave()
+}
+
+// isBusy reports whether a method of the filter's is running that input has to wait
+// for: Start, Inbound, Outbound or CloseWrite.
+func (s *Stage) isBusy() bool {
+	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
 }
 
 // run calls a method of the filter. An error fails it; a panic ends the connection.
@@ -145,10 +154,31 @@ func (f *filters) toHandler(p []byte) {
 		p = c.data(p)
 		f.carry.busy = false
 	}
-	f.carry.keep(c.loop, p)
-	if f.top != top { // Data has put filters on top: what it left is theirs
-		f.carry.give(c.loop, &top.above.in)
+	f.keepCarry(top, p)
+}
+
+// keepCarry keeps what the handler has left, whose call began with top as the filter
+// next to it.
+func (f *filters) keepCarry(top *Stage, rest []byte) {
+	f.carry.keep(f.conn.loop, rest)
+	if top != nil && top.above != nil { // it has put filters on top: what it left is theirs
+		f.carry.give(f.conn.loop, &top.above.in)
 	}
+}
+
+// occupied calls f, which is a method of the handler's or makes the handler. What the
+// filters deliver meanwhile waits until f has returned.
+func (c *Conn) occupied(f func()) {
+	fs := c.stack()
+	if fs == nil || fs.carry.busy {
+		f()
+		return
+	}
+	top := fs.top
+	fs.carry.busy = true
+	f()
+	fs.carry.busy = false
+	fs.keepCarry(top, fs.carry.kept)
 }
 
 // handlerTakes reports whether the handler may be given input.
@@ -226,7 +256,15 @@ func (f *filters) full() bool {
 
 // areReady reports whether every filter is.
 func (f *filters) areReady() bool {
-	return f == nil || f.top == nil || f.top.state&ready != 0
+	if f == nil {
+		return true
+	}
+	for s := f.top; s != nil; s = s.below {
+		if s.state&ready == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // forFilters is how many bytes of output may wait, with what filters add to it.
@@ -244,12 +282,16 @@ func (l *limits) forFilter() int { return max(l.maxIn, backend.LendSize) }
 // input is what came through the stage below s.
 func (s *Stage) input(p []byte) {
 	l := s.conn.loop
-	if s.in.busy {
+	switch {
+	case s.in.busy:
 		s.in.late = l.behind(s.in.late, p)
 		s.conn.offerSoon()
-		return
+	case s.isBusy():
+		s.in.kept = l.behind(s.in.kept, p)
+		s.conn.offerSoon()
+	default:
+		s.offer(s.in.take(l, p))
 	}
-	s.offer(s.in.take(l, p))
 }
 
 // offer gives s p, if it can take it, and keeps what it leaves.
@@ -264,7 +306,7 @@ func (s *Stage) offer(p []byte) {
 // takes reports whether input may be given to the filter.
 func (s *Stage) takes() bool {
 	c := s.conn
-	return s.state&(started|heldBack|failed) == started && !s.in.busy &&
+	return s.state&(started|heldBack|failed) == started && !s.isBusy() &&
 		c.stops&(stopPaused|stopOutput) == 0 && !c.discards()
 }
 
@@ -307,7 +349,7 @@ func (f *filters) tellEOF() {
 			s.run(func() error { return s.filter.EOF(s) })
 		}
 	}
-	if f.ended && c.flags&(eofTold|queued) == 0 && !c.isClosing() && f.areReady() {
+	if f.ended && c.flags&(eofTold|queued) == 0 && !c.isClosing() && f.top.state&ready != 0 {
 		c.endInput()
 	}
 }
@@ -315,7 +357,7 @@ func (f *filters) tellEOF() {
 // leave unlinks a stage that was removed.
 func (s *Stage) leave() {
 	c, f := s.conn, s.conn.filters
-	if s.state&(removed|failed) != removed || c.life >= connClosed || s.in.busy {
+	if s.state&(removed|failed) != removed || c.life >= connClosed || s.isBusy() {
 		return
 	}
 	if s == f.bottom && c.flags&receiving != 0 && c.recv.Buf != nil {

@@ -16,8 +16,8 @@ import (
 //
 // From now on only Closed is called of the handler, with ErrDetached, before f; if
 // this is called in Data, what that reports as done counts. Until then the
-// connection can be closed, which f is told of, and deadlines hold: they decide how
-// long a peer may take that does not read.
+// connection can be half-closed by CloseWrite and closed, which f is told of, and
+// deadlines hold: they decide how long a peer may take that does not read.
 //
 // Ref.Write returns ErrClosed from now on; what it took before is sent. Writes on the
 // loop are taken up to the end of the turn that has the last of that, this one at least,
@@ -82,7 +82,7 @@ func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error
 		return errFiltered
 	}
 	c.life = connLeaving
-	c.posted.Add(departing)
+	c.seal()
 	c.ending().then = then
 	if c.flags&receiving != 0 {
 		c.loop.backend.Cancel(&c.recv)
@@ -95,11 +95,19 @@ var errFiltered = errors.New("rondo: a connection with filters cannot leave its 
 
 // leave goes on with leaving, at the end of a turn.
 func (c *Conn) leave() {
-	if c.posted.Load() > departing {
+	if c.posted.Load() > sealed {
 		return // Ref.Write promised to send what it posted: its task comes here again
 	}
-	c.flags |= endWrite // what was to be sent is written
-	if c.flags&(receiving|inOutbox) == 0 && c.out == nil {
+	e := c.end
+	if c.flags&endWrite == 0 { // what was to be sent is written
+		c.flags |= endWrite
+		e.lined = true
+	}
+	switch {
+	case c.flags&(receiving|inOutbox) != 0 || c.out != nil: // not yet
+	case !e.lined && c.flags&shut == 0: // CloseWrite was called meanwhile
+		c.shutdown()
+	case e.shut.Kind == 0:
 		c.left()
 	}
 }
@@ -107,10 +115,13 @@ func (c *Conn) leave() {
 // left is called when nothing is in flight and nothing to be sent: then the
 // connection leaves.
 func (c *Conn) left() {
-	c.posted.Add(gone)
+	// Ref.Write promised to send what it posted before the connection was sealed.
+	if !c.posted.CompareAndSwap(sealed, gone) {
+		return // its task comes here again
+	}
 	h, err := c.loop.backend.Disown(c.recv.File)
 	if err != nil {
-		c.posted.Add(-gone)
+		c.posted.Store(sealed)
 		c.fail("detach", err)
 		return
 	}

@@ -12,35 +12,44 @@ func (r Ref) Do(f func(*Conn)) error { return r.post(task{conn: r.conn, do: f}) 
 
 // Write writes a copy of p to the connection, after what this goroutine posted
 // before. It returns ErrOutputFull, and writes nothing, if more than MaxOutput
-// bytes are on their way to the loop. A peer that then does not take what was
+// bytes would be on their way to the loop, where each Write counts for 64 bytes more
+// than it has. A peer that then does not take what was
 // written, so that it would wait beyond MaxOutput, is cut off with
-// ErrOutputFull: nothing is left out of the stream. After Conn.Detach or Conn.Move it
-// returns ErrClosed.
+// ErrOutputFull: nothing is left out of the stream.
+//
+// It returns ErrClosed once Close, CloseWrite, Detach or Move was called. What was on
+// its way when the output ended (Close, CloseWrite) is dropped; what was on its way when
+// the connection began to leave its loop is sent before it leaves.
 func (r Ref) Write(p []byte) error {
 	if r.conn == nil {
 		return ErrClosed
 	}
-	if err := r.conn.admit(int64(len(p))); err != nil {
+	if err := r.conn.announce(len(p)); err != nil {
 		return err
 	}
 	err := r.conn.loop.post(task{conn: r.conn, data: append([]byte(nil), p...)})
 	if err != nil {
-		r.conn.posted.Add(-int64(len(p)))
+		r.conn.posted.Add(-int64(len(p) + refCost))
 	}
 	return err
 }
 
-// admit counts n bytes that Ref.Write is to post. What it refuses it does not touch:
-// once a connection is departing its count only falls, and ends the wait for it.
-func (c *Conn) admit(n int64) error {
+// refCost is what a Write counts beside its bytes while it is on its way: its place in
+// the inbox takes memory too.
+const refCost = 64
+
+// announce counts a Write of n bytes that is about to be posted. One that it refuses
+// must not be counted for a moment: a connection that is to leave its loop would wait
+// for its task, which does not come.
+func (c *Conn) announce(n int) error {
 	for {
 		posted := c.posted.Load()
 		switch {
-		case posted >= departing:
+		case posted >= sealed:
 			return ErrClosed
-		case posted+n > int64(c.loop.engine.limits.maxOut):
+		case posted+int64(n) > int64(c.loop.engine.limits.maxOut):
 			return ErrOutputFull
-		case c.posted.CompareAndSwap(posted, posted+n):
+		case c.posted.CompareAndSwap(posted, posted+int64(n+refCost)):
 			return nil
 		}
 	}
@@ -69,7 +78,9 @@ func (r Ref) post(t task) error {
 
 // runTask does what a Ref posted.
 func (c *Conn) runTask(t task) {
-	c.posted.Add(-int64(len(t.data)))
+	if t.do == nil {
+		c.posted.Add(-int64(len(t.data) + refCost))
+	}
 	if c.posted.Load() >= gone {
 		return
 	}

@@ -73,10 +73,16 @@ func (s *Stage) Ready() {
 // the handler gets no input. What was written before goes to Outbound first. It is
 // for protocols that renegotiate.
 func (s *Stage) Unready() {
-	s.conn.loop.check()
-	if s.state&unlinked == 0 {
-		s.conn.filters.flush()
-		s.state &^= ready
+	c := s.conn
+	c.loop.check()
+	if s.state&unlinked != 0 {
+		return
+	}
+	c.filters.flush()
+	s.state &^= ready
+	if c.stops&stopOutput != 0 {
+		c.stops &^= stopOutput // to be ready again it needs input
+		c.offerSoon()
 	}
 }
 

@@ -154,3 +154,16 @@ func TestActivityOfALongTurn(t *testing.T) {
 		t.Error("the loop still holds the connection")
 	}
 }
+
+// TestLingerOfALongTurn: a connection that is closed late in a long turn has its linger
+// time from then on.
+func TestLingerOfALongTurn(t *testing.T) {
+	l, c := ticking()
+	l.engine = &Engine{Linger: time.Second}
+	conn := &Conn{loop: l, limits: &l.engine.limits, handler: HandlerFunc(nil)}
+	c.now = c.now.Add(time.Minute) // something takes its time before
+	conn.Close()
+	if got := l.timers.Next(); got != c.now.Add(time.Second) {
+		t.Errorf("the linger time ends after %v, want 1 s", time.Duration(got-c.now))
+	}
+}

@@ -24,6 +24,7 @@ var coLaws = []law{
 	{"CoReadsWhileItsWriteWaits", coReadsWhileItsWriteWaits},
 	{"CoHandsOver", coHandsOver},
 	{"CoTakesOver", coTakesOver},
+	{"CoOfAHandlersConnIsRead", coOfAHandlersConnIsRead},
 	{"CoReadDeadline", coReadDeadline},
 	{"CoReadDeadlineMoves", coReadDeadlineMoves},
 	{"CoWriteDeadline", coWriteDeadline},

@@ -129,3 +129,59 @@ func wantQuiet(w World, h *handler, want bool, what string) {
 		}
 	})
 }
+
+// A handler's connection that coroutines serve is read while its output is full, as one
+// of theirs from the start: their Writes wait. When a handler has it again it is not.
+func coOfAHandlersConnIsRead(w World) {
+	const size = 8 << 20
+	var full atomic.Bool
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		if c.Full() {
+			full.Store(true)
+		}
+		return len(in), nil
+	}}
+	s := &script{w: w}
+	var first atomic.Pointer[rondo.Conn]
+	var taken, back atomic.Bool
+	coroutine := s.opener(func(co *rondo.Co, _ net.Conn) error {
+		b := first.Load()
+		if _, err := b.Write(pattern(size)); err != nil { // full before they have it
+			return err
+		}
+		nc := b.NetConn()
+		taken.Store(true)
+		co.Go(func(*rondo.Co) error {
+			nc.Write(pattern(size)) // and full for them
+			return nil
+		})
+		buf := make([]byte, 4)
+		if _, err := io.ReadFull(nc, buf); err != nil || string(buf) != "more" {
+			w.Errorf("read %q, %v", buf, err)
+		}
+		b.SetHandler(h)
+		back.Store(true)
+		return co.Wait()
+	})
+	e := &rondo.Engine{Loops: 1, MaxOutput: 64 << 20}
+	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler {
+		if first.CompareAndSwap(nil, c) {
+			return h.one()(c)
+		}
+		return coroutine(c)
+	})
+	p := w.Dial(addr)
+	h.conn()
+	w.Dial(addr)
+	w.Until("the coroutine's turn", taken.Load)
+	send(w, p, []byte("more"))
+	w.Until("the handler's turn", back.Load)
+	send(w, p, []byte("and more"))
+	expect(w, p, pattern(size))
+	w.Until("Data", func() bool { return h.received() == len("and more") })
+	if full.Load() {
+		w.Error("Data was called though output was full")
+	}
+	p.Close()
+	h.untilClosed()
+}

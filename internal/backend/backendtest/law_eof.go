@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -64,4 +65,39 @@ func endingIsTheHandlers(w World) {
 	if before.ended != 0 || after.ended != 1 {
 		w.Errorf("Ending was called %d times of the old handler, %d times of the new one", before.ended, after.ended)
 	}
+}
+
+// lastWords is a handler that looks in Ending whether its loop still has its connection.
+type lastWords struct {
+	handler
+	there bool
+}
+
+func (h *lastWords) Ending(c *rondo.Conn) {
+	for other := range c.Loop().Conns() {
+		h.there = h.there || other == c
+	}
+}
+
+// Ending is called before the connection's descriptor is closed and its loop forgets it,
+// also if it ends between two turns.
+func endingIsBeforeTheEnd(w World) {
+	h := &lastWords{handler: handler{w: w}}
+	var abort atomic.Pointer[rondo.Conn]
+	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{Turn: func(*rondo.Loop) {
+		if c := abort.Swap(nil); c != nil {
+			c.Abort(nil)
+		}
+	}}}
+	p := w.Dial(w.Listen(e, func(c *rondo.Conn) rondo.Handler {
+		h.one()(c)
+		c.Pause() // so that nothing is in flight whose end would be an event before
+		abort.Store(c)
+		return h
+	}))
+	h.untilClosed()
+	if !h.there {
+		w.Error("the connection was gone when Ending was called")
+	}
+	p.Close()
 }

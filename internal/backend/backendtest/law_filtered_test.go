@@ -23,7 +23,7 @@ func (w filtered) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 // them use memory of theirs, which those with filters cannot; and of bounds on output
 // too tight for filters, which add to it.
 var notFiltered = []string{
-	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose",
+	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad",
 	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "Unbound",
 }

@@ -414,3 +414,39 @@ func firstLoop(e *rondo.Engine) *rondo.Loop {
 	}
 	panic(fmt.Sprint("an engine without loops: ", e.Backend))
 }
+
+// CloseWrite holds of a connection that is leaving: its peer sees the end of the stream
+// behind the last byte, and can be read from on.
+func closeWriteWhileLeaving(w World) {
+	for _, size := range []int{0, 100, 8 << 20} {
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+		var left atomic.Bool
+		var nc net.Conn
+		var why error
+		h.do(func(c *rondo.Conn) {
+			c.Write(pattern(size))
+			c.Detach(func(got net.Conn, err error) {
+				nc, why = got, err
+				left.Store(true)
+			})
+			c.CloseWrite()
+			if n, err := c.Write([]byte("late")); n != 0 || !errors.Is(err, rondo.ErrClosed) {
+				w.Errorf("Write after CloseWrite: %d, %v", n, err)
+			}
+		})
+		expect(w, p, pattern(size))
+		expectEOF(w, p)
+		w.Until("f", left.Load)
+		if why != nil {
+			w.Fatalf("%d bytes: %v", size, why)
+		}
+		send(w, p, []byte("and on"))
+		got := make([]byte, 6)
+		if _, err := io.ReadFull(nc, got); err != nil || string(got) != "and on" {
+			w.Errorf("%d bytes: read %q, %v", size, got, err)
+		}
+		nc.Close()
+		p.Close()
+	}
+}

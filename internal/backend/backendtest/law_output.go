@@ -148,3 +148,26 @@ func writesToMany(w World) {
 		peers[i].Close()
 	}
 }
+
+// One long piece of memory is sent bit by bit, as far as Buffered and the idle time are
+// concerned: a peer that takes some of it is not idle.
+func ownedShowsProgress(w World) {
+	const size, piece = 16 << 20, 512 << 10
+	h := &handler{w: w}
+	e := &rondo.Engine{Loops: 1, MaxOutput: 1 << 30}
+	p := w.Dial(w.Listen(e, h.one()))
+	var buffered atomic.Int64
+	buffered.Store(size)
+	h.do(func(c *rondo.Conn) {
+		c.WriteOwned(pattern(size), nil)
+		c.Loop().Every(time.Millisecond, func() { buffered.Store(int64(c.Buffered())) })
+	})
+	expect(w, p, pattern(size/2))
+	w.Until("half of the output to be gone", func() bool { return buffered.Load() <= size/2+piece })
+	if n := e.Stats().BytesOut; n < size/2-piece {
+		w.Errorf("%d bytes are counted as sent, the peer has %d", n, size/2)
+	}
+	expect(w, p, pattern(size)[size/2:])
+	p.Close()
+	h.untilClosed()
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"sync/atomic"
@@ -309,5 +310,185 @@ func engineOnItsLoop(w World) {
 	w.Call(func() { e.Wait() })
 	if err := h.untilClosed(); !errors.Is(err, rondo.ErrClosed) {
 		w.Error(err)
+	}
+}
+
+// An answerer is a filter that answers whatever it is given for output, at once.
+type answerer struct{ rondo.PassThrough }
+
+func (answerer) Outbound(s *rondo.Stage, out []byte) error {
+	s.Send(out)
+	s.Deliver([]byte("answer"))
+	return nil
+}
+
+// A lonely filter notes whether its methods that input waits for are called within one
+// another.
+type lonely struct {
+	rondo.PassThrough
+	w      World
+	within string
+	start  []byte // to be sent at the start
+	end    []byte // and at the end
+}
+
+func (f *lonely) enter(method string) (leave func()) {
+	if f.within != "" {
+		f.w.Errorf("%s was called within %s", method, f.within)
+	}
+	f.within = method
+	return func() { f.within = "" }
+}
+
+func (f *lonely) Start(s *rondo.Stage) error {
+	leave := f.enter("Start")
+	s.Send(f.start)
+	leave()
+	s.Ready()
+	return nil
+}
+
+func (f *lonely) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	leave := f.enter("Inbound")
+	s.Send([]byte("seen"))
+	leave()
+	s.Deliver(in)
+	return len(in), nil
+}
+
+func (f *lonely) Outbound(s *rondo.Stage, out []byte) error {
+	defer f.enter("Outbound")()
+	s.Send(out)
+	return nil
+}
+
+func (f *lonely) CloseWrite(s *rondo.Stage) error {
+	defer f.enter("CloseWrite")()
+	s.Send(f.end)
+	return nil
+}
+
+// A filter whose neighbour answers what it sends is given the answer when its method has
+// returned.
+func filtersAreNotReentered(w World) {
+	const size = 40_000 // goes through the filters at once
+	answers := 0
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		answers += bytes.Count(in, []byte("answer"))
+		if bytes.Contains(in, []byte("?")) {
+			c.Write(pattern(size))
+			c.Close()
+		}
+		return len(in), nil
+	}}
+	filters := []rondo.FilterOpener{
+		func(*rondo.Conn) rondo.Filter { return answerer{} },
+		func(*rondo.Conn) rondo.Filter { return &lonely{w: w, start: pattern(size), end: pattern(size)} },
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(h.one(), filters...)))
+	expect(w, p, pattern(size))
+	send(w, p, []byte("?"))
+	p.SetReadDeadline(w.Now().Add(patience))
+	got, err := io.ReadAll(p)
+	if err != nil || !bytes.Contains(got, pattern(size)) || !bytes.HasSuffix(got, pattern(size)) {
+		w.Errorf("the peer got %d bytes, %v", len(got), err)
+	}
+	p.Close()
+	h.untilClosed()
+	if answers == 0 {
+		w.Error("the handler got no answer")
+	}
+}
+
+// A leaver is a filter that goes away while it is given output, of which it has more to
+// send then.
+type leaver struct{ rondo.PassThrough }
+
+func (leaver) Outbound(s *rondo.Stage, out []byte) error {
+	s.Remove()
+	s.Send(out[:len(out)/2])
+	s.Send(out[len(out)/2:])
+	return nil
+}
+
+// What a filter sends in the call in which it is removed is sent.
+func removedInOutbound(w World) {
+	const size = 64 << 10
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil }}
+	filters := []rondo.FilterOpener{
+		func(*rondo.Conn) rondo.Filter { return answerer{} },
+		func(*rondo.Conn) rondo.Filter { return leaver{} },
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(h.one(), filters...)))
+	h.do(func(c *rondo.Conn) {
+		c.Write(pattern(size))
+		c.Close()
+	})
+	expect(w, p, pattern(size))
+	expectEOF(w, p)
+	p.Close()
+	h.untilClosed()
+}
+
+// A single is a handler that notes whether its methods are called within one another.
+type single struct {
+	*handler
+	within  string
+	answers int
+}
+
+func (h *single) enter(method string) (leave func()) {
+	if h.within != "" {
+		h.w.Errorf("%s was called within %s", method, h.within)
+	}
+	h.within = method
+	return func() { h.within = "" }
+}
+
+func (h *single) Data(c *rondo.Conn, in []byte) (int, error) {
+	defer h.enter("Data")()
+	h.answers += bytes.Count(in, []byte("answer"))
+	if bytes.Contains(in, []byte("?")) {
+		c.Write(pattern(16 << 20)) // is full then
+	}
+	if len(in) == 0 {
+		h.w.Error("Data was given nothing")
+	}
+	return len(in), nil
+}
+
+func (h *single) Drained(c *rondo.Conn) {
+	defer h.enter("Drained")()
+	c.Write(pattern(40_000))
+}
+
+func (h *single) EOF(c *rondo.Conn) {
+	defer h.enter("EOF")()
+	c.Write(pattern(40_000))
+	c.Close()
+}
+
+// A handler that writes in any of its methods, or while it is made, to a filter that
+// answers at once, is given the answer when that has returned.
+func handlerIsNotReentered(w World) {
+	h := &single{handler: &handler{w: w}}
+	open := func(c *rondo.Conn) rondo.Handler {
+		defer h.enter("Opener")()
+		c.Write(pattern(20_000))
+		return h
+	}
+	answers := func(*rondo.Conn) rondo.Filter { return answerer{} }
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 64 << 20}, rondo.Filtered(open, answers)))
+	expect(w, p, pattern(20_000))
+	send(w, p, []byte("?"))
+	expect(w, p, pattern(16<<20))
+	expect(w, p, pattern(40_000)) // Drained's
+	p.CloseWrite()
+	expect(w, p, pattern(40_000))
+	expectEOF(w, p)
+	p.Close()
+	h.untilClosed()
+	if h.answers < 3 {
+		w.Errorf("the handler got %d answers", h.answers)
 	}
 }

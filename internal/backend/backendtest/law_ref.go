@@ -119,3 +119,55 @@ func refWriteIsBounded(w World) {
 	}
 	p.Close()
 }
+
+// What Ref.Write has under way is bounded by the memory that it takes, however small
+// the writes are; one of MaxOutput bytes is accepted where there is nothing else.
+func smallRefWritesAreBounded(w World) {
+	const most = 1 << 20
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: most}, h.one()))
+	ref := h.conn()
+	h.do(func(c *rondo.Conn) { // meanwhile the loop takes nothing
+		for _, size := range []int{0, 1} {
+			n := 0
+			for ; n <= most; n++ {
+				if err := ref.Write(make([]byte, size)); errors.Is(err, rondo.ErrOutputFull) {
+					break
+				} else if err != nil {
+					w.Errorf("Write: %v", err)
+				}
+			}
+			if n > most/32 {
+				w.Errorf("%d writes of %d bytes were accepted, with MaxOutput at %d", n, size, most)
+			}
+		}
+	})
+	h.do(func(c *rondo.Conn) {
+		if err := ref.Write(pattern(most)); err != nil {
+			w.Errorf("Write of MaxOutput bytes: %v", err)
+		}
+	})
+	p.Reset()
+	h.untilClosed()
+}
+
+// After Close and CloseWrite Ref.Write returns ErrClosed, and not nil for bytes that
+// nobody will get.
+func refWriteAfterTheEnd(w World) {
+	for name, end := range map[string]func(*rondo.Conn){
+		"Close": (*rondo.Conn).Close, "CloseWrite": (*rondo.Conn).CloseWrite,
+		"Abort": func(c *rondo.Conn) { c.Abort(nil) },
+	} {
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+		ref := h.conn()
+		h.do(func(c *rondo.Conn) {
+			end(c)
+			if err := ref.Write([]byte("late")); !errors.Is(err, rondo.ErrClosed) {
+				w.Errorf("after %s: %v", name, err)
+			}
+		})
+		p.Close()
+		h.untilClosed()
+	}
+}

@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -108,4 +109,79 @@ func (closer) Outbound(s *rondo.Stage, out []byte) error {
 	s.Conn().Close()
 	s.Send(out)
 	return nil
+}
+
+// A renegotiator is a filter that is not ready until its peer says so.
+type renegotiator struct {
+	rondo.PassThrough
+	stage *rondo.Stage
+}
+
+func (f *renegotiator) Start(s *rondo.Stage) error {
+	f.stage = s
+	s.Ready()
+	return nil
+}
+
+func (f *renegotiator) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	if !bytes.Contains(in, []byte("ready")) {
+		return 0, nil
+	}
+	s.Ready()
+	return len(in), nil
+}
+
+// A filter that is not ready gets input, though output is full before it and after it:
+// to be ready again it needs some.
+func unreadyGetsInput(w World) {
+	const high = 64 << 10
+	for _, above := range []int{0, 1} {
+		for _, before := range []int{0, 16 << 20} { // that the peer does not read for now
+			f := &renegotiator{}
+			filters := []rondo.FilterOpener{func(*rondo.Conn) rondo.Filter { return f }}
+			for range above {
+				filters = append(filters, func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} })
+			}
+			h := &handler{w: w}
+			e := &rondo.Engine{Loops: 1, HighWater: high, MaxOutput: 64 << 20}
+			p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), filters...)))
+			all := pattern(16 << 20)
+			h.do(func(c *rondo.Conn) {
+				c.Write(all[:before])
+				f.stage.Unready()
+				c.Write(all[:3*high])
+			})
+			expect(w, p, all[:before])
+			send(w, p, []byte("ready"))
+			expect(w, p, all[:3*high])
+			p.Close()
+			h.untilClosed()
+		}
+	}
+}
+
+// A closing connection whose filter is still shaking hands goes on with that, though it
+// is paused after Close: what was written is delivered.
+func pauseAfterCloseStopsNobody(w World) {
+	f := &renegotiator{}
+	h := &handler{w: w}
+	open := func(c *rondo.Conn) rondo.Handler {
+		h := h.one()(c)
+		c.Use(nil, func(*rondo.Conn) rondo.Filter { return f })
+		f.stage.Unready()
+		return h
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: time.Minute}, open))
+	h.do(func(c *rondo.Conn) {
+		c.Write([]byte("goodbye"))
+		c.Close()
+		c.Pause()
+	})
+	send(w, p, []byte("ready"))
+	expect(w, p, []byte("goodbye"))
+	expectEOF(w, p)
+	p.Close()
+	if err := h.untilClosed(); err != nil {
+		w.Error(err)
+	}
 }
