@@ -30,7 +30,9 @@ func (w *world) queued(c raw, st *step) raw {
 	if err != nil {
 		return c
 	}
+	w.mu.Lock()
 	w.closings = append(w.closings, func() { w.called("Queue.Close", func() { q.Close() }) })
+	w.mu.Unlock()
 	return &queued{w: w, q: q, nc: c, local: c.LocalAddr(), remote: c.RemoteAddr()}
 }
 

@@ -242,7 +242,9 @@ func (w *world) begin(i, loops int, st *step) bool {
 				return
 			}
 			ln.ln, ln.addr = l, l.Addr().String()
+			w.mu.Lock()
 			w.listeners = append(w.listeners, ln)
+			w.mu.Unlock()
 		})
 		return ln
 	}
