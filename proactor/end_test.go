@@ -278,3 +278,18 @@ func TestEngineCloses(t *testing.T) {
 		}
 	})
 }
+
+// Free closes a connection that no loop took, since the engine had ended.
+func TestFreeAfterTheEngine(t *testing.T) {
+	everywhereEngine(t, func(t *testing.T, e *rondo.Engine, q *proactor.Queue) {
+		c, peer := pair(t)
+		must(t, e.Close())
+		if err := q.Read(c, nil, nil); !errors.Is(err, proactor.ErrClosed) {
+			t.Error(err)
+		}
+		must(t, q.Free(c))
+		if n, err := peer.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the peer read %d bytes, %v", n, err)
+		}
+	})
+}

@@ -231,7 +231,11 @@ func (q *Queue) Free(nc net.Conn) error {
 		return nc.Close() // it was never the queue's
 	}
 	st.give(nil)
-	return st.shard.ask(op{action: free, stream: st})
+	err := st.shard.ask(op{action: free, stream: st, Result: Result{Conn: nc}})
+	if err != nil && nc.Close() == nil {
+		return nil // the loop has ended, and had not taken it
+	}
+	return err
 }
 
 // Close frees every connection. Nothing comes of what is under way. When it returns,

@@ -99,7 +99,7 @@ func (s *shard) post(mine *op) error {
 // ask puts something other than an operation.
 func (s *shard) ask(what op) error {
 	o := s.blank()
-	o.action, o.stream, o.target = what.action, what.stream, what.target
+	o.action, o.stream, o.target, o.Conn = what.action, what.stream, what.target, what.Conn
 	return s.put(o)
 }
 
@@ -119,7 +119,7 @@ func (s *shard) runInbox() {
 				t.op.stream.end(t.op, ErrCanceled)
 			}
 		case free:
-			o.stream.free()
+			o.stream.free(o.Conn)
 		}
 		s.recycle(o)
 	}

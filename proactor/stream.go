@@ -123,14 +123,17 @@ func (st *stream) drop(err error) {
 }
 
 // free ends the connection: what is under way as soon as the system lets go of it,
-// and the rest now.
-func (st *stream) free() {
+// and the rest now. nc is the connection, unless the whole queue ends.
+func (st *stream) free(nc net.Conn) {
 	if st.freed {
 		return
 	}
 	st.freed = true
 	if st.conn == nil {
 		st.drop(io.ErrClosedPipe)
+		if nc != nil { // the loop could not take it
+			go nc.Close() // which may wait
+		}
 		return
 	}
 	for _, l := range []*line{&st.reads, &st.writes} {

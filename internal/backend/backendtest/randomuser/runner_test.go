@@ -111,7 +111,7 @@ func playOne(s script, exit func(result)) result {
 func (w *world) gone(what string, count func() int, before int) {
 	for since := time.Now(); count() > before; time.Sleep(time.Millisecond) {
 		if time.Since(since) > hangTime/2 {
-			w.failf("left: %d %s more than before\n%s", count()-before, what, stacks())
+			w.failf("left: %d %s more than before\n%s%s", count()-before, what, files(), stacks())
 			return
 		}
 	}
@@ -121,6 +121,17 @@ func (w *world) gone(what string, count func() int, before int) {
 func openFiles() int {
 	list, _ := os.ReadDir("/proc/self/fd")
 	return len(list)
+}
+
+// files lists what the process's descriptors are, where that is known.
+func files() string {
+	text := ""
+	list, _ := os.ReadDir("/proc/self/fd")
+	for _, f := range list {
+		to, _ := os.Readlink("/proc/self/fd/" + f.Name())
+		text += fmt.Sprintf("      descriptor %s: %s\n", f.Name(), to)
+	}
+	return text
 }
 
 // A worker is a process that plays worlds.
