@@ -157,7 +157,7 @@ func demand(t *testing.T, cover map[string]int) {
 		var worlds []script
 		for _, c := range callbacks {
 			if missing := unreached(c, cover); len(missing) > 0 {
-				worlds = append(worlds, script{Backend: "sim", Seed: uint64(1<<32 + round), Focus: append([]string{c}, missing[:min(len(missing), inFocus)]...)})
+				worlds = append(worlds, script{Backend: "sim", Seed: 1<<32 + uint64(round), Focus: append([]string{c}, missing[:min(len(missing), inFocus)]...)})
 			}
 		}
 		if len(worlds) == 0 || t.Failed() {
