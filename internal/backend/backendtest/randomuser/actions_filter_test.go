@@ -69,6 +69,10 @@ func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
 	case 3:
 		part := st.intn(n + 1)
 		s.Deliver(in[:part])
+		if f.passes { // since then
+			s.Deliver(in[part:n])
+			return n, nil
+		}
 		f.above = append(f.above, in[part:n]...)
 		later := []time.Duration{0, 1, 20}[st.intn(3)] // until output comes, perhaps
 		f.c.Loop().AfterFunc(later*time.Millisecond, func() { f.raise(s) })
