@@ -54,9 +54,9 @@ func (l *Loop) mustBeCalled() {
 // simulator lets one party run at a time.
 var simulated = []byte("/backend/sim.(*Network).park(")
 
-// inIterator reports whether a stack belongs to an iterator by iter.Pull, such as a
-// handshake of package rtls, but of no Co: those are resumed by who waits for them,
-// the loop presumably.
+// inIterator reports whether a stack belongs to an iterator by iter.Pull that is no Co,
+// such as a handshake of package rtls. Whoever waits for an iterator resumes it: here
+// that is presumably the loop.
 func inIterator(stack []byte) bool {
 	return bytes.Contains(stack, []byte("\niter.Pull")) && !bytes.Contains(stack, []byte("rondo.(*Co).run("))
 }

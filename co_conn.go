@@ -267,8 +267,8 @@ func (s *coConn) CloseWrite() error {
 	return nil
 }
 
-// LocalAddr implements net.Conn. It is known for good once it was asked for. It is
-// empty to goroutines that are none of the loop's.
+// LocalAddr implements net.Conn. The first call on the loop asks the system, and later
+// ones return the same address. Other goroutines get an empty one.
 func (s *coConn) LocalAddr() net.Addr {
 	if !s.conn.loop.Calling() {
 		return text{}

@@ -26,8 +26,8 @@ import (
 // that the mutex belongs to, that one may hold it: no trace tells. So it looks again,
 // and again. When nothing has moved for long enough it gives both coroutines up,
 // aborts their connections, tells so with their stacks, and becomes the loop's
-// goroutine itself (goOn). The old one waits, for good, for a coroutine that never
-// yields. A loop that is locked to its thread cannot change goroutines: then the
+// goroutine itself (goOn). The old goroutine waits for ever for a coroutine that
+// does not yield. A loop that is locked to its thread cannot change goroutines: then the
 // program ends, as Go's runtime ends one whose goroutines are all asleep.
 //
 // To give up a coroutine that still gets its mutex would be worse than to wait: it

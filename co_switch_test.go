@@ -2,9 +2,8 @@ package rondo
 
 import "testing"
 
-// TestNameEndsWithTheCoroutine: the name of a coroutine's goroutine is nobody's as soon
-// as that has ended: the runtime gives it to the next one, which must not pass for the
-// coroutine.
+// TestNameEndsWithTheCoroutine: when a coroutine ends, its goroutine's name is cleared.
+// The runtime gives the name to another goroutine, which must not pass for the coroutine.
 func TestNameEndsWithTheCoroutine(t *testing.T) {
 	within := false
 	co := &Co{body: func(co *Co) error {

@@ -90,8 +90,8 @@ const (
 	eof                              // the peer's stream has ended
 	eofTold                          // and the handler knows
 	queued                           // in Loop.again or Loop.offers
-	reoffer                          // carry is to be offered though nothing came
-	drainDue                         // the handler is to be told that output drained
+	reoffer                          // offer carry to the handler though nothing was received
+	drainDue                         // tell the handler that output drained
 	tellDrain                        // when it has: output is full, or somebody waits for room
 	dirty                            // in Loop.dirty
 	inOutbox                         // has a part in Loop.outbox

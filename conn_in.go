@@ -28,7 +28,7 @@ func (c *Conn) read() {
 	c.loop.backend.Submit(&c.recv)
 }
 
-// wantsInput reports whether the connection is to be read, and is not already.
+// wantsInput reports whether the loop must begin to read the connection.
 func (c *Conn) wantsInput() bool {
 	if c.flags&(receiving|eof) != 0 {
 		return false

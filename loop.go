@@ -1,11 +1,8 @@
 package rondo
 
 import (
-	"cmp"
 	"errors"
-	"maps"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -150,41 +147,6 @@ func (l *Loop) serve(err error) {
 	}
 	l.end()
 	done = true
-}
-
-// lastTurns bounds the turns in which what is still to be called at the end is called:
-// what calls itself again and again must not keep the loop from ending.
-const lastTurns = 1000
-
-// end makes the last calls and releases the backend.
-func (l *Loop) end() {
-	l.stopping = true
-	l.endDials()
-	l.inbox.Close()
-	for l.work(); l.due() || l.isPosted(); l.work() {
-		if l.turnsLeft--; l.turnsLeft < 0 {
-			break
-		}
-	}
-	l.stats.show()
-	if err := l.backend.Close(); err != nil {
-		l.engine.log().With("loop", l.id).Warn("rondo: closing the backend", "error", err)
-	}
-}
-
-// isPosted reports whether something was posted that has not run: runtime.Goexit may
-// have left it.
-func (l *Loop) isPosted() bool { return len(l.tasks) > 0 || !l.inbox.Empty() }
-
-// ended reports whether there is nothing left to wait for.
-func (l *Loop) ended() bool {
-	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && len(l.polls) == 0 && !l.ready.any()
-}
-
-// due reports whether there is something to do that nothing needs to happen for.
-func (l *Loop) due() bool {
-	return !l.again.empty() || !l.calls.empty() || !l.dirty.empty() || !l.dirtyPackets.empty() ||
-		!l.deferred.empty() || !l.failedDials.empty() || l.ready.any()
 }
 
 // turn does what there is to do, then waits for more.
@@ -379,72 +341,6 @@ func (l *Loop) do(f func()) bool {
 	}
 	<-done
 	return true
-}
-
-// stop begins to end the loop.
-func (l *Loop) stop() {
-	l.stopping = true
-	for _, a := range inOrder(l.acceptors, func(a *acceptor) backend.File { return a.op.File }) {
-		a.close()
-	}
-	l.endDials()
-	for p := range l.polls {
-		p.Close()
-	}
-	for c := range l.Conns() {
-		c.Abort(ErrClosed)
-	}
-	for _, c := range l.packets {
-		c.abort(ErrClosed)
-	}
-	for _, f := range l.atEnd {
-		l.Defer(*f)
-	}
-	l.atEnd = nil
-}
-
-// AtEnd calls f on the loop when the engine closes, by Close or at the end of Shutdown:
-// in its last turns, when the connections have been aborted. It is for what holds
-// something that the loop knows nothing of. forget, which may be called on the loop
-// only, undoes it.
-func (l *Loop) AtEnd(f func()) (forget func()) {
-	l.check()
-	if l.stopping {
-		l.Defer(f)
-		return func() {}
-	}
-	l.atEnd = append(l.atEnd, &f)
-	return func() {
-		l.atEnd = slices.DeleteFunc(l.atEnd, func(g *func()) bool { return g == &f })
-	}
-}
-
-// inOrder lists a set by its elements' keys, so that a simulated run repeats.
-func inOrder[T comparable, K cmp.Ordered](set map[T]struct{}, key func(T) K) []T {
-	return slices.SortedFunc(maps.Keys(set), func(a, b T) int { return cmp.Compare(key(a), key(b)) })
-}
-
-// drain begins to close the loop's connections.
-func (l *Loop) drain() {
-	l.draining = true
-	l.endDials()
-	for c := range l.Conns() {
-		c.Close()
-	}
-	for _, c := range l.packets {
-		c.close()
-	}
-}
-
-func (l *Loop) checkDrained() {
-	if !l.draining || l.open > 0 || len(l.packets) > 0 || l.expected.Load() > 0 {
-		return
-	}
-	select {
-	case <-l.drained:
-	default:
-		close(l.drained)
-	}
 }
 
 // adopt makes a Conn of an accepted connection.

@@ -28,7 +28,7 @@ type compareCommand struct {
 func (*compareCommand) Help() string {
 	return `Ratios are B's to A's: more requests and less CPU time are better. "differs" is a ratio whose interval excludes 1; ~ marks an interval wider than 5% to each side.
 
-The servers are those of this directory, built with each commit's rondo; where they do not compile with it, the commit's own. Instructions are those of the server's own code, without the kernel's: cachegrind counts them in a run of its own.
+The servers of this directory are built with each commit's rondo. Where they do not compile with it, the commit's own servers are measured. Instructions are those of the server's own code, without the kernel's: cachegrind counts them in a run of its own.
 
   go run . compare 310dc32 HEAD --workloads echo-64-50
   go run . compare HEAD . --suite redis           (what is not committed yet)

@@ -10,8 +10,9 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// TestIdentity: a connection at the address of one that is gone is not taken for it.
-func TestIdentity(t *testing.T) {
+// dialed returns both ends of a TCP connection.
+func dialed(t *testing.T) (near, peer net.Conn) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -21,6 +22,17 @@ func TestIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	peer, err = ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { peer.Close() })
+	return c, peer
+}
+
+// TestIdentity: a connection at the address of one that is gone is not taken for it.
+func TestIdentity(t *testing.T) {
+	c, _ := dialed(t)
 	id, ok := identify(c)
 	if !ok {
 		t.Fatalf("a %T has no identity", c)
@@ -52,20 +64,7 @@ func TestForgottenBehindAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	c, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
+	c, peer := dialed(t)
 	if err := q.Write(c, []byte("x"), nil); err != nil {
 		t.Fatal(err)
 	}
