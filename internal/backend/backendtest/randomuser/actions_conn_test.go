@@ -138,8 +138,18 @@ func (x *call) write(n int) {
 		if n < len(p) && err == nil {
 			x.w.failf("%s: Write took %d of %d bytes without an error", x.conn.name, n, len(p))
 		}
-		return n
+		return x.accepted(p, n, err)
 	})
+}
+
+// accepted is how much of p the reader may be given after a write of it that returned
+// n and err.
+func (x *call) accepted(p []byte, n int, err error) int {
+	if err == nil || errors.Is(err, rondo.ErrClosed) || errors.Is(err, rondo.ErrOutputFull) {
+		return n
+	}
+	x.conn.out.tear("a write failed") // nobody says how much of it a filter had sent on
+	return len(p)
 }
 
 func writeOwned(x *call) {
@@ -156,12 +166,8 @@ func writeOwned(x *call) {
 			w.act(site{kind: "Conn.WriteOwned", who: name, loop: k.loop, conn: k})
 		})
 		x.say("    %d: %v", len(p), err)
-		switch {
-		case err == nil:
-		case errors.Is(err, rondo.ErrClosed), errors.Is(err, rondo.ErrOutputFull):
-			return 0
-		default:
-			k.out.tear("WriteOwned failed") // nobody says how much of it was sent
+		if err != nil {
+			return x.accepted(p, 0, err)
 		}
 		return len(p)
 	})
@@ -173,8 +179,8 @@ func availableBuffer(x *call) {
 		n = 0
 	}
 	x.conn.out.write(x.size(n), func(p []byte) int {
-		n, _ := x.conn.c.Write(append(x.conn.c.AvailableBuffer(), p...))
-		return n
+		n, err := x.conn.c.Write(append(x.conn.c.AvailableBuffer(), p...))
+		return x.accepted(p, n, err)
 	})
 }
 
