@@ -18,7 +18,7 @@ type compareCommand struct {
 	Servers   []string      `help:"Of the suite only these servers, separated by commas; patterns are allowed." default:"rondo-*" placeholder:"NAME"`
 	Workloads []string      `help:"Of the suite only these workloads, likewise." placeholder:"NAME"`
 	For       time.Duration `help:"Time for each server under each workload." default:"40s" placeholder:"TIME"`
-	Turns     int           `help:"Slices of load that each of a pair has in a repetition." default:"10" placeholder:"N"`
+	Turns     int           `help:"Slices of load that the second server of a pair has in a repetition, each between two of the first." default:"6" placeholder:"N"`
 	Burn      time.Duration `help:"B's echo servers burn so much CPU time for each message: to see whether it is told." placeholder:"TIME"`
 	Count     bool          `help:"Where perf cannot count instructions, have valgrind do so." default:"true" negatable:""`
 	Trace     bool          `help:"Tell about every slice."`

@@ -19,7 +19,7 @@ type figures map[string]float64
 type pair struct {
 	a, b    side
 	cal     *calibrator
-	turns   int                              // slices of each in a repetition
+	turns   int                              // slices of b in a repetition, each between two of a
 	counted bool                             // what perf can count is
 	trace   func(format string, args ...any) // nil: nothing is told
 }
@@ -28,7 +28,7 @@ type pair struct {
 type repetition struct {
 	Ratio  figures // of b to a: medians of the ratios of neighbours
 	A, B   figures // medians
-	Redone int     // pairs of slices that were made again, since the machine changed meanwhile
+	Redone int     // slices that were made again, since the machine changed meanwhile
 	others float64 // CPUs that other processes used
 }
 
@@ -99,60 +99,82 @@ func (p *pair) once(ctx context.Context) (r repetition, err error) {
 	if err != nil {
 		return r, err
 	}
-	ratios, values := map[string][]float64{}, [2]map[string][]float64{{}, {}}
-	for turn := 0; turn < p.turns; {
-		f, same, err := p.turn(ctx, turn%2 == 1, most*p.a.workload.share)
-		if err != nil {
-			return r, err
-		}
-		if !same && r.Redone < p.turns {
-			r.Redone++
-			continue
-		}
-		turn++
-		for m, a := range f[0] {
-			values[0][m] = append(values[0][m], a)
-			values[1][m] = append(values[1][m], f[1][m])
-			if a > 0 && f[1][m] > 0 {
-				ratios[m] = append(ratios[m], f[1][m]/a)
-			}
-		}
+	if err := p.alternate(ctx, &r, most*p.a.workload.share); err != nil {
+		return r, err
 	}
 	after, err := p.othersTime()
 	if err != nil {
 		return r, err
 	}
 	r.others = float64(after-before) / float64(time.Since(began))
-	r.Ratio, r.A, r.B = medians(ratios), medians(values[0]), medians(values[1])
 	return r, p.counts(ctx, &r)
 }
 
-// turn gives each side a slice. It tells whether the machine was the same all along.
-func (p *pair) turn(ctx context.Context, reverse bool, rate float64) (f [2]figures, same bool, err error) {
-	var loops [3]time.Duration
-	if loops[0], err = p.cal.work(); err != nil {
-		return f, false, err
+// alternate gives the sides slices in turn, a, b, a, b, a, so that each always follows the
+// other, whose work left the caches to it. A slice of b is compared with the mean of its
+// two neighbours: a machine that becomes slower all the time has no say.
+func (p *pair) alternate(ctx context.Context, r *repetition, rate float64) error {
+	ratios, values := map[string][]float64{}, [2]map[string][]float64{{}, {}}
+	before, err := p.timed(ctx, &p.a, rate)
+	if err != nil {
+		return err
 	}
-	sides := []*side{&p.a, &p.b}
-	for i := range sides {
-		at := i
-		if reverse {
-			at = 1 - i
-		}
-		x, err := sides[at].slice(ctx, p.a.workload.slice, rate)
+	for turn := 0; turn < p.turns; {
+		of, err := p.timed(ctx, &p.b, rate)
 		if err != nil {
-			return f, false, err
+			return err
 		}
-		f[at] = x.figures()
-		if loops[i+1], err = p.cal.work(); err != nil {
-			return f, false, err
+		after, err := p.timed(ctx, &p.a, rate)
+		if err != nil {
+			return err
+		}
+		neighbours := [2]timed{before, after}
+		before = after
+		if same := p.same(neighbours, of); !same && r.Redone < p.turns {
+			r.Redone++
+			continue
+		}
+		turn++
+		for m, b := range of.figures {
+			a := math.Sqrt(neighbours[0].figures[m] * neighbours[1].figures[m])
+			values[0][m], values[1][m] = append(values[0][m], a), append(values[1][m], b)
+			if a > 0 && b > 0 {
+				ratios[m] = append(ratios[m], b/a)
+			}
 		}
 	}
-	same = apart(float64(slices.Max(loops[:])), float64(slices.Min(loops[:]))) <= sameLoop
+	r.Ratio, r.A, r.B = medians(ratios), medians(values[0]), medians(values[1])
+	return nil
+}
+
+// timed is what a slice came to, and how long the fixed work took before and after it.
+type timed struct {
+	figures
+	work [2]time.Duration
+}
+
+func (p *pair) timed(ctx context.Context, s *side, rate float64) (t timed, err error) {
+	if t.work[0], err = p.cal.work(); err != nil {
+		return t, err
+	}
+	x, err := s.slice(ctx, s.workload.slice, rate)
+	if err != nil {
+		return t, err
+	}
+	t.figures = x.figures()
+	t.work[1], err = p.cal.work()
+	return t, err
+}
+
+// same tells whether the machine was the same all along.
+func (p *pair) same(a [2]timed, b timed) bool {
+	work := slices.Concat(a[0].work[:], b.work[:], a[1].work[:])
+	same := apart(float64(slices.Max(work)), float64(slices.Min(work))) <= sameLoop
 	if p.trace != nil {
-		p.trace("%v %v %.0f %.0f %.3f  cpu %.3f\n", loops, same, f[0]["rate"], f[1]["rate"], f[1]["rate"]/f[0]["rate"], f[1]["cpu"]/f[0]["cpu"])
+		p.trace("%v %v; rate %.0f %.0f %.0f, cpu %.3f %.3f %.3f\n", work, same,
+			a[0].figures["rate"], b.figures["rate"], a[1].figures["rate"], a[0].figures["cpu"], b.figures["cpu"], a[1].figures["cpu"])
 	}
-	return f, same, nil
+	return same
 }
 
 // othersTime is the CPU time of all processes but the pair's. Those that come and go with

@@ -41,7 +41,7 @@ type row struct {
 	Ratio     map[string][]float64 `json:"ratio,omitempty"`
 	Of        map[string][]float64 `json:"of_server"`
 	OfBase    map[string][]float64 `json:"of_base"`
-	Redone    int                  `json:"redone,omitempty"`    // pairs of slices
+	Redone    int                  `json:"redone,omitempty"`    // slices
 	Unsettled int                  `json:"unsettled,omitempty"` // repetitions that are left out, since the machine did not settle
 	Failed    int                  `json:"failed,omitempty"`    // repetitions
 	Error     string               `json:"error,omitempty"`     // of the last that did

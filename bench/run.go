@@ -15,8 +15,8 @@ type runCommand struct {
 	Suites      []string      `arg:"" optional:"" help:"Suites; see list. Without --quick, one is needed." placeholder:"SUITE"`
 	Servers     []string      `help:"Of the suites only these servers, separated by commas; rondo-* is all that begin so." placeholder:"NAME"`
 	Workloads   []string      `help:"Of the suites only these workloads, likewise." placeholder:"NAME"`
-	Repetitions int           `help:"Times that each pair is measured, with fresh processes." default:"10" placeholder:"N"`
-	Turns       int           `help:"Slices of load that each of a pair has in a repetition." default:"10" placeholder:"N"`
+	Repetitions int           `help:"Times that each pair is measured, with fresh processes." default:"6" placeholder:"N"`
+	Turns       int           `help:"Slices of load that the second server of a pair has in a repetition, each between two of the first." default:"6" placeholder:"N"`
 	For         time.Duration `help:"End after about so long, with exit code 3 if there is something left for --append." placeholder:"TIME"`
 	Append      bool          `help:"Go on with the results that are there, and the programs that were built for them."`
 	Session     bool          `help:"With --append: begin another session. Sessions are kept apart, to be compared."`

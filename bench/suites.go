@@ -32,7 +32,7 @@ func (w workload) turns(asked int) int {
 }
 
 const (
-	usualSlice = 30 * time.Millisecond
+	usualSlice = 100 * time.Millisecond
 	mostConns  = 10000
 )
 
@@ -72,7 +72,7 @@ func echoes(family, client string, size int, conns ...int) []workload {
 // opened is an echo under open load.
 func opened(name string, share float64) workload {
 	w := echoes("echo", "load", 64, 50)[0]
-	w.Name, w.share, w.slice = name, share, 100*time.Millisecond
+	w.Name, w.share = name, share
 	w.Title += fmt.Sprintf(", open load at %.0f%% of the slower server's maximum", 100*share)
 	return w
 }

@@ -52,7 +52,7 @@ enum {
 	BUFFER = 256 << 10,
 	PATTERNS = 4093,       // offsets at which a message may start in the pattern
 	BATCH = 100,           // messages under way at once in touch
-	RAMP_NS = 3000000,     // at least, before measuring
+	RAMP_NS = 20000000,    // at least, before measuring
 	WAVES = 3,             // replies to be measured for each connection, in the mean
 	MORE_NS = 2000000000,  // beyond the time given, to wait for these
 	STALL_NS = 2000000000, // without an event for so long while replies are due

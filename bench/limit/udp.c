@@ -25,7 +25,7 @@
 enum {
 	BATCH = 64,
 	MOST = 65507,
-	RAMP_NS = 3000000,
+	RAMP_NS = 20000000,
 	SILENCE_NS = 50000000, // after which a socket sends again
 	DRAIN_NS = 5000000,    // for what is under way at the end
 	PATTERN = 4093,
