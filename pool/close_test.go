@@ -303,3 +303,36 @@ func TestEngineClosesWithManyWaiters(t *testing.T) {
 		t.Errorf("%d of %d were told", told, waiters)
 	}
 }
+
+// silentFilter waits for a peer that says nothing.
+type silentFilter struct{ rondo.PassThrough }
+
+func (silentFilter) Start(*rondo.Stage) error { return nil }
+
+// TestCloseInMidHandshake: connections whose filters are not ready close with the pool,
+// and do not wait for a peer that may never answer.
+func TestCloseInMidHandshake(t *testing.T) {
+	for _, end := range []func(*pool.Pool){(*pool.Pool).Close, (*pool.Pool).Drain} {
+		silent := func(*rondo.Conn) rondo.Filter { return silentFilter{} }
+		w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 2, Filters: []rondo.FilterOpener{silent}}, nil)
+		var told []error
+		w.do(func() {
+			for range 3 {
+				w.pool.Get(func(_ *pool.Conn, err error) { told = append(told, err) })
+			}
+		})
+		w.net.Run()
+		if n := w.server.Stats().Open; n != 2 || len(told) != 0 {
+			t.Fatalf("%d connections, told %v", n, told)
+		}
+		w.do(func() { end(w.pool) })
+		w.net.Run()
+		w.expect(0, 0, 0, 0)
+		if n := w.server.Stats().Open; n != 0 {
+			t.Errorf("the server has %d connections of a closed pool", n)
+		}
+		if len(told) != 3 || !errors.Is(told[0], pool.ErrClosed) || !errors.Is(told[2], pool.ErrClosed) {
+			t.Errorf("told %v", told)
+		}
+	}
+}

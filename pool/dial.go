@@ -22,6 +22,7 @@ var errPanicked = errors.New("it panicked")
 type dial struct {
 	pool    *Pool
 	dialing *rondo.Dialing
+	conn    *rondo.Conn // whose filters are not ready; nil: it is not connected, or was told
 }
 
 // coming is how many connections will be free soon, if all goes well.
@@ -56,9 +57,21 @@ func (p *Pool) dial() {
 	p.dialing = append(p.dialing, d)
 	opened := d.opened
 	if len(p.config.Filters) > 0 {
-		opened = rondo.FilteredDial(opened, p.config.Filters...)
+		filtered := rondo.FilteredDial(opened, p.config.Filters...)
+		opened = func(conn *rondo.Conn, err error) rondo.Handler {
+			d.conn = conn
+			return filtered(conn, err)
+		}
 	}
 	d.dialing = p.loop.Dial(p.config.Network, p.config.Address, p.config.Socket, opened)
+}
+
+// cancel gives up. opened is told.
+func (d *dial) cancel() {
+	d.dialing.Cancel()
+	if d.conn != nil {
+		d.conn.Abort(rondo.ErrClosed) // in mid-handshake: that has nothing to say yet
+	}
 }
 
 // opened is told what became of the dial.

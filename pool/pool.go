@@ -166,7 +166,7 @@ func (p *Pool) Drain() {
 			p.fail(p.waiters.first, p.refused(ErrClosed))
 		}
 		for _, d := range p.dialing {
-			d.dialing.Cancel()
+			d.cancel()
 		}
 	}
 	for i := len(p.live) - 1; i >= 0; i-- {
