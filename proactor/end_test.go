@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -290,6 +291,39 @@ func TestFreeAfterTheEngine(t *testing.T) {
 		must(t, q.Free(c))
 		if n, err := peer.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("the peer read %d bytes, %v", n, err)
+		}
+	})
+}
+
+// failingConn is a connection that fails, and whose Close must not be called twice.
+type failingConn struct {
+	net.Conn
+	closes atomic.Int32
+}
+
+var errFailing = errors.New("it fails")
+
+func (*failingConn) Read([]byte) (int, error) { return 0, errFailing }
+
+func (c *failingConn) Close() error {
+	c.closes.Add(1)
+	return c.Conn.Close()
+}
+
+// Free does not close what the loop has closed.
+func TestFreeOfAConnectionThatHasFailed(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		near, far := net.Pipe()
+		defer far.Close()
+		c := &failingConn{Conn: near}
+		must(t, q.Read(c, make([]byte, 1), nil))
+		if r := wait(t, q, 1)[0]; !errors.Is(r.Err, errFailing) {
+			t.Errorf("a read: %v", r.Err)
+		}
+		must(t, q.Free(c))
+		quiet(t, q)
+		if n := c.closes.Load(); n != 1 {
+			t.Errorf("Close was called %d times", n)
 		}
 	})
 }

@@ -131,7 +131,7 @@ func (st *stream) free(nc net.Conn) {
 	st.freed = true
 	if st.conn == nil {
 		st.drop(io.ErrClosedPipe)
-		if nc != nil { // the loop could not take it
+		if nc != nil && st.err == nil { // the loop could not take it; otherwise it has closed it
 			go nc.Close() // which may wait
 		}
 		return
