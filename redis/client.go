@@ -26,6 +26,8 @@ type client struct {
 	authed    bool
 	closing   bool // runs nothing any more
 	gone      bool // is in no list of those that are served
+	refused   bool // was not let in
+	killed    bool // by CLIENT KILL
 	noEvict   bool
 	owned     bool // the arguments of the command that runs may be kept
 	reply     replyMode

@@ -1,9 +1,10 @@
 package redis
 
 import (
+	"cmp"
 	"fmt"
 	"net"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/rondo-go/rondo/resp"
@@ -116,7 +117,7 @@ func clientListCommand(c *client, args [][]byte) {
 				c.fail("ERR Invalid client ID")
 				return
 			}
-			if x := c.server.clients.byID[id]; x != nil {
+			if x := c.server.clients.find(id); x != nil {
 				list(x)
 			}
 		}
@@ -131,11 +132,22 @@ func clientListCommand(c *client, args [][]byte) {
 	c.Verbatim("txt", text.String())
 }
 
-// sorted is all clients in the order they came.
+// sorted is the listed clients in the order they came.
 func (l *clients) sorted() []*client {
-	list := append([]*client(nil), l.list...)
-	sort.Slice(list, func(i, j int) bool { return list[i].id < list[j].id })
-	return list
+	return slices.SortedFunc(l.listed(), func(a, b *client) int { return cmp.Compare(a.id, b.id) })
+}
+
+// find returns the listed client of an id; nil: there is none.
+func (l *clients) find(id int64) *client {
+	if c := l.byID[id]; c != nil || len(l.leaving) == 0 {
+		return c
+	}
+	for c := range l.listed() {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
 }
 
 func (c *client) classArg(arg []byte) (class, bool) {
@@ -158,6 +170,7 @@ func (c *client) describe() string {
 		multi, multiMem = len(c.tx.queue), c.tx.size
 	}
 	pending := c.transport.pending()
+	c.transport.refresh() // for who looks again
 	events := "r"
 	if pending > 0 {
 		events = "rw"

@@ -3,6 +3,7 @@ package redis
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"log/slog"
 	"maps"
 	"math"
@@ -19,7 +20,7 @@ import (
 // clients is all connections of a server.
 type clients struct {
 	server *Server
-	list   []*client // that are served, not those that are closing
+	list   []*client // that are served, not those that have left
 	byID   map[int64]*client
 	// leaving is those that have left and are still being sent output.
 	leaving map[*client]struct{}
@@ -29,7 +30,8 @@ type clients struct {
 	refused     []*client     // of these: that were not let in, in the order they came
 	condemned   []*client     // to be cut off at the end of the batch
 	stopping    bool          // no more are let in
-	idle        chan struct{} // while stopping: to be closed when connections is 0
+	idle        chan struct{} // while stopping: to be closed when connections is 0, or over set
+	over        bool          // the engine is, and has aborted all connections
 }
 
 func (l *clients) init(s *Server) {
@@ -135,7 +137,7 @@ const maxRefused = ReservedFiles / 2
 // has had the most time to read that is cut off, if they are too many.
 func (l *clients) refuse(c *client) {
 	l.server.stats.rejected++
-	c.gone, c.closing = true, true
+	c.gone, c.closing, c.refused = true, true, true
 	l.seeOff(c, whileMoving)
 	l.refused = append(l.refused, c)
 	if len(l.refused) > maxRefused {
@@ -209,12 +211,16 @@ func (c *client) close() {
 // kill ends a client that another one wants gone, also if it does not take what it
 // is owed.
 func (c *client) kill() {
+	c.killed = true
 	c.leave()
 	c.server.clients.seeOff(c, shortly)
 }
 
 // seeOff closes the connection of a client that has left.
 func (l *clients) seeOff(c *client, p patience) {
+	if c.killed {
+		p = shortly // whatever else ends it
+	}
 	l.leaving[c] = struct{}{}
 	c.transport.close(p)
 }
@@ -252,14 +258,14 @@ func (l *clients) carryOut() {
 func (l *clients) closed(c *client, err error) {
 	c.leave()
 	delete(l.leaving, c)
-	if err != nil && !errors.Is(err, rondo.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) && c.condemned == nil {
-		l.server.log().Debug("client lost", "id", c.id, "error", err)
-	}
 	if i := slices.Index(l.refused, c); i >= 0 {
 		l.refused = slices.Delete(l.refused, i, i+1)
 	}
 	l.connections--
 	l.checkIdle()
+	if err != nil && !errors.Is(err, rondo.ErrClosed) && !errors.Is(err, os.ErrDeadlineExceeded) && c.condemned == nil {
+		l.server.log().Debug("client lost", "id", c.id, "error", err) // last: it may panic
+	}
 }
 
 // stop lets no more clients in, and has idle closed when all connections have
@@ -277,14 +283,38 @@ func (l *clients) end(how func(*client)) {
 	}
 }
 
+// listed is the clients that are known: those that are served, and those that have
+// left and are still to take what they are owed, unless nobody wants them to.
+func (l *clients) listed() iter.Seq[*client] {
+	return func(yield func(*client) bool) {
+		for _, c := range l.list {
+			if !yield(c) {
+				return
+			}
+		}
+		for c := range l.leaving {
+			if !c.refused && !c.killed && c.transport.pending() > 0 && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
 // everybody is the clients that are served, and those that are leaving.
 func (l *clients) everybody() []*client {
 	leaving := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *client) int { return cmp.Compare(a.id, b.id) })
 	return append(leaving, l.list...)
 }
 
+// engineEnds takes note that all connections end with the engine. Those of other loops
+// may do so after this one has ended, and not be counted any more.
+func (l *clients) engineEnds() {
+	l.over = true
+	l.checkIdle()
+}
+
 func (l *clients) checkIdle() {
-	if l.idle != nil && l.connections == 0 {
+	if l.idle != nil && (l.connections == 0 || l.over) {
 		close(l.idle)
 		l.idle = nil
 	}

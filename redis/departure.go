@@ -100,6 +100,13 @@ func (d *departure) look() {
 	d.wait = min(2*d.wait, maxLook)
 }
 
+// hasten has the departure wait as p says from now on, unless it is killed.
+func (d *departure) hasten(p patience) {
+	if d.patience != shortly {
+		d.patience, d.still = p, 0
+	}
+}
+
 // stop is called when the connection is gone.
 func (d *departure) stop() {
 	if d != nil && d.timer != nil {

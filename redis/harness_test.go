@@ -38,6 +38,7 @@ func (f *fakeConn) buffer() []byte          { return f.out[len(f.out):] }
 func (f *fakeConn) write(p []byte)          { f.out = append(f.out, p...) }
 func (f *fakeConn) pending() int            { return f.waiting }
 func (f *fakeConn) full() bool              { return f.waiting > rondo.DefaultHighWater }
+func (f *fakeConn) refresh()                {}
 func (f *fakeConn) close(patience)          { f.closed = true }
 func (f *fakeConn) abort(err error)         { f.aborted = err }
 func (f *fakeConn) setIdle(d time.Duration) { f.idle = d }

@@ -101,7 +101,11 @@ func infoServer(s *Server, put func(string, any)) {
 }
 
 func infoClients(s *Server, put func(string, any)) {
-	put("connected_clients", len(s.clients.list))
+	connected := 0
+	for range s.clients.listed() {
+		connected++
+	}
+	put("connected_clients", connected)
 	put("cluster_connections", 0)
 	put("maxclients", s.config.maxClients)
 	put("blocked_clients", 0)

@@ -653,3 +653,132 @@ func TestNetworkKilledClientsAreGone(t *testing.T) {
 		}
 	})
 }
+
+// bulk reads a bulk string.
+func (p peer) bulk() string {
+	p.t.Helper()
+	size, err := strconv.Atoi(strings.Trim(string(readLine(p.t, p)), "$\r\n"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	b := make([]byte, size+2)
+	if _, err := io.ReadFull(p, b); err != nil {
+		p.t.Fatal(err)
+	}
+	return string(b[:size])
+}
+
+// What a client has taken does not count against its limits, nor is it told, whichever
+// loop sends it.
+func TestNetworkOutputThatWasTakenDoesNotCount(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		p := dial(t, net)
+		p.do(`CONFIG SET client-output-buffer-limit "pubsub 0 50000 2"`, "+OK")
+		var subscribers []peer
+		for range 3 {
+			c := dial(t, net)
+			c.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+			subscribers = append(subscribers, c)
+		}
+		p.request("CLIENT LIST") // which has it measured
+		p.bulk()
+		net.Run()
+		for _, c := range s.clients.list {
+			if n := c.transport.pending(); n != 0 && c.subscribed() {
+				t.Errorf("seed %d: %d bytes are said to wait for a client that has taken all", net.Seed(), n)
+			}
+		}
+		message := strings.Repeat("x", 200_000)
+		p.do("PUBLISH c "+message, ":3")
+		net.Run()
+		for _, c := range subscribers {
+			c.expect("*3 $7 message $1 c $200000 " + message)
+		}
+		net.Advance(10 * time.Second)
+		p.do("PUBSUB NUMSUB c", "*2 $1 c :3")
+		for _, c := range s.clients.list {
+			if n := c.transport.pending(); n != 0 && c.subscribed() {
+				t.Errorf("seed %d: %d bytes are said to wait for a client that has taken all", net.Seed(), n)
+			}
+		}
+	})
+}
+
+// Clients that have ended and are still owed output are in CLIENT LIST, and CLIENT KILL
+// finds them.
+func TestNetworkLeavingClientsAreListed(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		admin := dial(t, net)
+		admin.do("SET k "+strings.Repeat("x", 200_000), "+OK")
+		for range loops {
+			c := dial(t, net)
+			c.Send("CLIENT SETNAME me\r\nCLIENT ID\r\nGET k\r\nQUIT\r\n")
+			c.expect("+OK")
+			id := strings.Trim(string(readLine(t, c)), ":\r\n")
+			net.Advance(time.Second)
+			line := "id=" + id + " addr=" + c.LocalAddr().String()
+			for _, request := range []string{"CLIENT LIST", "CLIENT LIST TYPE normal", "CLIENT LIST ID " + id} {
+				admin.request(request)
+				got := admin.bulk()
+				if i := strings.Index(got, line); i < 0 || !strings.Contains(got[i:], "name=me") || !strings.Contains(got[i:], "flags=c") {
+					t.Errorf("seed %d: %s tells %s", net.Seed(), request, got)
+				}
+			}
+			admin.request("INFO clients")
+			if got := admin.bulk(); !strings.Contains(got, "connected_clients:2\r\n") {
+				t.Errorf("seed %d: INFO tells %s", net.Seed(), got)
+			}
+			admin.do("CLIENT KILL ID "+id, ":1")
+			admin.request("CLIENT LIST ID " + id)
+			if got := admin.bulk(); got != "" {
+				t.Errorf("seed %d: after CLIENT KILL there is %s", net.Seed(), got)
+			}
+			admin.do("CLIENT KILL ID "+id, ":0")
+			net.Advance(time.Second)
+			if n := s.clients.connections; n != 1 || len(s.clients.leaving) != 0 {
+				t.Errorf("seed %d: %d connections are left, %d leaving, want 1 and 0", net.Seed(), n, len(s.clients.leaving))
+			}
+		}
+	})
+}
+
+// panickingLog is a Logger's Handler that panics.
+type panickingLog struct{ slog.Handler }
+
+func (panickingLog) Handle(context.Context, slog.Record) error { panic("the log is full") }
+
+// A Logger that panics keeps nobody from being counted out, nor from getting replies.
+func TestNetworkLoggersMayPanic(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		s.Engine.Logger = slog.New(slog.DiscardHandler)
+		s.Logger = slog.New(panickingLog{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug})})
+		p := dial(t, net)
+		p.do(`CONFIG SET client-output-buffer-limit "pubsub 1000 0 0"`, "+OK")
+		var subscribers []peer
+		for range 3 {
+			c := dial(t, net)
+			c.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
+			subscribers = append(subscribers, c)
+		}
+		q := dial(t, net)
+		q.do("SUBSCRIBE d", "*3 $9 subscribe $1 d :1")
+		p.Send(string(resp.AppendRequest(resp.AppendRequest(nil, "PUBLISH", "d", "x"), "PUBLISH", "c", strings.Repeat("x", 2000))))
+		q.expect("*3 $7 message $1 d $1 x")
+		for _, c := range subscribers {
+			c.Reset()
+		}
+		net.Advance(time.Minute)
+		q.Reset()
+		p.Reset()
+		net.Advance(time.Minute)
+		if n := s.clients.connections; n != 0 || len(s.clients.list) != 0 {
+			t.Errorf("seed %d: %d connections are counted, %d clients; all are gone", net.Seed(), n, len(s.clients.list))
+		}
+	})
+}

@@ -45,6 +45,7 @@ type remote struct {
 	request   requestReader
 	stalled   bool       // the rest of the batch waits for Drained
 	departure *departure // nil: it is not closing
+	measured  func()     // measure, for Defer
 
 	// The keyspace's loop's.
 	client *client
@@ -108,6 +109,7 @@ func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
 	conn.Pause()
 	r := &remote{server: s, ref: conn.Ref(), laddr: conn.LocalAddr(), raddr: conn.RemoteAddr(), highWater: conn.Limits().HighWater}
 	r.runFunc, r.mailFunc = r.run, r.deliver
+	r.measured = func() { r.measure(conn) }
 	err := s.loop.Post(func() {
 		r.client = s.clients.admit(r)
 		r.finish()
@@ -184,6 +186,9 @@ func (r *remote) deliver(conn *rondo.Conn) {
 		_, err := conn.Write(m.out.b)
 		m.out.free()
 		r.measure(conn)
+		if r.buffered.Load() > 0 {
+			conn.Loop().Defer(r.measured) // most of it goes at the turn's end
+		}
 		if err == rondo.ErrOutputFull {
 			conn.Abort(err)
 		}
@@ -196,6 +201,8 @@ func (r *remote) deliver(conn *rondo.Conn) {
 		conn.Abort(m.err)
 	case m.ended && r.departure == nil:
 		r.departure = depart(conn, m.patience, func() { r.measure(conn) })
+	case m.ended:
+		r.departure.hasten(m.patience)
 	case m.done && r.departure == nil:
 		r.gate = m.gate
 		r.proceed(conn)
@@ -347,6 +354,14 @@ func (r *remote) write(p []byte) {
 }
 
 func (r *remote) pending() int { return int(r.transit.Load() + r.buffered.Load()) }
+
+// refresh asks the connection's loop. What was sent since it has measured last is not
+// told otherwise, unless it was much.
+func (r *remote) refresh() {
+	if r.buffered.Load() > 0 {
+		r.ref.Do(r.measure) // an error: the connection has ended
+	}
+}
 
 // full is as Conn.Full will find it, as far as is known here: proceed asks that.
 func (r *remote) full() bool { return r.pending() > r.highWater }

@@ -30,16 +30,16 @@ func (s *Server) end(c *client) {
 		c.abort(errPanicked)
 	}
 	s.current = nil
-	if len(s.clients.condemned) > 0 {
-		s.clients.carryOut()
-	}
+	defer s.handOver() // also if the log panics, of those that are carried out
 	if s.space.soonest < s.expiry.at {
 		s.expiry.set()
 	}
 	if !s.upkeep.running {
 		s.upkeep.start()
 	}
-	s.handOver()
+	if len(s.clients.condemned) > 0 {
+		s.clients.carryOut()
+	}
 }
 
 var errPanicked = errors.New("redis: a command panicked")

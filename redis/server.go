@@ -160,7 +160,10 @@ func (s *Server) start() error {
 	}
 	s.maxUnready = s.config.maxClients
 	s.started = true
-	return s.loop.Post(func() { s.since = s.clock() })
+	return s.loop.Post(func() {
+		s.since = s.clock()
+		s.loop.AtEnd(s.clients.engineEnds)
+	})
 }
 
 // init makes what does not need the engine.

@@ -19,11 +19,13 @@ type transport interface {
 	write(p []byte)
 	// pending is how many bytes that were written wait to be sent.
 	pending() int
+	// refresh has pending soon tell what it is then, if it does not anyway.
+	refresh()
 	// full reports whether so many wait that no further request should run. What
 	// run has left is given to it again when they have been sent.
 	full() bool
 	// close closes the connection when what was written has been sent. Called
-	// again it does nothing.
+	// again it changes how long the peer has, if it was not shortly.
 	close(patience)
 	// abort closes it now. Output that waits is dropped.
 	abort(err error)
@@ -72,11 +74,14 @@ func (d *direct) Closed(_ *rondo.Conn, err error) {
 func (d *direct) close(p patience) {
 	if d.departure == nil {
 		d.departure = depart(d.conn, p, nil)
+	} else {
+		d.departure.hasten(p)
 	}
 }
 
 func (d *direct) buffer() []byte          { return d.conn.AvailableBuffer() }
 func (d *direct) pending() int            { return d.conn.Buffered() }
+func (d *direct) refresh()                {}
 func (d *direct) full() bool              { return d.conn.Full() }
 func (d *direct) abort(err error)         { d.conn.Abort(err) }
 func (d *direct) setIdle(t time.Duration) { d.conn.SetIdle(t) }

@@ -122,12 +122,14 @@ func (u *upkeep) tick() {
 // check cuts off those whose output was above a soft limit for too long.
 func (u *upkeep) check() {
 	s := u.server
+	defer s.handOver() // also if the log panics
 	s.tick()
 	for i := len(u.overSoft) - 1; i >= 0; i-- { // checkOutput may remove the i-th
-		s.checkOutput(u.overSoft[i])
+		c := u.overSoft[i]
+		c.transport.refresh() // for the next look
+		s.checkOutput(c)
 	}
 	s.clients.carryOut()
-	s.handOver()
 }
 
 func (u *upkeep) stop() {
