@@ -19,7 +19,8 @@ import (
 // put in front of it come along. Any other net.Conn, such as a
 // *tls.Conn or one end of a net.Pipe, is served through its methods, by a goroutine
 // of its own, as on backend "std": its deadlines must work, and a *tls.Conn should
-// have shaken hands. Types that embed a *net.TCPConn are such others, since what
+// have shaken hands. A panic in one of them closes the connection with a PanicError.
+// Types that embed a *net.TCPConn are such others, since what
 // they have read ahead is not in the socket.
 //
 // On an error nc is still the caller's, and must be closed by it.
@@ -29,6 +30,7 @@ func (e *Engine) Attach(nc net.Conn, open Opener) (ref Ref, err error) {
 	}
 	e.mustNotBeOnLoop("Attach", "use Loop.Attach there")
 	l := e.choose(&e.chosen, sys.PeerOf(nc).Addr())
+	err = errAttachPanicked
 	alive := l.do(func() {
 		var c *Conn
 		if c, err = l.attach(nc); err == nil {
@@ -41,6 +43,9 @@ func (e *Engine) Attach(nc net.Conn, open Opener) (ref Ref, err error) {
 	}
 	return ref, err
 }
+
+// errAttachPanicked is the error of an attach that has not returned.
+var errAttachPanicked = errors.New("rondo: attach: a method of the connection panicked, or called runtime.Goexit")
 
 // Attach is Engine.Attach to this loop, to be called on it. open is called later
 // in this turn or in the next.

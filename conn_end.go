@@ -191,7 +191,7 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 }
 
 // Complete takes the completion of Close: nothing is in flight any more.
-func (e *ending) Complete(*backend.Completion) {
+func (e *ending) Complete(comp *backend.Completion) {
 	c := e.conn
 	c.drop()
 	if o := c.out; o != nil {
@@ -202,6 +202,9 @@ func (e *ending) Complete(*backend.Completion) {
 	c.loop.stats.now.Closed++
 	c.over(e.err)
 	e.stayed()
+	if p := panicked(comp.Err); p != nil {
+		c.loop.broken(c, p) // which is only told: there is nothing left to end
+	}
 }
 
 // over ends the connection for its loop, and has the last calls made.

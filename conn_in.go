@@ -433,6 +433,10 @@ func (c *Conn) Resume() {
 
 // fail ends the connection for a system's error.
 func (c *Conn) fail(op string, err error) {
+	if p := panicked(err); p != nil {
+		c.loop.broken(c, p)
+		return
+	}
 	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
 	if c.isClosing() && delivered {
 		err = nil // it was to end anyway, and at most what the filters add to the end is lost

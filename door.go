@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+
+	"github.com/rondo-go/rondo/internal/backend"
 )
 
 // The door. Every call of users' code goes through one of two functions of this
@@ -121,6 +123,15 @@ func (l *Loop) broken(o owner, value any) {
 	if o != nil {
 		o.brokenBy(err)
 	}
+}
+
+// panicked is the panic of a method of a connection's that Attach took, of a type that
+// is anybody's; nil: err is something else. It did not happen on the loop.
+func panicked(err error) *PanicError {
+	if p, ok := err.(*backend.PanicError); ok {
+		return &PanicError{p.Value, p.Stack}
+	}
+	return nil
 }
 
 // A Conn ends by an abort: what its handler left half done must not reach the peer.

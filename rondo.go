@@ -89,9 +89,10 @@ func (e *timeout) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded
 }
 
-// A PanicError closes the connection whose Handler panicked.
+// A PanicError closes the connection whose Handler panicked, or a method of which did, of
+// a type of the user'"'"'s own (Engine.Attach).
 type PanicError struct {
-	Value any    // what the handler panicked with
+	Value any    // what it panicked with
 	Stack []byte // where, as runtime/debug.Stack formats it
 }
 

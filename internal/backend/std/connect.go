@@ -51,16 +51,19 @@ func (f *file) connect(ctx context.Context, op *backend.ConnectOp) {
 	if err == nil {
 		setOptions(conn, &f.dial.options)
 	}
+	if errors.Is(err, context.Canceled) {
+		err = backend.ErrCanceled
+	}
 	f.b.post(result{op: &op.Op, file: f, conn: conn, err: plain(err)})
 }
 
 // plain is the error without package net's wrapping, as the seam has it, under
-// the names that it has everywhere, and ErrCanceled for those that hurrying makes.
+// the names that it has everywhere, and ErrCanceled for the one that hurrying makes.
 func plain(err error) error {
 	if op, ok := err.(*net.OpError); ok {
 		err = op.Err
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return backend.ErrCanceled
 	}
 	return sys.Portable(err)

@@ -3,6 +3,7 @@ package std
 import (
 	"iter"
 	"net"
+	"os"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -23,7 +24,7 @@ type file struct {
 	id backend.File
 
 	conn    net.Conn  // nil: not connected
-	slow    bool      // conn is not package net's own: its CloseWrite and Close may block
+	slow    bool      // conn is a foreign one: its CloseWrite and Close may block
 	shared  bool      // see backend.Handle
 	reader  *reader   // nil: no Recv yet
 	sender  func()    // its method send, so that a Send allocates nothing
@@ -57,12 +58,14 @@ func (f *file) completed(r *result, c *backend.Completion) {
 		f.in = nil
 	case backend.Recv:
 		f.in = nil
+		c.Err = ownTimeout(c.Err, f.readStopped)
 		if r.lent != nil {
 			c.Lent = r.lent
 			f.b.lender = f
 		}
 	case backend.Send:
 		f.out = nil
+		c.Err = ownTimeout(c.Err, f.writeStopped)
 		if f.shut != nil {
 			f.shutdown(f.shut)
 			f.shut = nil
@@ -119,21 +122,50 @@ func (f *file) finishIfIdle() {
 	if l, ok := f.conn.(interface{ SetLinger(int) error }); ok && f.end.Kind == backend.Reset {
 		l.SetLinger(0) // fails only where the connection is reset already
 	}
-	f.apart(func() { f.b.post(result{op: f.end, file: f, err: plain(f.release())}) })
+	f.apart(f.end, f.release)
 }
 
-// apart calls do, on a goroutine if that may block.
-func (f *file) apart(do func()) {
+// ownTimeout is err, unless that is a timeout which is none of the loop's doing: a
+// connection may be of a type that has deadlines of its own.
+func ownTimeout(err error, stopped bool) error {
+	if err == backend.ErrCanceled && !stopped {
+		return os.ErrDeadlineExceeded
+	}
+	return err
+}
+
+// apart calls do, on a goroutine if that may block, and posts what became of it as op's
+// completion; nil: nobody is to know.
+func (f *file) apart(op *backend.Op, do func() error) {
 	if !f.slow {
-		do()
+		f.perform(op, do)
 		return
 	}
 	f.b.workers.Add(1)
 	go func() {
 		defer f.b.workers.Done()
-		do()
+		f.perform(op, do)
 	}()
 }
+
+func (f *file) perform(op *backend.Op, do func() error) {
+	var err error
+	returned := false
+	defer func() {
+		if !returned {
+			err = f.exited()
+		}
+		if op != nil {
+			f.b.post(result{op: op, file: f, err: plain(err)})
+		}
+	}()
+	err = do()
+	returned = true
+}
+
+// exited is the error of a call that has ended by runtime.Goexit: only a foreign
+// connection's can.
+func (f *file) exited() error { return f.conn.(*foreign).panicked() }
 
 // release gives back all that f has. Blocked goroutines end; it waits for them
 // to leave the socket.
@@ -161,7 +193,7 @@ func (f *file) release() (err error) {
 
 // closeConn closes conn, and does not wait for its peer if it is package net's own.
 func closeConn(conn net.Conn, shared bool) error {
-	if shared {
+	if shared && isNets(conn) { // a foreign one does so itself
 		sys.NeverLinger(conn)
 	}
 	return conn.Close()
@@ -175,7 +207,7 @@ func (f *file) abandon() {
 	}
 	f.hurryIn()
 	f.hurryOut()
-	f.apart(func() { f.release() })
+	f.apart(nil, f.release)
 }
 
 // table holds the files by slot, from base on. The first stays empty, so that

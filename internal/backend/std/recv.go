@@ -47,9 +47,7 @@ func (f *file) recv(op *backend.Op) {
 }
 
 func (f *file) startRecv(op *backend.Op) {
-	if f.shared {
-		sys.KeepNonblocking(f.conn)
-	}
+	f.keepNonblocking()
 	f.resumeReads()
 	if f.reader == nil {
 		f.reader = &reader{b: f.b, file: f, conn: f.conn, recvs: make(chan *backend.Op, 1), size: minBuffer}
@@ -60,10 +58,30 @@ func (f *file) startRecv(op *backend.Op) {
 }
 
 func (r *reader) run() {
-	defer r.b.workers.Done()
-	for op := range r.recvs {
+	var op *backend.Op // at hand
+	defer func() {
+		if op != nil { // its Read has called runtime.Goexit
+			r.b.post(result{op: op, file: r.file, err: r.file.exited()})
+		}
+		r.b.workers.Done()
+	}()
+	for op = range r.recvs {
 		r.b.post(r.read(op))
+		op = nil
 	}
+}
+
+// keepNonblocking has the system not block who reads or writes, if others share the
+// socket.
+func (f *file) keepNonblocking() {
+	if !f.shared {
+		return
+	}
+	if c, ok := f.conn.(*foreign); ok {
+		c.keepNonblocking()
+		return
+	}
+	sys.KeepNonblocking(f.conn)
 }
 
 func (r *reader) read(op *backend.Op) result {

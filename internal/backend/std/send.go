@@ -4,7 +4,6 @@ import (
 	"net"
 
 	"github.com/rondo-go/rondo/internal/backend"
-	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // TrySend never sends: package net cannot write without perhaps blocking.
@@ -31,9 +30,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	f.out = op
 	f.resumeWrites()
-	if f.shared {
-		sys.KeepNonblocking(f.conn)
-	}
+	f.keepNonblocking()
 	if f.sender == nil {
 		f.sender = f.send
 	}
@@ -43,10 +40,17 @@ func (b *Backend) Send(op *backend.SendOp) {
 
 // send is the sender's goroutine.
 func (f *file) send() {
-	defer f.b.workers.Done()
-	op := f.out
+	op, returned := f.out, false
+	r := result{op: &op.Op, file: f}
+	defer func() {
+		if !returned {
+			r.err = f.exited()
+		}
+		f.b.post(r)
+		f.b.workers.Done()
+	}()
 	n, err := write(f.conn, op)
-	f.b.post(result{op: &op.Op, file: f, n: n, err: plain(err)})
+	r.n, r.err, returned = n, plain(err), true
 }
 
 func write(conn net.Conn, op *backend.SendOp) (int, error) {

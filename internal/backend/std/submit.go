@@ -51,7 +51,8 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 		conn.Close()
 		return 0, backend.ErrClosed
 	}
-	f := &file{b: b, conn: conn, slow: slow(conn), shared: h.Shared, readStopped: true, writeStopped: true}
+	f := &file{b: b, shared: h.Shared, readStopped: true, writeStopped: true}
+	f.conn, f.slow = held(conn)
 	return b.files.add(f), nil
 }
 
@@ -64,16 +65,6 @@ func netConn(h backend.Handle) (net.Conn, error) {
 		return sys.NetConn(h.FD)
 	}
 	return nil, fmt.Errorf("a %T is no net.Conn: %w", h.Obj, backend.ErrForeign)
-}
-
-// slow reports whether closing a connection, or a direction of it, may block, as
-// with a *tls.Conn, which says goodbye.
-func slow(conn net.Conn) bool {
-	switch conn.(type) {
-	case *net.TCPConn, *net.UnixConn, *net.UDPConn:
-		return false
-	}
-	return true
 }
 
 // Disown lets the reader go, which is parked.
@@ -93,24 +84,26 @@ func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
 		close(f.reader.recvs)
 	}
 	b.files.remove(id)
-	return backend.Handle{FD: -1, Obj: f.conn, Shared: f.shared}, nil
+	return backend.Handle{FD: -1, Obj: original(f.conn), Shared: f.shared}, nil
 }
 
 // Discard closes the Handle's net.Conn.
 func (b *Backend) Discard(h backend.Handle) {
 	if conn, err := netConn(h); err == nil {
-		f := file{b: b, conn: conn, slow: slow(conn)}
-		f.apart(func() { closeConn(conn, h.Shared) })
+		f := &file{b: b}
+		f.conn, f.slow = held(conn)
+		f.apart(nil, func() error { return closeConn(f.conn, h.Shared) })
 	}
 }
 
 // Import takes every net.Conn that is open and has deadlines: without them nothing
 // could be canceled.
 func (b *Backend) Import(conn net.Conn) (backend.Handle, error) {
-	if err := conn.SetDeadline(time.Time{}); err != nil {
+	own, _ := held(conn)
+	if err := own.SetDeadline(time.Time{}); err != nil {
 		return backend.Handle{}, plain(err)
 	}
-	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(conn), Shared: true}, nil
+	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(own), Shared: true}, nil
 }
 
 // Export gives the net.Conn back, without the deadlines that ended Ops.
@@ -119,8 +112,9 @@ func (b *Backend) Export(h backend.Handle) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		conn.Close()
+	own, _ := held(conn)
+	if err := own.SetDeadline(time.Time{}); err != nil {
+		b.Discard(h)
 		return nil, plain(err)
 	}
 	return conn, nil
@@ -160,11 +154,11 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	case file.packet != nil:
 		return sys.Control(file.packet.socket, f)
 	}
-	if c, ok := file.conn.(syscall.Conn); ok {
+	if c, ok := original(file.conn).(syscall.Conn); ok {
 		file.shared = true // f may have it linger
 		return sys.Control(c, f)
 	}
-	return fmt.Errorf("a %T has no descriptor: %w", file.conn, errors.ErrUnsupported)
+	return fmt.Errorf("a %T has no descriptor: %w", original(file.conn), errors.ErrUnsupported)
 }
 
 // errNotConnected is the error of a Recv, Send or Shutdown on a File without a
@@ -213,13 +207,8 @@ func (f *file) shutdown(op *backend.Op) {
 		f.b.done(op, errNotConnected)
 		return
 	}
-	c, ok := f.conn.(interface{ CloseWrite() error })
-	if !ok {
-		f.b.done(op, fmt.Errorf("shutdown: a %T cannot be half-closed", f.conn))
-		return
-	}
 	f.ending = true
-	f.apart(func() { f.b.post(result{op: op, file: f, err: plain(c.CloseWrite())}) })
+	f.apart(op, f.conn.(halfCloser).CloseWrite)
 }
 
 // Cancel hurries op: its goroutine posts the completion.
@@ -250,7 +239,7 @@ func (f *file) hurryIn() {
 	case f.in.Kind.Polls() != 0:
 		f.b.watcher.cancel(f)
 	case f.postponed:
-		f.postponed = false
+		f.postponed, f.readStopped = false, true
 		f.b.post(result{op: f.in, file: f, err: backend.ErrCanceled})
 	default:
 		f.readStopped = true
@@ -267,10 +256,10 @@ func (f *file) hurryOut() {
 }
 
 // hurried helps where a deadline cannot be set, if only to end a file that is to
-// be closed anyway.
+// be closed anyway, as one is whose method for it has panicked.
 func (f *file) hurried(err error) {
-	if err != nil && f.end != nil {
-		f.apart(func() { f.conn.Close() })
+	if _, panicked := err.(*backend.PanicError); err != nil && (f.end != nil || panicked) {
+		f.apart(nil, f.conn.Close)
 	}
 }
 

@@ -1,0 +1,186 @@
+package std
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// A foreign is a connection of a type that is not package net's own. Its methods are
+// anybody's: they may block, panic, or call runtime.Goexit, and take what the interfaces
+// of package io leave open in another way than package net's do. A panic costs the
+// connection: it becomes an error, and so does every Read and Write from then on.
+//
+// The methods of other interfaces that its type may have by embedding one of package
+// net's are not called: they would pass by those that it has of its own.
+type foreign struct {
+	conn   net.Conn
+	broken atomic.Pointer[backend.PanicError]
+	once   sync.Once // of Close: many a type's own panics at the second
+}
+
+// held is conn as a file holds it.
+func held(conn net.Conn) (_ net.Conn, slow bool) {
+	if isNets(conn) {
+		return conn, false
+	}
+	return &foreign{conn: conn}, true
+}
+
+// isNets tells package net's own types, whose Close, and CloseWrite, do not block. That
+// of a *tls.Conn, say, says goodbye.
+func isNets(conn net.Conn) bool {
+	switch conn.(type) {
+	case *net.TCPConn, *net.UnixConn, *net.UDPConn:
+		return true
+	}
+	return false
+}
+
+// original is what held was given.
+func original(conn net.Conn) net.Conn {
+	if c, ok := conn.(*foreign); ok {
+		return c.conn
+	}
+	return conn
+}
+
+// guard calls f, which calls a method of the connection's. If f does not return, its
+// goroutine having called runtime.Goexit, broken is set all the same.
+func (c *foreign) guard(f func() error) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			p := backend.Panicked(recover())
+			c.broken.CompareAndSwap(nil, p)
+			err = p
+		}
+	}()
+	err = f()
+	returned = true
+	return err
+}
+
+// panicked is why the connection is broken; nil: it is not.
+func (c *foreign) panicked() error {
+	if p := c.broken.Load(); p != nil {
+		return p
+	}
+	return nil
+}
+
+// maxEmptyReads is how many Reads in a row may bring neither bytes nor an error.
+const maxEmptyReads = 100
+
+// Read brings something, or an error.
+func (c *foreign) Read(p []byte) (n int, err error) {
+	if err := c.panicked(); err != nil {
+		return 0, err
+	}
+	err = c.guard(func() (err error) {
+		for range maxEmptyReads {
+			n, err = c.conn.Read(p)
+			if n < 0 || n > len(p) {
+				panic(fmt.Sprintf("%T.Read returned %d for %d bytes", c.conn, n, len(p)))
+			}
+			if n > 0 || err != nil {
+				return err
+			}
+		}
+		return io.ErrNoProgress
+	})
+	if err := c.panicked(); err != nil {
+		return 0, err
+	}
+	return n, err
+}
+
+// Write writes all of p, or returns an error.
+func (c *foreign) Write(p []byte) (n int, err error) {
+	if err := c.panicked(); err != nil {
+		return 0, err
+	}
+	err = c.guard(func() error {
+		k, err := c.conn.Write(p)
+		if k < 0 || k > len(p) {
+			panic(fmt.Sprintf("%T.Write returned %d for %d bytes", c.conn, k, len(p)))
+		}
+		if n = k; err == nil && n < len(p) {
+			err = io.ErrShortWrite
+		}
+		return err
+	})
+	if err := c.panicked(); err != nil {
+		return n, err
+	}
+	return n, err
+}
+
+// Close closes, once. A SO_LINGER does not hold: whoever made the connection may have
+// set it.
+func (c *foreign) Close() (err error) {
+	c.once.Do(func() {
+		err = c.guard(func() error {
+			sys.NeverLinger(c.conn)
+			return c.conn.Close()
+		})
+	})
+	return err
+}
+
+// halfCloser is what package net's streams are, and a foreign one pretends to be.
+type halfCloser interface{ CloseWrite() error }
+
+// CloseWrite ends the output, if the connection's type can.
+func (c *foreign) CloseWrite() error {
+	half, ok := c.conn.(halfCloser)
+	if !ok {
+		return fmt.Errorf("shutdown: a %T cannot be half-closed", c.conn)
+	}
+	return c.guard(half.CloseWrite)
+}
+
+// SetLinger is the connection's, if its type has that.
+func (c *foreign) SetLinger(seconds int) error {
+	l, ok := c.conn.(interface{ SetLinger(int) error })
+	if !ok {
+		return nil
+	}
+	return c.guard(func() error { return l.SetLinger(seconds) })
+}
+
+// SetDeadline, SetReadDeadline and SetWriteDeadline break the connection too if they
+// panic: the loop could not end what it waits for.
+
+func (c *foreign) SetDeadline(t time.Time) error {
+	return c.guard(func() error { return c.conn.SetDeadline(t) })
+}
+
+func (c *foreign) SetReadDeadline(t time.Time) error {
+	return c.guard(func() error { return c.conn.SetReadDeadline(t) })
+}
+
+func (c *foreign) SetWriteDeadline(t time.Time) error {
+	return c.guard(func() error { return c.conn.SetWriteDeadline(t) })
+}
+
+// keepNonblocking does what sys.KeepNonblocking does, for a type that has a descriptor.
+func (c *foreign) keepNonblocking() {
+	_ = c.guard(func() error { sys.KeepNonblocking(c.conn); return nil }) // Read and Write tell
+}
+
+func (c *foreign) LocalAddr() net.Addr { return c.addr(c.conn.LocalAddr) }
+
+func (c *foreign) RemoteAddr() net.Addr { return c.addr(c.conn.RemoteAddr) }
+
+// addr is what get returns; nil if it does not return.
+func (c *foreign) addr(get func() net.Addr) (a net.Addr) {
+	_ = c.guard(func() error { a = get(); return nil }) // Read and Write tell
+	return a
+}
