@@ -36,6 +36,7 @@ func TestNegativeNumbers(t *testing.T) {
 	for name, e := range map[string]*rondo.Engine{
 		"Loops": {Loops: -1}, "MaxInput": {MaxInput: -1}, "MaxOutput": {MaxOutput: -1},
 		"HighWater": {HighWater: -1}, "LowWater": {LowWater: -1},
+		"ReceiveBuffers": {ReceiveBuffers: -1},
 	} {
 		if err := e.Start(); err == nil || !strings.Contains(err.Error(), "Engine."+name+" is -1") {
 			t.Errorf("Start with %s of -1: %v", name, err)

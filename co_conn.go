@@ -51,7 +51,19 @@ var (
 
 func (s *coConn) init(c *Conn) {
 	s.conn = c
+	s.own()
+}
+
+// own makes the connection one that coroutines serve: what they write does not stop its
+// reading, nor does what was written before.
+func (s *coConn) own() {
+	c := s.conn
+	c.want = 0 // a Read takes what there is
 	c.flags |= stays | ownsOutput
+	if c.stops&stopOutput != 0 {
+		c.stops &^= stopOutput
+		c.offerSoon() // which reads on
+	}
 }
 
 // Data implements Handler.
@@ -165,13 +177,13 @@ func (s *coConn) takeBack() {
 	if !s.handed || s.root != nil || len(s.others) > 0 {
 		return
 	}
-	s.handed, s.gone, s.paused = false, false, false
-	s.eof = false // EOF is called again
+	s.handed, s.gone = false, false
+	s.paused = s.conn.stops&stopPaused != 0 // until a Read
+	s.eof = false                           // EOF is called again
 	if s.timed {
 		s.times.read.at, s.times.write.at = 0, 0
 	}
-	s.conn.flags |= stays | ownsOutput
-	s.conn.stops &^= stopOutput
+	s.own()
 }
 
 // forget drops a coroutine that has ended.

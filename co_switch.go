@@ -169,25 +169,36 @@ func (co *Co) run(yield func(struct{}) bool) {
 	co.goroutine.Store(sys.Goroutine())
 	defer co.goroutine.Store(0) // as soon as this one ends another may be given the name
 	co.yield = yield
-	returned := false
+	returned, told := false, false
 	defer func() {
+		if !told { // the Logger has called runtime.Goexit
+			co.exited = true
+			panic(errGoexit)
+		}
+	}()
+	defer func() {
+		var again any
 		if !returned {
-			co.broke(recover())
+			again = co.broke(recover())
+		}
+		if told = true; again != nil {
+			panic(again)
 		}
 	}()
 	co.err = co.body(co)
 	returned = true
 }
 
-// broke deals with a panic, or, if value is nil, with runtime.Goexit. That the
-// latter becomes a panic keeps iter.Pull from doing to the loop as co did.
-func (co *Co) broke(value any) {
+// broke deals with a panic, or, if value is nil, with runtime.Goexit, and returns what
+// is to be panicked with then. That the latter becomes a panic keeps iter.Pull from doing
+// to the loop as co did.
+func (co *Co) broke(value any) (again any) {
 	log := co.loop.engine.log().With("loop", co.loop.id, "remote", co.home.RemoteAddr())
 	stack := debug.Stack()
 	if value == nil {
 		co.exited, co.err = true, errGoexit
 		log.Warn("rondo: a coroutine ended by runtime.Goexit", "stack", string(stack))
-		panic(errGoexit)
+		return errGoexit
 	}
 	p, awaited := value.(*PanicError)
 	if awaited {
@@ -199,8 +210,9 @@ func (co *Co) broke(value any) {
 	co.loop.stats.now.Panics++
 	log.Error("rondo: a coroutine panicked", "panic", p.Value, "stack", string(p.Stack))
 	if co.loop.engine.Repanic {
-		panic(p.Value)
+		return p.Value
 	}
+	return nil
 }
 
 // over ends co's part in its connection.
@@ -227,7 +239,7 @@ func (co *Co) over() {
 		s.conn.Abort(err)
 	case err != nil:
 		s.conn.CloseWith(err)
-	case co.parent == nil && !s.handed:
+	case co.parent == nil && !s.handed && s.conn.life == connOpen: // else it stays, or leaves
 		s.conn.Close()
 	}
 }

@@ -1,6 +1,7 @@
 package rondo
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -100,6 +101,7 @@ const (
 	shut                             // Shutdown was submitted, after the last byte
 	ownsOutput                       // its output does not stop its reading: see full
 	stays                            // though both streams have ended, until the handler closes it
+	drainAll                         // tellDrain is due when nothing waits, see refused
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
@@ -263,12 +265,38 @@ func (c *Conn) Quiet() bool {
 		(c.filters == nil || c.filters.quiet())
 }
 
-// SetMaxInput overrides Engine.MaxInput.
-func (c *Conn) SetMaxInput(bytes int) { c.ownLimits().maxIn = bytes }
+// SetMaxInput overrides Engine.MaxInput. It panics if bytes is less than 1.
+func (c *Conn) SetMaxInput(bytes int) {
+	mustBe("SetMaxInput", "bytes", bytes, 1)
+	c.ownLimits().maxIn = bytes
+}
 
 // SetMaxOutput overrides Engine.MaxOutput. What Ref.Write has under way is
-// bounded by the Engine's all the same.
-func (c *Conn) SetMaxOutput(bytes int) { c.ownLimits().maxOut = bytes }
+// bounded by the Engine's all the same. It panics if bytes is less than 1.
+func (c *Conn) SetMaxOutput(bytes int) {
+	mustBe("SetMaxOutput", "bytes", bytes, 1)
+	c.ownLimits().maxOut = bytes
+	c.limited()
+}
+
+// mustBe panics if a method's limit is less than it may be: the connection would be full
+// for ever.
+func mustBe(method, name string, value, least int) {
+	if value < least {
+		panic(fmt.Sprintf("rondo: Conn.%s: %s is %d: want %d or more", method, name, value, least))
+	}
+}
+
+// limited looks at output anew, whose limits have changed: it may be full by them, or
+// drained.
+func (c *Conn) limited() {
+	switch {
+	case c.full():
+		c.awaitDrain()
+	case c.flags&tellDrain != 0:
+		c.flushSoon() // advance tells
+	}
+}
 
 func (c *Conn) ownLimits() *limits {
 	c.loop.check()

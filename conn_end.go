@@ -102,7 +102,7 @@ func (c *Conn) refuse() {
 // and what Close, CloseWrite, Detach and Move began.
 func (c *Conn) advance() {
 	if c.flags&tellDrain != 0 && c.drained() {
-		c.flags &^= tellDrain
+		c.flags &^= tellDrain | drainAll
 		c.flags |= drainDue
 		c.stops &^= stopOutput
 		c.offerSoon()
@@ -138,6 +138,9 @@ func (c *Conn) shutdown() {
 // LowWater, and where that is HighWater to less.
 func (c *Conn) drained() bool {
 	n := c.Buffered()
+	if c.flags&drainAll != 0 {
+		return n == 0
+	}
 	return n <= c.limits.low && n < max(1, c.limits.brim())
 }
 

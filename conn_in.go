@@ -398,7 +398,7 @@ func (c *Conn) endInput() {
 // Want has the next call of Data wait until there are n bytes: a message's
 // length, once it is known. Data is not called for less, however long it takes;
 // what is left below n at the end of the stream is not offered. An n over 2 GiB
-// counts as 2 GiB.
+// counts as 2 GiB. It holds for the handler that SetHandler sets too, but for coroutines.
 func (c *Conn) Want(n int) {
 	c.loop.check()
 	c.want = int32(max(0, min(n, math.MaxInt32)))

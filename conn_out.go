@@ -96,6 +96,11 @@ func (o *output) shift(n int) {
 // n is less than len(p) only with an error: ErrClosed after Close or CloseWrite
 // or once the connection has failed, ErrOutputFull if more than MaxOutput bytes
 // would wait, or the system's.
+//
+// After ErrOutputFull a Drainer is called when there may be room for the rest. Nothing
+// was taken then, n is 0; but of 16 KiB or more with nothing waiting MaxOutput bytes are.
+// A shorter p that is longer than MaxOutput, or a longer one of WriteOwned's, never fits,
+// and there is nothing to wait for: nobody is called.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	c.loop.check()
 	if err := c.writable(); err != nil {
@@ -117,11 +122,15 @@ func (c *Conn) write(p []byte, most int) (n int, err error) {
 		}
 	}
 	rest := p[n:]
-	waiting += len(rest)
-	if waiting > most {
+	if waiting+len(rest) > most {
+		if !c.takesPart(len(p)) {
+			return n, c.refused()
+		}
+		c.gather(rest[:most])
 		c.awaitDrain()
-		return n, ErrOutputFull
+		return n + most, ErrOutputFull
 	}
+	waiting += len(rest)
 	if len(p) < directSize && l.outbox.makeRoom(c, len(p)) {
 		l.outbox.add(c, p)
 	} else if c.life >= connClosed { // making room found that the connection has failed
@@ -134,6 +143,25 @@ func (c *Conn) write(p []byte, most int) (n int, err error) {
 	return len(p), nil
 }
 
+// takesPart reports whether a write of size bytes, for which there is no room, takes as
+// many as there is room for: if it is large, and nothing else waits. It would never fit
+// else, and what the system took of it must be followed by the rest.
+func (c *Conn) takesPart(size int) bool { return size >= directSize && c.Buffered() == 0 }
+
+// refused is called for a write that there is no room for. Drained is called when there
+// may be some: not for a write that is too long by itself, since that would come back in
+// each turn, and when all has been sent if so little waits that output is drained as it
+// is.
+func (c *Conn) refused() error {
+	if c.Buffered() > 0 {
+		if c.drained() {
+			c.flags |= drainAll
+		}
+		c.awaitDrain()
+	}
+	return ErrOutputFull
+}
+
 // WriteOwned sends p without copying it. p must not change until release is
 // called, on the loop and exactly once, after p was sent, the connection has ended, or
 // WriteOwned has returned an error. It is never called within another call of the
@@ -144,8 +172,7 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 	k := chunk{bytes: p, owned: true, release: release}
 	err := c.writable()
 	if err == nil && c.Buffered()+len(p) > c.limits.maxOut {
-		c.awaitDrain()
-		err = ErrOutputFull
+		err = c.refused()
 	}
 	if f := c.stack(); err == nil && f != nil {
 		defer c.dropChunk(&k) // also if a filter calls runtime.Goexit
@@ -216,9 +243,14 @@ func (c *Conn) unsent() bool {
 	return c.out != nil || f != nil && f.unsent()
 }
 
-// Flush sends what was written so far, as far as the system takes it now.
+// Flush sends what was written so far, as far as the system takes it now; in a hook
+// around a write (see Trace), soon.
 func (c *Conn) Flush() {
 	c.loop.check()
+	if c.loop.hooking { // it would be called within itself
+		c.flushSoon()
+		return
+	}
 	if f := c.stack(); f != nil {
 		f.flush()
 	}
@@ -471,7 +503,12 @@ func (c *Conn) after(n int) {
 }
 
 func (c *Conn) hook(f func(*Conn, int), n int) {
-	if f != nil {
-		c.call(func() { f(c, n) })
+	if f == nil {
+		return
 	}
+	l := c.loop
+	outer := l.hooking
+	l.hooking = true
+	defer func() { l.hooking = outer }()
+	c.call(func() { f(c, n) })
 }

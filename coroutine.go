@@ -100,8 +100,8 @@ func (co *Co) Loop() *Loop { return co.loop }
 // between the pieces of a Write that is larger than HighWater. With its
 // SetHandler a coroutine hands the connection over, after a dialogue that was
 // best written straight on: then the coroutine can wait for nothing any more,
-// and when it returns nil the connection stays. Any goroutine may call Conn
-// itself.
+// and when it returns nil the connection stays. So it does, until it leaves, after
+// Detach or Move. Any goroutine may call Conn itself.
 func (co *Co) Conn() *Conn { return co.home.conn }
 
 // Context returns a Context that is done when the connection begins to close;

@@ -158,10 +158,15 @@ func (o *output) discard(from, to int) {
 }
 
 // SetHighWater overrides Engine.HighWater and LowWater: high may be more than
-// MaxOutput, and then nothing that is written stops the reading.
+// MaxOutput, and then nothing that is written stops the reading. A high of 0 stops it as
+// long as anything waits, and a low of 0 until nothing does; low counts as no more than
+// high. It panics if one of them is negative.
 func (c *Conn) SetHighWater(high, low int) {
+	mustBe("SetHighWater", "high", high, 0)
+	mustBe("SetHighWater", "low", low, 0)
 	l := c.ownLimits()
 	l.high, l.low = high, min(low, high)
+	c.limited()
 }
 
 // Limits are how many bytes of a connection may wait, see the Engine's fields of these
@@ -178,9 +183,14 @@ func (c *Conn) Limits() Limits {
 }
 
 // SetLimits overrides all of them. It is for those who give a connection from one user
-// to the next, as package pool does.
+// to the next, as package pool does. It panics where SetMaxInput, SetMaxOutput and
+// SetHighWater do.
 func (c *Conn) SetLimits(l Limits) {
 	c.loop.check()
+	mustBe("SetLimits", "MaxInput", l.MaxInput, 1)
+	mustBe("SetLimits", "MaxOutput", l.MaxOutput, 1)
+	mustBe("SetLimits", "HighWater", l.HighWater, 0)
+	mustBe("SetLimits", "LowWater", l.LowWater, 0)
 	own := limits{l.MaxInput, l.MaxOutput, l.HighWater, min(l.LowWater, l.HighWater)}
 	switch e := c.loop.engine; own {
 	case *c.limits:
@@ -191,6 +201,7 @@ func (c *Conn) SetLimits(l Limits) {
 	default:
 		*c.ownLimits() = own
 	}
+	c.limited()
 }
 
 // Unbound overrides Engine.MaxOutput and HighWater: no output is too much, nor stops
@@ -200,10 +211,11 @@ func (c *Conn) Unbound() {
 	c.loop.check()
 	if c.limits == &c.loop.engine.limits {
 		c.limits = &c.loop.engine.unbound
-		return
+	} else {
+		l := c.ownLimits()
+		l.maxOut, l.high, l.low = math.MaxInt, math.MaxInt, math.MaxInt
 	}
-	l := c.ownLimits()
-	l.maxOut, l.high, l.low = math.MaxInt, math.MaxInt, 0
+	c.limited()
 }
 
 // Defer calls f on the loop, once, at the end of this turn: when everything that came

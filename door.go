@@ -103,25 +103,23 @@ func (l *Loop) broken(o owner, value any) {
 	}
 	l.exiting = value == nil
 	l.stats.now.Panics++
+	err := errHandlerGoexit
+	p, _ := value.(*PanicError) // of a coroutine or another goroutine, with its stack
+	if p == nil && value != nil {
+		p = &PanicError{value, debug.Stack()}
+	}
+	if p != nil {
+		err = p
+	}
 	log := l.engine.log().With("loop", l.id)
 	if o != nil {
+		defer o.brokenBy(err) // also if the Logger calls runtime.Goexit
 		log = log.With(o.logAttr())
 	}
-	var err error
-	switch v := value.(type) {
-	case nil:
-		err = errHandlerGoexit
+	if p == nil {
 		log.Error("rondo: a handler called runtime.Goexit", "stack", string(debug.Stack()))
-	case *PanicError: // of a coroutine or another goroutine, with its stack
-		err = v
-		log.Error("rondo: a handler panicked", "panic", v.Value, "stack", string(v.Stack))
-	default:
-		p := &PanicError{v, debug.Stack()}
-		err = p
-		log.Error("rondo: a handler panicked", "panic", v, "stack", string(p.Stack))
-	}
-	if o != nil {
-		o.brokenBy(err)
+	} else {
+		log.Error("rondo: a handler panicked", "panic", p.Value, "stack", string(p.Stack))
 	}
 }
 

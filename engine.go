@@ -80,14 +80,14 @@ type Engine struct {
 	ReceiveBuffers int
 
 	// MaxInput is how many received bytes of a connection may wait for its
-	// handler, and so the largest message; see ErrInputFull.
+	// handler, and so the largest message; see ErrInputFull. 0: DefaultMaxInput.
 	MaxInput int
 	// MaxOutput is how many written bytes of a connection may wait for its
-	// peer; see ErrOutputFull.
+	// peer; see ErrOutputFull. 0: DefaultMaxOutput.
 	MaxOutput int
 	// HighWater is how many bytes of waiting output stop the reading of a
 	// connection, which goes on at LowWater: so a peer that sends requests and
-	// reads no replies is not served further.
+	// reads no replies is not served further. 0: DefaultHighWater, DefaultLowWater.
 	HighWater, LowWater int
 	// Linger is how long a closing connection may take to deliver its output
 	// and to be closed by the peer. Negative: no time.
@@ -180,24 +180,38 @@ func (s *Socket) options() backend.Socket {
 
 // Start starts the loops, if they are not running. Listen does it by itself.
 func (e *Engine) Start() error {
+	refused, err := e.started()
+	for _, r := range refused { // the Logger may ask the engine: its lock is free again
+		e.log().Warn("rondo: a backend cannot be used, the next one is tried", "backend", r.name, "next", r.next, "error", r.err)
+	}
+	return err
+}
+
+// A refusal is what the Logger is to be told of a backend that cannot be used.
+type refusal struct {
+	name, next string
+	err        error
+}
+
+func (e *Engine) started() ([]refusal, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch e.state {
 	case engineRunning:
-		return nil
+		return nil, nil
 	case engineClosed:
-		return fmt.Errorf("rondo: start: engine: %w", ErrClosed)
+		return nil, fmt.Errorf("rondo: start: engine: %w", ErrClosed)
 	}
 	return e.start()
 }
 
-func (e *Engine) start() error {
+func (e *Engine) start() ([]refusal, error) {
 	if err := e.checkFields(); err != nil {
-		return err
+		return nil, err
 	}
 	candidates, err := pick.Choose(e.Backend, pick.Options{ReceiveBuffers: e.ReceiveBuffers})
 	if err != nil {
-		return fmt.Errorf("rondo: %w", err)
+		return nil, fmt.Errorf("rondo: %w", err)
 	}
 	e.limits = limits{
 		maxIn:  orDefault(e.MaxInput, DefaultMaxInput),
@@ -207,11 +221,11 @@ func (e *Engine) start() error {
 	}
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
-	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt}
+	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt, low: math.MaxInt}
 	e.Check = e.Check || checked()
-	loops, used, err := e.open(candidates)
+	loops, used, refused, err := e.open(candidates)
 	if err != nil {
-		return err
+		return refused, err
 	}
 	if used.Sleeps && e.SpareProcessor {
 		spareProcessor(len(loops))
@@ -230,7 +244,7 @@ func (e *Engine) start() error {
 		e.leave()
 		close(e.stopped)
 	}()
-	return nil
+	return refused, nil
 }
 
 // checkFields finds numbers that mean nothing: with a limit below 0 a connection would
@@ -246,6 +260,7 @@ func (e *Engine) checkFields() error {
 		{"MaxOutput", e.MaxOutput, "the default"},
 		{"HighWater", e.HighWater, "the default"},
 		{"LowWater", e.LowWater, "the default"},
+		{"ReceiveBuffers", e.ReceiveBuffers, "the default"},
 	} {
 		if field.value < 0 {
 			return fmt.Errorf("rondo: Engine.%s is %d: want 0, for %s, or more", field.name, field.value, field.zero)
@@ -255,17 +270,17 @@ func (e *Engine) checkFields() error {
 }
 
 // open makes the loops, on the first of the candidates that the system permits,
-// and returns which it is.
-func (e *Engine) open(candidates []pick.Candidate) (loops []*Loop, used pick.Candidate, err error) {
+// and returns which it is, and which it does not.
+func (e *Engine) open(candidates []pick.Candidate) (loops []*Loop, used pick.Candidate, refused []refusal, err error) {
 	for i, c := range candidates {
 		loops, err := e.openOn(c)
 		switch {
 		case err == nil:
-			return loops, c, nil
+			return loops, c, refused, nil
 		case i == len(candidates)-1:
-			return nil, c, err
+			return nil, c, refused, err
 		}
-		e.log().Warn("rondo: a backend cannot be used, the next one is tried", "backend", c.Name, "next", candidates[i+1].Name, "error", err)
+		refused = append(refused, refusal{c.Name, candidates[i+1].Name, err})
 	}
 	panic("rondo: no candidates")
 }

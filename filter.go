@@ -142,10 +142,6 @@ func (c *Conn) Use(open Opener, filters ...FilterOpener) {
 	stages, ok := c.makeStages(filters)
 	switch {
 	case !ok:
-		for _, s := range stages {
-			s.state |= unlinked // it has no place, and never will
-			c.loop.callSoon(due{conn: c, f: func() { s.filter.Closed(s, nil) }})
-		}
 		c.refuse()
 	case len(stages) > 0:
 		stages[len(stages)-1].open = open
@@ -155,8 +151,18 @@ func (c *Conn) Use(open Opener, filters ...FilterOpener) {
 	}
 }
 
-// makeStages makes filters, up to one that refuses the connection.
+// makeStages makes filters, up to one that refuses the connection. Then those that were
+// made have no place, and never will.
 func (c *Conn) makeStages(filters []FilterOpener) (made []*Stage, ok bool) {
+	defer func() { // also if one calls runtime.Goexit
+		if ok {
+			return
+		}
+		for _, s := range made {
+			s.state |= unlinked
+			c.loop.callSoon(due{conn: c, f: func() { s.filter.Closed(s, nil) }})
+		}
+	}()
 	for _, newFilter := range filters {
 		var f Filter
 		c.call(func() { f = newFilter(c) })

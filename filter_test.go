@@ -750,3 +750,63 @@ func TestFiltersRange(t *testing.T) {
 	})
 	n.Dial("tcp", "127.0.0.1:7").ExpectEOF()
 }
+
+// A filter goes away while the handler is being called, with input that it leaves: that
+// comes behind what the handler has, and through a filter that the handler puts in.
+func TestFilterRemovedBesideData(t *testing.T) {
+	for _, upgrade := range []bool{false, true} {
+		n := rondotest.New(t, calm)
+		var conn *rondo.Conn
+		again := false // Data is called for the second time
+		low := &sheet{outbound: func(s *rondo.Stage, out []byte) error {
+			s.Send(out)
+			s.Deliver([]byte("two"))
+			return nil
+		}}
+		high := &sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+			if again {
+				s.Remove()
+				return 0, nil
+			}
+			s.Deliver(in)
+			return len(in), nil
+		}}
+		loud := &sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+			s.Deliver(bytes.ToUpper(in))
+			return len(in), nil
+		}}
+		h := &player{}
+		calls := 0
+		h.data = func(c *rondo.Conn, in []byte) (int, error) {
+			conn = c
+			switch calls++; {
+			case calls == 1:
+				return 0, nil
+			case calls > 2:
+				return len(in), nil
+			}
+			again = true
+			c.Write([]byte("w"))
+			c.Flush()
+			if upgrade {
+				c.Use(nil, loud.filter)
+				return 0, nil
+			}
+			return len(in), nil
+		}
+		n.Serve(":7", rondo.Filtered(h.open, low.filter, high.filter))
+		c := n.Dial("tcp", "127.0.0.1:7")
+		c.Send("one")
+		n.Run()
+		conn.Loop().Post(func() { conn.SetHandler(h) }) // has it offered again
+		c.Expect("w")
+		n.Run()
+		want := "onetwo"
+		if upgrade {
+			want = "ONETWO"
+		}
+		if string(h.got) != want {
+			t.Errorf("the handler got %q, want %q", h.got, want)
+		}
+	}
+}

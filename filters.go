@@ -59,10 +59,15 @@ func (i *inlet) keep(l *Loop, rest []byte) {
 	i.late = l.keep(i.late, nil)
 }
 
-// give moves everything behind what to keeps.
+// give moves everything behind what to has. While to's reader is being called, what it
+// keeps is in the reader's hands.
 func (i *inlet) give(l *Loop, to *inlet) {
 	if n := i.len(); n > 0 {
-		to.kept = l.behind(l.behind(to.kept, i.kept), i.late)
+		end := &to.kept
+		if to.busy {
+			end = &to.late
+		}
+		*end = l.behind(l.behind(*end, i.kept), i.late)
 	}
 	i.drop(l)
 }
@@ -92,8 +97,11 @@ func (c *Conn) addFilters(stages []*Stage) {
 		f.ended = false
 		first.state |= ended
 	}
-	if below != nil && !f.carry.busy {
-		f.carry.give(c.loop, &first.in) // otherwise toHandler does, with what Data leaves
+	switch {
+	case f.carry.busy:
+		first.state |= heir
+	case below != nil:
+		f.carry.give(c.loop, &first.in)
 	}
 	if below == nil || below.state&ready != 0 {
 		first.start()
@@ -161,8 +169,23 @@ func (f *filters) toHandler(p []byte) {
 // next to it.
 func (f *filters) keepCarry(top *Stage, rest []byte) {
 	f.carry.keep(f.conn.loop, rest)
-	if top != nil && top.above != nil { // it has put filters on top: what it left is theirs
-		f.carry.give(f.conn.loop, &top.above.in)
+	if f.top != top {
+		f.inheritCarry()
+	}
+}
+
+// inheritCarry gives what the handler has left to the filters that it has put on top, to
+// the first of them.
+func (f *filters) inheritCarry() {
+	var first *Stage
+	for s := f.top; s != nil; s = s.below {
+		if s.state&heir != 0 {
+			s.state &^= heir
+			first = s
+		}
+	}
+	if first != nil {
+		f.carry.give(f.conn.loop, &first.in)
 	}
 }
 
@@ -399,6 +422,9 @@ func (f *filters) inherit(s *Stage) {
 	} else {
 		// What s leaves comes behind what the next one has.
 		s.in.give(c.loop, next)
+	}
+	if s.above != nil {
+		s.above.state |= s.state & heir
 	}
 	switch {
 	case s.state&(ended|endTold) != ended:

@@ -5,9 +5,12 @@ import "io"
 // write takes what the handler writes.
 func (f *filters) write(p []byte) (int, error) {
 	c := f.conn
+	var full error
 	if c.Buffered()+len(p) > c.limits.maxOut {
-		c.awaitDrain()
-		return 0, ErrOutputFull
+		if !c.takesPart(len(p)) {
+			return 0, c.refused()
+		}
+		p, full = p[:c.limits.maxOut], ErrOutputFull
 	}
 	f.top.write(p)
 	if f.lost() {
@@ -17,7 +20,10 @@ func (f *filters) write(p []byte) (int, error) {
 		return 0, ErrClosed
 	}
 	f.mark()
-	return len(p), nil
+	if full != nil {
+		c.awaitDrain()
+	}
+	return len(p), full
 }
 
 // lost reports whether what is written goes nowhere: a filter failed, or the wire.
@@ -135,6 +141,19 @@ func (f *filters) flush() {
 			f.delivered = f.gathered == 0 && c.waiting() == 0
 		}
 		s.end()
+	}
+	f.again()
+}
+
+// again has flush called again for a stage that got output when flush was past it: a
+// filter nearer to the wire has delivered something meanwhile, and that was answered.
+func (f *filters) again() {
+	c := f.conn
+	for s := f.top; s != nil && f.gathered > 0 && c.life < connClosed; s = s.below {
+		if s.passes() && s.out != nil {
+			c.flushSoon()
+			return
+		}
 	}
 }
 

@@ -160,13 +160,12 @@ func (a *acceptor) Complete(c *backend.Completion) {
 }
 
 func (a *acceptor) failed(err error) {
-	if a.pause == 0 {
-		a.pause = minAcceptPause
-		a.tell(err)
-	} else {
-		a.pause = min(2*a.pause, maxAcceptPause)
-	}
+	first := a.pause == 0
+	a.pause = min(max(minAcceptPause, 2*a.pause), maxAcceptPause)
 	a.loop.timers.Start(&a.resume, a.loop.now.Add(a.pause))
+	if first {
+		a.tell(err)
+	}
 }
 
 // tell logs an error. Where many clients come some of them may be accepted between

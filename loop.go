@@ -43,6 +43,7 @@ type Loop struct {
 	packets   []*PacketConn // all datagram sockets
 	outputs   []*output     // free ones
 	hooked    bool          // Trace has hooks around writes
+	hooking   bool          // and one of them is being called
 
 	dialing     map[*Dialing]struct{}
 	dials       uint64         // so far
@@ -256,6 +257,9 @@ func (c *Conn) flushDirty() {
 	c.flags &^= dirty
 	c.flush()
 	c.advance()
+	if c.flags&inOutbox != 0 {
+		c.flushSoon() // written since the outbox was sent, by a release function: advance has to see it gone
+	}
 }
 
 // wait ends the turn, and waits for something to do.

@@ -106,5 +106,5 @@ func (l *Loop) ended() bool {
 // due reports whether there is something to do that nothing needs to happen for.
 func (l *Loop) due() bool {
 	return !l.again.empty() || !l.calls.empty() || !l.dirty.empty() || !l.dirtyPackets.empty() ||
-		!l.deferred.empty() || !l.failedDials.empty() || l.ready.any()
+		!l.deferred.empty() || !l.failedDials.empty() || l.ready.any() || len(l.outbox.parts) > 0
 }

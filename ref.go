@@ -8,7 +8,12 @@ type Ref struct{ conn *Conn }
 
 // Do calls f with the connection, on its loop, after what this goroutine posted
 // before. With a nil error f is called soon, unless the connection closes first.
-func (r Ref) Do(f func(*Conn)) error { return r.post(task{conn: r.conn, do: f}) }
+func (r Ref) Do(f func(*Conn)) error {
+	if f == nil {
+		panic("rondo: Ref.Do was given no function")
+	}
+	return r.post(task{conn: r.conn, do: f})
+}
 
 // Write writes a copy of p to the connection, after what this goroutine posted
 // before. It returns ErrOutputFull, and writes nothing, if more than MaxOutput

@@ -50,7 +50,8 @@ type EOFer interface {
 }
 
 // Drainer is a Handler that wants to know when output that was full (see Conn.Full), or
-// too full for a write (ErrOutputFull), has fallen to LowWater.
+// too full for a write (ErrOutputFull), has fallen to LowWater; to nothing, if a write was
+// refused though no more than LowWater waited.
 type Drainer interface {
 	Drained(*Conn)
 }

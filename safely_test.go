@@ -2,27 +2,34 @@ package rondo_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// hostile is a Logger's Handler that panics in one of its methods.
+// hostile is a Logger's Handler that fails in one of its methods.
 type hostile struct {
 	where string
+	fail  func()
 	calls *atomic.Int32
 }
 
 func (h hostile) at(where string) {
 	h.calls.Add(1)
 	if h.where == where {
-		panic("a Logger, in " + where)
+		h.fail()
 	}
 }
+
+func panics() { panic("a Logger") }
 
 func (h hostile) Enabled(context.Context, slog.Level) bool  { h.at("Enabled"); return true }
 func (h hostile) Handle(context.Context, slog.Record) error { h.at("Handle"); return nil }
@@ -49,30 +56,36 @@ func handlerOnInput(fail func()) rondo.Opener {
 }
 
 // TestHostileLogger: a Logger that panics costs what it was to log, and nothing else:
-// not the loop, nor its coroutines, nor the engine's Close.
+// not the loop, nor its coroutines, nor the engine's Close. Nor does one that calls
+// runtime.Goexit, as by a test's FailNow.
 func TestHostileLogger(t *testing.T) {
 	for _, where := range []string{"Enabled", "Handle", "WithAttrs"} {
-		for what, open := range map[string]rondo.Opener{
-			"a coroutine panics":       onInput(func() { panic("a coroutine") }),
-			"a coroutine calls Goexit": onInput(runtime.Goexit),
-			"a handler panics":         handlerOnInput(func() { panic("a handler") }),
-			"a handler calls Goexit":   handlerOnInput(runtime.Goexit),
-		} {
-			for _, name := range backends() {
-				t.Run(where+"/"+what+"/"+name, func(t *testing.T) {
-					t.Parallel()
-					var calls atomic.Int32
-					e := &rondo.Engine{Loops: 1, Backend: name, Logger: slog.New(hostile{where, &calls})}
-					bystander := connTo(t, e, rondo.Coroutine(echoReads))
-					c := connTo(t, e, open)
-					c.Write([]byte("now"))
-					wantGone(t, c)
-					goesOn(t, bystander, e)
-					if calls.Load() == 0 {
-						t.Error("nothing was logged")
-					}
-				})
-			}
+		t.Run(where+" panics", func(t *testing.T) { hostileLogger(t, where, panics) })
+		t.Run(where+" calls Goexit", func(t *testing.T) { hostileLogger(t, where, runtime.Goexit) })
+	}
+}
+
+func hostileLogger(t *testing.T, where string, fail func()) {
+	for what, open := range map[string]rondo.Opener{
+		"a coroutine panics":       onInput(func() { panic("a coroutine") }),
+		"a coroutine calls Goexit": onInput(runtime.Goexit),
+		"a handler panics":         handlerOnInput(func() { panic("a handler") }),
+		"a handler calls Goexit":   handlerOnInput(runtime.Goexit),
+	} {
+		for _, name := range backends() {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				var calls atomic.Int32
+				e := &rondo.Engine{Loops: 1, Backend: name, Logger: slog.New(hostile{where, fail, &calls})}
+				bystander := connTo(t, e, rondo.Coroutine(echoReads))
+				c := connTo(t, e, open)
+				c.Write([]byte("now"))
+				wantGone(t, c)
+				goesOn(t, bystander, e)
+				if calls.Load() == 0 {
+					t.Error("nothing was logged")
+				}
+			})
 		}
 	}
 }
@@ -81,7 +94,7 @@ func TestHostileLogger(t *testing.T) {
 func TestHostileLoggerOfABlockedLoop(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	e := &rondo.Engine{Loops: 1, Logger: slog.New(hostile{"Handle", &calls})}
+	e := &rondo.Engine{Loops: 1, Logger: slog.New(hostile{"Handle", panics, &calls})}
 	bystander := connTo(t, e, rondo.Coroutine(echoReads))
 	blocked := make(chan bool)
 	connTo(t, e, rondo.Coroutine(func(*rondo.Co, net.Conn) error {
@@ -91,4 +104,24 @@ func TestHostileLoggerOfABlockedLoop(t *testing.T) {
 	until(t, "the log", func() bool { return calls.Load() >= 2 }) // Enabled and Handle
 	close(blocked)
 	goesOn(t, bystander, e)
+}
+
+// TestLoggerMayAskTheEngine: nothing is locked while the Logger is called, also not while
+// the engine starts.
+func TestLoggerMayAskTheEngine(t *testing.T) {
+	defer pick.Register("refusing", func() (backend.Backend, error) { return nil, errors.New("not today") })()
+	e := &rondo.Engine{Loops: 1, Backend: "refusing,std"}
+	defer e.Close()
+	var calls atomic.Int32
+	e.Logger = slog.New(hostile{"Handle", func() { e.Stats() }, &calls})
+	started := make(chan error, 1)
+	go func() { started <- e.Start() }()
+	select {
+	case err := <-started:
+		if err != nil || calls.Load() == 0 {
+			t.Errorf("Start: %v, the Logger was called %d times", err, calls.Load())
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("Start waits for the Logger, and the Logger for Start")
+	}
 }

@@ -37,6 +37,7 @@ const (
 	failed
 	removed  // by Remove, and still linked
 	unlinked // Closed was called, or will be: nothing has an effect any more
+	heir     // what the handler leaves, who is being called, is its input
 )
 
 // Conn is the connection.

@@ -137,7 +137,6 @@ func (c *conn) do(rc *rondo.Conn, out []byte, action Action) {
 			return
 		}
 		rc.SetHighWater(0, 0) // Drained is called when nothing is left
-		rc.Write(nil)
 	}
 }
 

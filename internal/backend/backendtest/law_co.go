@@ -24,6 +24,8 @@ var coLaws = []law{
 	{"CoReadsWhileItsWriteWaits", coReadsWhileItsWriteWaits},
 	{"CoHandsOver", coHandsOver},
 	{"CoTakesOver", coTakesOver},
+	{"CoTakesOverAnUnreadConn", coTakesOverAnUnreadConn},
+	{"CoLeaves", coLeaves},
 	{"CoOfAHandlersConnIsRead", coOfAHandlersConnIsRead},
 	{"CoReadDeadline", coReadDeadline},
 	{"CoReadDeadlineMoves", coReadDeadlineMoves},

@@ -185,3 +185,69 @@ func coOfAHandlersConnIsRead(w World) {
 	p.Close()
 	h.untilClosed()
 }
+
+// A connection that coroutines take over is read, whatever its handler did that keeps it
+// from being read: only a coroutine's own Writes wait for output, and its Read for input.
+func coTakesOverAnUnreadConn(w World) {
+	for name, prepare := range map[string]func(c *rondo.Conn){
+		"its output is full":    func(c *rondo.Conn) { c.Write(pattern(16 << 20)) },
+		"it is paused":          (*rondo.Conn).Pause,
+		"it waits for a MiB":    func(c *rondo.Conn) { c.Want(1 << 20) },
+		"nothing keeps it from": func(*rondo.Conn) {},
+	} {
+		h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+			prepare(c)
+			return len(in), nil
+		}}
+		taken := make(chan net.Conn, 1)
+		s := &script{w: w}
+		coroutine := s.opener(func(co *rondo.Co, c net.Conn) error {
+			b := make([]byte, 5)
+			if _, err := io.ReadFull(c, b[:1]); err != nil {
+				return err
+			}
+			_, err := io.ReadFull(<-taken, b)
+			return err
+		})
+		next := make(chan rondo.Opener, 1)
+		e := &rondo.Engine{Loops: 1, MaxOutput: 64 << 20}
+		addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler { return (<-next)(c) })
+		next <- h.one()
+		p := w.Dial(addr)
+		send(w, p, []byte("x"))
+		w.Until("the handler to have it", func() bool { return h.received() == 1 })
+		h.do(func(c *rondo.Conn) {
+			c.Loop().Post(func() { taken <- c.NetConn() }) // in no event of the connection's
+		})
+		w.Until("the connection to be taken over", func() bool { return len(taken) == 1 })
+		send(w, p, []byte("hello"))
+		next <- coroutine
+		send(w, w.Dial(addr), []byte("y"))
+		if err := s.untilEnded(1); err != nil {
+			w.Errorf("%s: the coroutine: %v", name, err)
+		}
+		w.Call(func() { e.Close() })
+	}
+}
+
+// A coroutine may end when it has its connection leave: that is not closed.
+func coLeaves(w World) {
+	s := &script{w: w}
+	first := s.opener(func(co *rondo.Co, c net.Conn) error {
+		if _, err := io.ReadFull(c, make([]byte, 2)); err != nil {
+			return err
+		}
+		if _, err := c.Write([]byte("gone")); err != nil {
+			return err
+		}
+		return co.Conn().Move(co.Loop(), func(*rondo.Conn) rondo.Handler { return &handler{w: w} })
+	})
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, first))
+	send(w, p, []byte("go"))
+	expect(w, p, []byte("gone"))
+	if err := s.untilEnded(1); err != nil {
+		w.Errorf("the coroutine: %v", err)
+	}
+	send(w, p, []byte("there"))
+	expect(w, p, []byte("there"))
+}

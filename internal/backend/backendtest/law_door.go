@@ -147,3 +147,33 @@ func failuresOfNobody(w World) {
 		w.Call(func() { e.Close() })
 	}
 }
+
+// A last is a Filter that counts the calls of its Closed.
+type last struct {
+	rondo.PassThrough
+	closed *atomic.Int32
+}
+
+func (f last) Closed(*rondo.Stage, error) { f.closed.Add(1) }
+
+// A filter that was made is closed, also if the next one's FilterOpener fails.
+func madeFiltersAreClosed(w World) {
+	for _, fail := range []func(){func() { panic("a goat") }, runtime.Goexit} {
+		var closed atomic.Int32
+		e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.DiscardHandler)}
+		made := func(*rondo.Conn) rondo.Filter { return last{closed: &closed} }
+		fails := func(*rondo.Conn) rondo.Filter { fail(); return nil }
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), made, fails)))
+		if _, err := p.Write([]byte("x")); err == nil {
+			p.SetReadDeadline(w.Now().Add(patience))
+			io.ReadAll(p)
+		}
+		p.Close()
+		w.Until("the filter's Closed", func() bool { return closed.Load() > 0 })
+		w.Call(func() { e.Close() })
+		if n := closed.Load(); n != 1 {
+			w.Errorf("Closed was called %d times", n)
+		}
+	}
+}

@@ -24,7 +24,7 @@ func (w filtered) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 // too tight for filters, which add to it.
 var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
-	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad",
+	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
 	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "Unbound",
 }
 

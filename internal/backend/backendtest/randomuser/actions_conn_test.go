@@ -72,7 +72,7 @@ var connActions = []action{
 		x.conn.c.SetHandler(x.conn.serve(x.step))
 	}},
 	{"Conn.SetLimits", 1, aConn, func(x *call) {
-		x.conn.c.SetLimits(rondo.Limits{MaxInput: x.intn(5000), MaxOutput: x.intn(50000), HighWater: x.intn(5000), LowWater: x.intn(5000)})
+		x.conn.c.SetLimits(rondo.Limits{MaxInput: 1 + x.intn(5000), MaxOutput: 1 + x.intn(50000), HighWater: x.intn(5000), LowWater: x.intn(5000)})
 		x.relimited()
 	}},
 	{"Conn.SetHighWater", 1, aConn, func(x *call) {
@@ -81,11 +81,11 @@ var connActions = []action{
 	}},
 	{"Conn.SetIdle", 1, aConn, func(x *call) { x.conn.c.SetIdle(x.duration()) }},
 	{"Conn.SetMaxInput", 1, aConn, func(x *call) {
-		x.conn.c.SetMaxInput(x.intn(5000))
+		x.conn.c.SetMaxInput(1 + x.intn(5000))
 		x.relimited()
 	}},
 	{"Conn.SetMaxOutput", 1, aConn, func(x *call) {
-		x.conn.c.SetMaxOutput(x.intn(50000))
+		x.conn.c.SetMaxOutput(1 + x.intn(50000))
 		x.relimited()
 	}},
 	{"Conn.SetReadDeadline", 1, aConn, func(x *call) { x.conn.c.SetReadDeadline(x.deadline()) }},
