@@ -245,12 +245,15 @@ func (c *Conn) takeInto(n int) []byte {
 // offer gives the handler, or the first filter, what there is, and keeps what it
 // leaves.
 func (c *Conn) offer(in []byte) {
-	c.flags &^= reoffer
 	if f := c.stack(); f != nil {
 		f.offer(in)
-	} else {
-		c.keep(c.data(in))
+		if c.flags&reoffer != 0 {
+			c.list() // for what waits between the filters
+		}
+		return
 	}
+	c.flags &^= reoffer
+	c.keep(c.data(in))
 }
 
 // data gives the handler what there is, and returns what it leaves.
@@ -312,6 +315,7 @@ func (c *Conn) offerAgain() {
 	c.loop.current = c
 	c.tellDrained()
 	if c.flags&reoffer != 0 && c.offers() {
+		c.flags &^= reoffer // what is kept from now on is for another turn
 		if f := c.stack(); f != nil {
 			f.reoffer()
 		}
@@ -337,10 +341,12 @@ func (c *Conn) tellDrained() {
 func (c *Conn) offerCarry() {
 	switch {
 	case len(c.carry) == 0 || c.flags&eofTold != 0 && c.stack() == nil: // EOF comes after the last Data
-		c.flags &^= reoffer
 	case c.flags&receiving != 0 && c.recv.Buf != nil:
+		c.flags |= reoffer
 		c.loop.backend.Cancel(&c.recv) // the carry is the backend's until this ends
-	case c.offers():
+	case !c.offers():
+		c.flags |= reoffer
+	default:
 		n := len(c.carry)
 		c.offer(c.carry[:n:n])
 		if c.flags&(into|receiving) == into && len(c.carry) == n {

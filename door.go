@@ -111,9 +111,11 @@ func (l *Loop) broken(o owner, value any) {
 	if p != nil {
 		err = p
 	}
-	log := l.engine.log().With("loop", l.id)
 	if o != nil {
 		defer o.brokenBy(err) // also if the Logger calls runtime.Goexit
+	}
+	log := l.engine.log().With("loop", l.id)
+	if o != nil {
 		log = log.With(o.logAttr())
 	}
 	if p == nil {
