@@ -133,23 +133,34 @@ func (x *call) write(n int) {
 		n = 0
 	}
 	x.conn.out.write(x.size(n), func(p []byte) int {
-		n, err := x.conn.c.Write(p)
-		x.say("    %d: %d, %v", len(p), n, err)
-		if n < len(p) && err == nil {
-			x.w.failf("%s: Write took %d of %d bytes without an error", x.conn.name, n, len(p))
-		}
-		return x.accepted(p, n, err)
+		return x.written(p, func() (int, error) { return x.conn.c.Write(p) })
 	})
 }
 
-// accepted is how much of p the reader may be given after a write of it that returned
-// n and err.
-func (x *call) accepted(p []byte, n int, err error) int {
-	if err == nil || errors.Is(err, rondo.ErrClosed) || errors.Is(err, rondo.ErrOutputFull) {
-		return n
+// written has f write p, and returns how much of it the reader may be given. If the
+// connection fails meanwhile nobody says how much of it a filter had sent on.
+func (x *call) written(p []byte, f func() (int, error)) int {
+	n, err := f()
+	x.say("    %d: %d, %v", len(p), n, err)
+	failed := false
+	switch {
+	case err == nil:
+		if n < len(p) {
+			x.w.failf("%s: a write took %d of %d bytes without an error", x.conn.name, n, len(p))
+		}
+	case errors.Is(err, rondo.ErrClosed):
+		failed = x.conn.out.isTorn()
+	case errors.Is(err, rondo.ErrOutputFull):
+		_, err = x.conn.c.Write(nil)
+		failed = err != nil && !errors.Is(err, rondo.ErrOutputFull)
+	default:
+		failed = true
 	}
-	x.conn.out.tear("a write failed") // nobody says how much of it a filter had sent on
-	return len(p)
+	if failed {
+		x.conn.out.tear("a write failed")
+		return len(p)
+	}
+	return n
 }
 
 func writeOwned(x *call) {
@@ -161,15 +172,16 @@ func writeOwned(x *call) {
 	name := x.child("release")
 	t := w.promise(name, 1, 1)
 	k.out.write(x.size(n), func(p []byte) int {
-		err := k.c.WriteOwned(p, func() {
-			t.called(w)
-			w.act(site{kind: "Conn.WriteOwned", who: name, loop: k.loop, conn: k})
+		return x.written(p, func() (int, error) {
+			err := k.c.WriteOwned(p, func() {
+				t.called(w)
+				w.act(site{kind: "Conn.WriteOwned", who: name, loop: k.loop, conn: k})
+			})
+			if err != nil {
+				return 0, err
+			}
+			return len(p), nil
 		})
-		x.say("    %d: %v", len(p), err)
-		if err != nil {
-			return x.accepted(p, 0, err)
-		}
-		return len(p)
 	})
 }
 
@@ -179,8 +191,7 @@ func availableBuffer(x *call) {
 		n = 0
 	}
 	x.conn.out.write(x.size(n), func(p []byte) int {
-		n, err := x.conn.c.Write(append(x.conn.c.AvailableBuffer(), p...))
-		return x.accepted(p, n, err)
+		return x.written(p, func() (int, error) { return x.conn.c.Write(append(x.conn.c.AvailableBuffer(), p...)) })
 	})
 }
 

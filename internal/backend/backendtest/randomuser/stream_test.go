@@ -114,6 +114,12 @@ func (s *stream) tear(why string) {
 	}
 }
 
+func (s *stream) isTorn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.torn
+}
+
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
