@@ -159,8 +159,13 @@ func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 
 var errUser = errors.New("the user's error")
 
-// look checks what Data is given, and notes what of it is consumed.
+// look checks what Data is given, and notes what of it is consumed. If a filter ended the
+// input early, what it delivers afterwards is dropped, and what comes when it has been
+// removed is not.
 func (k *conn) look(in []byte, n int) {
+	if k.early {
+		return
+	}
 	if err := k.in.offered(in, n); err != nil {
 		k.w.failf("input: %s: %v", k.name, err)
 	}
