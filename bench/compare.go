@@ -101,10 +101,13 @@ func (c *compareCommand) points(ctx context.Context, s suite, m mode, builds [2]
 			if c.Trace {
 				p.trace = func(format string, args ...any) { fmt.Fprintf(os.Stderr, format, args...) }
 			}
-			if err := c.point(ctx, p, x); err != nil {
+			points++
+			if err := c.point(ctx, p, x); errors.Is(err, errUnsettled) {
+				fmt.Printf("%-14s %-16s %v: not measured\n", w, name, err)
+				continue
+			} else if err != nil {
 				return err
 			}
-			points++
 			verdict := "no difference is told"
 			if x.ratio("rate", -1).differs() || x.ratio("cpu", -1).differs() {
 				differ++
