@@ -189,9 +189,9 @@ func (co *Co) run(yield func(struct{}) bool) {
 	returned = true
 }
 
-// broke deals with a panic, or, if value is nil, with runtime.Goexit, and returns what
-// is to be panicked with then. That the latter becomes a panic keeps iter.Pull from doing
-// to the loop as co did.
+// broke deals with a panic, or, if value is nil, with runtime.Goexit. If again is not nil
+// the caller panics with it. A Goexit becomes a panic because iter.Pull would end the
+// loop's goroutine by a Goexit too.
 func (co *Co) broke(value any) (again any) {
 	log := co.loop.engine.log().With("loop", co.loop.id, "remote", co.home.RemoteAddr())
 	stack := debug.Stack()

@@ -487,28 +487,3 @@ func (c *Conn) sent(n int) {
 		c.active()
 	}
 }
-
-// before and after call the hooks around a write, of which the system took n bytes.
-
-func (c *Conn) before(n int) {
-	if c.loop.hooked {
-		c.hook(c.loop.engine.Trace.BeforeWrite, n)
-	}
-}
-
-func (c *Conn) after(n int) {
-	if c.loop.hooked {
-		c.hook(c.loop.engine.Trace.AfterWrite, n)
-	}
-}
-
-func (c *Conn) hook(f func(*Conn, int), n int) {
-	if f == nil {
-		return
-	}
-	l := c.loop
-	outer := l.hooking
-	l.hooking = true
-	defer func() { l.hooking = outer }()
-	c.call(func() { f(c, n) })
-}

@@ -187,7 +187,8 @@ func (e *Engine) Start() error {
 	return err
 }
 
-// A refusal is what the Logger is to be told of a backend that cannot be used.
+// A refusal tells that a backend cannot be used, why, and which one is tried next. The
+// Logger is told.
 type refusal struct {
 	name, next string
 	err        error

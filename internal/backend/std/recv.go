@@ -71,8 +71,8 @@ func (r *reader) run() {
 	}
 }
 
-// keepNonblocking has the system not block who reads or writes, if others share the
-// socket.
+// keepNonblocking sets O_NONBLOCK again if others share the socket: they may have taken
+// it away, and a Read or Write would block.
 func (f *file) keepNonblocking() {
 	if !f.shared {
 		return
