@@ -18,7 +18,7 @@ type compareCommand struct {
 	Servers   []string      `help:"Of the suite only these servers, separated by commas; patterns are allowed." default:"rondo-*" placeholder:"NAME"`
 	Workloads []string      `help:"Of the suite only these workloads, likewise." placeholder:"NAME"`
 	For       time.Duration `help:"Time for each server under each workload." default:"40s" placeholder:"TIME"`
-	Turns     int           `help:"Slices of load that the second server of a pair has in a repetition, each between two of the first." default:"6" placeholder:"N"`
+	Turns     int           `help:"Slices of load that one server of a pair has in a repetition, each between two of the other." default:"6" placeholder:"N"`
 	Burn      time.Duration `help:"B's echo servers burn so much CPU time for each message: to see whether it is told." placeholder:"TIME"`
 	Count     bool          `help:"Where perf cannot count instructions, have valgrind do so." default:"true" negatable:""`
 	Trace     bool          `help:"Tell about every slice."`
@@ -127,7 +127,7 @@ func (c *compareCommand) points(ctx context.Context, s suite, m mode, builds [2]
 func (c *compareCommand) point(ctx context.Context, p *pair, x *row) error {
 	const fewest, patience = 8, 5
 	for begin := time.Now(); len(x.Session) < fewest || time.Since(begin) < c.For; {
-		p.counted = len(x.Session) == 0
+		p.counted, p.swapped = len(x.Session) == 0, len(x.Session)%2 == 1
 		r, err := p.repeat(ctx)
 		if errors.Is(err, errUnsettled) && time.Since(begin) < patience*c.For {
 			continue

@@ -19,8 +19,9 @@ type figures map[string]float64
 type pair struct {
 	a, b    side
 	cal     *calibrator
-	turns   int                              // slices of b in a repetition, each between two of a
+	turns   int                              // slices of one side in a repetition, each between two of the other
 	counted bool                             // what perf can count is
+	swapped bool                             // b is opened and served first, as at every other repetition
 	trace   func(format string, args ...any) // nil: nothing is told
 }
 
@@ -79,7 +80,8 @@ func (p *pair) once(ctx context.Context) (r repetition, err error) {
 	defer p.a.close()
 	defer p.b.close()
 	var most float64 // messages a second of the slower one
-	for _, s := range []*side{&p.a, &p.b} {
+	outer, inner := p.order()
+	for _, s := range []*side{outer, inner} {
 		if err := s.open(ctx); err != nil {
 			return r, err
 		}
@@ -110,21 +112,31 @@ func (p *pair) once(ctx context.Context) (r repetition, err error) {
 	return r, p.counts(ctx, &r)
 }
 
+// order tells which side comes first, and is around each slice of the other. What little
+// an order favours is taken out by the other order at the next repetition.
+func (p *pair) order() (outer, inner *side) {
+	if p.swapped {
+		return &p.b, &p.a
+	}
+	return &p.a, &p.b
+}
+
 // alternate gives the sides slices in turn, a, b, a, b, a, so that each always follows the
-// other, whose work left the caches to it. A slice of b is compared with the mean of its
-// two neighbours: a machine that becomes slower all the time has no say.
+// other, whose work left the caches to it. A slice of the inner side is compared with the
+// mean of its two neighbours: a machine that becomes slower all the time has no say.
 func (p *pair) alternate(ctx context.Context, r *repetition, rate float64) error {
-	ratios, values := map[string][]float64{}, [2]map[string][]float64{{}, {}}
-	before, err := p.timed(ctx, &p.a, rate)
+	outer, inner := p.order()
+	ratios, values := map[string][]float64{}, map[*side]map[string][]float64{&p.a: {}, &p.b: {}}
+	before, err := p.timed(ctx, outer, rate)
 	if err != nil {
 		return err
 	}
 	for turn := 0; turn < p.turns; {
-		of, err := p.timed(ctx, &p.b, rate)
+		of, err := p.timed(ctx, inner, rate)
 		if err != nil {
 			return err
 		}
-		after, err := p.timed(ctx, &p.a, rate)
+		after, err := p.timed(ctx, outer, rate)
 		if err != nil {
 			return err
 		}
@@ -135,15 +147,15 @@ func (p *pair) alternate(ctx context.Context, r *repetition, rate float64) error
 			continue
 		}
 		turn++
-		for m, b := range of.figures {
-			a := math.Sqrt(neighbours[0].figures[m] * neighbours[1].figures[m])
-			values[0][m], values[1][m] = append(values[0][m], a), append(values[1][m], b)
-			if a > 0 && b > 0 {
+		for m, in := range of.figures {
+			out := math.Sqrt(neighbours[0].figures[m] * neighbours[1].figures[m])
+			values[inner][m], values[outer][m] = append(values[inner][m], in), append(values[outer][m], out)
+			if a, b := values[&p.a][m][turn-1], values[&p.b][m][turn-1]; a > 0 && b > 0 {
 				ratios[m] = append(ratios[m], b/a)
 			}
 		}
 	}
-	r.Ratio, r.A, r.B = medians(ratios), medians(values[0]), medians(values[1])
+	r.Ratio, r.A, r.B = medians(ratios), medians(values[&p.a]), medians(values[&p.b])
 	return nil
 }
 
@@ -167,12 +179,12 @@ func (p *pair) timed(ctx context.Context, s *side, rate float64) (t timed, err e
 }
 
 // same tells whether the machine was the same all along.
-func (p *pair) same(a [2]timed, b timed) bool {
-	work := slices.Concat(a[0].work[:], b.work[:], a[1].work[:])
+func (p *pair) same(outer [2]timed, inner timed) bool {
+	work := slices.Concat(outer[0].work[:], inner.work[:], outer[1].work[:])
 	same := apart(float64(slices.Max(work)), float64(slices.Min(work))) <= sameLoop
 	if p.trace != nil {
 		p.trace("%v %v; rate %.0f %.0f %.0f, cpu %.3f %.3f %.3f\n", work, same,
-			a[0].figures["rate"], b.figures["rate"], a[1].figures["rate"], a[0].figures["cpu"], b.figures["cpu"], a[1].figures["cpu"])
+			outer[0].figures["rate"], inner.figures["rate"], outer[1].figures["rate"], outer[0].figures["cpu"], inner.figures["cpu"], outer[1].figures["cpu"])
 	}
 	return same
 }

@@ -16,7 +16,7 @@ type runCommand struct {
 	Servers     []string      `help:"Of the suites only these servers, separated by commas; rondo-* is all that begin so." placeholder:"NAME"`
 	Workloads   []string      `help:"Of the suites only these workloads, likewise." placeholder:"NAME"`
 	Repetitions int           `help:"Times that each pair is measured, with fresh processes." default:"6" placeholder:"N"`
-	Turns       int           `help:"Slices of load that the second server of a pair has in a repetition, each between two of the first." default:"6" placeholder:"N"`
+	Turns       int           `help:"Slices of load that one server of a pair has in a repetition, each between two of the other." default:"6" placeholder:"N"`
 	For         time.Duration `help:"End after about so long, with exit code 3 if there is something left for --append." placeholder:"TIME"`
 	Append      bool          `help:"Go on with the results that are there, and the programs that were built for them."`
 	Session     bool          `help:"With --append: begin another session. Sessions are kept apart, to be compared."`
@@ -190,7 +190,11 @@ func newPair(x *row, m mode, built build, cal *calibrator) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{cal: cal, counted: len(x.Of["calls"]) < 2} // counts differ little from one repetition to the next
+	p := &pair{
+		cal:     cal,
+		counted: len(x.Of["calls"]) < 2, // counts differ little from one repetition to the next
+		swapped: len(x.Session)%2 == 1,
+	}
 	for _, side := range []struct {
 		of   *side
 		name string

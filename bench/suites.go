@@ -156,7 +156,7 @@ type suite struct {
 }
 
 var (
-	peers     = []string{"gnet", "nbio", "gaio", "evio", "netpoll", "net"}
+	peers     = []string{"gnet", "nbio", "gaio", "evio", "netpoll-go", "net"}
 	streaming = slices.Concat([]string{"c-uring", rondoServer, "rondo-uring"}, peers)
 )
 
