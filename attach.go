@@ -128,7 +128,7 @@ func isStream(nc net.Conn) bool {
 func (l *Loop) imported(nc net.Conn) (backend.Handle, error) {
 	h, err := l.backend.Import(nc)
 	if errors.Is(err, backend.ErrForeign) {
-		l.backend = pick.Beside(l.backend)
+		l.use(pick.Beside(l.backend))
 		h, err = l.backend.Import(nc)
 	}
 	return h, err

@@ -18,6 +18,7 @@ type Loop struct {
 	engine  *Engine
 	id      int
 	backend backend.Backend
+	parker  backend.Parker      // the backend, if it can park
 	waker   interface{ Wake() } // the backend that the loop began with
 	inbox   inbox.Queue[task]
 	timers  timer.Set
@@ -69,6 +70,7 @@ type Loop struct {
 	ready   runQueue           // those to be resumed
 	handed  bool               // work to other goroutines, in this turn: see Await
 	parks   int                // how many waits to come are those of a goroutine, see Deliver
+	crowded bool               // the engine's loops take all of Go's processors: it waits as a goroutine does
 	pinned  bool               // to a thread
 	rooted  bool               // in how its thread is, by coroutines that may have begun: see Pin
 
@@ -98,7 +100,6 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 	l := &Loop{
 		engine:    e,
 		id:        id,
-		backend:   be,
 		waker:     be,
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
@@ -108,10 +109,20 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		spinning:  spin{time: e.Spin},
 		turnsLeft: lastTurns,
 	}
+	l.use(be)
 	l.checks = e.Check
 	l.outbox = newOutbox(l)
 	l.hooked = e.Trace != nil && (e.Trace.BeforeWrite != nil || e.Trace.AfterWrite != nil)
 	return l
+}
+
+// use makes a backend the loop's.
+func (l *Loop) use(be backend.Backend) {
+	l.backend = be
+	l.parker, _ = be.(backend.Parker)
+	if l.parker != nil && !l.parker.Parks() {
+		l.parker = nil
+	}
 }
 
 // run is the loop's goroutine.
@@ -304,11 +315,7 @@ const parkings = 1000
 
 // parking reports whether the next wait is to be that of a goroutine.
 func (l *Loop) parking() bool {
-	if l.parks == 0 || l.pinned {
-		return false
-	}
-	_, can := l.backend.(backend.Parker)
-	return can
+	return l.parker != nil && (l.crowded || l.parks > 0) && !l.pinned
 }
 
 // sleep waits for events, in the way that suits those whom the loop works with: the
@@ -318,8 +325,8 @@ func (l *Loop) sleep(until backend.Time) error {
 		_, err := l.backend.Wait(until)
 		return err
 	}
-	l.parks--
-	ready, slept, err := l.backend.(backend.Parker).Park(until)
+	l.parks = max(l.parks-1, 0)
+	ready, slept, err := l.parker.Park(until)
 	switch {
 	case slept:
 		l.handed = false

@@ -266,7 +266,7 @@ func (l *Loop) openPacket(network string, h PacketHandler, g *packetGroup,
 		}
 		b, ok := l.backend.(backend.PacketBackend)
 		if !ok {
-			l.backend = pick.Beside(l.backend)
+			l.use(pick.Beside(l.backend))
 			b = l.backend.(backend.PacketBackend)
 		}
 		c = &PacketConn{loop: l, handler: h, backend: b, network: network, group: g}

@@ -10,8 +10,20 @@ import (
 // once if none is. Then each sleep of a loop costs a thread's being woken, to watch
 // over the network in its place, and what it takes to get a processor back. On two CPUs
 // that are shared with the client it is a quarter of the CPU time of a connection that
-// echoes one message, and a fifth of that of messages. So there is to be a processor
-// that no loop has.
+// echoes one message, and a tenth of that of messages. So either there is a processor
+// that no loop has, or the loops sleep as goroutines do, without one.
+
+// shareProcessors keeps Go's scheduler from taking processors away from loops that sleep.
+func (e *Engine) shareProcessors(loops []*Loop) {
+	if e.SpareProcessor {
+		spareProcessor(len(loops))
+		return
+	}
+	crowded := len(loops) >= runtime.GOMAXPROCS(0)
+	for _, l := range loops {
+		l.crowded = crowded
+	}
+}
 
 // spare tells what GOMAXPROCS was raised to for it.
 var spare struct {

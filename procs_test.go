@@ -42,3 +42,38 @@ func TestSpareProcessor(t *testing.T) {
 		}
 	}
 }
+
+// TestCrowdedLoopsPark: loops that take all of Go's processors sleep as goroutines do, where
+// the backend can, unless they have a spare processor or threads of their own.
+func TestCrowdedLoopsPark(t *testing.T) {
+	procs := runtime.NumCPU() + 20 // what no other test's engine has raised it from
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	for _, name := range pick.Available() {
+		for _, test := range []struct {
+			engine *rondo.Engine
+			want   bool
+		}{
+			{&rondo.Engine{Loops: procs}, true},
+			{&rondo.Engine{Loops: procs + 1}, true},
+			{&rondo.Engine{Loops: procs - 1}, false},
+			{&rondo.Engine{Loops: procs, LockThreads: true}, false},
+			{&rondo.Engine{Loops: procs - 1, SpareProcessor: true}, false},
+		} {
+			e := test.engine
+			e.Backend = name
+			if err := e.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for l := range e.All() {
+				parks := make(chan bool)
+				if err := l.Post(func() { parks <- rondo.Parks(l) }); err != nil {
+					t.Fatal(err)
+				}
+				if want := test.want && name == "epoll"; <-parks != want {
+					t.Errorf("%s, %d loops of %d processors, spare %v, threads %v: want %v", name, e.Loops, procs, e.SpareProcessor, e.LockThreads, want)
+				}
+			}
+			e.Close()
+		}
+	}
+}

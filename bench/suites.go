@@ -164,7 +164,7 @@ var (
 var suites = []suite{
 	{"peers", "Echo, beside other libraries", "pinned", limitServer, streaming,
 		[]string{"echo-64-1", "echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-1", "echo-64k-8"}},
-	{"peers-free", "Echo where server and client share the CPUs", "free", limitServer, streaming, []string{"echo-64-50", "echo-64-1000", "echo-64k-8"}},
+	{"peers-free", "Echo where server and client share the CPUs", "free", limitServer, streaming, []string{"echo-64-50", "echo-64-1000", "echo-64k-8", "rate"}},
 	{"redis", "Redis", "pinned", redisServer, []string{rondoServer, "rondo-uring", "gnet", "nbio", "gaio", "evio", "redcon", "net"},
 		[]string{"set-p1", "get-p1", "set-p32", "get-p32"}},
 	{"tls", "TLS", "pinned", "net", []string{rondoServer, "rondo-uring", "nbio"}, []string{"tls-1k-1", "tls-1k-50", "tls-1k-1000", "tls-rate", "tls-idle"}},

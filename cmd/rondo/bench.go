@@ -105,7 +105,8 @@ func benchContext() (context.Context, func()) {
 // run makes one load. more is false if it was interrupted.
 func (b *bench) run(w load.Workload) (more bool, err error) {
 	f := b.flags
-	engine := &rondo.Engine{SpareProcessor: true, Loops: min(f.Loops, f.Conns), Backend: f.Backend}
+	loops := min(f.Loops, f.Conns)
+	engine := &rondo.Engine{SpareProcessor: loops == 1, Loops: loops, Backend: f.Backend}
 	progress := newProgress(os.Stderr, f.JSON, w.Name, f.Conns)
 	report, err := load.Run(b.ctx, engine, load.Config{
 		Network:  b.network,

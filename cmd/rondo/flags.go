@@ -43,7 +43,7 @@ func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.Leve
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	highWater := int(min(f.HighWater, math.MaxInt))
 	return &rondo.Engine{
-		SpareProcessor: true,
+		SpareProcessor: loops == 1,
 		Loops:          loops,
 		Backend:        f.Backend,
 		ReceiveBuffers: f.ReceiveBuffers,

@@ -296,6 +296,8 @@ type Parker interface {
 	// other goroutines had the thread. A loop whose goroutine is locked to its thread
 	// should not call it: then each wake is one of a thread by another.
 	Park(until Time) (ready, slept bool, err error)
+	// Parks reports whether Park is more than Wait.
+	Parks() bool
 }
 
 // A Director is a Backend that touches a stream only for the Ops in flight on it.

@@ -81,14 +81,15 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	return ready || more, errors.Join(err, sideErr)
 }
 
-// Park is Wait where the main backend cannot park.
-func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
+// Parks reports whether the main backend can park; without, Park is not to be called.
+func (b *Backend) Parks() bool {
 	p, ok := b.Backend.(backend.Parker)
-	if !ok {
-		ready, err = b.Wait(until)
-		return ready, false, err
-	}
-	ready, slept, err = p.Park(b.armed(until))
+	return ok && p.Parks()
+}
+
+// Park is the main backend's.
+func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
+	ready, slept, err = b.Backend.(backend.Parker).Park(b.armed(until))
 	more, sideErr := b.side.Wait(backend.Time(0))
 	return ready || more, slept, errors.Join(err, sideErr)
 }

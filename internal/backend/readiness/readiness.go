@@ -188,6 +188,12 @@ func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
 	return b.events > 0 || ready || err != nil, slept, err
 }
 
+// Parks reports whether the poller can park.
+func (b *Backend) Parks() bool {
+	_, ok := b.poller.(Parker)
+	return ok
+}
+
 // begin starts a new turn, and reports whether something needs no event.
 func (b *Backend) begin() (ready bool) {
 	b.now.reset()
