@@ -3,7 +3,9 @@ package rondo
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/pick"
@@ -25,6 +27,9 @@ import (
 //
 // On an error nc is still the caller's, and must be closed by it.
 func (e *Engine) Attach(nc net.Conn, open Opener) (ref Ref, err error) {
+	if err := checkAttach(nc, open); err != nil {
+		return Ref{}, err
+	}
 	if err := e.Start(); err != nil {
 		return Ref{}, err
 	}
@@ -51,6 +56,9 @@ var errAttachPanicked = errors.New("rondo: attach: a method of the connection pa
 // in this turn or in the next.
 func (l *Loop) Attach(nc net.Conn, open Opener) (Ref, error) {
 	l.check()
+	if err := checkAttach(nc, open); err != nil {
+		return Ref{}, err
+	}
 	c, err := l.attach(nc)
 	if err != nil {
 		return Ref{}, err
@@ -61,19 +69,15 @@ func (l *Loop) Attach(nc net.Conn, open Opener) (Ref, error) {
 	return c.Ref(), nil
 }
 
-// AttachNow is Attach that calls open before it returns. It is for posted functions;
-// a Handler's methods must not call it, since they are in the middle of an event.
-func (l *Loop) AttachNow(nc net.Conn, open Opener) (Ref, error) {
-	l.check()
-	if l.current != nil {
-		panic("rondo: AttachNow was called by a Handler: Attach is for those")
+// checkAttach finds arguments that are missing.
+func checkAttach(nc net.Conn, open Opener) error {
+	switch {
+	case nc == nil:
+		return &net.OpError{Op: "attach", Err: errNilConn}
+	case open == nil:
+		return attachError(nc, errNilOpener)
 	}
-	c, err := l.attach(nc)
-	if err != nil {
-		return Ref{}, err
-	}
-	c.opened(open)
-	return c.Ref(), nil
+	return nil
 }
 
 // attach takes nc over. The caller has it opened.
@@ -167,6 +171,9 @@ func (c *Conn) openedLate(open Opener) {
 // on. So one engine accepts and others serve. Take starts e if need be; if that
 // fails, or e is closed, it refuses connections.
 func (e *Engine) Take(open Opener) Opener {
+	if open == nil {
+		panic("rondo: Engine.Take was given no function")
+	}
 	return func(c *Conn) Handler {
 		if err := e.Start(); err != nil {
 			return nil
@@ -175,3 +182,74 @@ func (e *Engine) Take(open Opener) Opener {
 		return nil
 	}
 }
+
+// Unread returns nc with bytes put back: Read gives b first, which the caller is
+// not to touch any more. After a handshake of one's own, b is what was read ahead:
+//
+//	engine.Attach(rondo.Unread(nc, rest), open)
+//
+// Attach takes it as it takes nc. Beside what a net.Conn has, the result has
+// CloseWrite, Buffered for how many bytes are left of b, and NetConn for nc.
+func Unread(nc net.Conn, b []byte) net.Conn {
+	if u, ok := nc.(*unread); ok {
+		return &unread{u.Conn, slices.Concat(b, u.rest), u.remote} // what lies behind b is the caller's
+	}
+	return &unread{nc, b, nil}
+}
+
+// unread is a connection with bytes in front of it.
+type unread struct {
+	net.Conn
+	rest   []byte
+	remote net.Addr // if the system does not know any more
+}
+
+// Read gives the rest first.
+func (d *unread) Read(p []byte) (int, error) {
+	if len(d.rest) == 0 {
+		return d.Conn.Read(p)
+	}
+	n := copy(p, d.rest)
+	if d.rest = d.rest[n:]; len(d.rest) == 0 {
+		d.rest = nil
+	}
+	return n, nil
+}
+
+// WriteTo and ReadFrom let io.Copy do what it can do with the connection itself.
+func (d *unread) WriteTo(w io.Writer) (int64, error) {
+	n := 0
+	if len(d.rest) > 0 {
+		var err error
+		n, err = w.Write(d.rest)
+		d.rest = d.rest[n:]
+		if err != nil {
+			return int64(n), err
+		}
+	}
+	more, err := io.Copy(w, d.Conn)
+	return int64(n) + more, err
+}
+
+func (d *unread) ReadFrom(r io.Reader) (int64, error) { return io.Copy(d.Conn, r) }
+
+func (d *unread) CloseWrite() error {
+	if c, ok := d.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+func (d *unread) RemoteAddr() net.Addr {
+	if a := d.Conn.RemoteAddr(); a != nil {
+		return a
+	}
+	return d.remote
+}
+
+// Buffered is how many bytes Read gives before it asks the connection itself.
+func (d *unread) Buffered() int { return len(d.rest) }
+
+// NetConn is the connection itself. What Read has not given yet it does not give
+// either.
+func (d *unread) NetConn() net.Conn { return d.Conn }

@@ -11,7 +11,30 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
+
+// BenchmarkTurn measures coroutines too: a message, and a turn given up.
+func init() {
+	rondo.AddTurn("Coroutine", coro.Handler(func(_ *coro.Co, c net.Conn) error {
+		for buf := make([]byte, 512); ; {
+			n, err := c.Read(buf)
+			if err == nil {
+				_, err = c.Write(buf[:n])
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}))
+	rondo.AddTurn("Switch", coro.Handler(func(co *coro.Co, _ net.Conn) error {
+		for {
+			if err := co.Sleep(0); err != nil {
+				return err
+			}
+		}
+	}))
+}
 
 // BenchmarkEcho sends messages to and fro through one connection. Its client is
 // a goroutine that blocks in system calls of its own, so that allocations are
@@ -19,8 +42,6 @@ import (
 func BenchmarkEcho(b *testing.B) {
 	for _, size := range []int{64, 1 << 10, 64 << 10} {
 		b.Run(byteSize(size), func(b *testing.B) { benchmarkEcho(b, size, echo) })
-		b.Run(byteSize(size)+"/coroutine", func(b *testing.B) { benchmarkEcho(b, size, rondo.Coroutine(echoReads)) })
-		b.Run(byteSize(size)+"/copy", func(b *testing.B) { benchmarkEcho(b, size, rondo.Coroutine(echoCopies)) })
 	}
 }
 
@@ -72,22 +93,6 @@ func testEchoAllocatesNothing(t *testing.T, backend string, open rondo.Opener) {
 		if n >= 1 {
 			t.Errorf("backend %q: an echo of %d bytes makes %v allocations", backend, size, n)
 		}
-	}
-}
-
-// BenchmarkAwait has another goroutine do nothing, and waits for it.
-func BenchmarkAwait(b *testing.B) {
-	b.ReportAllocs()
-	c := connTo(b, &rondo.Engine{Loops: 1}, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
-		for range b.N {
-			if _, err := rondo.Await(co, func() (int, error) { return 0, nil }); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
-		b.Fatal(err)
 	}
 }
 

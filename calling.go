@@ -1,10 +1,12 @@
 package rondo
 
 import (
+	"bytes"
 	"fmt"
+	"os"
 	"sync"
 
-	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // running are the engines whose loops run. Methods that wait for a loop ask it whether
@@ -65,12 +67,66 @@ func (e *Engine) mustNotBeOnLoop(method, wayOut string) {
 	}
 }
 
-func init() { bridge.HostOf = func(l any) bridge.Host { return (*host)(l.(*Loop)) } }
+// Calling reports whether the caller is the loop's goroutine, or a coroutine of it: on
+// any other one what waits for the loop may be called, and nothing that belongs to it.
+// Any goroutine may ask.
+func (l *Loop) Calling() bool {
+	me := sys.Goroutine()
+	if l.goroutine.Load() == me || l.guest.Load() == me {
+		return true
+	}
+	q := l.runs.Load()
+	return q != nil && (*q).Calling()
+}
 
-// host is a Loop to packages of ours that have coroutines of their own, as rtls has for
-// its handshakes. What such a coroutine calls counts as called on the loop: or
-// Engine.Close, say, would wait for a loop that waits for its caller.
-type host Loop
+// check is called by what only the loop's goroutine may call, and its coroutines.
+// The race detector finds other callers by the field that it changes; with
+// Engine.Check each is found where it calls.
+func (l *Loop) check() {
+	if l.checks {
+		l.mustBeCalled()
+	}
+	if sys.Race {
+		l.touched++
+	}
+}
 
-// SetGuest implements bridge.Host.
-func (h *host) SetGuest(goroutine uintptr) (was uintptr) { return h.guest.Swap(goroutine) }
+// known notes which goroutine is the loop's: the caller.
+func (l *Loop) known() {
+	if l.checks {
+		name := sys.TraceName()
+		l.traceName.Store(&name)
+	}
+	l.goroutine.Store(sys.Goroutine())
+}
+
+// checked reports whether the environment asks for Engine.Check.
+func checked() bool { return os.Getenv("RONDO_CHECK") == "1" }
+
+// mustBeCalled panics if the caller is neither the loop's goroutine nor one that it
+// waits for.
+func (l *Loop) mustBeCalled() {
+	if l.Calling() {
+		return
+	}
+	own, loop := sys.StackOf(nil), []byte("it has not begun")
+	if name := l.traceName.Load(); name != nil {
+		loop = sys.StackOf(*name)
+	}
+	if inIterator(own) || bytes.Contains(loop, simulated) {
+		return
+	}
+	panic(fmt.Sprintf("rondo: a method of loop %d's was called by a goroutine that is none of the loop's (found by Engine.Check): "+
+		"other goroutines use a Ref, Loop.Post or coro.Await\n\nthe caller:\n%s\n\nthe loop:\n%s", l.id, own, loop))
+}
+
+// simulated is in the stack of a loop that stands still while a test has its turn: the
+// simulator lets one party run at a time.
+var simulated = []byte("/backend/sim.(*Network).park(")
+
+// inIterator reports whether a stack belongs to an iterator by iter.Pull that is no coroutine of coro's,
+// such as a handshake of package rtls. Whoever waits for an iterator resumes it: here
+// that is presumably the loop.
+func inIterator(stack []byte) bool {
+	return bytes.Contains(stack, []byte("\niter.Pull")) && !bytes.Contains(stack, []byte("coro.(*Co).run("))
+}

@@ -3,6 +3,7 @@ package rondo_test
 import (
 	"context"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -28,10 +29,11 @@ func TestCallingOtherEngine(t *testing.T) {
 		}
 	}
 	serve := func(*rondo.Conn) rondo.Handler { return nil }
+	discard := rondo.PacketHandlerFunc(func(*rondo.PacketConn, []byte, netip.AddrPort) {})
 	calls := map[string]func(){
 		"Listen":       func() { b.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, serve) },
-		"ListenPacket": func() { b.ListenPacket("udp", "127.0.0.1:0", rondo.Socket{}, nil) },
-		"DialPacket":   func() { b.DialPacket("udp", "", "127.0.0.1:1", rondo.Socket{}, nil) },
+		"ListenPacket": func() { b.ListenPacket("udp", "127.0.0.1:0", rondo.Socket{}, discard) },
+		"DialPacket":   func() { b.DialPacket("udp", "", "127.0.0.1:1", rondo.Socket{}, discard) },
 		"Dial":         func() { b.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.Socket{}, serve) },
 		"Attach":       func() { b.Attach(&net.TCPConn{}, serve) },
 		"Wait":         func() { b.Wait() },

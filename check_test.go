@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // wrongly calls f on a goroutine of its own and returns what it panics with.
@@ -29,7 +30,7 @@ func TestCheckTellsWhoCalls(t *testing.T) {
 	for _, backend := range []string{"", "std"} {
 		e := &rondo.Engine{Loops: 1, Backend: backend, Check: true}
 		conns := make(chan *rondo.Conn, 1)
-		c := connTo(t, e, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 			conn := co.Conn()
 			next, stop := iter.Pull(func(yield func(int) bool) { yield(conn.Buffered()) })
 			defer stop()
@@ -56,7 +57,7 @@ func TestCheckTellsWhoCalls(t *testing.T) {
 			}
 		}
 		done := make(chan string, 1)
-		connTo(t, &rondo.Engine{Loops: 1}, rondo.Coroutine(func(*rondo.Co, net.Conn) error {
+		connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(func(*coro.Co, net.Conn) error {
 			defer func() { done <- fmt.Sprint(recover()) }()
 			conn.Buffered()
 			return nil

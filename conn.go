@@ -2,11 +2,13 @@ package rondo
 
 import (
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"sync/atomic"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A Conn is a connection. It belongs to its Loop: none of its methods may be
@@ -87,7 +89,7 @@ type connFlags uint16
 
 const (
 	receiving  connFlags = 1 << iota // recv is in flight
-	into                             // recv.Buf is the handler's, by ReceiveInto
+	into                             // recv.Buf is the handler's, by ReceiveInto (see package bridge)
 	eof                              // the peer's stream has ended
 	eofTold                          // and the handler knows
 	queued                           // in Loop.again or Loop.offers
@@ -222,37 +224,25 @@ func (c *Conn) Handler() Handler {
 // SetHandler changes what serves the connection, from the next call on: an
 // upgrade of the protocol. Input that the old handler left goes to the new one, and so
 // does the end of the peer's stream, if that has come.
-//
-// A net.Conn that NetConn made is a Handler too: with it the connection goes back to
-// coroutines, after another Handler had it.
 func (c *Conn) SetHandler(h Handler) {
 	c.loop.check()
-	if s, ok := c.handler.(*coConn); ok && h != Handler(s) {
-		s.handOver()
-	}
-	if s, ok := h.(*coConn); ok && s.conn == c {
-		s.takeBack()
-	}
-	c.handler = h
+	c.setHandler(h)
 	c.flags &^= eofTold // h hears of it too, after what was left
 	if len(c.carry) > 0 || c.flags&eof != 0 || c.loop.current == c || c.filters != nil {
 		c.offerSoon()
 	}
 }
 
-// NetConn returns c as a net.Conn for coroutines of its loop, which from now on serve
-// it in the place of a Handler: as Co.Dial does with a connection of its own, and with
-// the same rules. Input that the handler left goes to them. If coroutines serve c
-// already it is the net.Conn that they have.
-func (c *Conn) NetConn() net.Conn {
-	c.loop.check()
-	s, ok := c.handler.(*coConn)
-	if !ok {
-		s = &coConn{handed: true, gone: true} // until it is the handler
-		s.conn = c
-		c.SetHandler(s)
+// setHandler makes h the handler, and tells of that the Keepers among it and the one
+// before.
+func (c *Conn) setHandler(h Handler) {
+	if k, ok := c.handler.(bridge.Keeper); ok && h != c.handler {
+		k.Replaced()
 	}
-	return s
+	c.handler = h
+	if k, ok := h.(bridge.Keeper); ok {
+		k.Installed()
+	}
 }
 
 // Quiet reports whether c could serve another conversation: it is open in both
@@ -276,6 +266,53 @@ func (c *Conn) SetMaxInput(bytes int) {
 func (c *Conn) SetMaxOutput(bytes int) {
 	mustBe("SetMaxOutput", "bytes", bytes, 1)
 	c.ownLimits().maxOut = bytes
+	c.limited()
+}
+
+// SetHighWater overrides Engine.HighWater and LowWater: high may be more than
+// MaxOutput, and then nothing that is written stops the reading. A high of 0 stops it as
+// long as anything waits, and a low of 0 until nothing does; low counts as no more than
+// high. It panics if one of them is negative.
+func (c *Conn) SetHighWater(high, low int) {
+	mustBe("SetHighWater", "high", high, 0)
+	mustBe("SetHighWater", "low", low, 0)
+	l := c.ownLimits()
+	l.high, l.low = high, min(low, high)
+	c.limited()
+}
+
+// Limits are how many bytes of a connection may wait, see the Engine's fields of these
+// names.
+type Limits struct {
+	MaxInput, MaxOutput, HighWater, LowWater int
+}
+
+// Limits returns the connection's: its Engine's, unless they were overridden.
+func (c *Conn) Limits() Limits {
+	c.loop.check()
+	l := c.limits
+	return Limits{l.maxIn, l.maxOut, l.high, l.low}
+}
+
+// SetLimits overrides all of them. It is for those who give a connection from one user
+// to the next, as package pool does. It panics where SetMaxInput, SetMaxOutput and
+// SetHighWater do.
+func (c *Conn) SetLimits(l Limits) {
+	c.loop.check()
+	mustBe("SetLimits", "MaxInput", l.MaxInput, 1)
+	mustBe("SetLimits", "MaxOutput", l.MaxOutput, 1)
+	mustBe("SetLimits", "HighWater", l.HighWater, 0)
+	mustBe("SetLimits", "LowWater", l.LowWater, 0)
+	own := limits{l.MaxInput, l.MaxOutput, l.HighWater, min(l.LowWater, l.HighWater)}
+	switch e := c.loop.engine; own {
+	case *c.limits:
+	case e.limits:
+		c.limits = &e.limits
+	case e.unbound:
+		c.limits = &e.unbound
+	default:
+		*c.ownLimits() = own
+	}
 	c.limited()
 }
 
@@ -305,4 +342,63 @@ func (c *Conn) ownLimits() *limits {
 		c.limits = &own
 	}
 	return c.limits
+}
+
+// connTable holds a loop's connections, by the slots of their Files, of which
+// there may be two tables. It grows by chunks, so that growing leaves no garbage
+// behind.
+type connTable [2][]*[connChunk]*Conn
+
+const connChunk = 256
+
+func (t *connTable) set(slot uint32, c *Conn) {
+	chunks := &t[slot/backend.SecondTable]
+	slot %= backend.SecondTable
+	for int(slot/connChunk) >= len(*chunks) {
+		*chunks = append(*chunks, new([connChunk]*Conn))
+	}
+	(*chunks)[slot/connChunk][slot%connChunk] = c
+}
+
+// all ranges over the connections in the table.
+func (t *connTable) all(yield func(*Conn) bool) {
+	for i := range t {
+		for _, chunk := range t[i] {
+			for _, c := range chunk {
+				if c != nil && !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Conns ranges over the loop's connections, in no particular order. It may be
+// left and connections closed on the way.
+func (l *Loop) Conns() iter.Seq[*Conn] {
+	return func(yield func(*Conn) bool) {
+		l.check()
+		for t := range l.conns {
+			for i := 0; i < len(l.conns[t]); i++ {
+				for _, c := range l.conns[t][i] {
+					if c != nil && !yield(c) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// enter and leave keep the table of connections.
+func (l *Loop) enter(c *Conn) {
+	l.conns.set(c.recv.File.Slot(), c)
+	l.open++
+	l.loaded.Store(int32(l.open))
+}
+
+func (l *Loop) leave(c *Conn) {
+	l.conns.set(c.recv.File.Slot(), nil)
+	l.open--
+	l.loaded.Store(int32(l.open))
 }

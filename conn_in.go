@@ -238,7 +238,7 @@ func (c *Conn) takeInto(n int) []byte {
 		return nil
 	}
 	mine := c.recv.Buf[:n:n]
-	c.direct(nil)
+	c.receiveInto(nil)
 	return mine
 }
 
@@ -350,7 +350,7 @@ func (c *Conn) offerCarry() {
 		n := len(c.carry)
 		c.offer(c.carry[:n:n])
 		if c.flags&(into|receiving) == into && len(c.carry) == n {
-			c.direct(nil) // it needs more behind this: not somewhere else
+			c.receiveInto(nil) // it needs more behind this: not somewhere else
 		}
 	}
 }

@@ -33,6 +33,12 @@ func (e *Engine) Dial(ctx context.Context, network, address string, s Socket, op
 	refused := func(err error) (Ref, error) {
 		return Ref{}, &net.OpError{Op: "dial", Net: network, Addr: text{network, address}, Err: err}
 	}
+	switch {
+	case ctx == nil:
+		return refused(errNilContext)
+	case open == nil:
+		return refused(errNilOpener)
+	}
 	if err := e.Start(); err != nil {
 		return refused(err)
 	}
@@ -135,18 +141,20 @@ type Dialing struct {
 // may return nil. (A loop that has ended calls nobody.)
 func (l *Loop) Dial(network, address string, s Socket, open func(*Conn, error) Handler) *Dialing {
 	l.check()
+	if open == nil {
+		panic("rondo: Loop.Dial was given no function")
+	}
 	l.dials++
 	d := &Dialing{loop: l, seq: l.dials, network: network, address: address,
 		socket: s.options(), local: s.LocalAddr, open: open}
-	d.next.Owner, d.limit.Owner = d, d
+	d.next.Owner, d.limit.Owner = (*dialTimers)(d), (*dialTimers)(d)
 	l.dialing[d] = struct{}{}
 	if l.stopping || l.draining {
 		d.end(ErrClosed)
 		return d
 	}
-	if isNil(s.LocalAddr) {
-		d.local = nil
-		d.end(errNilLocalAddr)
+	if err := s.checkDial(); err != nil {
+		d.end(err)
 		return d
 	}
 	if s.DialTimeout > 0 {
@@ -159,19 +167,6 @@ func (l *Loop) Dial(network, address string, s Socket, open func(*Conn, error) H
 		d.found(addrs, err)
 	}
 	return d
-}
-
-var errNilLocalAddr = errors.New("Socket.LocalAddr is a nil pointer: leave it nil, or set an address")
-
-// isNil reports whether a is an address that is a nil pointer.
-func isNil(a net.Addr) bool {
-	switch a := a.(type) {
-	case *net.TCPAddr:
-		return a == nil
-	case *net.UnixAddr:
-		return a == nil
-	}
-	return false
 }
 
 // Cancel gives up: open is called with context.Canceled, soon, unless it has been
@@ -259,9 +254,13 @@ func (d *Dialing) lookUp() {
 
 var errResolverExit = errors.New("the Resolver called runtime.Goexit")
 
+// dialTimers is a Dialing as the owner of its timers.
+type dialTimers Dialing
+
 // Fire is called for the next try, or for the end of all.
-func (d *Dialing) Fire(t *timer.Timer, _ backend.Time) {
-	if t == &d.limit {
+func (t *dialTimers) Fire(which *timer.Timer, _ backend.Time) {
+	d := (*Dialing)(t)
+	if which == &d.limit {
 		d.end(errDialTimeout)
 	} else {
 		d.tryNext()

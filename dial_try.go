@@ -1,9 +1,14 @@
 package rondo
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -116,4 +121,211 @@ func socketNetwork(addr net.Addr) string {
 		return "tcp4"
 	}
 	return "tcp6"
+}
+
+// A Resolver finds the addresses of names, in the order of preference. A
+// *net.Resolver is one; tests may have their own.
+type Resolver interface {
+	// LookupNetIP is as net.Resolver's; network is ip, ip4 or ip6. The engine
+	// calls it on goroutines of its own.
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// errName is literal's: the address has a name to be looked up.
+var errName = errors.New("the address has a name")
+
+// literal reads an address that needs no looking up.
+func literal(network, address string) ([]net.Addr, error) {
+	switch network {
+	case "unix":
+		return []net.Addr{&net.UnixAddr{Name: address, Net: "unix"}}, nil
+	case "tcp", "tcp4", "tcp6":
+	default:
+		return nil, net.UnknownNetworkError(network)
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	var ips []netip.Addr
+	switch ip, err := netip.ParseAddr(host); {
+	case host == "":
+		ips = []netip.Addr{loopback4, netip.IPv6Loopback()} // this host, as in package net
+	case err != nil:
+		return nil, errName
+	default:
+		ips = []netip.Addr{ip}
+	}
+	port := 0
+	for _, c := range []byte(service) {
+		if c < '0' || c > '9' || port > 1<<16 {
+			return nil, errName // the port has one, or package net says what is wrong
+		}
+		port = 10*port + int(c-'0')
+	}
+	if service == "" || port > 1<<16-1 {
+		return nil, errName
+	}
+	return suitable(network, host, ips, port)
+}
+
+var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// lookUp finds the addresses of a host:port.
+func (e *Engine) lookUp(ctx context.Context, network, address string) ([]net.Addr, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, network, service)
+	if err != nil {
+		return nil, err
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return suitable(network, host, []netip.Addr{ip}, port)
+	}
+	ips, err := e.resolver().LookupNetIP(ctx, strings.Replace(network, "tcp", "ip", 1), host)
+	if err != nil {
+		return nil, err
+	}
+	return suitable(network, host, ips, port)
+}
+
+// suitable makes addresses of those of ips that network has, in turns of both
+// families (RFC 8305, 4).
+func suitable(network, host string, ips []netip.Addr, port int) ([]net.Addr, error) {
+	var families [2][]net.Addr // the first one's, and the other
+	for _, ip := range ips {
+		ip = here(ip.Unmap())
+		if network == "tcp4" && !ip.Is4() || network == "tcp6" && ip.Is4() {
+			continue
+		}
+		a := net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port)))
+		other := 0
+		if first := families[0]; len(first) > 0 && socketNetwork(first[0]) != socketNetwork(a) {
+			other = 1
+		}
+		families[other] = append(families[other], a)
+	}
+	var addrs []net.Addr
+	for i := range max(len(families[0]), len(families[1])) {
+		for _, f := range families {
+			if i < len(f) {
+				addrs = append(addrs, f[i])
+			}
+		}
+	}
+	if len(addrs) == 0 {
+		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
+	}
+	return addrs, nil
+}
+
+// here is the address to connect to: this host, for the unspecified one.
+func here(ip netip.Addr) netip.Addr {
+	switch {
+	case !ip.IsUnspecified():
+		return ip
+	case ip.Is4():
+		return loopback4
+	}
+	return netip.IPv6Loopback()
+}
+
+// reachable leaves out what cannot be reached from the local address.
+func reachable(addrs []net.Addr, local net.Addr) ([]net.Addr, error) {
+	if local == nil {
+		return addrs, nil
+	}
+	var fit []net.Addr
+	for _, a := range addrs {
+		tcp, isTCP := local.(*net.TCPAddr)
+		_, isUnix := local.(*net.UnixAddr)
+		network := socketNetwork(a)
+		if network == "unix" && isUnix || network != "unix" && isTCP &&
+			(len(tcp.IP) == 0 || tcp.IP.IsUnspecified() && network == "tcp6" || socketNetwork(tcp) == network) {
+			fit = append(fit, a)
+		}
+	}
+	if len(fit) == 0 {
+		return nil, &net.AddrError{Err: "cannot be reached from the local address " + local.String(), Addr: addrs[0].String()}
+	}
+	return fit, nil
+}
+
+// toListen returns the address to listen on in place of one with names, which it looks
+// up. Like package net it takes an IPv4 address if there is one.
+func (e *Engine) toListen(network, address string) (string, error) {
+	family, isIP := strings.CutPrefix(network, "tcp")
+	if !isIP {
+		family, isIP = strings.CutPrefix(network, "udp")
+	}
+	if !isIP {
+		return address, nil
+	}
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return address, nil // package net knows what is wrong, or takes "" for any port
+	}
+	ctx := context.Background()
+	_, notLiteral := netip.ParseAddr(host)
+	hostNamed := host != "" && notLiteral != nil
+	_, notNumber := strconv.ParseUint(service, 10, 16)
+	portNamed := service != "" && notNumber != nil
+	if !hostNamed && !portNamed {
+		return address, nil
+	}
+	if l := callingLoop(); l != nil {
+		return "", errNameOnLoop(address, l)
+	}
+	if portNamed {
+		port, err := net.DefaultResolver.LookupPort(ctx, network, service)
+		if err != nil {
+			return "", err
+		}
+		service = strconv.Itoa(port)
+	}
+	if hostNamed {
+		ip, err := e.hostIP(ctx, family, host)
+		if err != nil {
+			return "", err
+		}
+		host = ip.String()
+	}
+	return net.JoinHostPort(host, service), nil
+}
+
+// errNameOnLoop is the error of methods that would look up a name on loop l.
+func errNameOnLoop(address string, l *Loop) error {
+	return fmt.Errorf("%s has a name, and to look it up would block loop %d: call from another goroutine, or look it up before", address, l.id)
+}
+
+// hostIP is the address of a name to listen on. family is "", "4" or "6".
+func (e *Engine) hostIP(ctx context.Context, family, host string) (netip.Addr, error) {
+	ips, err := e.resolver().LookupNetIP(ctx, "ip"+family, host)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	best := -1
+	for i, ip := range ips {
+		is4 := ip.Unmap().Is4()
+		if family == "4" && !is4 || family == "6" && is4 {
+			continue
+		}
+		if best < 0 || is4 && !ips[best].Is4() {
+			best = i
+		}
+		ips[i] = ip.Unmap()
+	}
+	if best < 0 {
+		return netip.Addr{}, &net.AddrError{Err: "no suitable address", Addr: host}
+	}
+	return ips[best], nil
+}
+
+func (e *Engine) resolver() Resolver {
+	if e.Resolver != nil {
+		return e.Resolver
+	}
+	return net.DefaultResolver
 }

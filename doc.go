@@ -12,9 +12,9 @@
 //		})
 //	})
 //
-// Where a protocol is a dialogue, Coroutine serves with straight-line code:
+// Where a protocol is a dialogue, package coro serves with straight-line code:
 //
-//	rondo.Serve("tcp://:5000", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+//	rondo.Serve("tcp://:5000", coro.Handler(func(co *coro.Co, c net.Conn) error {
 //		_, err := io.Copy(c, c)
 //		return err
 //	}))
@@ -39,4 +39,53 @@
 //
 // It is not a replacement for package net where connections are few or their
 // code blocks; and it knows no protocol: see resp and redis.
+//
+// # The files
+//
+// To begin with:
+//
+//	rondo.go         Handler and its optional methods, errors, Serve, ParseAddress
+//	engine.go        Engine: its fields, its start and its end; Socket; Listen
+//	engine_fields.go what Start, Listen and Dial refuse
+//	stats.go         what is counted, and Trace's hooks
+//
+// The loop:
+//
+//	loop.go          Loop: a turn, from what was posted to the wait; Local
+//	loop_end.go      how it ends; AtEnd
+//	loop_thread.go   threads, processors, spinning
+//	door.go          every call of users' code, and what a panic costs
+//	calling.go       which goroutine calls; Engine.Check
+//	timers.go        Timer; a connection's deadlines and idle time
+//	poll.go          Poll: any descriptor
+//
+// A connection:
+//
+//	conn.go          Conn: its states, its handler, its limits
+//	conn_in.go       input: received, offered, kept; Pause and Resume
+//	conn_out.go      output: Write, Flush, Send
+//	conn_outbox.go   the loop's outbox, where the output of a turn is gathered
+//	conn_end.go      Close, Abort; Detach and Move
+//	conn_ref.go      Ref: from other goroutines
+//	conn_bridge.go   what coro, proactor, redis and rtls need and nobody else
+//
+// Where connections come from:
+//
+//	listener.go      Listener, and which loop serves
+//	dial.go          Engine.Dial, Loop.Dial
+//	dial_try.go      addresses: looked up, and tried in turns
+//	attach.go        Attach, AttachListener's connections, Take; Unread
+//
+// Filters:
+//
+//	filter.go        Filter, Filtered, Use
+//	filter_stage.go  Stage: what a filter may do
+//	filter_in.go     the way up, to the handler
+//	filter_out.go    the way down, to the wire
+//
+// Datagrams:
+//
+//	packet.go        PacketConn: its making; groups
+//	packet_in.go     received and handled; its end; PacketRef
+//	packet_out.go    written and sent
 package rondo

@@ -1,11 +1,13 @@
 package rondo
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"runtime/debug"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // The door. Every call of users' code goes through one of two functions of this
@@ -164,7 +166,7 @@ func (c *Conn) within(f func()) {
 type due struct {
 	conn   *Conn  // owner; nil: none
 	f      func() // a release function, or one that ends something
-	ending bool   // tell the handler, if it is an Ender
+	ending bool   // tell the handler, if it is a bridge.Ender
 	closed bool   // make the last calls, with err
 	err    error  // for Closed
 }
@@ -181,8 +183,8 @@ func (l *Loop) runCalls() {
 		case d.closed:
 			d.conn.tellClosed(d.err)
 		case d.ending:
-			if h, ok := d.conn.handler.(Ender); ok { // which may be another one by now
-				d.conn.call(func() { h.Ending(d.conn) })
+			if h, ok := d.conn.handler.(bridge.Ender); ok { // which may be another one by now
+				d.conn.call(h.Ending)
 			}
 		case d.conn != nil:
 			d.conn.call(d.f)
@@ -229,4 +231,36 @@ func (q *fifo[T]) pop() T {
 		q.items = nil
 	}
 	return v
+}
+
+// safely is the Logger's Handler, for the engine. The engine logs where its own state is
+// half changed, on goroutines of its own, and about panics: one by the Handler is
+// dropped, and with it what was to be logged.
+type safely struct{ slog.Handler }
+
+func (h safely) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	defer func() { _ = recover() }()
+	return h.Handler.Enabled(ctx, level)
+}
+
+func (h safely) Handle(ctx context.Context, r slog.Record) error {
+	defer func() { _ = recover() }()
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h safely) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
+	defer h.unless(&with)
+	return safely{h.Handler.WithAttrs(attrs)}
+}
+
+func (h safely) WithGroup(name string) (with slog.Handler) {
+	defer h.unless(&with)
+	return safely{h.Handler.WithGroup(name)}
+}
+
+// unless is deferred: with is h unless the call returns.
+func (h safely) unless(with *slog.Handler) {
+	if recover() != nil {
+		*with = h
+	}
 }

@@ -8,17 +8,19 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // ender looks in Ending whether its connection's descriptor is still open.
 type ender struct {
+	bridge.Ours
 	rondo.HandlerFunc
-	direct rondo.Direct
+	direct bridge.Direct
 	ending error // of a Recv in Ending
 	closed chan error
 }
 
-func (h *ender) Ending(*rondo.Conn) {
+func (h *ender) Ending() {
 	if h.direct != nil {
 		_, _, h.ending = h.direct.Recv(make([]byte, 1))
 	}
@@ -45,7 +47,7 @@ func failAfter(t *testing.T, backend string, again int) {
 	h := &ender{closed: make(chan error, 1)}
 	peer := connTo(t, e, func(c *rondo.Conn) rondo.Handler {
 		c.Pause()
-		h.direct = c.Direct()
+		h.direct = bridge.Of(c).Direct()
 		conns <- c
 		return h
 	})

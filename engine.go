@@ -43,10 +43,10 @@ type Engine struct {
 	// many and sleep in system calls (on any backend but "std"). As long as one of Go's
 	// processors is idle, the scheduler does not take away that of a loop that sleeps.
 	// Without a spare one, loops on epoll that are as many as GOMAXPROCS sleep as
-	// goroutines do. That suits machines which loops share with other work. A spare
-	// processor is better for one loop on one CPU with few connections: 1.08 times the
-	// requests of one connection. GOMAXPROCS is the whole process's, and once it was set
-	// Go adapts it no more to a change of the CPUs' limit.
+	// goroutines do, which is better where they share the CPUs with other work. A spare
+	// processor is better for one loop on one CPU with few connections (docs/design.md has
+	// the figures). GOMAXPROCS is the whole process's, and once it was set Go adapts it no
+	// more to a change of the CPUs' limit.
 	SpareProcessor bool
 	// Backend names what moves the bytes: "epoll" (Linux), "uring" (io_uring: Linux
 	// 6.1 and the permission to use it), "kqueue" (macOS and the BSDs), "poll" (all
@@ -77,7 +77,8 @@ type Engine struct {
 	// traffic first needs it; that of all but 16 is given back when a loop has used
 	// none for a twentieth of a second and has nothing to do. 0: 256, at most 4.3 MiB
 	// a loop; there are never more than 32,768. Beside them, and on other backends, a
-	// loop has one buffer of 72 KiB.
+	// loop has one buffer of 72 KiB. Start fails if the field is not 0 and Backend does
+	// not name "uring".
 	ReceiveBuffers int
 
 	// MaxInput is how many received bytes of a connection may wait for its
@@ -88,7 +89,9 @@ type Engine struct {
 	MaxOutput int
 	// HighWater is how many bytes of waiting output stop the reading of a
 	// connection, which goes on at LowWater: so a peer that sends requests and
-	// reads no replies is not served further. 0: DefaultHighWater, DefaultLowWater.
+	// reads no replies is not served further. HighWater counts as no more than
+	// MaxOutput, and LowWater must be no more than HighWater. 0: DefaultHighWater;
+	// DefaultLowWater, or HighWater if that is less.
 	HighWater, LowWater int
 	// Linger is how long a closing connection may take to deliver its output
 	// and to be closed by the peer. Negative: no time.
@@ -117,10 +120,9 @@ type Engine struct {
 	loops     []*Loop
 	listeners []*Listener
 	stopped   chan struct{} // closed when every loop has ended
-	watching  sync.Once     // see watch
-	hasty     bool          // in tests: looksAtTLS are enough for everything
+	watching  sync.Once     // see Watch in package bridge
 	limits    limits        // every Conn's, unless it has its own
-	unbound   limits        // of those that Conn.Unbound was called for
+	unbound   limits        // of those that have no bound of output: see NoOutputLimit in package bridge
 	accepting atomic.Uint32 // sockets listened on so far
 	chosen    atomic.Uint32 // loops chosen so far for other connections than a Listener's
 }
@@ -213,7 +215,10 @@ func (e *Engine) start() ([]refusal, error) {
 	}
 	candidates, err := pick.Choose(e.Backend, pick.Options{ReceiveBuffers: e.ReceiveBuffers})
 	if err != nil {
-		return nil, fmt.Errorf("rondo: %w", err)
+		return nil, fmt.Errorf("rondo: Engine.Backend: %w", err)
+	}
+	if err := e.checkBuffers(candidates); err != nil {
+		return nil, err
 	}
 	e.limits = limits{
 		maxIn:  orDefault(e.MaxInput, DefaultMaxInput),
@@ -247,28 +252,6 @@ func (e *Engine) start() ([]refusal, error) {
 		close(e.stopped)
 	}()
 	return refused, nil
-}
-
-// checkFields finds numbers that mean nothing: with a limit below 0 a connection would
-// be full for ever.
-func (e *Engine) checkFields() error {
-	for _, field := range []struct {
-		name  string
-		value int
-		zero  string
-	}{
-		{"Loops", e.Loops, "GOMAXPROCS"},
-		{"MaxInput", e.MaxInput, "the default"},
-		{"MaxOutput", e.MaxOutput, "the default"},
-		{"HighWater", e.HighWater, "the default"},
-		{"LowWater", e.LowWater, "the default"},
-		{"ReceiveBuffers", e.ReceiveBuffers, "the default"},
-	} {
-		if field.value < 0 {
-			return fmt.Errorf("rondo: Engine.%s is %d: want 0, for %s, or more", field.name, field.value, field.zero)
-		}
-	}
-	return nil
 }
 
 // open makes the loops, on the first of the candidates that the system permits,
@@ -339,11 +322,14 @@ func (e *Engine) Wait() error {
 	return nil
 }
 
-// Shutdown stops accepting, closes every connection as Conn.Close does, waits
-// until that is done, and ends the loops. When ctx ends first it aborts what is
-// left, and returns ctx's error. On a loop, this engine's or another's, it does not
-// wait: it returns nil, and the rest goes on.
+// Shutdown stops accepting, closes every connection as Conn.Close does (or has its
+// Handler close it, see ShutdownHandler), waits until that is done, and ends the loops.
+// When ctx ends first it aborts what is left, and returns ctx's error. On a loop, this
+// engine's or another's, it does not wait: it returns nil, and the rest goes on.
 func (e *Engine) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("rondo: Engine.Shutdown: %w", errNilContext)
+	}
 	if callingLoop() != nil {
 		go e.Shutdown(ctx)
 		return nil
@@ -402,7 +388,7 @@ func (e *Engine) Listen(network, address string, s Socket, open Opener) (*Listen
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
-	return e.listen(network, address, s.options(), open)
+	return e.listen(network, address, &s, nil, open)
 }
 
 // AttachListener is Listen with a socket that listens already: a *net.TCPListener or
@@ -415,28 +401,36 @@ func (e *Engine) Listen(network, address string, s Socket, open Opener) (*Listen
 // as somebody else has a descriptor of it. The file of a unix one is not removed: that
 // is for who made it.
 func (e *Engine) AttachListener(ln net.Listener, s Socket, open Opener) (*Listener, error) {
+	if ln == nil {
+		return nil, &net.OpError{Op: "listen", Err: errNilListener}
+	}
 	if err := e.Start(); err != nil {
 		ln.Close()
 		return nil, err
 	}
-	o := s.options()
-	o.Listener, o.UnixMode = ln, 0
-	l, err := e.listen(ln.Addr().Network(), ln.Addr().String(), o, open)
+	s.UnixMode = 0
+	l, err := e.listen(ln.Addr().Network(), ln.Addr().String(), &s, ln, open)
 	if err != nil {
 		ln.Close()
 	}
 	return l, err
 }
 
-func (e *Engine) listen(network, address string, s backend.Socket, open Opener) (*Listener, error) {
+// listen listens on address, or takes over what listens there already.
+func (e *Engine) listen(network, address string, s *Socket, already net.Listener, open Opener) (*Listener, error) {
 	ln := &Listener{engine: e, network: network, open: open}
 	resolved := address
-	var err error
-	if s.Listener == nil {
+	err := s.check()
+	if open == nil {
+		err = errNilOpener
+	}
+	if err == nil && already == nil {
 		resolved, err = e.toListen(network, address)
 	}
 	if err == nil {
-		err = ln.listen(resolved, s)
+		o := s.options()
+		o.Listener = already
+		err = ln.listen(resolved, o)
 	}
 	if err != nil {
 		ln.Close()

@@ -2,6 +2,7 @@ package rondo_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"syscall"
@@ -25,14 +26,17 @@ func TestParseAddress(t *testing.T) {
 		{"unixgram://", "", "", "no path"},
 		{"udp://localhost", "", "", "want host:port"},
 		{"5000", "", "", "want host:port"},
-		{"tcp://localhost", "", "", "want host:port"},
+		{"tcp://localhost", "", "", "missing port in address: want host:port"},
+		{"tcp://localhost:", "", "", "missing port in address: want host:port"},
+		{":", "", "", "missing port in address: want host:port"},
+		{"::1:80", "", "", "too many colons in address: want host:port"},
 		{"http://localhost:80", "", "", "unknown network http"},
 	} {
 		network, address, err := rondo.ParseAddress(c.in)
 		if network != c.network || address != c.address || (err == nil) != (c.err == "") {
 			t.Errorf("ParseAddress(%q) = %q, %q, %v", c.in, network, address, err)
 		}
-		if err != nil && (!strings.Contains(err.Error(), c.err) || !strings.Contains(err.Error(), c.in)) {
+		if err != nil && (!strings.Contains(err.Error(), c.err) || !strings.HasPrefix(err.Error(), fmt.Sprintf("address %q: ", c.in))) {
 			t.Errorf("ParseAddress(%q): %v; want it to say %q", c.in, err, c.err)
 		}
 	}

@@ -1,6 +1,9 @@
 package rondo
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
 // A Filter stands between the wire and a connection's Handler, and changes what
 // passes: TLS (package rtls), the PROXY protocol (package filter), compression,
@@ -86,16 +89,34 @@ func (PassThrough) Closed(*Stage, error) {}
 //
 // What must come before, a limit of connections for instance, is for an Opener
 // that calls Filtered's.
+//
+// It panics if open or one of the filters is nil.
 func Filtered(open Opener, filters ...FilterOpener) Opener {
+	mustBeFilters("Filtered", open == nil, filters)
 	return func(c *Conn) Handler {
 		c.Use(open, filters...)
 		return c.handler
 	}
 }
 
+// mustBeFilters panics if something of what makes filtered connections is nil: it would
+// for each connection.
+func mustBeFilters(function string, noOpen bool, filters []FilterOpener) {
+	if noOpen {
+		panic("rondo: " + function + ": open is nil: want a function that makes each connection's Handler")
+	}
+	for i, f := range filters {
+		if f == nil {
+			panic(fmt.Sprintf("rondo: %s: filter %d is nil: want a FilterOpener", function, i))
+		}
+	}
+}
+
 // FilteredDial is Filtered for Loop.Dial: open is called once, with a connection
-// whose filters are ready, or with nil and the reason why there is none.
+// whose filters are ready, or with nil and the reason why there is none. It panics where
+// Filtered does.
 func FilteredDial(open func(*Conn, error) Handler, filters ...FilterOpener) func(*Conn, error) Handler {
+	mustBeFilters("FilteredDial", open == nil, filters)
 	return func(c *Conn, err error) Handler {
 		if err != nil {
 			return open(nil, err)

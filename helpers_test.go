@@ -8,11 +8,26 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
 // echo serves every connection by sending back what comes.
 func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) }
+
+// echoReads is a coroutine that does so.
+func echoReads(_ *coro.Co, c net.Conn) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := c.Read(buf)
+		if err == nil {
+			_, err = c.Write(buf[:n])
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
 
 // backends are this platform's.
 func backends() []string { return pick.Available() }

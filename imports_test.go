@@ -27,22 +27,25 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
-	law(`internal/backend/backendtest`, `|internal/backend`),
+	law(`internal/backend/backendtest`, `|coro|internal/(backend|bridge)`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
 	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
-	law(`filter|pool`, ``),
+	law(`coro`, `|internal/(backend|bridge|buf|sys|timer)`),
+	law(`filter|workers`, ``),
+	law(`pool`, `|coro`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),
 	law(`fdpass`, `|internal/sys`),
-	law(`redis`, `|resp|internal/sys`), // for the limit of descriptors
+	law(`redis`, `|resp|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
 	law(`internal/load`, `|resp`),
-	law(`proactor`, ``),
+	law(`proactor`, `|internal/bridge`),
+	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for
 	law(`compat/gaio`, `|proactor`),
 	law(`compat/evio`, `|internal/sys`),
-	law(`cmd/.*|examples/.*|testdata/.*|redis/.*`, `.*`),
+	law(`cmd/.*|examples/.*|((coro|workers)/)?testdata/.*|redis/.*`, `.*`),
 }
 
 // tagged is where build constraints may stand.

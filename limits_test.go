@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // TestLimitsThatMeanNothing: a limit by which a connection would be full for ever is
@@ -43,7 +44,7 @@ func TestLimitsThatMeanNothing(t *testing.T) {
 			t.Errorf("the limits are %v, want %v", c.Limits(), want)
 		}
 		c.SetLimits(before)
-		c.Unbound()
+		bridge.Of(c).NoOutputLimit()
 		c.SetLimits(c.Limits()) // as who passes a connection on does
 		if c.Limits().MaxOutput != math.MaxInt {
 			t.Errorf("the limits are %v", c.Limits())

@@ -54,6 +54,8 @@ type acceptor struct {
 	done chan struct{}
 
 	closing bool
+	paused  bool          // by Listener.Pause
+	idle    bool          // and the Accept has ended
 	pause   time.Duration // after an error; 0: none
 	told    backend.Time  // until then errors have been logged
 	resume  timer.Timer
@@ -120,6 +122,21 @@ func (ln *Listener) Close() error {
 	return nil
 }
 
+// Pause stops accepting until Resume, soon: up to 64 connections may still come of each
+// loop that accepts. Others wait in the system's queue, and are refused or dropped when
+// that is full. It waits for nobody.
+func (ln *Listener) Pause() { ln.onEach((*acceptor).pauseNow) }
+
+// Resume ends Pause.
+func (ln *Listener) Resume() { ln.onEach((*acceptor).resumeNow) }
+
+// onEach has f called with each acceptor, on its loop.
+func (ln *Listener) onEach(f func(*acceptor)) {
+	for _, a := range ln.acceptors {
+		a.loop.Post(func() { f(a) })
+	}
+}
+
 // The rest runs on the acceptor's loop.
 
 func (a *acceptor) listen(address string, s *backend.Socket) error {
@@ -151,11 +168,43 @@ func (a *acceptor) Complete(c *backend.Completion) {
 	case c.Err == nil:
 		a.pause = 0
 		a.accepted(c.Conn)
-	case !a.closing:
-		a.failed(c.Err)
 	}
-	if c.Op.Kind == backend.Accept && !c.More && a.closing {
+	if c.Op.Kind == backend.Accept && !c.More {
+		a.ended(c.Err)
+	}
+}
+
+// ended goes on when the Accept has ended.
+func (a *acceptor) ended(err error) {
+	switch {
+	case a.closing:
 		a.submitClose()
+	case a.paused:
+		a.idle = true
+	case errors.Is(err, backend.ErrCanceled): // by Pause, and Resume was called since
+		a.loop.backend.Submit(&a.op)
+	default:
+		a.failed(err)
+	}
+}
+
+func (a *acceptor) pauseNow() {
+	switch {
+	case a.closing, a.paused:
+		return
+	case a.loop.timers.Stop(&a.resume):
+		a.idle = true
+	default:
+		a.loop.backend.Cancel(&a.op)
+	}
+	a.paused = true
+}
+
+func (a *acceptor) resumeNow() {
+	a.paused = false
+	if a.idle && !a.closing {
+		a.idle = false
+		a.loop.backend.Submit(&a.op)
 	}
 }
 
@@ -186,7 +235,7 @@ func (a *acceptor) close() {
 		return
 	}
 	a.closing = true
-	if a.loop.timers.Stop(&a.resume) {
+	if a.idle || a.loop.timers.Stop(&a.resume) {
 		a.submitClose()
 	} else {
 		a.loop.backend.Cancel(&a.op)

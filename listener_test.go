@@ -3,10 +3,12 @@ package rondo_test
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/rondotest"
@@ -109,5 +111,81 @@ func TestAttachListenerFails(t *testing.T) {
 		if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%s: then Accept: %v", what, err)
 		}
+	}
+}
+
+// TestListenerPause: connections wait in the system's queue while a listener is paused, and
+// are served afterwards, however often it is paused and resumed.
+func TestListenerPause(t *testing.T) {
+	for _, backend := range backends() {
+		for _, balance := range []rondo.Balance{rondo.RoundRobin, rondo.ReusePort} {
+			e := &rondo.Engine{Backend: backend, Loops: 2, Balance: balance}
+			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := ln.Addr().String()
+			roundTrip(t, "tcp", address, "before")
+			ln.Pause()
+			for range 5 {
+				ln.Resume()
+				ln.Pause()
+			}
+			ln.Pause()
+			time.Sleep(20 * time.Millisecond)
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+			io.WriteString(c, "x")
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: a connection to a paused listener: %v", backend, err)
+			}
+			for range 5 {
+				ln.Resume()
+				ln.Pause()
+			}
+			ln.Resume()
+			c.SetReadDeadline(time.Time{})
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+				t.Errorf("%s: %v", backend, err)
+			}
+			roundTrip(t, "tcp", address, "after")
+			ln.Pause()
+			time.Sleep(time.Millisecond)
+			if err := ln.Close(); err != nil {
+				t.Errorf("%s: Close while paused: %v", backend, err)
+			}
+			ln.Resume()
+			e.Close()
+		}
+	}
+}
+
+// TestListenerPauseSimulated pauses and resumes at any time, with accepting that fails now
+// and then: no connection is forgotten.
+func TestListenerPauseSimulated(t *testing.T) {
+	for seed := range uint64(100) {
+		n := rondotest.New(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Faults{NoFiles: 0.5, LateCancel: 0.5, Late: 0.3}})
+		e := n.Engine(&rondo.Engine{Logger: slog.New(slog.DiscardHandler)})
+		ln := n.Listen(e, "tcp", ":7", echo)
+		conns := make([]*rondotest.Conn, 20)
+		for i := range conns {
+			if i%2 == 0 {
+				ln.Pause()
+			} else {
+				ln.Resume()
+			}
+			conns[i] = n.Dial("tcp", "127.0.0.1:7")
+			n.Advance(time.Duration(seed%7) * time.Millisecond)
+			conns[i].Send("x")
+		}
+		ln.Resume()
+		for _, c := range conns {
+			c.Expect("x")
+		}
+		n.Close()
 	}
 }

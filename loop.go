@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/buf"
 	"github.com/rondo-go/rondo/internal/inbox"
 	"github.com/rondo-go/rondo/internal/timer"
@@ -66,13 +67,12 @@ type Loop struct {
 	lent       []byte      // while the handler has it
 	exiting    bool        // a callback has called runtime.Goexit, which is on its way up
 
-	running atomic.Pointer[Co] // the coroutine that runs, or ran last
-	ready   runQueue           // those to be resumed
-	handed  bool               // work to other goroutines, in this turn: see Await
-	parks   int                // how many waits to come are those of a goroutine, see Deliver
-	crowded bool               // the engine's loops take all of Go's processors: it waits as a goroutine does
-	pinned  bool               // to a thread
-	rooted  bool               // in how its thread is, by coroutines that may have begun: see Pin
+	runs    atomic.Pointer[bridge.RunQueue] // the coroutines that are to be resumed; nil: there never were any
+	handed  bool                            // work to other goroutines, in this turn
+	parks   int                             // how many waits to come are those of a goroutine, see Deliver in package bridge
+	crowded bool                            // the engine's loops take all of Go's processors: it waits as a goroutine does
+	pinned  bool                            // to a thread
+	rooted  bool                            // in how its thread is, by coroutines that may have begun: see Pin
 
 	atEnd []*func()
 
@@ -185,8 +185,9 @@ func (l *Loop) work() {
 		l.delivering.deliver() // its handler called Goexit
 	}
 	l.events(l.nextCompletion)
-	l.ready.begin()
-	l.events(l.nextReady)
+	if q := l.runs.Load(); q != nil && (*q).Begin() {
+		l.events(l.nextRun)
+	}
 	l.flush()
 	if !l.deferred.empty() {
 		l.events(atMost(l.deferred.len(), &l.deferred, func(f func()) { f() }))
@@ -373,6 +374,15 @@ func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 	c.opened(ln.open)
 }
 
+// Defer calls f on the loop, once, at the end of this turn: when everything that came
+// was handled, and what was written has been given to the system. Functions are called
+// in the order of their Defers; what one of them defers is called at the end of the
+// next turn. f may do what a handler may; what it writes is sent when it returns.
+func (l *Loop) Defer(f func()) {
+	l.check()
+	l.deferred.push(f)
+}
+
 // load is how many connections the loop has or is about to have. Any goroutine
 // may call it.
 func (l *Loop) load() int32 { return l.loaded.Load() + l.expected.Load() }
@@ -407,4 +417,28 @@ func (l *Loop) Engine() *Engine { return l.engine }
 func (l *Loop) Now() time.Time {
 	l.check()
 	return l.backend.Wall(l.now)
+}
+
+// A Local is a value that each loop makes once, when it is first asked for, and
+// owns: a cache or a pool that needs no lock.
+type Local[T any] struct {
+	// New makes a loop's value. nil: the zero T.
+	New func(*Loop) T
+}
+
+// Get returns l's value. It may be called on l only.
+func (v *Local[T]) Get(l *Loop) T {
+	l.check()
+	if x, ok := l.locals[v]; ok {
+		return x.(T)
+	}
+	var x T
+	if v.New != nil {
+		x = v.New(l)
+	}
+	if l.locals == nil {
+		l.locals = make(map[any]any)
+	}
+	l.locals[v] = x
+	return x
 }

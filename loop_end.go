@@ -56,11 +56,30 @@ func (l *Loop) drain() {
 	l.draining = true
 	l.endDials()
 	for c := range l.Conns() {
-		c.Close()
+		c.drain()
 	}
 	for _, c := range l.packets {
 		c.close()
 	}
+}
+
+// drain closes the connection, or has its handler do that soon.
+func (c *Conn) drain() {
+	if _, ok := c.handler.(ShutdownHandler); !ok || c.life != connOpen {
+		c.Close()
+		return
+	}
+	c.loop.callSoon(due{conn: c, f: c.tellShutdown})
+}
+
+// tellShutdown tells the handler that the engine shuts down. It may be another one by now.
+func (c *Conn) tellShutdown() {
+	h, ok := c.handler.(ShutdownHandler)
+	if !ok || c.life != connOpen {
+		c.Close()
+		return
+	}
+	c.within(func() { c.occupied(func() { h.Shutdown(c) }) })
 }
 
 func (l *Loop) checkDrained() {
@@ -100,11 +119,11 @@ func (l *Loop) isPosted() bool { return len(l.tasks) > 0 || !l.inbox.Empty() }
 
 // ended reports whether there is nothing left to wait for.
 func (l *Loop) ended() bool {
-	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && len(l.polls) == 0 && !l.ready.any()
+	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && len(l.polls) == 0 && !l.hasRuns()
 }
 
 // due reports whether there is something to do that nothing needs to happen for.
 func (l *Loop) due() bool {
 	return !l.again.empty() || !l.calls.empty() || !l.dirty.empty() || !l.dirtyPackets.empty() ||
-		!l.deferred.empty() || !l.failedDials.empty() || l.ready.any() || len(l.outbox.parts) > 0
+		!l.deferred.empty() || !l.failedDials.empty() || l.hasRuns() || len(l.outbox.parts) > 0
 }

@@ -145,7 +145,10 @@ func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
-	address, err := e.toListen(network, address)
+	err := checkPacket(&s, h)
+	if err == nil {
+		address, err = e.toListen(network, address)
+	}
 	if err != nil {
 		return nil, packetError("listen", network, address, err)
 	}
@@ -198,7 +201,11 @@ func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHa
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
-	remote, err := packetPeer(network, address)
+	err := checkPacket(&s, h)
+	var remote netip.AddrPort
+	if err == nil {
+		remote, err = packetPeer(network, address)
+	}
 	if err == nil {
 		l := e.onLoop()
 		if l == nil {
@@ -224,6 +231,14 @@ func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHa
 		}
 	}
 	return nil, packetError("dial", network, address, err)
+}
+
+// checkPacket finds meaningless arguments.
+func checkPacket(s *Socket, h PacketHandler) error {
+	if h == nil {
+		return errNilHandler
+	}
+	return s.check()
 }
 
 // packetPeer is the address of a host:port; zero for unixgram.
@@ -297,9 +312,10 @@ func (l *Loop) leavePacket(c *PacketConn) {
 }
 
 func (c *PacketConn) prepare() {
-	c.resume.Owner, c.linger.Owner = c, c
-	c.recv = backend.Op{Kind: backend.RecvFrom, File: c.file, Owner: c}
-	c.op.Op = backend.Op{Kind: backend.SendTo, File: c.file, Owner: c}
+	o := (*packetOwner)(c)
+	c.resume.Owner, c.linger.Owner = o, o
+	c.recv = backend.Op{Kind: backend.RecvFrom, File: c.file, Owner: o}
+	c.op.Op = backend.Op{Kind: backend.SendTo, File: c.file, Owner: o}
 }
 
 // LocalAddr is the socket's address, with the port that the system chose: a

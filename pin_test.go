@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A loop is pinned while it runs, and a coroutine that begins afterwards goes on;
@@ -50,7 +51,7 @@ func TestPin(t *testing.T) {
 func sleepInCoroutine(t *testing.T, e *rondo.Engine) {
 	t.Helper()
 	ended := make(chan error, 1)
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		ended <- co.Sleep(time.Millisecond)
 		return nil
 	}))

@@ -51,6 +51,9 @@ type Poll struct {
 // the error is errors.ErrUnsupported. If f panics the Poll is closed.
 func (l *Loop) Poll(fd int, mask Events, f func(Events)) (*Poll, error) {
 	l.check()
+	if f == nil {
+		return nil, fmt.Errorf("rondo: poll descriptor %d: f is nil: want a function to call", fd)
+	}
 	if l.stopping {
 		return nil, fmt.Errorf("rondo: poll descriptor %d: loop: %w", fd, ErrClosed)
 	}
@@ -59,7 +62,7 @@ func (l *Loop) Poll(fd int, mask Events, f func(Events)) (*Poll, error) {
 		return nil, fmt.Errorf("rondo: poll descriptor %d: %w", fd, err)
 	}
 	p := &Poll{loop: l, f: f, mask: mask & (Readable | Writable)}
-	p.op = backend.Op{File: file, Owner: p}
+	p.op = backend.Op{File: file, Owner: (*pollOwner)(p)}
 	l.polls[p] = struct{}{}
 	p.submit()
 	return p, nil
@@ -110,12 +113,16 @@ func (p *Poll) Close() {
 		return
 	}
 	p.closed = true
-	p.shut = backend.Op{Kind: backend.Close, File: p.op.File, Owner: p}
+	p.shut = backend.Op{Kind: backend.Close, File: p.op.File, Owner: (*pollOwner)(p)}
 	p.loop.backend.Submit(&p.shut)
 }
 
+// pollOwner is a Poll as the owner of its ops.
+type pollOwner Poll
+
 // Complete takes the completions of Polls, then of Close.
-func (p *Poll) Complete(c *backend.Completion) {
+func (o *pollOwner) Complete(c *backend.Completion) {
+	p := (*Poll)(o)
 	if c.Op == &p.shut {
 		delete(p.loop.polls, p)
 		return

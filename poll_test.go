@@ -64,7 +64,7 @@ func polls(t *testing.T, test func(t *testing.T, e *rondo.Engine)) {
 			}
 			r, _ := pipe(t)
 			onLoop(t, e, func(l *rondo.Loop) {
-				if _, err := l.Poll(number(t, r), rondo.Readable, nil); !errors.Is(err, errors.ErrUnsupported) {
+				if _, err := l.Poll(number(t, r), rondo.Readable, func(rondo.Events) {}); !errors.Is(err, errors.ErrUnsupported) {
 					t.Errorf("Poll on a system without descriptors: %v", err)
 				}
 			})
@@ -242,7 +242,7 @@ func TestPollRefuses(t *testing.T) {
 		}
 		defer file.Close()
 		onLoop(t, e, func(l *rondo.Loop) {
-			if _, err := l.Poll(number(t, file), rondo.Readable, nil); !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "another goroutine") {
+			if _, err := l.Poll(number(t, file), rondo.Readable, func(rondo.Events) {}); !errors.Is(err, syscall.EPERM) || !strings.Contains(err.Error(), "another goroutine") {
 				t.Errorf("Poll of a file: %v", err)
 			}
 		})

@@ -56,6 +56,14 @@ type Drainer interface {
 	Drained(*Conn)
 }
 
+// A ShutdownHandler is a Handler that closes its connection itself when the engine shuts
+// down. Shutdown is called in place of Conn.Close, at each call of Engine.Shutdown, and the
+// Handler calls Close now or when it has answered what it owes. Engine.Shutdown waits for
+// that until its context ends.
+type ShutdownHandler interface {
+	Shutdown(*Conn)
+}
+
 // An Opener makes the Handler of a new connection. It runs on the connection's
 // loop, once, before any other call, and may write. nil refuses the connection.
 type Opener func(*Conn) Handler
@@ -151,7 +159,15 @@ func ParseAddress(s string) (network, address string, err error) {
 	}
 	switch network {
 	case "tcp", "tcp4", "tcp6", "udp", "udp4", "udp6":
-		if _, _, err := net.SplitHostPort(address); err != nil {
+		_, port, err := net.SplitHostPort(address)
+		if err == nil && port == "" {
+			err = &net.AddrError{Err: "missing port in address"}
+		}
+		if err != nil {
+			var e *net.AddrError
+			if errors.As(err, &e) {
+				err = &net.AddrError{Err: e.Err} // the address has been named
+			}
 			return "", "", fmt.Errorf("address %q: %w: want host:port, or :port for every interface", s, err)
 		}
 	case "unix", "unixgram":

@@ -1,7 +1,6 @@
 package rondo
 
 import (
-	"net"
 	"testing"
 	"time"
 
@@ -61,15 +60,17 @@ func (b *instant) Now() backend.Time       { return 1 }
 // turnConns are ready in each turn.
 const turnConns = 50
 
-// turns are the ways of a message through the engine, by name. None of them may
-// allocate.
-var turns = []struct {
+// A way is one of a message through the engine.
+type way struct {
 	name   string
 	open   Opener
 	short  bool               // the backend sends half at once
 	timers int                // pending all the time
 	each   func(*Loop) func() // makes what is called before each turn; nil: nothing is
-}{
+}
+
+// turns are the ways that are measured. None of them may allocate.
+var turns = []way{
 	{name: "Write", open: callback((*Conn).Write)},
 	{name: "Write/100000timers", open: callback((*Conn).Write), timers: 100_000},
 	{name: "WriteTwice", open: callback(func(c *Conn, in []byte) (int, error) {
@@ -98,17 +99,6 @@ var turns = []struct {
 		c.SetIdle(time.Hour)
 		return c.Write(in)
 	})},
-	{name: "Coroutine", open: Coroutine(func(_ *Co, c net.Conn) error {
-		for buf := make([]byte, 512); ; {
-			n, err := c.Read(buf)
-			if err == nil {
-				_, err = c.Write(buf[:n])
-			}
-			if err != nil {
-				return err
-			}
-		}
-	})},
 	{name: "Filtered", open: Filtered(callback((*Conn).Write), func(*Conn) Filter { return PassThrough{} })},
 	{name: "Post", open: callback((*Conn).Write), each: func(l *Loop) func() {
 		f := func() {}
@@ -126,6 +116,11 @@ var turns = []struct {
 			}
 		}
 	}},
+}
+
+// AddTurn adds a way that another package makes.
+func AddTurn(name string, open Opener) {
+	turns = append(turns, way{name: name, open: open})
 }
 
 // turnOutput is what some handlers write.

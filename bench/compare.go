@@ -26,7 +26,7 @@ type compareCommand struct {
 
 // Help is the end of "bench compare --help".
 func (*compareCommand) Help() string {
-	return `Ratios are B's to A's: more requests and less CPU time are better. "differs" is a ratio whose interval excludes 1; ~ marks an interval wider than 5% to each side.
+	return `Ratios are B's to A's: more requests and less CPU time are better. Intervals hold the median with 95% confidence. "differs" is a point where requests or CPU time differ with 99% confidence; ~ marks an interval wider than 5% to each side.
 
 The servers of this directory are built with each commit's rondo. Where they do not compile with it, the commit's own servers are measured. Instructions are those of the server's own code, without the kernel's: cachegrind counts them in a run of its own.
 

@@ -88,6 +88,11 @@ func (p *pair) once(ctx context.Context) (r repetition, err error) {
 		if s.workload.once {
 			continue
 		}
+		if s.workload.streams() {
+			if err := s.touch(); err != nil { // else some may not be accepted yet
+				return r, err
+			}
+		}
 		x, err := s.slice(ctx, p.a.workload.slice/2, 0) // which is not counted, but
 		if err != nil {
 			return r, err

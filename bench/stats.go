@@ -21,6 +21,7 @@ const enough = 5
 type ratio struct {
 	Median, Low, High float64
 	N                 int
+	told              bool // the interval of 99% excludes 1
 }
 
 // bootstrapped computes it from a ratio for each repetition. Repetitions have
@@ -40,11 +41,15 @@ func bootstrapped(ratios []float64) ratio {
 		drawn[i] = median(resample)
 	}
 	slices.Sort(drawn)
-	return ratio{
-		Median: median(ratios), N: len(ratios),
-		Low:  stat.Quantile(0.025, stat.Empirical, drawn, nil),
-		High: stat.Quantile(0.975, stat.Empirical, drawn, nil),
+	interval := func(confidence float64) (low, high float64) {
+		tail := (1 - confidence) / 2
+		return stat.Quantile(tail, stat.Empirical, drawn, nil), stat.Quantile(1-tail, stat.Empirical, drawn, nil)
 	}
+	r := ratio{Median: median(ratios), N: len(ratios)}
+	low, high := interval(0.99)
+	r.told = low > 1 || high < 1
+	r.Low, r.High = interval(0.95)
+	return r
 }
 
 // median of values that are at least one.
@@ -53,8 +58,10 @@ func median(values []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// differs tells whether the interval excludes 1.
-func (r ratio) differs() bool { return r.Low > 1 || r.High < 1 }
+// differs tells whether there is a difference, with 99% confidence: intervals of 95%
+// would tell of one in each tenth comparison of a server with itself, since a comparison
+// has two figures.
+func (r ratio) differs() bool { return r.told }
 
 // vague tells whether the interval is wider than a figure worth much has, or is of so
 // few repetitions that it says nothing.

@@ -23,6 +23,11 @@ type workload struct {
 	once        bool          // a process is good for one slice
 }
 
+// streams reports whether the load generator keeps its connections.
+func (w workload) streams() bool {
+	return w.client != "" && w.client != "udp" && !slices.Contains(w.args, "rate")
+}
+
 // turns are fewer than asked for where a slice takes long.
 func (w workload) turns(asked int) int {
 	if w.conns == mostConns || w.once {
@@ -156,7 +161,7 @@ type suite struct {
 }
 
 var (
-	peers     = []string{"gnet", "nbio", "gaio", "evio", "netpoll-go", "net"}
+	peers     = []string{"gnet", "nbio", "gaio", "evio", "netpoll", "netpoll-go", "net"}
 	streaming = slices.Concat([]string{"c-uring", rondoServer, "rondo-uring"}, peers)
 )
 
@@ -174,6 +179,8 @@ var suites = []suite{
 	{"connections", "Connections: how fast they come and go, and the memory of idle ones", "pinned", limitServer, streaming, []string{"rate", "idle"}},
 	{"latency", "Latency under open load", "pinned", limitServer, []string{rondoServer, "rondo-uring", "gnet", "nbio", "net"}, []string{"open50-64-50", "open80-64-50"}},
 	{"spin", "A loop that spins before it sleeps", "pinned", rondoServer, []string{"rondo-epoll-spin20us", "rondo-epoll-spin100us"}, []string{"echo-64-1"}},
+	{"spare", "A spare processor for two loops, which park without", "free", rondoServer, []string{"rondo-epoll-spare"}, []string{"echo-64-50", "echo-64-1000", "echo-64k-8", "rate"}},
+	{"spare-one", "One loop without the spare processor that it has by default here", "pinned", rondoServer, []string{"rondo-epoll-nospare"}, []string{"echo-64-1", "echo-64-50"}},
 	{"backends", "Backends that ask about each connection", "pinned", rondoServer, []string{"rondo-uring", "rondo-poll", "rondo-std"},
 		[]string{"echo-64-1", "echo-64-50", "echo-64-1000", "echo-64k-8"}},
 	{"datagrams", "UDP echo", "pinned", "net", []string{rondoServer, "rondo-uring", "rondo-std", "gnet"}, []string{"udp-*"}},

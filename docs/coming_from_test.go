@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/proactor"
 )
 
@@ -187,7 +188,7 @@ func Example_pipe() {
 }
 
 // counts answers with the number of bytes when its peer has ended its stream.
-func counts(_ *rondo.Co, c net.Conn) error {
+func counts(_ *coro.Co, c net.Conn) error {
 	n, err := io.Copy(io.Discard, c)
 	fmt.Fprintln(c, n, "bytes")
 	return err
@@ -195,7 +196,7 @@ func counts(_ *rondo.Co, c net.Conn) error {
 
 // TestPipeHalfCloses: what is said after the end of the other's stream comes through.
 func TestPipeHalfCloses(t *testing.T) {
-	upstream, end := serve(rondo.Coroutine(counts))
+	upstream, end := serve(coro.Handler(counts))
 	defer end()
 	address, endToo := serve(func(c *rondo.Conn) rondo.Handler { return pipe(c, upstream) })
 	defer endToo()
@@ -215,7 +216,7 @@ func TestPipeHalfCloses(t *testing.T) {
 }
 
 // greet is code for a net.Conn, as a goroutine for each connection runs it.
-func greet(co *rondo.Co, c net.Conn) error {
+func greet(co *coro.Co, c net.Conn) error {
 	c.SetReadDeadline(time.Now().Add(time.Minute))
 	name, err := bufio.NewReader(c).ReadString('\n')
 	if err != nil {
@@ -226,7 +227,7 @@ func greet(co *rondo.Co, c net.Conn) error {
 }
 
 func Example_greet() {
-	address, end := serve(rondo.Coroutine(greet))
+	address, end := serve(coro.Handler(greet))
 	defer end()
 	talk(address, "ann\n", 1)
 	// Output: hello, ann

@@ -51,7 +51,7 @@ func TestComingFrom(t *testing.T) {
 // names are those of the packages that the page speaks of: T, T.Method, T.Field, and
 // with the package in front where it is not rondo's.
 func names(t *testing.T) (known []string) {
-	for prefix, dir := range map[string]string{"": "..", "proactor.": "../proactor", "pool.": "../pool", "rtls.": "../rtls", "rondotest.": "../rondotest"} {
+	for prefix, dir := range map[string]string{"": "..", "coro.": "../coro", "proactor.": "../proactor", "pool.": "../pool", "rtls.": "../rtls", "rondotest.": "../rondotest"} {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -316,5 +317,22 @@ func TestTooManyDescriptors(t *testing.T) {
 				untilFiles(t, before-2)
 			}
 		}
+	})
+}
+
+// New names what it was not given.
+func TestNothingGiven(t *testing.T) {
+	backends(t, func(t *testing.T, e *rondo.Engine) {
+		near, _ := sockets(t)
+		onLoop(t, e, func(l *rondo.Loop) {
+			for want, f := range map[string]func() (*fdpass.Channel, error){
+				"fdpass: New: nc is nil": func() (*fdpass.Channel, error) { return fdpass.New(l, nil, &recorder{}) },
+				"fdpass: New: h is nil":  func() (*fdpass.Channel, error) { return fdpass.New(l, near, nil) },
+			} {
+				if _, err := f(); err == nil || !strings.HasPrefix(err.Error(), want) {
+					t.Errorf("%v, want %s", err, want)
+				}
+			}
+		})
 	})
 }

@@ -72,6 +72,12 @@ const (
 // on; on an error it is still the caller's.
 func New(l *rondo.Loop, nc *net.UnixConn, h Handler) (*Channel, error) {
 	fail := func(err error) (*Channel, error) { return nil, fmt.Errorf("fdpass: %w", err) }
+	switch {
+	case nc == nil:
+		return fail(errors.New("New: nc is nil: want a connection"))
+	case h == nil:
+		return fail(errors.New("New: h is nil: want a Handler"))
+	}
 	if network := nc.LocalAddr().Network(); network != "unix" {
 		return fail(fmt.Errorf("a %s connection is no stream: want unix", network))
 	}

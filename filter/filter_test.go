@@ -157,10 +157,10 @@ func TestAcceptProxyAsks(t *testing.T) {
 	if o.opened != 0 || asked.String() != o.real {
 		t.Errorf("of nobody that is trusted: %v; asked for %v", o, asked)
 	}
-	var got *proxyproto.Header
+	var got filter.ProxyHeader
 	no := errors.New("no")
-	o = receive(filter.AcceptProxy{Header: func(c *rondo.Conn, h *proxyproto.Header) error { got = h; return no }}, []byte(line))
-	if o.opened != 0 || o.err != no || got == nil || got.SourceAddr.String() != source4.String() {
+	o = receive(filter.AcceptProxy{Header: func(c *rondo.Conn, h filter.ProxyHeader) error { got = h; return no }}, []byte(line))
+	if o.opened != 0 || o.err != no || got.Version != 1 || got.Source == nil || got.Source.String() != source4.String() || got.Destination.String() != dest4.String() {
 		t.Errorf("with a header that is not wanted: %v; %v", o, got)
 	}
 }
@@ -189,6 +189,21 @@ func TestAcceptProxyTimeout(t *testing.T) {
 	}
 }
 
+// A time below 0 ends each connection, with an error that names the field.
+func TestAcceptProxyFieldThatMeansNothing(t *testing.T) {
+	var failed error
+	n := rondotest.New(t, rondotest.Options{})
+	n.Serve(":7", func(c *rondo.Conn) rondo.Handler {
+		c.Use(nil, filter.AcceptProxy{Timeout: -time.Second}.Filter)
+		return closing(func(err error) { failed = err })
+	})
+	n.Dial("tcp", "127.0.0.1:7").Close()
+	n.Run()
+	if failed == nil || !strings.Contains(failed.Error(), "filter: AcceptProxy.Timeout is -1s: want 0, for 10s, or more") {
+		t.Errorf("Closed got %v", failed)
+	}
+}
+
 // closing is a handler of Closed alone.
 type closing func(error)
 
@@ -201,7 +216,7 @@ func TestSendProxy(t *testing.T) {
 	n.Serve(":7", rondo.Filtered(g.open, filter.AcceptProxy{}.Filter))
 	e := n.Engine(&rondo.Engine{})
 	n.Await(func() { e.Start() })
-	dial := func(h *proxyproto.Header) (failed error) {
+	dial := func(h filter.ProxyHeader) (failed error) {
 		for l := range e.All() {
 			l.Post(func() {
 				l.Dial("tcp", "127.0.0.1:7", rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
@@ -217,15 +232,51 @@ func TestSendProxy(t *testing.T) {
 		n.Run()
 		return failed
 	}
-	for version := byte(1); version <= 2; version++ {
+	for version := range 3 {
 		g.got = nil
-		err := dial(proxyproto.HeaderProxyFromAddrs(version, source6, dest6))
+		err := dial(filter.ProxyHeader{Version: version, Source: source6, Destination: dest6})
 		if err != nil || g.remote != source6.String() || g.local != dest6.String() || string(g.got) != "hello" {
 			t.Errorf("version %d: %v; %+v", version, err, g)
 		}
 	}
-	if err := dial(&proxyproto.Header{Version: 3}); !errors.Is(err, filter.ErrProxyHeader) {
-		t.Errorf("version 3: %v", err)
+	for what, h := range map[string]filter.ProxyHeader{
+		"version 3":                {Version: 3},
+		"addresses of two kinds":   {Source: source4, Destination: destU},
+		"too much in a TLV":        {TLVs: []filter.ProxyTLV{{Type: 1, Value: make([]byte, 1<<16)}}},
+		"one address without dest": {Version: 1, Source: source4},
+	} {
+		if err := dial(h); !errors.Is(err, filter.ErrProxyHeader) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestProxyHeaderArrives: what SendProxy is given AcceptProxy's Header gets.
+func TestProxyHeaderArrives(t *testing.T) {
+	n := rondotest.New(t, rondotest.Options{})
+	var got []filter.ProxyHeader
+	n.Serve(":7", rondo.Filtered(new(guest).open, filter.AcceptProxy{Header: func(_ *rondo.Conn, h filter.ProxyHeader) error {
+		got = append(got, h)
+		return nil
+	}}.Filter))
+	e := n.Engine(&rondo.Engine{})
+	n.Await(func() { e.Start() })
+	sent := []filter.ProxyHeader{
+		{Version: 2, Source: source4, Destination: dest4, TLVs: []filter.ProxyTLV{{Type: 2, Value: []byte("example.org")}, {Type: 0xE0, Value: []byte{1}}}},
+		{Version: 2, Source: sourceU, Destination: destU},
+		{Version: 2},
+		{Version: 1},
+	}
+	for _, h := range sent {
+		for l := range e.All() {
+			l.Post(func() {
+				l.Dial("tcp", "127.0.0.1:7", rondo.Socket{}, rondo.FilteredDial(func(*rondo.Conn, error) rondo.Handler { return nil }, filter.SendProxy(h)))
+			})
+		}
+		n.Run()
+	}
+	if text, want := fmt.Sprint(got), fmt.Sprint(sent); text != want {
+		t.Errorf("got %s, want %s", text, want)
 	}
 }
 

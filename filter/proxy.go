@@ -3,6 +3,7 @@ package filter
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,6 +23,56 @@ const DefaultProxyTimeout = 10 * time.Second
 // or longer than 4 KiB, or was not there in time. It wraps the reason.
 var ErrProxyHeader = errors.New("PROXY header")
 
+// A ProxyHeader is what the PROXY protocol tells of a connection.
+type ProxyHeader struct {
+	// Version is 1 or 2. 0: 2.
+	Version int
+	// Source is the client's address, and Destination the one that it connected to:
+	// two *net.TCPAddr, *net.UDPAddr or *net.UnixAddr. nil: the header says nothing of
+	// addresses (LOCAL, UNKNOWN), as in a balancer's own checks.
+	Source, Destination net.Addr
+	// TLVs is what else a header of version 2 has.
+	TLVs []ProxyTLV
+}
+
+// A ProxyTLV is a type and a value, as the PROXY protocol's section 2.2 lists them.
+type ProxyTLV struct {
+	Type  byte
+	Value []byte
+}
+
+// read makes a ProxyHeader of h, which has aliases of it.
+func (p *ProxyHeader) read(h *proxyproto.Header) error {
+	p.Version = int(h.Version)
+	if h.Command.IsProxy() {
+		p.Source, p.Destination = h.SourceAddr, h.DestinationAddr
+	}
+	tlvs, err := h.TLVs()
+	for _, t := range tlvs {
+		p.TLVs = append(p.TLVs, ProxyTLV{byte(t.Type), t.Value})
+	}
+	return err
+}
+
+// format returns the header's bytes.
+func (p *ProxyHeader) format() ([]byte, error) {
+	if p.Version < 0 || p.Version > 2 {
+		return nil, fmt.Errorf("version %d: want 1 or 2", p.Version)
+	}
+	h := proxyproto.HeaderProxyFromAddrs(byte(p.Version), p.Source, p.Destination)
+	if p.Source != nil && !h.Command.IsProxy() {
+		return nil, fmt.Errorf("no header has the addresses %v (a %T) and %v (a %T)", p.Source, p.Source, p.Destination, p.Destination)
+	}
+	var tlvs []proxyproto.TLV
+	for _, t := range p.TLVs {
+		tlvs = append(tlvs, proxyproto.TLV{Type: proxyproto.PP2Type(t.Type), Value: t.Value})
+	}
+	if err := h.SetTLVs(tlvs); err != nil {
+		return nil, err
+	}
+	return h.Format()
+}
+
 // AcceptProxy takes the PROXY header, of version 1 or 2, with which each
 // connection begins, and makes its addresses the connection's LocalAddr and
 // RemoteAddr. Afterwards the filter is gone and costs nothing. Headers that say
@@ -36,7 +87,7 @@ type AcceptProxy struct {
 	Timeout time.Duration
 	// Header, if it is not nil, is called with every header, which has more than
 	// the addresses perhaps (TLVs). Its error ends the connection.
-	Header func(*rondo.Conn, *proxyproto.Header) error
+	Header func(*rondo.Conn, ProxyHeader) error
 }
 
 // Filter is a rondo.FilterOpener.
@@ -54,10 +105,10 @@ type acceptor struct {
 }
 
 func (f *acceptor) Start(s *rondo.Stage) error {
-	d := f.Timeout
-	if d <= 0 {
-		d = DefaultProxyTimeout
+	if f.Timeout < 0 {
+		return fmt.Errorf("filter: AcceptProxy.Timeout is %v: want 0, for %v, or more", f.Timeout, DefaultProxyTimeout)
 	}
+	d := cmp.Or(f.Timeout, DefaultProxyTimeout)
 	f.timer = s.Conn().Loop().AfterFunc(d, func() {
 		s.Conn().Abort(fmt.Errorf("%w: nothing complete came in %v: %w", ErrProxyHeader, d, os.ErrDeadlineExceeded))
 	})
@@ -80,7 +131,11 @@ func (f *acceptor) Inbound(s *rondo.Stage, in []byte) (int, error) {
 		s.SetAddrs(h.DestinationAddr, h.SourceAddr)
 	}
 	if f.Header != nil {
-		if err := f.Header(s.Conn(), h); err != nil {
+		var told ProxyHeader
+		if err := told.read(h); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrProxyHeader, err)
+		}
+		if err := f.Header(s.Conn(), told); err != nil {
 			return 0, err
 		}
 	}
@@ -141,19 +196,18 @@ func begins(in, what []byte) bool {
 
 // SendProxy begins a connection with the PROXY header h, and is gone afterwards.
 // It is for dialed connections: to a server that accepts the PROXY protocol, on
-// behalf of a client. Of version 1 and 2 each; proxyproto.HeaderProxyFromAddrs
-// makes one of the client's addresses.
-func SendProxy(h *proxyproto.Header) rondo.FilterOpener {
+// behalf of a client, whose addresses h has.
+func SendProxy(h ProxyHeader) rondo.FilterOpener {
 	return func(*rondo.Conn) rondo.Filter { return &sender{header: h} }
 }
 
 type sender struct {
 	rondo.PassThrough
-	header *proxyproto.Header
+	header ProxyHeader
 }
 
 func (f *sender) Start(s *rondo.Stage) error {
-	b, err := f.header.Format()
+	b, err := f.header.format()
 	if err != nil {
 		return fmt.Errorf("%w to be sent: %w", ErrProxyHeader, err)
 	}

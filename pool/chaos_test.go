@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/pool"
 	"github.com/rondo-go/rondo/rondotest"
 )
@@ -84,7 +85,7 @@ func (s *chaos) run(seed uint64) {
 		i := s.begun
 		s.do(func() {
 			if s.random.IntN(3) == 0 {
-				home.run(func(co *rondo.Co) { s.borrow(co, i) })
+				home.run(func(co *coro.Co) { s.borrow(co, i) })
 				return
 			}
 			waiting := s.pool.Get(func(c *pool.Conn, err error) { s.got(i, c, err) })
@@ -187,7 +188,7 @@ func (s *chaos) got(i int, c *pool.Conn, err error) {
 }
 
 // borrow is got for a coroutine.
-func (s *chaos) borrow(co *rondo.Co, i int) {
+func (s *chaos) borrow(co *coro.Co, i int) {
 	if co == nil { // its connection is broken
 		s.told[i]++
 		s.pool.Get(func(c *pool.Conn, err error) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/pool"
 	"github.com/rondo-go/rondo/rondotest"
 )
@@ -38,7 +39,7 @@ func TestClose(t *testing.T) {
 	var borrowed error
 	w.do(func() {
 		w.pool.Get(func(_ *pool.Conn, err error) { calls++; told = err })
-		home.run(func(co *rondo.Co) { _, borrowed = w.pool.Borrow(co) })
+		home.run(func(co *coro.Co) { _, borrowed = w.pool.Borrow(co) })
 	})
 	w.net.Run()
 	w.do(w.pool.Close)
@@ -148,7 +149,7 @@ func TestBorrow(t *testing.T) {
 		var before net.Conn
 		for i := range 10 {
 			w.do(func() {
-				home.run(func(co *rondo.Co) {
+				home.run(func(co *coro.Co) {
 					c, err := w.pool.Borrow(co)
 					if err != nil {
 						t.Error(err)
@@ -177,7 +178,7 @@ func TestBorrow(t *testing.T) {
 			}
 		}
 		w.do(func() {
-			home.run(func(*rondo.Co) {
+			home.run(func(*coro.Co) {
 				if n, err := before.Write([]byte("late")); n != 0 || !errors.Is(err, net.ErrClosed) {
 					t.Errorf("Write after Put: %d, %v", n, err)
 				}
@@ -199,7 +200,7 @@ func TestBorrowAndGet(t *testing.T) {
 	for round := range 3 {
 		var answer string
 		w.do(func() {
-			home.run(func(co *rondo.Co) {
+			home.run(func(co *coro.Co) {
 				c, err := w.pool.Borrow(co)
 				if err != nil {
 					t.Error(err)
@@ -248,7 +249,7 @@ func TestBorrowEnds(t *testing.T) {
 		var errs [3]error
 		for i, ctx := range []context.Context{ctx, context.Background(), context.Background()} {
 			w.do(func() {
-				home.run(func(co *rondo.Co) {
+				home.run(func(co *coro.Co) {
 					c, err := w.pool.BorrowContext(ctx, co)
 					if errs[i] = err; err == nil {
 						defer c.Put()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A Conn is a connection of a Pool, and from Get or Borrow to Put or Discard its
@@ -66,7 +67,7 @@ func (c *Conn) Conn() *rondo.Conn { return c.conn }
 func (c *Conn) NetConn() net.Conn {
 	lent := c.state == borrowed || c.state == settingUp || c.state == checking
 	if c.nc == nil {
-		c.nc = c.conn.NetConn()
+		c.nc = coro.NetConn(c.conn)
 	}
 	if h := c.nc.(rondo.Handler); lent && c.conn.Handler() != h {
 		c.conn.SetHandler(h)

@@ -31,7 +31,7 @@ func (p *Pool) coming() int { return len(p.dialing) + p.busy }
 // balance sees to it that there is a connection coming for everybody who waits, and
 // that there are MinIdle idle ones, as far as MaxLive allows.
 func (p *Pool) balance() {
-	if p.closed {
+	if p.closed || p.invalid != nil {
 		return
 	}
 	for p.waiters.n > p.coming() && len(p.idle) > 0 {

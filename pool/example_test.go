@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/pool"
 )
 
@@ -106,7 +107,7 @@ func ExamplePool_Borrow() {
 	pools := rondo.Local[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
 		return pool.New(l, pool.Config{Network: "tcp", Address: address, MinIdle: 1, MaxLive: 8, IdleTime: time.Minute})
 	}}
-	ask := func(co *rondo.Co, question string) (string, error) {
+	ask := func(co *coro.Co, question string) (string, error) {
 		c, err := pools.Get(co.Loop()).Borrow(co)
 		if err != nil {
 			return "", err
@@ -128,7 +129,7 @@ func ExamplePool_Borrow() {
 
 	front := &rondo.Engine{Loops: 2}
 	defer front.Shutdown(context.Background())
-	ln, err := front.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	ln, err := front.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		lines := bufio.NewScanner(c)
 		for lines.Scan() {
 			answer, err := ask(co, lines.Text())

@@ -81,10 +81,11 @@ func (timeout) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
 // A Pool holds the connections of one loop to one address.
 type Pool struct {
-	config Config
-	loop   *rondo.Loop
-	stats  Stats
-	closed bool
+	config  Config
+	loop    *rondo.Loop
+	stats   Stats
+	closed  bool
+	invalid error // config is: nobody gets a connection
 
 	live    []*Conn // all but those that are gone
 	dialing []*dial
@@ -111,18 +112,11 @@ type Pool struct {
 }
 
 // New makes a Pool of loop's, on which it must be called. The dials that MinIdle asks
-// for begin at once.
+// for begin at once. If a field of config is meaningless the pool dials nothing, and each
+// borrower gets an error that names the field.
 func New(loop *rondo.Loop, config Config) *Pool {
-	if config.MaxLive <= 0 {
-		config.MaxLive = DefaultMaxLive
-	}
-	if config.MaxWaiters == 0 {
-		config.MaxWaiters = DefaultMaxWaiters
-	}
-	if config.Patience <= 0 {
-		config.Patience = DefaultPatience
-	}
-	p := &Pool{config: config, loop: loop}
+	p := &Pool{config: config, loop: loop, invalid: config.check()}
+	p.config.setDefaults()
 	p.settleFunc = p.settle
 	p.retry = timer(loop, func() { p.paused = false; p.balance() })
 	p.expiry = timer(loop, p.expire)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/pool"
 	"github.com/rondo-go/rondo/rondotest"
 )
@@ -60,7 +61,7 @@ func TestOrder(t *testing.T) {
 				if i%2 == 0 {
 					w.pool.Get(func(c *pool.Conn, err error) { put(i, c, err) })
 				} else {
-					home.run(func(co *rondo.Co) {
+					home.run(func(co *coro.Co) {
 						c, err := w.pool.Borrow(co)
 						put(i, c, err)
 					})
@@ -84,8 +85,8 @@ func TestOrder(t *testing.T) {
 // A home is a connection whose coroutine runs functions.
 type home struct {
 	w    *world
-	todo []func(co *rondo.Co)
-	more rondo.Cond
+	todo []func(co *coro.Co)
+	more coro.Cond
 	conn *rondotest.Conn
 	over bool
 }
@@ -93,7 +94,7 @@ type home struct {
 func (w *world) home() *home {
 	w.Helper()
 	h := &home{w: w}
-	w.net.Listen(w.engine, "tcp", "127.0.0.1:8", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	w.net.Listen(w.engine, "tcp", "127.0.0.1:8", coro.Handler(func(co *coro.Co, c net.Conn) error {
 		defer func() { h.over = true }()
 		for {
 			for len(h.todo) == 0 {
@@ -103,7 +104,7 @@ func (w *world) home() *home {
 			}
 			f := h.todo[0]
 			h.todo = h.todo[1:]
-			co.Go(func(co *rondo.Co) error { f(co); return nil })
+			co.Go(func(co *coro.Co) error { f(co); return nil })
 		}
 	}))
 	h.conn = w.net.Dial("tcp", "127.0.0.1:8")
@@ -112,7 +113,7 @@ func (w *world) home() *home {
 }
 
 // run is called on the loop.
-func (h *home) run(f func(co *rondo.Co)) {
+func (h *home) run(f func(co *coro.Co)) {
 	h.todo = append(h.todo, f)
 	h.more.Signal()
 }

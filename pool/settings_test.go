@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/pool"
 	"github.com/rondo-go/rondo/rondotest"
 )
@@ -32,7 +34,7 @@ func TestSettingsEnd(t *testing.T) {
 			"SetMaxOutput":     func(c *rondo.Conn) { c.SetMaxOutput(10) },
 			"SetMaxInput":      func(c *rondo.Conn) { c.SetMaxInput(1) },
 			"SetHighWater":     func(c *rondo.Conn) { c.SetHighWater(1, 0) },
-			"Unbound":          func(c *rondo.Conn) { c.Unbound() },
+			"NoOutputLimit":    func(c *rondo.Conn) { bridge.Of(c).NoOutputLimit() },
 			"Pause":            func(c *rondo.Conn) { c.Pause() },
 			"Want":             func(c *rondo.Conn) { c.Want(1000) },
 			"SetIdle":          func(c *rondo.Conn) { c.SetIdle(time.Second) },
@@ -81,14 +83,14 @@ func TestFiltersOfABorrower(t *testing.T) {
 func TestBorrowElsewhere(t *testing.T) {
 	w := newWorld(t, rondotest.Options{Seed: 1}, pool.Config{MaxLive: 1}, nil)
 	told := make(chan error, 1)
-	w.net.Listen(w.engine, "tcp", "127.0.0.1:8", rondo.Coroutine(func(co *rondo.Co, _ net.Conn) error {
-		_, err := rondo.Await(co, func() (*pool.Conn, error) { return w.pool.Borrow(co) })
+	w.net.Listen(w.engine, "tcp", "127.0.0.1:8", coro.Handler(func(co *coro.Co, _ net.Conn) error {
+		_, err := coro.Await(co, func() (*pool.Conn, error) { return w.pool.Borrow(co) })
 		told <- err
 		return nil
 	}))
 	w.net.Dial("tcp", "127.0.0.1:8")
 	w.net.Until(func() bool { return len(told) > 0 })
-	if err := <-told; !errors.Is(err, rondo.ErrNotCoroutine) {
+	if err := <-told; !errors.Is(err, coro.ErrNotCoroutine) {
 		t.Errorf("Borrow by another goroutine: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/internal/pick"
 	"github.com/rondo-go/rondo/pool"
 )
@@ -50,10 +51,10 @@ func TestSockets(t *testing.T) {
 				return pool.New(l, pool.Config{Network: "tcp", Address: address, MaxLive: most, MinIdle: 1, Setup: greet, Check: greet})
 			}}
 			answers := make(chan string, 2*each)
-			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 				p := pools.Get(co.Loop())
 				for i := range each {
-					co.Go(func(co *rondo.Co) error {
+					co.Go(func(co *coro.Co) error {
 						c, err := p.Borrow(co)
 						if err != nil {
 							answers <- err.Error()

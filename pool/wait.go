@@ -2,9 +2,10 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A waiter waits for a connection: a function, or a coroutine.
@@ -16,7 +17,7 @@ type waiter struct {
 	deadline   time.Time
 	prev, next *waiter
 
-	cond rondo.Cond
+	cond coro.Cond
 	done bool
 	conn *Conn
 	err  error
@@ -109,19 +110,22 @@ func give(f func(*Conn, error), c *Conn) {
 }
 
 // Borrow is Get for a coroutine of the pool's loop: it waits.
-func (p *Pool) Borrow(co *rondo.Co) (*Conn, error) {
+func (p *Pool) Borrow(co *coro.Co) (*Conn, error) {
 	return p.BorrowContext(context.Background(), co)
 }
 
 // BorrowContext is Borrow that gives up when ctx is done, with ctx's error.
-func (p *Pool) BorrowContext(ctx context.Context, co *rondo.Co) (*Conn, error) {
+func (p *Pool) BorrowContext(ctx context.Context, co *coro.Co) (*Conn, error) {
 	if co.Loop() != p.loop {
 		panic("pool: a coroutine of another loop wants to borrow: each loop needs a Pool of its own, see rondo.Local")
 	}
 	if !co.Calling() {
-		return nil, p.refused(rondo.ErrNotCoroutine)
+		return nil, p.refused(coro.ErrNotCoroutine)
 	}
 	p.stats.Gets++
+	if ctx == nil {
+		return nil, p.refused(errNilContext)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, p.refused(err)
 	}
@@ -151,6 +155,8 @@ func (p *Pool) BorrowContext(ctx context.Context, co *rondo.Co) (*Conn, error) {
 	return c, w.err
 }
 
+var errNilContext = errors.New("ctx is nil: want a context, such as context.Background()")
+
 // leave ends a coroutine's waiting, also if its own connection has closed, or it ends
 // by runtime.Goexit: then it has a connection that it does not know of, or no place
 // in the queue any more.
@@ -168,6 +174,9 @@ func (p *Pool) leave(w *waiter) {
 func (p *Pool) enqueue(f func(*Conn, error)) (*waiter, error) {
 	if p.closed {
 		return nil, p.refused(ErrClosed)
+	}
+	if p.invalid != nil {
+		return nil, p.refused(p.invalid)
 	}
 	ownComing := p.config.MaxLive - p.borrowed() // those for whom one is, or will be
 	if p.waiters.n >= ownComing+max(0, p.config.MaxWaiters) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/testcert"
 	"github.com/rondo-go/rondo/proactor"
 )
@@ -183,7 +184,7 @@ type misuser struct {
 }
 
 func (m misuser) Data(c *rondo.Conn, in []byte) (int, error) {
-	c.Loop().AttachNow(m.other, func(*rondo.Conn) rondo.Handler { return nil })
+	bridge.Of(c).Loop().AttachNow(m.other, rondo.Opener(func(*rondo.Conn) rondo.Handler { return nil }))
 	return len(in), nil
 }
 

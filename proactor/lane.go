@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A lane is one direction of a stream as those who submit see it. While nothing is
@@ -13,7 +13,7 @@ import (
 // done, or given to the loop, in order.
 type lane struct {
 	mu     sync.Mutex
-	direct rondo.Direct // nil: not attached yet, closing, or there is none
+	direct bridge.Direct // nil: not attached yet, closing, or there is none
 	// under is how many operations the loop has, and of which Wait has no results
 	// yet: those of one direction come in order.
 	under atomic.Int32
@@ -31,7 +31,7 @@ func (st *stream) lane(k Kind) *lane {
 }
 
 // give lets operations be done at once, from now on; nil: no more.
-func (st *stream) give(d rondo.Direct) {
+func (st *stream) give(d bridge.Direct) {
 	for _, l := range []*lane{&st.in, &st.out} {
 		l.mu.Lock()
 		l.direct = d
@@ -39,8 +39,8 @@ func (st *stream) give(d rondo.Direct) {
 	}
 }
 
-// Ending is called before the descriptor is closed.
-func (st *stream) Ending(*rondo.Conn) { st.give(nil) }
+// Ending implements bridge.Ender: it is called before the descriptor is closed.
+func (st *stream) Ending() { st.give(nil) }
 
 // try does o, or its beginning, at once if it can. n is how much was done; done is
 // false if the rest is for the loop, as are all errors.

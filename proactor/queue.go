@@ -46,6 +46,8 @@ var (
 	ErrFull = errors.New("proactor: too many operations are under way: take results by Wait, or raise Options.Limit")
 	// ErrWaiting is the error of Wait while another goroutine is in it.
 	ErrWaiting = errors.New("proactor: another goroutine waits for this queue's results")
+
+	errNilContext = errors.New("proactor: Wait: ctx is nil: want a context, such as context.Background()")
 )
 
 // A Queue takes operations and gives their results. Any goroutines may submit,
@@ -74,13 +76,19 @@ type queue struct {
 
 // New makes a Queue on an engine, which it starts if need be.
 func New(e *rondo.Engine, o Options) (*Queue, error) {
+	switch {
+	case e == nil:
+		return nil, errors.New("proactor: New: the engine is nil: want a *rondo.Engine")
+	case o.Lend < 0:
+		return nil, fmt.Errorf("proactor: Options.Lend is %d: want 0, for %d, or more", o.Lend, DefaultLend)
+	}
 	if err := e.Start(); err != nil {
 		return nil, fmt.Errorf("proactor: %w", err)
 	}
 	if o.Limit == 0 {
 		o.Limit = DefaultLimit
 	}
-	if o.Lend <= 0 {
+	if o.Lend == 0 {
 		o.Lend = DefaultLend
 	}
 	c := &queue{options: o, settled: make(chan struct{})}
@@ -321,6 +329,9 @@ func (q *Queue) Forgotten() (found, freed int) {
 // returns them though ctx be done. One goroutine at a time may wait.
 func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 	defer runtime.KeepAlive(q)
+	if ctx == nil {
+		return nil, errNilContext
+	}
 	r := &q.results
 	if !r.waiting.CompareAndSwap(false, true) {
 		return nil, ErrWaiting

@@ -20,7 +20,7 @@ func (st *stream) arm() {
 			if st.reading != armed || o.N == 0 {
 				o.watch(true)
 			}
-			st.conn.ReceiveInto(o.Buf[o.N:])
+			st.wire.ReceiveInto(o.Buf[o.N:])
 			st.reading = armed
 			st.conn.Resume()
 			return
@@ -28,7 +28,7 @@ func (st *stream) arm() {
 	}
 	st.reading = idle
 	st.conn.Pause()
-	st.in.busy.Store(st.left || st.short || st.conn.Receiving())
+	st.in.busy.Store(st.left || st.short || st.wire.Receiving())
 	st.close()
 }
 
@@ -81,7 +81,7 @@ func (st *stream) EOF(*rondo.Conn) {
 }
 
 // Paused tells that nothing is received into the first op's memory any more.
-func (st *stream) Paused(*rondo.Conn) {
+func (st *stream) Paused() {
 	if st.reading == stopping {
 		st.stopped()
 	}

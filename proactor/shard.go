@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A shard is a queue's part on one loop. What is submitted gathers in its inbox
@@ -12,6 +13,7 @@ import (
 type shard struct {
 	queue *queue
 	loop  *rondo.Loop
+	wire  bridge.Loop
 	run   func() // the methods runInbox and deliver: made once
 	hand  func()
 
@@ -37,7 +39,7 @@ type shard struct {
 const keepOps = 16 << 10
 
 func newShard(q *queue, l *rondo.Loop) *shard {
-	s := &shard{queue: q, loop: l}
+	s := &shard{queue: q, loop: l, wire: bridge.LoopOf(l)}
 	s.run = s.runInbox
 	s.hand = s.deliver
 	return s
@@ -140,7 +142,7 @@ func (s *shard) recycle(o *op) {
 	o.recycle()
 	s.used = append(s.used, o)
 	if len(s.used) == 1 {
-		s.loop.Deliver(s.hand)
+		s.wire.Deliver(s.hand)
 	}
 }
 

@@ -5,16 +5,19 @@ import (
 	"net"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A stream is a connection as its loop sees it. It does not know the net.Conn that
 // stands for it: those that wait for something keep that one, and nobody else.
 type stream struct {
+	bridge.Ours
 	shard    *shard
 	identity identity // if it may be forgotten
 	in, out  lane
 
 	conn    *rondo.Conn // nil: not attached yet, or closed
+	wire    bridge.Conn // conn's
 	freed   bool
 	closing bool  // Close was called
 	eof     bool  // the peer's
@@ -64,16 +67,16 @@ func (st *stream) start(o *op) {
 
 // attach gives the connection to the loop.
 func (st *stream) attach(nc net.Conn) {
-	if _, err := st.shard.loop.AttachNow(nc, st.open); err != nil {
+	if err := st.shard.wire.AttachNow(nc, rondo.Opener(st.open)); err != nil {
 		st.drop(err)
 	}
 }
 
 func (st *stream) open(c *rondo.Conn) rondo.Handler {
-	st.conn = c
-	c.Unbound()
+	st.conn, st.wire = c, bridge.Of(c)
+	st.wire.NoOutputLimit()
 	st.left = true // an Attached connection may bring some
-	st.give(c.Direct())
+	st.give(st.wire.Direct())
 	st.arm()
 	st.write()
 	return st
@@ -87,14 +90,14 @@ func (st *stream) end(o *op, err error) {
 	case o == st.reads.first && st.reading == armed:
 		o.why = err
 		st.conn.Pause()
-		if st.conn.Receiving() {
+		if st.wire.Receiving() {
 			st.reading = stopping
 			return
 		}
 		st.stopped()
 	case o == st.writes.first && st.writing:
 		o.why = err
-		st.conn.Recall()
+		st.wire.Recall()
 	default:
 		st.finish(o, err)
 		if st.reading == starving {
@@ -164,7 +167,7 @@ func (st *stream) Closed(_ *rondo.Conn, err error) {
 }
 
 func (st *stream) lost(err error) {
-	st.conn, st.err = nil, err
+	st.conn, st.wire, st.err = nil, nil, err
 	st.reading, st.writing = idle, false
 	st.drop(err)
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -56,10 +57,11 @@ const (
 // awaitMore has conn receive the next bytes of a long argument to where they stay,
 // if they are many. It is called in Data, which has taken all input.
 func (r *requestReader) awaitMore(conn *rondo.Conn) {
-	if r.long == nil || conn.Receiving() {
+	if r.long == nil {
 		return
 	}
-	if room := r.long.Room(); len(room) >= minDirect {
-		conn.ReceiveInto(room[:min(len(room), maxDirect)])
+	wire := bridge.Of(conn)
+	if room := r.long.Room(); len(room) >= minDirect && !wire.Receiving() {
+		wire.ReceiveInto(room[:min(len(room), maxDirect)])
 	}
 }

@@ -107,6 +107,11 @@ type Server struct {
 // called for several. Clients of an address with filters, such as rtls.Server,
 // are served when these are ready; MaxClients bounds those that are not yet.
 func (s *Server) Listen(network, address string, so rondo.Socket, filters ...rondo.FilterOpener) (*rondo.Listener, error) {
+	for i, f := range filters {
+		if f == nil {
+			return nil, fmt.Errorf("redis: filter %d is nil: want a rondo.FilterOpener", i)
+		}
+	}
 	if err := s.start(); err != nil {
 		return nil, err
 	}
@@ -143,6 +148,9 @@ func (s *Server) start() error {
 	if s.started {
 		return nil
 	}
+	if err := s.checkFields(); err != nil {
+		return err
+	}
 	if s.Engine == nil {
 		s.Engine = &rondo.Engine{Loops: 1, Linger: closingTime, Logger: s.Logger}
 		s.own = true
@@ -164,6 +172,21 @@ func (s *Server) start() error {
 		s.since = s.clock()
 		s.loop.AtEnd(s.clients.engineEnds)
 	})
+}
+
+// checkFields finds meaningless values.
+func (s *Server) checkFields() error {
+	switch {
+	case s.MaxClients < 0:
+		return fmt.Errorf("redis: Server.MaxClients is %d: want 0, for %d, or more", s.MaxClients, DefaultMaxClients)
+	case s.Timeout < 0:
+		return fmt.Errorf("redis: Server.Timeout is %v: want 0, for never, or more", s.Timeout)
+	case s.MaxMemory < 0:
+		return fmt.Errorf("redis: Server.MaxMemory is %d: want 0, for no limit, or more", s.MaxMemory)
+	case s.Debug > DebugYes:
+		return fmt.Errorf("redis: Server.Debug is %d: want DebugNo, DebugLocal or DebugYes", s.Debug)
+	}
+	return nil
 }
 
 // init makes what does not need the engine.
@@ -198,6 +221,9 @@ func (s *Server) log() *slog.Logger {
 // ctx ends first it cuts off those that are left, and returns an error that
 // names them and wraps ctx's. An Engine that was given goes on.
 func (s *Server) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		return errors.New("redis: Server.Shutdown: ctx is nil: want a context, such as context.Background()")
+	}
 	idle := s.stop(func() {
 		s.clients.end((*client).close)
 		s.clients.reportLeaving()

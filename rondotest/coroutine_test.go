@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A coroutine that sleeps for hours takes no time.
 func TestCoroutineSleeps(t *testing.T) {
 	n := New(t, Options{})
-	n.Serve(":7", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	n.Serve(":7", coro.Handler(func(co *coro.Co, c net.Conn) error {
 		for _, word := range []string{"one", "two", "three"} {
 			if err := co.Sleep(time.Hour); err != nil {
 				return err
@@ -52,7 +53,7 @@ func TestCoroutineDialGivesUp(t *testing.T) {
 	n := New(t, Options{MinLatency: time.Minute, MaxLatency: time.Minute})
 	var opened int
 	n.Serve(":7", func(*rondo.Conn) rondo.Handler { opened++; return nil })
-	n.Serve(":8", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	n.Serve(":8", coro.Handler(func(co *coro.Co, c net.Conn) error {
 		now := co.Loop().Now
 		began := now()
 		_, err := co.DialTimeout("tcp", "127.0.0.1:7", time.Second)
@@ -88,10 +89,10 @@ func TestCoroutineDialGivesUp(t *testing.T) {
 // Calls of one's own are awaited, in real time, while the clock stands still.
 func TestCoroutineAwaits(t *testing.T) {
 	n := New(t, Options{})
-	n.Serve(":7", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	n.Serve(":7", coro.Handler(func(co *coro.Co, c net.Conn) error {
 		for i := range 20 {
 			began := co.Loop().Now()
-			got, err := rondo.Await(co, func() (int, error) { return i * i, nil })
+			got, err := coro.Await(co, func() (int, error) { return i * i, nil })
 			if got != i*i || err != nil || co.Loop().Now() != began {
 				t.Errorf("Await: %d, %v, at %v", got, err, co.Loop().Now().Sub(began))
 			}
@@ -109,7 +110,7 @@ func TestCoroutineAwaits(t *testing.T) {
 func TestGoroutineOutlivesCoroutine(t *testing.T) {
 	n := New(t, Options{})
 	var began, ended int
-	n.Serve(":7", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	n.Serve(":7", coro.Handler(func(co *coro.Co, c net.Conn) error {
 		if _, err := c.Read(make([]byte, 1)); err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func TestFailNowInCoroutine(t *testing.T) {
 	tb := &fakeTB{TB: t}
 	log := tb.run(func() {
 		n := New(tb, Options{})
-		n.Serve(":7", rondo.Coroutine(func(*rondo.Co, net.Conn) error {
+		n.Serve(":7", coro.Handler(func(*coro.Co, net.Conn) error {
 			tb.Fatal("not like that")
 			return nil
 		}))
@@ -156,13 +157,13 @@ func TestFailNowInCoroutine(t *testing.T) {
 type dancer struct {
 	t      *testing.T
 	random *rand.Rand
-	cond   *rondo.Cond
+	cond   *coro.Cond
 	alive  *int
 	awaits *bool
 	depth  int
 }
 
-func (d *dancer) serve(co *rondo.Co, c net.Conn) (err error) {
+func (d *dancer) serve(co *coro.Co, c net.Conn) (err error) {
 	*d.alive++
 	defer func() {
 		*d.alive--
@@ -182,7 +183,7 @@ func (d *dancer) serve(co *rondo.Co, c net.Conn) (err error) {
 	return err
 }
 
-func (d *dancer) step(co *rondo.Co, c net.Conn, b []byte) error {
+func (d *dancer) step(co *coro.Co, c net.Conn, b []byte) error {
 	now := co.Loop().Now()
 	some := time.Duration(d.random.IntN(3000)) * time.Microsecond
 	switch d.random.IntN(14) {
@@ -206,7 +207,7 @@ func (d *dancer) step(co *rondo.Co, c net.Conn, b []byte) error {
 		if d.depth < 3 {
 			child := *d
 			child.depth++
-			co.Go(func(co *rondo.Co) error { return child.serve(co, c) })
+			co.Go(func(co *coro.Co) error { return child.serve(co, c) })
 		}
 	case 8:
 		if *d.awaits { // whose goroutine is quicker is not the seed's to say
@@ -214,7 +215,7 @@ func (d *dancer) step(co *rondo.Co, c net.Conn, b []byte) error {
 		}
 		*d.awaits = true
 		defer func() { *d.awaits = false }()
-		n, err := rondo.Await(co, func() (int, error) { return 42, nil })
+		n, err := coro.Await(co, func() (int, error) { return 42, nil })
 		if err == nil && n != 42 {
 			d.t.Errorf("Await brought %d", n)
 		}
@@ -247,7 +248,7 @@ func (d *dancer) step(co *rondo.Co, c net.Conn, b []byte) error {
 }
 
 // end ends things, now and then.
-func (d *dancer) end(co *rondo.Co, c net.Conn) error {
+func (d *dancer) end(co *coro.Co, c net.Conn) error {
 	switch d.random.IntN(12) {
 	case 0:
 		return errors.New("enough")
@@ -283,13 +284,13 @@ func dance(t *testing.T, seed uint64) uint64 {
 	n := New(t, Options{Seed: seed, Faults: faults, Buffer: 2000})
 	e := n.Engine(&rondo.Engine{Loops: 1, HighWater: 4000, LowWater: 1000, MaxInput: 2500, Linger: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	random := rand.New(rand.NewPCG(n.Seed(), 2))
-	var cond rondo.Cond
+	var cond coro.Cond
 	alive, awaits := 0, false
-	n.Listen(e, "tcp", ":7", rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+	n.Listen(e, "tcp", ":7", coro.Handler(func(co *coro.Co, c net.Conn) error {
 		d := &dancer{t: t, random: random, cond: &cond, alive: &alive, awaits: &awaits}
 		return d.serve(co, c)
 	}))
-	n.Listen(e, "tcp", ":8", rondo.Coroutine(func(_ *rondo.Co, c net.Conn) error {
+	n.Listen(e, "tcp", ":8", coro.Handler(func(_ *coro.Co, c net.Conn) error {
 		alive++
 		defer func() { alive-- }()
 		_, err := io.Copy(c, c)

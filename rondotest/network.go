@@ -52,6 +52,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"reflect"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -134,6 +135,27 @@ type Network struct {
 	unregister func()
 }
 
+// check finds meaningless values.
+func (o *Options) check() error {
+	switch {
+	case o.MinLatency < 0 || o.MaxLatency < 0:
+		return fmt.Errorf("rondotest: Options.MinLatency and MaxLatency are %v and %v: want 0 or more", o.MinLatency, o.MaxLatency)
+	case o.MaxLatency > 0 && o.MinLatency > o.MaxLatency:
+		return fmt.Errorf("rondotest: Options.MinLatency is %v: want no more than MaxLatency, which is %v", o.MinLatency, o.MaxLatency)
+	case !(o.Fragment <= 1):
+		return fmt.Errorf("rondotest: Options.Fragment is %v: want a probability, or a negative number for never", o.Fragment)
+	case o.Buffer < 0:
+		return fmt.Errorf("rondotest: Options.Buffer is %d: want 0, for 64 KiB, or more", o.Buffer)
+	}
+	faults := reflect.ValueOf(o.Faults)
+	for i := range faults.NumField() {
+		if p := faults.Field(i).Float(); !(0 <= p && p <= 1) {
+			return fmt.Errorf("rondotest: Options.Faults.%s is %v: want a probability, from 0 to 1", faults.Type().Field(i).Name, p)
+		}
+	}
+	return nil
+}
+
 // networks counts them, to tell their names apart.
 var networks atomic.Uint64
 
@@ -151,6 +173,10 @@ func New(tb testing.TB, o Options) *Network {
 		n.seed = seed
 	} else if n.seed == 0 {
 		n.seed = uint64(rand.Uint32())
+	}
+	if err := o.check(); err != nil {
+		n.helper()
+		n.fatal(err)
 	}
 	so := sim.Options{
 		Seed:       n.seed,

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/internal/testcert"
 	"github.com/rondo-go/rondo/rtls"
 )
@@ -58,14 +59,14 @@ func ExampleClient() {
 	server := serverConfig(0)
 	server.ClientAuth = tls.RequireAndVerifyClientCert
 	server.ClientCAs = authority().Pool()
-	who := func(co *rondo.Co, c net.Conn) error { // a coroutine, for a change
+	who := func(co *coro.Co, c net.Conn) error { // a coroutine, for a change
 		state, _ := rtls.ConnectionState(co.Conn())
 		_, err := fmt.Fprintf(c, "hello, %s\n", state.PeerCertificates[0].DNSNames[0])
 		return err
 	}
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(rondo.Coroutine(who), rtls.Server(server)))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(coro.Handler(who), rtls.Server(server)))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -27,6 +27,7 @@ type filter struct {
 	over         bool // close_notify came
 	writing      bool // crypto/tls has begun to write: it cannot read now
 	late         bool // input came meanwhile
+	answered     bool // something was sent since the handshake's last step began
 }
 
 // shared is what a loop's connections share: where they receive and decrypt, and what
@@ -34,7 +35,7 @@ type filter struct {
 type shared struct {
 	buffers *buffers // nil: taken
 	spare   spare
-	host    bridge.Host
+	host    bridge.Loop
 }
 
 // buffers are where a connection receives and decrypts.
@@ -43,7 +44,7 @@ type buffers struct {
 	plain [4 * maxPlain]byte
 }
 
-var shareds = rondo.Local[*shared]{New: func(l *rondo.Loop) *shared { return &shared{host: bridge.HostOf(l)} }}
+var shareds = rondo.Local[*shared]{New: func(l *rondo.Loop) *shared { return &shared{host: bridge.LoopOf(l)} }}
 
 // take takes the buffers. What a connection delivers may lead to input of another one,
 // by a filter that answers what is written: that finds none, and gets others.
@@ -211,11 +212,23 @@ func (f *filter) Closed(*rondo.Stage, error) {
 // sendNow sends what a step of a handshake has written. The turn may be long if
 // others are at their handshakes too, and meanwhile the peer would have nothing to
 // compute.
-func (f *filter) sendNow() { f.stage.Conn().Flush() }
+//
+// If the handshake has ended and nothing was sent in answer to the peer's last message,
+// sendNow has the system acknowledge that message at once: so it is with TLS 1.3 and most
+// clients. The system would wait 40 ms for output that carries the acknowledgement, and a
+// peer with Nagle's algorithm on would hold its first request back as long.
+func (f *filter) sendNow() {
+	c := f.stage.Conn()
+	c.Flush()
+	if f.hand == nil && !f.answered {
+		bridge.Of(c).Acknowledge()
+	}
+}
 
 // advance goes on with the handshake, with what there is in wire.
 func (f *filter) advance() error {
 	h := f.hand
+	f.answered = false
 	if h.off {
 		h.stepOff(f)
 		return nil

@@ -19,7 +19,7 @@ type handshake struct {
 	work  func() error // what runs in the coroutine
 	co    *routine     // nil: nothing has run yet, or it is over
 	spare *spare       // where co comes from, and goes; nil: it is made, and ended
-	host  bridge.Host  // the loop that steps run on; nil: workers
+	host  bridge.Loop  // the loop that steps run on; nil: workers
 	timer *rondo.Timer
 	ctx   context.Context
 
@@ -140,6 +140,7 @@ func (f *filter) steppedOff() {
 	h.running = false
 	f.skip = int32(len(h.input) - len(f.wire))
 	f.wire = nil
+	f.answered = len(h.output) > 0
 	f.stage.Send(h.output)
 	h.output = h.output[:0]
 	if err := f.stepped(); err != nil {

@@ -2,6 +2,7 @@ package rtls
 
 import (
 	"crypto/tls"
+	"fmt"
 	"os"
 	"time"
 
@@ -23,11 +24,13 @@ func (timeoutError) Temporary() bool      { return true }
 func (timeoutError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
 // Server makes TLS servers of connections, with the default Options. config is as
-// for tls.Server; it may be shared, and is not to be changed.
+// for tls.Server; it may be shared, and is not to be changed. Server panics if config is
+// nil, or has nothing that could give a certificate: no handshake would succeed.
 func Server(config *tls.Config) rondo.FilterOpener { return new(Options).Server(config) }
 
 // Client makes TLS clients of connections, with the default Options. config is as
-// for tls.Client: it has a ServerName, or InsecureSkipVerify.
+// for tls.Client: it has a ServerName, or InsecureSkipVerify. Client panics if config is
+// nil.
 func Client(config *tls.Config) rondo.FilterOpener { return new(Options).Client(config) }
 
 // Options are what crypto/tls does not decide. The zero Options are ready for use;
@@ -48,8 +51,12 @@ type Options struct {
 	workers workers
 }
 
-// Server is Server with o.
+// Server is Server with o. It also panics if OffLoop is negative.
 func (o *Options) Server(config *tls.Config) rondo.FilterOpener {
+	o.check("Server", config)
+	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
+		panic("rtls: Server: the config gives no certificate: want Certificates, GetCertificate or GetConfigForClient")
+	}
 	return func(*rondo.Conn) rondo.Filter {
 		f := &filter{options: o}
 		f.tls = tls.Server((*transport)(f), config)
@@ -57,12 +64,24 @@ func (o *Options) Server(config *tls.Config) rondo.FilterOpener {
 	}
 }
 
-// Client is Client with o.
+// Client is Client with o. It also panics if OffLoop is negative.
 func (o *Options) Client(config *tls.Config) rondo.FilterOpener {
+	o.check("Client", config)
 	return func(*rondo.Conn) rondo.Filter {
 		f := &filter{options: o, client: true, renegotiates: config.Renegotiation != tls.RenegotiateNever}
 		f.tls = tls.Client((*transport)(f), config)
 		return f
+	}
+}
+
+// check panics if a value is meaningless. Handshakes, much later, would not tell why they
+// fail.
+func (o *Options) check(function string, config *tls.Config) {
+	switch {
+	case config == nil:
+		panic("rtls: " + function + ": config is nil: want a *tls.Config")
+	case o.OffLoop < 0:
+		panic(fmt.Sprintf("rtls: Options.OffLoop is %d: want 0, for handshakes on the loops, or more", o.OffLoop))
 	}
 }
 

@@ -88,6 +88,7 @@ func (t *transport) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 	}
+	t.answered = true
 	t.stage.Send(p)
 	return len(p), nil
 }

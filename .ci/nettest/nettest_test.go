@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/internal/pick"
 	"go.uber.org/goleak"
 	"golang.org/x/net/nettest"
@@ -28,7 +29,7 @@ func makePipe(backend string) (c1, c2 net.Conn, stop func(), err error) {
 	e := &rondo.Engine{Loops: 2, Backend: backend, HighWater: 4 << 10, LowWater: 1 << 10}
 	stop = func() { e.Close() }
 	conns := make(chan net.Conn, 2)
-	open := rondo.Coroutine(func(co *rondo.Co, c net.Conn) error { return (&remote{Conn: c}).serve(co, conns) })
+	open := coro.Handler(func(co *coro.Co, c net.Conn) error { return (&remote{Conn: c}).serve(co, conns) })
 	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
 	if err != nil {
 		return nil, nil, stop, err
@@ -57,11 +58,11 @@ type remote struct {
 	loop  *rondo.Loop
 	calls []func()
 	begin int // that coroutines were made for, which have not begun
-	more  rondo.Cond
+	more  coro.Cond
 	over  bool
 }
 
-func (r *remote) serve(co *rondo.Co, conns chan<- net.Conn) error {
+func (r *remote) serve(co *coro.Co, conns chan<- net.Conn) error {
 	r.loop, r.local, r.peer = co.Loop(), r.Conn.LocalAddr(), r.Conn.RemoteAddr()
 	conns <- r
 	defer func() {
@@ -77,7 +78,7 @@ func (r *remote) serve(co *rondo.Co, conns chan<- net.Conn) error {
 			}
 		}
 		r.begin++
-		co.Go(func(*rondo.Co) error {
+		co.Go(func(*coro.Co) error {
 			call := r.calls[0]
 			r.calls = r.calls[1:]
 			r.begin--

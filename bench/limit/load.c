@@ -50,13 +50,14 @@
 enum {
 	EVENTS = 512,
 	BUFFER = 256 << 10,
-	PATTERNS = 4093,       // offsets at which a message may start in the pattern
-	BATCH = 100,           // messages under way at once in touch
-	RAMP_NS = 20000000,    // at least, before measuring
-	WAVES = 3,             // replies to be measured for each connection, in the mean
-	MORE_NS = 2000000000,  // beyond the time given, to wait for these
-	STALL_NS = 2000000000, // without an event for so long while replies are due
-	SUB = 64,              // buckets per power of two: below 1.6% wide
+	PATTERNS = 4093,         // offsets at which a message may start in the pattern
+	BATCH = 100,             // messages under way at once in touch
+	RAMP_NS = 20000000,      // at least, before measuring
+	WAVES = 3,               // replies to be measured for each connection, in the mean
+	MORE_NS = 2000000000,    // beyond the time given, to wait for these
+	STALL_NS = 2000000000,   // without an event for so long while replies are due
+	STARVED_NS = 5000000000, // for one connection while others are served
+	SUB = 64,                // buckets per power of two: below 1.6% wide
 	BUCKETS = 60 * SUB,
 };
 
@@ -357,7 +358,8 @@ static void slice(double seconds, double per_second) {
 	for (uint32_t i = 0; step == 0 && i < conns; i++)
 		begin(&table[i], t);
 	while (answered < conns || t - start < RAMP_NS)
-		t = turn();
+		if ((t = turn()) - start > STARVED_NS)
+			fail("%u of %u connections got no reply in %d s, while others got theirs", conns - answered, conns, (int)(STARVED_NS / 1000000000));
 	phase = MEASURE;
 	own = read_clock(CLOCK_PROCESS_CPUTIME_ID), server = server_cpu(), from = now();
 	do

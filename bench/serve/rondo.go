@@ -15,7 +15,17 @@ type Rondo struct {
 	Name    string
 	Backend string
 	Spin    time.Duration
+	Spare   spare
 }
+
+// spare says which engines ask for a spare processor.
+type spare int
+
+const (
+	ofOne  spare = iota // those of one loop, as in cmd/rondo
+	always              // all
+	never
+)
 
 // spins are the values of Engine.Spin besides none: enough for a server on the
 // same machine to be quick, and enough to outlast the waking of a client that
@@ -26,9 +36,10 @@ var spins = []time.Duration{20 * time.Microsecond, 100 * time.Microsecond}
 var Rondos = func() []Rondo {
 	var list []Rondo
 	for _, b := range pick.Names() {
-		list = append(list, Rondo{"rondo-" + b, b, 0})
+		name := "rondo-" + b
+		list = append(list, Rondo{Name: name, Backend: b}, Rondo{name + "-spare", b, 0, always}, Rondo{name + "-nospare", b, 0, never})
 		for _, d := range spins {
-			list = append(list, Rondo{"rondo-" + b + "-spin" + strings.Replace(d.String(), "µ", "u", 1), b, d})
+			list = append(list, Rondo{name + "-spin" + strings.Replace(d.String(), "µ", "u", 1), b, d, ofOne})
 		}
 	}
 	return list
@@ -59,18 +70,18 @@ func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpener) e
 	if len(filters) > 0 {
 		open = rondo.Filtered(open, filters...)
 	}
-	engine := spare(&rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin})
+	engine := r.Spare.ask(&rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin})
 	if _, err := engine.Listen("tcp", address, rondo.Socket{}, open); err != nil {
 		return err
 	}
 	return engine.Wait()
 }
 
-// spare has an engine of one loop ask for a spare processor, as cmd/rondo does. bench compare builds
-// this code beside commits whose Engine takes it unasked, and has no such field.
-func spare(e *rondo.Engine) *rondo.Engine {
+// ask has e ask for a spare processor, or not. bench compare builds this code beside commits
+// whose Engine takes one unasked, and has no such field.
+func (s spare) ask(e *rondo.Engine) *rondo.Engine {
 	if f := reflect.ValueOf(e).Elem().FieldByName("SpareProcessor"); f.IsValid() {
-		f.SetBool(e.Loops == 1)
+		f.SetBool(s == always || s == ofOne && e.Loops == 1)
 	}
 	return e
 }

@@ -4,12 +4,13 @@ import (
 	"net"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // coroutineEcho is netEcho's code, line by line, in coroutines of rondo's.
 func coroutineEcho(address string, loops int) error {
-	engine := spare(&rondo.Engine{Loops: loops})
-	_, err := engine.Listen("tcp", address, rondo.Socket{}, rondo.Coroutine(func(_ *rondo.Co, c net.Conn) error {
+	engine := ofOne.ask(&rondo.Engine{Loops: loops})
+	_, err := engine.Listen("tcp", address, rondo.Socket{}, coro.Handler(func(_ *coro.Co, c net.Conn) error {
 		echoAll(c)
 		return nil
 	}))

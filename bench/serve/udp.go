@@ -12,7 +12,7 @@ import (
 
 // udp echoes datagrams on rondo.
 func (r Rondo) udp(address string, loops int) error {
-	engine := spare(&rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin, Balance: rondo.ReusePort})
+	engine := r.Spare.ask(&rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin, Balance: rondo.ReusePort})
 	echo := rondo.PacketHandlerFunc(func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) { c.Reply(p) })
 	if _, err := engine.ListenPacket("udp", address, rondo.Socket{}, echo); err != nil {
 		return err

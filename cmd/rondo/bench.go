@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/load"
+	"github.com/rondo-go/rondo/rtls"
 )
 
 type benchCommand struct {
@@ -24,17 +26,17 @@ type benchCommand struct {
 
 // benchFlags are what all loads take.
 type benchFlags struct {
-	Conns    int      `help:"Connections, all open before the first request." default:"50" short:"c"`
-	Size     size     `help:"Size ${payload}, as in 64 or 4KiB." default:"64"`
-	Pipeline int      `help:"Requests that each connection keeps in flight; what may be sent at once goes out in one write." default:"1" short:"P"`
-	Duration duration `help:"How long to measure, as in 10s or 2m." default:"10s"`
-	Count    int64    `help:"Measure so many requests instead, however long it takes." short:"n" default:"0"`
-	Warmup   duration `help:"How long the load runs before it is measured." default:"1s"`
-	Rate     float64  `help:"Requests due a second, at even intervals, over all connections, whether the server keeps up or not (open loop). Latencies count from when a request was due, so that what a slow server makes wait is not left out. 0: as many as the server takes; a reply makes room for the next request (closed loop)." default:"0"`
+	Conns    int      `help:"Connections, all open before the first request." default:"50" short:"c" placeholder:"N"`
+	Size     size     `help:"Size ${payload}, as in 64 or 4KiB." default:"64" placeholder:"SIZE"`
+	Pipeline int      `help:"Requests that each connection keeps in flight; what may be sent at once goes out in one write." default:"1" short:"P" placeholder:"N"`
+	Duration duration `help:"How long to measure, as in 10s or 2m." default:"10s" placeholder:"TIME"`
+	Count    int64    `help:"Measure so many requests instead, however long it takes. 0: for --duration." short:"n" default:"0" placeholder:"N"`
+	Warmup   duration `help:"How long the load runs before it is measured." default:"1s" placeholder:"TIME"`
+	Rate     float64  `help:"Requests due a second, at even intervals, over all connections, whether the server keeps up or not (open loop). Latencies count from when a request was due, so that what a slow server makes wait is not left out. 0: as many as the server takes; a reply makes room for the next request (closed loop)." default:"0" placeholder:"N"`
 	Spin     bool     `help:"With --rate above 1000: keep a core busy, so that requests leave within microseconds of when they are due. Without, they may be a millisecond late, which counts as latency." default:"true" negatable:""`
-	Timeout  duration `help:"Give up when nothing came for so long while replies were due." default:"10s"`
-	Loops    int      `help:"Event loops that make the load. More than one pays where cores are free and the server takes more than one can make." default:"1"`
-	Backend  string   `help:"What moves the bytes: epoll, uring, kqueue, poll or std. Default: the platform's best." placeholder:"NAME"`
+	Timeout  duration `help:"Give up when nothing came for so long while replies were due." default:"10s" placeholder:"TIME"`
+	Loops    int      `help:"Event loops that make the load. More than one pays where cores are free and the server takes more than one can make." default:"1" placeholder:"N"`
+	Backend  string   `help:"What moves the bytes: epoll, uring, kqueue, poll or std." default:"${backend}" placeholder:"NAME"`
 	tlsClientFlags
 	JSON bool `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
 }
@@ -52,6 +54,7 @@ type bench struct {
 	keyspace int // of redis
 	network  string
 	address  string
+	tls      *tls.Config // nil: without
 	filters  []rondo.FilterOpener
 	ctx      context.Context // over at a signal
 	results  []benchResult
@@ -59,9 +62,12 @@ type bench struct {
 
 // newBench checks what is common to all loads. stop is to be called at the end.
 func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err error) {
-	network, address, err := rondo.ParseAddress(addr)
+	network, address, err := parseAddress(addr, streams)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--addr: %w", err)
+		return nil, nil, err
+	}
+	if err := f.check(); err != nil {
+		return nil, nil, err
 	}
 	host, port, err := net.SplitHostPort(address)
 	if network == "unix" || err != nil {
@@ -70,20 +76,39 @@ func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err e
 		host = "localhost"
 		address = net.JoinHostPort(host, port)
 	}
-	filters, err := f.filters(host)
+	config, err := f.config(host)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, n := range []struct {
-		name  string
-		value int64
-	}{{"--conns", int64(f.Conns)}, {"--size", int64(f.Size)}, {"--pipeline", int64(f.Pipeline)}, {"--loops", int64(f.Loops)}} {
-		if n.value < 1 || n.value > math.MaxInt32 {
-			return nil, nil, fmt.Errorf("%s: %d is no number for it: at least 1 is needed", n.name, n.value)
-		}
+	var filters []rondo.FilterOpener
+	if config != nil {
+		filters = append(filters, rtls.Client(config))
 	}
 	ctx, stop := benchContext()
-	return &bench{command: command, addr: addr, flags: f, size: int(f.Size), network: network, address: address, filters: filters, ctx: ctx}, stop, nil
+	return &bench{command: command, addr: addr, flags: f, size: int(f.Size), network: network, address: address, tls: config, filters: filters, ctx: ctx}, stop, nil
+}
+
+// check finds what makes no sense.
+func (f *benchFlags) check() error {
+	err := cmp.Or(
+		checkNumber("--conns", f.Conns, 1, math.MaxInt32),
+		checkNumber("--size", f.Size, 1, math.MaxInt32),
+		checkNumber("--pipeline", f.Pipeline, 1, math.MaxInt32),
+		checkNumber("--loops", f.Loops, 1, maxLoops),
+		checkNumber("--count", f.Count, 0, math.MaxInt64),
+		checkBackend(f.Backend, 0),
+	)
+	switch {
+	case err != nil:
+		return err
+	case !(f.Rate >= 0 && f.Rate <= load.MaxRate):
+		return usagef("--rate is %v: want 0, for as many requests as the server takes, to %v", f.Rate, int64(load.MaxRate))
+	case f.Count == 0 && f.Duration == 0:
+		return usagef("--duration and --count are 0, so nothing would be measured: give one of them")
+	case f.Timeout == 0:
+		return usagef("--timeout is 0, so no reply would come in time: give more")
+	}
+	return nil
 }
 
 // benchContext is over at a signal; a second one ends the program.
@@ -105,6 +130,11 @@ func benchContext() (context.Context, func()) {
 // run makes one load. more is false if it was interrupted.
 func (b *bench) run(w load.Workload) (more bool, err error) {
 	f := b.flags
+	if len(b.results) == 0 {
+		if err := b.checkTLS(); err != nil {
+			return false, err
+		}
+	}
 	loops := min(f.Loops, f.Conns)
 	engine := &rondo.Engine{SpareProcessor: loops == 1, Loops: loops, Backend: f.Backend}
 	progress := newProgress(os.Stderr, f.JSON, w.Name, f.Conns)
@@ -158,7 +188,7 @@ func (b *bench) explain(err error) error {
 	case errors.As(err, new(x509.HostnameError)):
 		return fmt.Errorf("%w; give the name with --tls-name, or --insecure to do without", err)
 	case errors.As(err, new(tls.RecordHeaderError)):
-		return fmt.Errorf("%s does not speak TLS, which --tls asks for: %w", b.addr, err)
+		return b.withoutTLS()
 	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-NOAUTH ")):
 		return fmt.Errorf("%s wants a password: give it with --password", b.addr)
 	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-WRONGPASS ")):

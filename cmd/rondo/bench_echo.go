@@ -3,7 +3,7 @@ package main
 import "github.com/rondo-go/rondo/internal/load"
 
 type benchEchoCommand struct {
-	Addr string `help:"Address of the server: tcp://host:port, or host:port, or unix:///path." default:"tcp://127.0.0.1:5000"`
+	Addr string `help:"Address of the server: tcp://host:port, or host:port, or unix:///path." default:"tcp://127.0.0.1:5000" placeholder:"ADDR"`
 	benchFlags
 }
 
@@ -32,7 +32,7 @@ func (e *benchEchoCommand) Run() error {
 	defer stop()
 	w, err := load.Echo(b.size, e.Pipeline)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	if _, err := b.run(w); err != nil {
 		return err

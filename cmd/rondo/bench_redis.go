@@ -1,17 +1,16 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/rondo-go/rondo/internal/load"
 )
 
 type benchRedisCommand struct {
-	Addr     string   `help:"Address of the server: tcp://host:port, or host:port, or unix:///path." default:"tcp://127.0.0.1:6379"`
-	Tests    []string `help:"What to measure, one after the other: ping, set, get, incr, mset." default:"ping,set,get,incr,mset" short:"t"`
-	Keyspace int      `help:"Number of keys, of which each request takes one at random (mset: ten)." default:"1" short:"r"`
-	Password string   `help:"Password, for AUTH." short:"a"`
+	Addr     string   `help:"Address of the server: tcp://host:port, or host:port, or unix:///path." default:"tcp://127.0.0.1:6379" placeholder:"ADDR"`
+	Tests    []string `help:"What to measure, one after the other: ping, set, get, incr, mset." default:"ping,set,get,incr,mset" short:"t" placeholder:"TEST"`
+	Keyspace int      `help:"Number of keys, of which each request takes one at random (mset: ten)." default:"1" short:"r" placeholder:"N"`
+	Password string   `help:"Password, for AUTH." short:"a" placeholder:"PASSWORD"`
 	benchFlags
 }
 
@@ -41,7 +40,7 @@ func (r *benchRedisCommand) Run() error {
 	}
 	defer stop()
 	if r.Keyspace < 1 || int64(r.Keyspace) > 1e12 {
-		return fmt.Errorf("--keyspace: %d is no number of keys: it must be from 1 to 10^12", r.Keyspace)
+		return usagef("--keyspace: %d is no number of keys: it must be from 1 to 10^12", r.Keyspace)
 	}
 	b.keyspace = r.Keyspace
 	var loads []load.Workload
@@ -54,7 +53,7 @@ func (r *benchRedisCommand) Run() error {
 			Password: r.Password,
 		})
 		if err != nil {
-			return fmt.Errorf("--tests: %w", err)
+			return usagef("--tests: %w", err)
 		}
 		loads = append(loads, w)
 	}

@@ -205,24 +205,28 @@ func TestBenchFailures(t *testing.T) {
 	})
 	protected := redisHere(t, "secret")
 	missing := freePort(t)
-	for _, c := range []struct{ args, want string }{
-		{"echo --addr " + missing, "cannot connect to " + missing + `: no server listens there; start one, as with "rondo echo", or give another address with --addr`},
-		{"redis --addr " + missing, `"rondo redis"`},
-		{"echo --conns 1 --addr " + corrupt, "connection 1 of 1: reply 1 is wrong at byte 63: got "},
-		{"echo --conns 1 --addr " + closing, "connection 1 of 1: lost after 0 replies, with 1 more to come: the server closed it"},
-		{"redis --addr " + protected, protected + " wants a password: give it with --password"},
-		{"redis --password wrong --addr " + protected, protected + " does not accept the password given with --password"},
-		{"echo --addr nowhere", "--addr: address \"nowhere\""},
-		{"echo --conns 0 --addr " + silent, "--conns: 0 is no number for it"},
-		{"echo --size 0 --addr " + silent, "--size: 0 is no number for it"},
-		{"echo --size 1GiB --addr " + silent, "choose smaller ones, or fewer"},
-		{"echo --count 0 --duration 0 --addr " + silent, "a duration or a count is needed"},
-		{"echo --backend nope --addr " + silent, "choose one of"},
-		{"redis --tests set,nope --addr " + silent, `no test "nope": choose from ping, set, get, incr, mset`},
-		{"redis --keyspace 0 --addr " + silent, "--keyspace: 0 is no number of keys"},
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"echo --addr " + missing, 1, "cannot connect to " + missing + `: no server listens there; start one, as with "rondo echo", or give another address with --addr`},
+		{"redis --addr " + missing, 1, `"rondo redis"`},
+		{"echo --conns 1 --addr " + corrupt, 1, "connection 1 of 1: reply 1 is wrong at byte 63: got "},
+		{"echo --conns 1 --addr " + closing, 1, "connection 1 of 1: lost after 0 replies, with 1 more to come: the server closed it"},
+		{"redis --addr " + protected, 1, protected + " wants a password: give it with --password"},
+		{"redis --password wrong --addr " + protected, 1, protected + " does not accept the password given with --password"},
+		{"echo --addr nowhere", 2, "--addr: address \"nowhere\""},
+		{"echo --conns 0 --addr " + silent, 2, "--conns is 0: want 1 or more"},
+		{"echo --size 0 --addr " + silent, 2, "--size is 0: want 1 or more"},
+		{"echo --size 1GiB --addr " + silent, 2, "choose smaller ones, or fewer"},
+		{"echo --count 0 --duration 0 --addr " + silent, 2, "--duration and --count are 0"},
+		{"echo --backend nope --addr " + silent, 2, "choose one of"},
+		{"redis --tests set,nope --addr " + silent, 2, `no test "nope": choose from ping, set, get, incr, mset`},
+		{"redis --keyspace 0 --addr " + silent, 2, "--keyspace: 0 is no number of keys"},
 	} {
 		stdout, stderr, code := runBench(t, append(strings.Fields(c.args), "--json", "--warmup", "0")...)
-		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "rondo: ") || !strings.Contains(stderr, c.want) {
+		if code != c.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "rondo: ") || !strings.Contains(stderr, c.want) {
 			t.Errorf("rondo bench %s: exit code %d, output %q, errors %q, want %q", c.args, code, stdout, stderr, c.want)
 		}
 	}

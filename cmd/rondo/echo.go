@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 
 type echoCommand struct {
 	Addr       []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path, or udp://host:port, or unixgram:///path. May be given several times." default:"tcp://127.0.0.1:5000" placeholder:"ADDR" sep:"none"`
-	Loops      int      `help:"Number of event loops; 0: one for each processor." default:"0"`
-	Maxclients int      `help:"Clients served at once; more are closed." default:"10000"`
+	Loops      int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
+	Maxclients int      `help:"Clients served at once; more are closed." default:"10000" placeholder:"N"`
 	Timeout    duration `help:"Close clients that are silent for so long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	tlsFlags
 	engineFlags
@@ -32,6 +33,13 @@ func (*echoCommand) Help() string {
 
 // Run serves until a signal comes.
 func (e *echoCommand) Run() error {
+	endpoints, err := parseAddresses(e.Addr, streamsAndPackets)
+	if err != nil {
+		return err
+	}
+	if err := checkNumber("--maxclients", e.Maxclients, 1, math.MaxInt); err != nil {
+		return err
+	}
 	engine, log, _, err := e.engine(e.Loops)
 	if err != nil {
 		return err
@@ -43,9 +51,12 @@ func (e *echoCommand) Run() error {
 	if len(filters) > 0 {
 		logFailures(engine, log)
 	}
+	if err := engine.Start(); err != nil {
+		return err
+	}
 	signals := notify()
 	var clients atomic.Int64
-	addrs, err := listen(e.Addr, func(network, address string) (listening, error) {
+	addrs, err := listen(endpoints, func(network, address string) (listening, error) {
 		if isPackets(network) {
 			return echoPackets(engine, network, address)
 		}
@@ -65,11 +76,7 @@ func (e *echoCommand) Run() error {
 		engine.Close()
 		return err
 	}
-	loops := 0
-	for range engine.All() {
-		loops++
-	}
-	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.Backend, "loops", loops)
+	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.Backend, "loops", loopsOf(engine))
 	return wait(signals, log, time.Duration(e.ShutdownTimeout), engine.Shutdown)
 }
 

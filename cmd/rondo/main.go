@@ -6,17 +6,23 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/rondo-go/rondo/internal/pick"
 )
 
 // program is the command line.
 type program struct {
-	Redis redisCommand `cmd:"" help:"Serve Redis clients from one event loop."`
-	Echo  echoCommand  `cmd:"" help:"Send back what clients send."`
-	Bench benchCommand `cmd:"" help:"Measure a server: a load generator."`
+	Redis       redisCommand     `cmd:"" help:"Serve Redis clients from one event loop."`
+	Echo        echoCommand      `cmd:"" help:"Send back what clients send."`
+	Bench       benchCommand     `cmd:"" help:"Measure a server: a load generator."`
+	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, and what the program was built of."`
+	Version     kong.VersionFlag `help:"Print the version, and what the program was built of."`
 }
 
 const description = `Servers on event loops, and a load generator for them.
@@ -33,26 +39,45 @@ Examples:
       Send back what clients send, on four loops. Try: nc 127.0.0.1 5000
 
   rondo bench redis --addr 127.0.0.1:6379 --pipeline 32
-      Measure a Redis server, this one or another.`
+      Measure a Redis server, this one or another.
+
+The exit status is 0 after success, 1 after a failure, and 2 after a mistake in the command line.`
+
+// Exit statuses.
+const (
+	statusFailure = 1
+	statusUsage   = 2
+)
 
 func main() {
+	err := execute(os.Args[1:])
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "rondo: "+strings.TrimPrefix(err.Error(), "rondo: "))
+	if errors.As(err, new(usageError)) {
+		os.Exit(statusUsage)
+	}
+	os.Exit(statusFailure)
+}
+
+// execute does what the arguments say.
+func execute(args []string) error {
+	_, backend, _ := pick.Find("")
 	var p program
 	parser, err := kong.New(&p,
 		kong.Name("rondo"),
 		kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ValueFormatter(helpOf),
+		kong.Vars{"backend": backend, "version": versionOfThis()},
 	)
 	if err != nil {
-		fail(err)
+		return err
 	}
-	ctx, err := parser.Parse(os.Args[1:])
-	parser.FatalIfErrorf(err)
-	if err := ctx.Run(); err != nil {
-		fail(err)
+	ctx, err := parser.Parse(joinNegative(args))
+	if err != nil {
+		return misused(err)
 	}
-}
-
-func fail(err error) {
-	fmt.Fprintf(os.Stderr, "rondo: %v\n", err)
-	os.Exit(1)
+	return ctx.Run()
 }

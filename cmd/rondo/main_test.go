@@ -283,7 +283,7 @@ func TestHelpTeaches(t *testing.T) {
 		want []string
 	}{
 		{"--help", []string{"Examples:", "rondo redis --addr :6379", "redis-cli", "echo"}},
-		{"redis --help", []string{"Examples:", "--requirepass", "--loops=1", "need no locks", "SIGTERM"}},
+		{"redis --help", []string{"Examples:", "--requirepass", "--loops=N", "need no locks", "SIGTERM"}},
 		{"echo --help", []string{"Examples:", "nc 127.0.0.1 5000", "--timeout"}},
 	} {
 		out, code := run(t, strings.Fields(c.args)...)
@@ -298,16 +298,21 @@ func TestHelpTeaches(t *testing.T) {
 func TestMistakesAreExplained(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"redis --addr nowhere", "nowhere"},
-		{"redis --addr ftp://x:1", "want tcp, tcp4, tcp6, unix"},
+		{"redis --addr ftp://x:1", "want tcp, tcp4, tcp6 or unix"},
 		{"redis --backend nope --addr 127.0.0.1:0", "choose one of"},
 		{"redis --timeout soon", "is no duration"},
 		{"redis --high-water 1.5parsec", "is no size"},
 		{"redis --balance nope", "roundrobin"},
 		{"redis --loops x", "loops"},
+		{"redis --nope", "nope"},
+		{"redis more", "more"},
+		{"redis --addr", "addr"},
 		{"nope", "nope"},
+		{"bench", "redis"},
+		{"", "redis"},
 	} {
 		out, code := run(t, strings.Fields(c.args)...)
-		if code == 0 || !strings.Contains(out, c.want) {
+		if code != 2 || strings.Count(out, "\n") != 1 || !strings.HasPrefix(out, "rondo: ") || !strings.Contains(out, c.want) {
 			t.Errorf("rondo %s: exit code %d, no %q in:\n%s", c.args, code, c.want, out)
 		}
 	}

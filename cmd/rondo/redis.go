@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -15,8 +16,8 @@ const closingTime = 250 * time.Millisecond
 
 type redisCommand struct {
 	Addr               []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path. May be given several times." default:"tcp://127.0.0.1:6379" placeholder:"ADDR" sep:"none"`
-	Loops              int      `help:"Number of event loops. Commands run on the first one only, so that they need no locks; further ones take over reading, parsing and writing, which pays where cores are free and many clients send large requests." default:"1"`
-	Maxclients         int      `help:"Clients served at once; more are told so and closed. It is lowered if the program may not have as many descriptors open (ulimit -n)." default:"10000"`
+	Loops              int      `help:"Number of event loops; 0: one for each processor. Commands run on the first one only, so that they need no locks; further ones take over reading, parsing and writing, which pays where cores are free and many clients send large requests." default:"1" placeholder:"N"`
+	Maxclients         int      `help:"Clients served at once; more are told so and closed. It is lowered if the program may not have as many descriptors open (ulimit -n)." default:"10000" placeholder:"N"`
 	Timeout            duration `help:"Close clients that are silent for so long, subscribers excepted, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	Requirepass        string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
 	ProtectedMode      bool     `help:"Refuse clients of other hosts while there is no password." default:"true" negatable:""`
@@ -63,6 +64,13 @@ func raiseOpenFiles(clients int, log *slog.Logger) {
 
 // Run serves until a signal comes.
 func (r *redisCommand) Run() error {
+	endpoints, err := parseAddresses(r.Addr, streams)
+	if err != nil {
+		return err
+	}
+	if err := checkNumber("--maxclients", r.Maxclients, 1, math.MaxInt); err != nil {
+		return err
+	}
 	engine, log, level, err := r.engine(r.Loops)
 	if err != nil {
 		return err
@@ -87,8 +95,11 @@ func (r *redisCommand) Run() error {
 		Level:           level,
 	}
 	raiseOpenFiles(r.Maxclients, log)
+	if err := engine.Start(); err != nil {
+		return err
+	}
 	signals := notify()
-	addrs, err := listen(r.Addr, func(network, address string) (listening, error) {
+	addrs, err := listen(endpoints, func(network, address string) (listening, error) {
 		return server.Listen(network, address, rondo.Socket{}, filtersFor(network, filters)...)
 	})
 	if err != nil {
@@ -96,7 +107,7 @@ func (r *redisCommand) Run() error {
 		engine.Close()
 		return err
 	}
-	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.Backend, "loops", r.Loops)
+	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.Backend, "loops", loopsOf(engine))
 	defer engine.Close()
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
 	return wait(signals, log, time.Duration(r.ShutdownTimeout), server.Shutdown)

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -21,7 +21,7 @@ type tlsFlags struct {
 	TLSCert        string `name:"tls-cert" help:"Serve TLS, 1.2 and 1.3, on all TCP addresses, with the certificate in this file (PEM), and those up to its authority. SIGHUP has the files read again; connections go on." placeholder:"FILE"`
 	TLSKey         string `name:"tls-key" help:"The certificate's key (PEM). Default: it is in the certificate's file." placeholder:"FILE"`
 	TLSCA          string `name:"tls-ca" help:"Certificates of the authorities that clients' certificates must be of (PEM)." placeholder:"FILE"`
-	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients must have a certificate: yes, no (none is asked for) or optional (if they have one, it must be valid)." enum:"yes,no,optional" default:"yes"`
+	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients must have a certificate: yes, no (none is asked for) or optional (if they have one, it must be valid)." enum:"yes,no,optional" default:"yes" placeholder:"WHETHER"`
 }
 
 var clientAuths = map[string]tls.ClientAuthType{
@@ -33,13 +33,13 @@ var clientAuths = map[string]tls.ClientAuthType{
 // on reports whether TLS is asked for.
 func (f *tlsFlags) on() bool { return f.TLSCert != "" }
 
-// check finds what cannot be meant.
+// check finds what makes no sense.
 func (f *tlsFlags) check() error {
 	switch {
 	case !f.on() && (f.TLSKey != "" || f.TLSCA != ""):
-		return errors.New("--tls-key and --tls-ca are for TLS, which needs a certificate: give it with --tls-cert")
+		return usagef("--tls-key and --tls-ca are for TLS, which needs a certificate: give it with --tls-cert")
 	case f.on() && f.TLSCA == "" && f.TLSAuthClients != "no":
-		return fmt.Errorf("--tls-auth-clients %s needs the clients' authorities: give them with --tls-ca, or say --tls-auth-clients no", f.TLSAuthClients)
+		return usagef("--tls-auth-clients %s needs the clients' authorities: give them with --tls-ca, or say --tls-auth-clients no", f.TLSAuthClients)
 	}
 	return nil
 }
@@ -129,17 +129,17 @@ type tlsClientFlags struct {
 	Insecure bool   `help:"Do not look at the server's certificate."`
 }
 
-// filters are those of the load's connections to host.
-func (f *tlsClientFlags) filters(host string) ([]rondo.FilterOpener, error) {
+// config is that of the load's connections to host; nil: without TLS.
+func (f *tlsClientFlags) config(host string) (*tls.Config, error) {
 	if !f.TLS {
 		if f.TLSCA != "" || f.TLSCert != "" || f.TLSKey != "" || f.TLSName != "" || f.Insecure {
-			return nil, errors.New("--tls-ca, --tls-cert, --tls-key, --tls-name and --insecure are for TLS: give --tls too")
+			return nil, usagef("--tls-ca, --tls-cert, --tls-key, --tls-name and --insecure are for TLS: give --tls too")
 		}
 		return nil, nil
 	}
-	config := &tls.Config{ServerName: host, InsecureSkipVerify: f.Insecure}
-	if f.TLSName != "" {
-		config.ServerName = f.TLSName
+	config := &tls.Config{ServerName: cmp.Or(f.TLSName, host), InsecureSkipVerify: f.Insecure}
+	if config.ServerName == "" && !f.Insecure {
+		return nil, usagef("--tls needs the name that the server's certificate is for, which the address does not have: give it with --tls-name, or say --insecure")
 	}
 	if f.TLSCA != "" {
 		var err error
@@ -158,5 +158,5 @@ func (f *tlsClientFlags) filters(host string) ([]rondo.FilterOpener, error) {
 		}
 		config.Certificates = mine.Certificates
 	}
-	return []rondo.FilterOpener{rtls.Client(config)}, nil
+	return config, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/redis"
@@ -63,18 +64,33 @@ func TestBenchOfNoUnixServer(t *testing.T) {
 	}
 }
 
-// startLimited is start of a program that may have so many descriptors open.
-func startLimited(t *testing.T, files int, args ...string) (p *process, addresses []string) {
-	t.Helper()
+// limited is the program, which may have so many descriptors open.
+func limited(files int, args ...string) *exec.Cmd {
 	script := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files)
-	return startCommand(t, exec.Command("sh", append([]string{"-c", script, binary}, args...)...))
+	return exec.Command("sh", append([]string{"-c", script, binary}, args...)...)
+}
+
+// More loops than the system has descriptors for are a failure, told in one sentence.
+func TestTooManyLoopsForTheDescriptors(t *testing.T) {
+	cmd := limited(64, "echo", "--addr", "127.0.0.1:0", "--loops", "1000")
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop() // if it serves
+	cmd.Wait()
+	text := out.String()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.HasPrefix(text, "rondo: backend ") || !strings.HasSuffix(text, "too many open files\n") || strings.Count(text, "\n") != 1 {
+		t.Errorf("exit code %d, output %q", cmd.ProcessState.ExitCode(), text)
+	}
 }
 
 // Where there are too few descriptors for --maxclients fewer clients are served,
 // and the client that is too many is told so.
 func TestRedisFitsMaxclientsToTheDescriptors(t *testing.T) {
 	const limit = redis.ReservedFiles + 3
-	p, addresses := startLimited(t, limit, "redis", "--addr", "127.0.0.1:0", "--maxclients", "2000000000")
+	p, addresses := startCommand(t, limited(limit, "redis", "--addr", "127.0.0.1:0", "--maxclients", "2000000000"))
 	for _, want := range []string{
 		"You requested maxclients of 2000000000 requiring at least 2000000032 max file descriptors.",
 		fmt.Sprintf("Current maximum open files is %d. maxclients has been reduced to 3 to compensate for low ulimit. ", limit),

@@ -11,6 +11,7 @@ import (
 	"log"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 func main() {
@@ -22,7 +23,7 @@ func main() {
 	}
 	var r room
 	e := rondo.Engine{Loops: 1} // the room is one loop's
-	if _, err := e.Listen(network, where, rondo.Socket{}, rondo.Coroutine(r.serve)); err != nil {
+	if _, err := e.Listen(network, where, rondo.Socket{}, coro.Handler(r.serve)); err != nil {
 		log.Fatal(err)
 	}
 	e.Wait()

@@ -7,7 +7,7 @@ import (
 	"net"
 	"slices"
 
-	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A room is its members. It belongs to one loop, whose coroutines never run at
@@ -18,7 +18,7 @@ type room struct{ members []*member }
 type member struct {
 	name  string
 	lines []string
-	more  rondo.Cond // than no lines
+	more  coro.Cond // than no lines
 }
 
 // maxLines is how many lines may wait for a member who does not read. What comes
@@ -26,7 +26,7 @@ type member struct {
 const maxLines = 100
 
 // serve is a member's connection.
-func (r *room) serve(co *rondo.Co, c net.Conn) error {
+func (r *room) serve(co *coro.Co, c net.Conn) error {
 	in := bufio.NewScanner(c)
 	in.Buffer(nil, 1000)
 	fmt.Fprint(c, "your name? ")
@@ -37,7 +37,7 @@ func (r *room) serve(co *rondo.Co, c net.Conn) error {
 	r.say(m.name + " is here\n")
 	r.members = append(r.members, m)
 	defer r.leave(m)
-	co.Go(func(co *rondo.Co) error { return m.deliver(co, c) })
+	co.Go(func(co *coro.Co) error { return m.deliver(co, c) })
 	for in.Scan() {
 		r.say(m.name + ": " + in.Text() + "\n")
 	}
@@ -45,7 +45,7 @@ func (r *room) serve(co *rondo.Co, c net.Conn) error {
 }
 
 // deliver sends a member the lines that come, while another coroutine reads.
-func (m *member) deliver(co *rondo.Co, c net.Conn) error {
+func (m *member) deliver(co *coro.Co, c net.Conn) error {
 	for {
 		for len(m.lines) == 0 {
 			if err := m.more.Wait(co); err != nil {

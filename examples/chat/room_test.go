@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/rondotest"
 )
 
@@ -21,7 +22,7 @@ func enter(n *rondotest.Network, name string) *rondotest.Conn {
 func TestChat(t *testing.T) {
 	for range 100 {
 		n := rondotest.New(t, rondotest.Options{Faults: rondotest.Harmless(0.1)})
-		n.Serve(":5002", rondo.Coroutine(new(room).serve))
+		n.Serve(":5002", coro.Handler(new(room).serve))
 		ann, bob := enter(n, "ann"), enter(n, "bob")
 		ann.Expect("bob is here\n")
 		ann.Send("hello\nbob\n")
@@ -45,7 +46,7 @@ func TestSlowMember(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{Buffer: 1000})
 	var r room
 	e := n.Engine(&rondo.Engine{HighWater: 1000})
-	n.Listen(e, "tcp", ":5002", rondo.Coroutine(r.serve))
+	n.Listen(e, "tcp", ":5002", coro.Handler(r.serve))
 	enter(n, "slow")
 	ann := enter(n, "ann")
 	for i := range 3 * maxLines {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 const (
@@ -30,7 +31,7 @@ func main() {
 	address := flag.String("addr", "tcp://127.0.0.1:5001", "address to listen on")
 	callbacks := flag.Bool("callbacks", false, "use the callbacks, not the coroutine")
 	flag.Parse()
-	open := rondo.Coroutine(straight)
+	open := coro.Handler(straight)
 	if *callbacks {
 		open = newDialogue
 	}

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/rondotest"
 )
 
 // styles are the ways in which the dialogue is written.
-var styles = map[string]rondo.Opener{"coroutine": rondo.Coroutine(straight), "callbacks": newDialogue}
+var styles = map[string]rondo.Opener{"coroutine": coro.Handler(straight), "callbacks": newDialogue}
 
 // TestDialogue has the same dialogues in both styles, on many networks.
 func TestDialogue(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // straight is the dialogue as a coroutine.
-func straight(co *rondo.Co, c net.Conn) error {
+func straight(co *coro.Co, c net.Conn) error {
 	in := bufio.NewReaderSize(c, maxLine)
 	c.SetReadDeadline(co.Loop().Now().Add(loginTime))
 	name, err := login(in, c)

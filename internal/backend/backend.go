@@ -315,6 +315,14 @@ type Direct interface {
 	Recv(p []byte) (n int, ok bool, err error)
 }
 
+// An Acknowledger is a Backend that can have the system acknowledge received bytes.
+type Acknowledger interface {
+	// Acknowledge has what a TCP connection has received acknowledged now, not only
+	// with the next output. It does nothing for any other File, or where the system
+	// has no such call.
+	Acknowledge(File)
+}
+
 // Sending is a TrySend among others: what is to be sent, and what became of it.
 type Sending struct {
 	File  File

@@ -23,6 +23,8 @@ type Candidate struct {
 	// Sleeps: it waits in a system call, which keeps the thread and the processor of
 	// Go's scheduler, and not as a goroutine does.
 	Sleeps bool
+	// Buffers: it has what Options.ReceiveBuffers bounds.
+	Buffers bool
 }
 
 // Options are what some backends can be made with.
@@ -33,14 +35,14 @@ type Options struct {
 }
 
 type entry struct {
-	name   string
-	open   func(Options) (backend.Backend, error)
-	sleeps bool // as Candidate's
+	name            string
+	open            func(Options) (backend.Backend, error)
+	sleeps, buffers bool // as Candidate's
 }
 
 // plain is a backend without options.
 func plain(name string, open Open) entry {
-	return entry{name, func(Options) (backend.Backend, error) { return open() }, true}
+	return entry{name: name, open: func(Options) (backend.Backend, error) { return open() }, sleeps: true}
 }
 
 // portable is what every platform has, after its own.
@@ -103,12 +105,12 @@ func Choose(names string, o Options) ([]Candidate, error) {
 func find(name string, o Options) (Candidate, error) {
 	if i := slices.IndexFunc(builtin, func(e entry) bool { return e.name == name }); i >= 0 {
 		e := builtin[i]
-		return Candidate{name, func() (backend.Backend, error) { return e.open(o) }, e.sleeps}, nil
+		return Candidate{name, func() (backend.Backend, error) { return e.open(o) }, e.sleeps, e.buffers}, nil
 	}
 	registered.Lock()
 	defer registered.Unlock()
 	if open, ok := registered.open[name]; ok {
-		return Candidate{Name: name, Open: open}, nil
+		return Candidate{Name: name, Open: open, Buffers: true}, nil // it stands for any
 	}
 	return Candidate{}, fmt.Errorf("no backend %q on this platform: choose one of %s", name, strings.Join(Names(), ", "))
 }

@@ -9,7 +9,7 @@ import (
 
 var builtin = []entry{
 	plain("epoll", epoll.New),
-	{"uring", func(o Options) (backend.Backend, error) { return uring.New(o.ReceiveBuffers) }, true},
+	{"uring", func(o Options) (backend.Backend, error) { return uring.New(o.ReceiveBuffers) }, true, true},
 	plain("poll", poll.New),
 	portable,
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // coLaws are the laws of coroutines.
@@ -25,6 +26,7 @@ var coLaws = []law{
 	{"CoHandsOver", coHandsOver},
 	{"CoTakesOver", coTakesOver},
 	{"CoTakesOverAnUnreadConn", coTakesOverAnUnreadConn},
+	{"CoTakesOverFromCo", coTakesOverFromCo},
 	{"CoLeaves", coLeaves},
 	{"CoOfAHandlersConnIsRead", coOfAHandlersConnIsRead},
 	{"CoReadDeadline", coReadDeadline},
@@ -74,8 +76,8 @@ type script struct {
 }
 
 // opener serves with f.
-func (s *script) opener(f func(co *rondo.Co, c net.Conn) error) rondo.Opener {
-	return rondo.Coroutine(func(co *rondo.Co, c net.Conn) (err error) {
+func (s *script) opener(f func(co *coro.Co, c net.Conn) error) rondo.Opener {
+	return coro.Handler(func(co *coro.Co, c net.Conn) (err error) {
 		defer s.counts()(&err)
 		return f(co, c)
 	})
@@ -120,7 +122,7 @@ func (s *script) untilEnded(n int) error {
 }
 
 // serve serves with f on an engine of one loop, and connects to it.
-func (s *script) serve(f func(co *rondo.Co, c net.Conn) error) Peer {
+func (s *script) serve(f func(co *coro.Co, c net.Conn) error) Peer {
 	s.w.Helper()
 	return s.w.Dial(s.w.Listen(&rondo.Engine{Loops: 1}, s.opener(f)))
 }

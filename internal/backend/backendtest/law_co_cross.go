@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A coroutine of another loop closes a connection, and sets its deadlines: an
@@ -24,7 +25,7 @@ func coIsClosedByAnotherLoop(w World) {
 		s := &script{w: w}
 		var member atomic.Pointer[net.Conn]
 		var began atomic.Int32
-		ofA := w.Listen(&rondo.Engine{Loops: 1, HighWater: 1 << 10}, s.opener(func(co *rondo.Co, c net.Conn) error {
+		ofA := w.Listen(&rondo.Engine{Loops: 1, HighWater: 1 << 10}, s.opener(func(co *coro.Co, c net.Conn) error {
 			member.Store(&c)
 			if name == "SetWriteDeadline" {
 				began.Add(1)
@@ -35,9 +36,9 @@ func coIsClosedByAnotherLoop(w World) {
 			_, err := c.Read(make([]byte, 1))
 			return err
 		}))
-		ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, c net.Conn) error {
+		ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 			m := *member.Load()
-			if _, err := m.Read(make([]byte, 1)); !errors.Is(err, rondo.ErrNotCoroutine) {
+			if _, err := m.Read(make([]byte, 1)); !errors.Is(err, coro.ErrNotCoroutine) {
 				w.Errorf("Read by a coroutine of another loop: %v", err)
 			}
 			return end(m, co.Loop().Now().Add(-time.Hour))
@@ -61,12 +62,12 @@ func coIsClosedByAnotherLoop(w World) {
 func coClosesNoOthersConn(w World) {
 	s := &script{w: w}
 	var old atomic.Pointer[net.Conn]
-	ofA := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, c net.Conn) error {
+	ofA := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		co.Conn().SetHandler(rondo.HandlerFunc((*rondo.Conn).Write))
 		old.Store(&c)
 		return nil
 	}))
-	ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, _ net.Conn) error {
+	ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, _ net.Conn) error {
 		c := *old.Load()
 		c.SetDeadline(co.Loop().Now().Add(-time.Hour))
 		return c.Close()
@@ -87,9 +88,9 @@ func coClosesNoOthersConn(w World) {
 func coReadsOnWhatItTookOver(w World) {
 	s := &script{w: w}
 	var first atomic.Pointer[rondo.Conn]
-	serve := s.opener(func(co *rondo.Co, c net.Conn) error {
+	serve := s.opener(func(co *coro.Co, c net.Conn) error {
 		conn := first.Load()
-		nc := conn.NetConn()
+		nc := coro.NetConn(conn)
 		conn.Write(pattern(4 << 20))
 		question := make([]byte, 3)
 		if _, err := io.ReadFull(nc, question); err != nil {
@@ -126,9 +127,9 @@ func coUpgrades(w World) {
 		"ready filter": {func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }},
 	} {
 		s := &script{w: w}
-		p := s.serve(func(co *rondo.Co, c net.Conn) error {
+		p := s.serve(func(co *coro.Co, c net.Conn) error {
 			io.WriteString(c, "one ")
-			co.Conn().Use(s.opener(func(co *rondo.Co, c net.Conn) error {
+			co.Conn().Use(s.opener(func(co *coro.Co, c net.Conn) error {
 				io.WriteString(c, "two ")
 				co.Sleep(time.Millisecond)
 				line := make([]byte, 5)
@@ -175,9 +176,9 @@ func coWriteIsDelivered(w World) {
 			got <- b[0]
 			return err
 		}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(s.opener(func(co *rondo.Co, c net.Conn) error {
+		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(s.opener(func(co *coro.Co, c net.Conn) error {
 			if waits {
-				co.Go(func(*rondo.Co) error { return read(c) })
+				co.Go(func(*coro.Co) error { return read(c) })
 				co.Sleep(0)
 			}
 			c.Write(bytes.Repeat([]byte("x"), 20_000)) // goes to Outbound within Write
@@ -215,7 +216,7 @@ func coWriteTurnIsPassedOn(w World) {
 	big := pattern(8 << 20)
 	var to atomic.Pointer[net.Conn]
 	var step atomic.Int32
-	addr := w.Listen(&rondo.Engine{Loops: 1, HighWater: 64 << 10}, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{Loops: 1, HighWater: 64 << 10}, s.opener(func(co *coro.Co, c net.Conn) error {
 		switch step.Add(1) {
 		case 1: // written to by the other two
 			to.Store(&c)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A read deadline ends a Read that waits, and those that begin after it, and no
@@ -17,7 +18,7 @@ func coReadDeadline(w World) {
 	const wait = 50 * time.Millisecond
 	s := &script{w: w}
 	var first atomic.Bool // answer was read
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		b := make([]byte, 10)
 		now := co.Loop().Now
 		for range 3 {
@@ -71,14 +72,14 @@ func coReadDeadline(w World) {
 func coReadDeadlineMoves(w World) {
 	const wait = 100 * time.Millisecond
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		b := make([]byte, 10)
 		now := co.Loop().Now
 		late := false // the machine stands still until the deadline that is to be moved
 		move := func(t func() time.Time) {
 			began := now()
 			late = true
-			co.Go(func(co *rondo.Co) error {
+			co.Go(func(co *coro.Co) error {
 				co.Sleep(wait / 4)
 				late = now().Sub(began) >= wait
 				return c.SetReadDeadline(t())
@@ -131,7 +132,7 @@ func coWriteDeadline(w World) {
 	sent := pattern(16 << 20)
 	e := &rondo.Engine{Loops: 1, HighWater: 50_000}
 	var taken atomic.Int64
-	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		now := co.Loop().Now
 		began := now()
 		c.SetWriteDeadline(began.Add(wait))
@@ -148,7 +149,7 @@ func coWriteDeadline(w World) {
 
 		// The deadline of a Write that waits is moved.
 		c.SetWriteDeadline(now().Add(time.Hour))
-		co.Go(func(co *rondo.Co) error {
+		co.Go(func(co *coro.Co) error {
 			co.Sleep(wait / 2)
 			return c.SetWriteDeadline(now().Add(wait / 2))
 		})
@@ -175,10 +176,10 @@ func coWriteDeadline(w World) {
 // clock waits for.
 func coDeadlineFromElsewhere(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		elsewhere := func(f func() error) {
-			co.Go(func(co *rondo.Co) error {
-				_, err := rondo.Await(co, func() (bool, error) { return true, f() })
+			co.Go(func(co *coro.Co) error {
+				_, err := coro.Await(co, func() (bool, error) { return true, f() })
 				if err != nil && !errors.Is(err, net.ErrClosed) {
 					w.Errorf("elsewhere: %v", err)
 				}

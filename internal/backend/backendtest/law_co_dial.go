@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A coroutine dials, and talks to what it dialed.
@@ -19,7 +20,7 @@ func coDials(w World) {
 	echo := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	s := &script{w: w}
 	question := pattern(200_000)
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		for name, dial := range map[string]func(network, address string) (net.Conn, error){
 			"Dial":        co.Dial,
 			"DialTimeout": func(n, a string) (net.Conn, error) { return co.DialTimeout(n, a, time.Hour) },
@@ -32,7 +33,7 @@ func coDials(w World) {
 			if d.RemoteAddr().String() != echo.String() || d.LocalAddr() == nil {
 				w.Errorf("%s: a connection from %v to %v", name, d.LocalAddr(), d.RemoteAddr())
 			}
-			co.Go(func(*rondo.Co) error {
+			co.Go(func(*coro.Co) error {
 				_, err := d.Write(question)
 				return errors.Join(err, d.(closeWriter).CloseWrite())
 			})
@@ -61,7 +62,7 @@ func coDialFails(w World) {
 	var nobody *rondo.Listener
 	e := &rondo.Engine{Loops: 1}
 	s := &script{w: w}
-	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		if _, err := c.Read(make([]byte, 1)); err != nil {
 			return err
 		}
@@ -102,8 +103,8 @@ func coProxies(w World) {
 		question, answer := pattern(1_500_000), pattern(2_000_000)
 		e := &rondo.Engine{Loops: 1, HighWater: 60_000, LowWater: 20_000}
 		back, front := &script{w: w}, &script{w: w}
-		backAddr := w.Listen(e, back.opener(func(co *rondo.Co, c net.Conn) error {
-			speak := func(*rondo.Co) error {
+		backAddr := w.Listen(e, back.opener(func(co *coro.Co, c net.Conn) error {
+			speak := func(*coro.Co) error {
 				_, err := c.Write(answer)
 				return errors.Join(err, c.(closeWriter).CloseWrite())
 			}
@@ -121,7 +122,7 @@ func coProxies(w World) {
 			}
 			return err
 		}))
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, HighWater: 50_000}, front.opener(func(co *rondo.Co, c net.Conn) error {
+		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, HighWater: 50_000}, front.opener(func(co *coro.Co, c net.Conn) error {
 			up, err := co.Dial("tcp", backAddr.String())
 			if err != nil {
 				return err
@@ -131,7 +132,7 @@ func coProxies(w World) {
 				_, err := io.Copy(dst, src)
 				return errors.Join(err, dst.(closeWriter).CloseWrite())
 			}
-			co.Go(func(*rondo.Co) error { return pass(up, c) })
+			co.Go(func(*coro.Co) error { return pass(up, c) })
 			return errors.Join(pass(c, up), co.Wait())
 		})))
 		if serverFirst {
@@ -156,7 +157,7 @@ func coProxies(w World) {
 func coCopiesPieces(w World) {
 	s := &script{w: w}
 	sent := pattern(500_000)
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		if n, err := io.CopyN(c, c, 300_000); n != 300_000 || err != nil {
 			w.Errorf("CopyN: %d, %v", n, err)
 		}
@@ -208,11 +209,11 @@ func coMany(w World) {
 	s := &script{w: w}
 	e := &rondo.Engine{Loops: 1}
 	var awake atomic.Int64
-	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
-		var cond rondo.Cond
+	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
+		var cond coro.Cond
 		random := rand.New(rand.NewPCG(uint64(s.began), 1))
 		for i := range each {
-			co.Go(func(co *rondo.Co) (err error) {
+			co.Go(func(co *coro.Co) (err error) {
 				defer s.counts()(&err)
 				for {
 					if i%2 == 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // Whatever a coroutine waits for, it is over when the connection is, and its
@@ -20,26 +21,26 @@ import (
 func coEndsWithItsConn(w World) {
 	never := make(chan struct{})
 	defer close(never)
-	var cond rondo.Cond
-	waits := map[string]func(co *rondo.Co, c net.Conn) error{
-		"Read":  func(co *rondo.Co, c net.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
-		"Write": func(co *rondo.Co, c net.Conn) error { _, err := c.Write(pattern(16 << 20)); return err },
-		"Copy":  func(co *rondo.Co, c net.Conn) error { _, err := io.Copy(c, c); return err },
-		"Sleep": func(co *rondo.Co, c net.Conn) error { return co.Sleep(time.Hour) },
-		"Cond":  func(co *rondo.Co, c net.Conn) error { return cond.Wait(co) },
-		"Wait": func(co *rondo.Co, c net.Conn) error {
-			co.Go(func(co *rondo.Co) error { return co.Sleep(time.Hour) })
+	var cond coro.Cond
+	waits := map[string]func(co *coro.Co, c net.Conn) error{
+		"Read":  func(co *coro.Co, c net.Conn) error { _, err := c.Read(make([]byte, 1)); return err },
+		"Write": func(co *coro.Co, c net.Conn) error { _, err := c.Write(pattern(16 << 20)); return err },
+		"Copy":  func(co *coro.Co, c net.Conn) error { _, err := io.Copy(c, c); return err },
+		"Sleep": func(co *coro.Co, c net.Conn) error { return co.Sleep(time.Hour) },
+		"Cond":  func(co *coro.Co, c net.Conn) error { return cond.Wait(co) },
+		"Wait": func(co *coro.Co, c net.Conn) error {
+			co.Go(func(co *coro.Co) error { return co.Sleep(time.Hour) })
 			return co.Wait()
 		},
-		"Await": func(co *rondo.Co, c net.Conn) error {
-			_, err := rondo.Await(co, func() (int, error) { <-never; return 0, nil })
+		"Await": func(co *coro.Co, c net.Conn) error {
+			_, err := coro.Await(co, func() (int, error) { <-never; return 0, nil })
 			return err
 		},
 	}
 	for name, wait := range waits {
 		s := &script{w: w}
 		e := &rondo.Engine{Loops: 1, HighWater: 1 << 20}
-		p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			err := wait(co, c)
 			// Nothing waits any more.
 			wantErr(w, name+", then Read", second(c.Read(make([]byte, 1))), net.ErrClosed)
@@ -60,15 +61,15 @@ func second(_ int, err error) error { return err }
 func coEndsWithTheEngine(w World) {
 	s := &script{w: w}
 	e := &rondo.Engine{Loops: 2}
-	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		for range 3 {
-			co.Go(func(co *rondo.Co) (err error) {
+			co.Go(func(co *coro.Co) (err error) {
 				defer s.counts()(&err)
 				return co.Sleep(time.Hour)
 			})
 		}
-		co.Go(func(co *rondo.Co) error {
-			co.Go(func(co *rondo.Co) error { return nil }) // it may never begin
+		co.Go(func(co *coro.Co) error {
+			co.Go(func(co *coro.Co) error { return nil }) // it may never begin
 			_, err := c.Write(pattern(16 << 20))
 			return err
 		})
@@ -92,7 +93,7 @@ func coroutines() int {
 		buf = make([]byte, 2*n)
 		n = runtime.Stack(buf, true)
 	}
-	return strings.Count(string(buf[:n]), "\ngithub.com/rondo-go/rondo.(*Co).run(")
+	return strings.Count(string(buf[:n]), "\ngithub.com/rondo-go/rondo/coro.(*Co).run(")
 }
 
 // Shutdown sends what coroutines wrote; their reads and writes fail from then on.
@@ -100,7 +101,7 @@ func coShutdownFlushes(w World) {
 	s := &script{w: w}
 	big := pattern(1 << 20)
 	e := &rondo.Engine{Loops: 2, HighWater: 2 << 20, Linger: time.Minute}
-	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		c.Write(big)
 		_, err := c.Read(make([]byte, 1))
 		wantErr(w, "Read", err, net.ErrClosed)
@@ -126,19 +127,19 @@ func coShutdownFlushes(w World) {
 // A coroutine that goes on though everything fails, since its connection is gone,
 // is ended.
 func coThatIgnoresErrorsEnds(w World) {
-	for name, ignore := range map[string]func(co *rondo.Co, c net.Conn){
-		"Read":  func(co *rondo.Co, c net.Conn) { c.Read(make([]byte, 1)) },
-		"Write": func(co *rondo.Co, c net.Conn) { c.Write([]byte("x")) },
-		"Sleep": func(co *rondo.Co, c net.Conn) { co.Sleep(time.Millisecond) },
-		"Turn":  func(co *rondo.Co, c net.Conn) { co.Sleep(0) },
-		"Await": func(co *rondo.Co, c net.Conn) { rondo.Await(co, func() (int, error) { return 0, nil }) },
-		"Dial":  func(co *rondo.Co, c net.Conn) { co.Dial("tcp", c.LocalAddr().String()) },
-		"Cond":  func(co *rondo.Co, c net.Conn) { new(rondo.Cond).Wait(co) },
+	for name, ignore := range map[string]func(co *coro.Co, c net.Conn){
+		"Read":  func(co *coro.Co, c net.Conn) { c.Read(make([]byte, 1)) },
+		"Write": func(co *coro.Co, c net.Conn) { c.Write([]byte("x")) },
+		"Sleep": func(co *coro.Co, c net.Conn) { co.Sleep(time.Millisecond) },
+		"Turn":  func(co *coro.Co, c net.Conn) { co.Sleep(0) },
+		"Await": func(co *coro.Co, c net.Conn) { coro.Await(co, func() (int, error) { return 0, nil }) },
+		"Dial":  func(co *coro.Co, c net.Conn) { co.Dial("tcp", c.LocalAddr().String()) },
+		"Cond":  func(co *coro.Co, c net.Conn) { new(coro.Cond).Wait(co) },
 	} {
 		var log safeBuffer
 		s := &script{w: w}
 		e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			defer func() {
 				for range 3 { // deferred functions can go on for a while
 					wantErr(w, name+": a deferred Read", second(c.Read(make([]byte, 1))), net.ErrClosed)
@@ -165,7 +166,7 @@ func coPanicCostsItsConnAlone(w World) {
 	s := &script{w: w}
 	cause := errors.New("division of a goat")
 	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil {
 			return err
@@ -174,7 +175,7 @@ func coPanicCostsItsConnAlone(w World) {
 		case "panic\n":
 			dividesTheGoat(cause)
 		case "child\n":
-			co.Go(func(co *rondo.Co) error {
+			co.Go(func(co *coro.Co) error {
 				co.Sleep(time.Millisecond)
 				dividesTheGoat(cause)
 				return nil
@@ -182,7 +183,7 @@ func coPanicCostsItsConnAlone(w World) {
 			err = co.Wait()
 			wantErr(w, "Wait for a child that panics", err, cause)
 		case "await\n":
-			rondo.Await(co, func() (int, error) {
+			coro.Await(co, func() (int, error) {
 				dividesTheGoat(cause)
 				return 0, nil
 			})
@@ -211,13 +212,13 @@ func dividesTheGoat(err error) { panic(err) }
 func coGoexitCostsItsConnAlone(w World) {
 	s := &script{w: w}
 	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		switch line {
 		case "goexit\n":
 			runtime.Goexit()
 		case "await\n":
-			rondo.Await(co, func() (int, error) { runtime.Goexit(); return 0, nil })
+			coro.Await(co, func() (int, error) { runtime.Goexit(); return 0, nil })
 			w.Error("Await returned")
 		}
 		c.Write([]byte(line))
@@ -239,7 +240,7 @@ func coGoexitCostsItsConnAlone(w World) {
 func coMisuseIsTold(w World) {
 	s := &script{w: w}
 	fails := func(what string, err error) {
-		wantErr(w, what, err, rondo.ErrNotCoroutine)
+		wantErr(w, what, err, coro.ErrNotCoroutine)
 	}
 	panics := func(what string, f func()) {
 		defer func() {
@@ -249,7 +250,7 @@ func coMisuseIsTold(w World) {
 		}()
 		f()
 	}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		try := func(where string) {
 			fails("Read "+where, second(c.Read(make([]byte, 1))))
 			fails("Write "+where, second(c.Write([]byte("x"))))
@@ -260,8 +261,8 @@ func coMisuseIsTold(w World) {
 			fails("Wait "+where, co.Wait())
 			_, err := co.Dial("tcp", "127.0.0.1:1")
 			fails("Dial "+where, err)
-			fails("Await "+where, second(rondo.Await(co, func() (int, error) { return 0, nil })))
-			fails("Cond "+where, new(rondo.Cond).Wait(co))
+			fails("Await "+where, second(coro.Await(co, func() (int, error) { return 0, nil })))
+			fails("Cond "+where, new(coro.Cond).Wait(co))
 			panics("Go "+where, func() { co.Go(nil) })
 			panics("Context "+where, func() { co.Context() })
 			if co.Calling() {
@@ -274,7 +275,7 @@ func coMisuseIsTold(w World) {
 			try("on a goroutine that it waits for") // it is running, in a way
 		}()
 		<-done
-		var cond rondo.Cond
+		var cond coro.Cond
 		co.Loop().AfterFunc(time.Millisecond, func() {
 			try("in a callback of its loop")
 			cond.Signal()
@@ -282,7 +283,7 @@ func coMisuseIsTold(w World) {
 		if err := cond.Wait(co); err != nil {
 			return err
 		}
-		co.Go(func(child *rondo.Co) error {
+		co.Go(func(child *coro.Co) error {
 			fails("another's Sleep", co.Sleep(1))
 			panics("another's Context", func() { co.Context() })
 			if co.Calling() || !child.Calling() {
@@ -308,12 +309,12 @@ func coStarvesNobody(w World) {
 	s := &script{w: w}
 	var ticks, floods atomic.Int64
 	e := &rondo.Engine{Loops: 1}
-	addr := w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		if floods.Add(1) > 1 {
 			return echoAll(c)
 		}
 		co.Loop().Every(time.Millisecond, func() { ticks.Add(1) })
-		co.Go(func(co *rondo.Co) error { // wakes itself, time and again
+		co.Go(func(co *coro.Co) error { // wakes itself, time and again
 			for co.Sleep(10*time.Microsecond) == nil {
 			}
 			return nil

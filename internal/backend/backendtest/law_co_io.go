@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // echoAll is an echo server as one writes it for package net.
@@ -35,7 +36,7 @@ type closeWriter interface{ CloseWrite() error }
 // A coroutine speaks first, and then answers what is sent, in any pieces.
 func coReadsAndWrites(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		if c.RemoteAddr() == nil || c.LocalAddr().String() != co.Conn().LocalAddr().String() {
 			w.Errorf("addresses are %v and %v", c.LocalAddr(), c.RemoteAddr())
 		}
@@ -69,7 +70,7 @@ func coReadsAndWrites(w World) {
 func coReadsWhatWasLeft(w World) {
 	s := &script{w: w}
 	sent := pattern(100_000)
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		r := bufio.NewReaderSize(c, 16)
 		for i, want := range sent {
 			b, err := r.ReadByte()
@@ -101,7 +102,7 @@ func coReadsWhatWasLeft(w World) {
 // has sent meanwhile; and what it wrote arrives.
 func coReturnsInOrder(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		defer c.Write([]byte("goodbye"))
 		b := make([]byte, 1)
 		_, err := c.Read(b)
@@ -115,9 +116,9 @@ func coReturnsInOrder(w World) {
 	}
 
 	// At once, without waiting for anything.
-	p = s.serve(func(co *rondo.Co, c net.Conn) error { return nil })
+	p = s.serve(func(co *coro.Co, c net.Conn) error { return nil })
 	expectEOF(w, p)
-	p = s.serve(func(co *rondo.Co, c net.Conn) error {
+	p = s.serve(func(co *coro.Co, c net.Conn) error {
 		c.Write([]byte("busy"))
 		if err := c.Close(); err != nil {
 			w.Errorf("Close: %v", err)
@@ -140,7 +141,7 @@ func coReturnFlushesToASlowPeer(w World) {
 	s := &script{w: w}
 	big := pattern(3 << 20)
 	e := &rondo.Engine{Loops: 1, Linger: time.Minute, HighWater: 8 << 20}
-	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		_, err := c.Write(big)
 		return err
 	})))
@@ -157,9 +158,9 @@ func coReturnsAnError(w World) {
 	s := &script{w: w}
 	sorry := errors.New("sorry")
 	var cause atomic.Value
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		c.Write([]byte("sorry"))
-		co.Go(func(co *rondo.Co) error {
+		co.Go(func(co *coro.Co) error {
 			err := co.Sleep(time.Hour)
 			cause.Store(err)
 			return nil
@@ -180,7 +181,7 @@ func coReturnsAnError(w World) {
 func coPeerHalfCloses(w World) {
 	s := &script{w: w}
 	answer := pattern(1 << 20)
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		question, err := io.ReadAll(c)
 		if err != nil || string(question) != "question" {
 			w.Errorf("read %q, %v", question, err)
@@ -207,7 +208,7 @@ func coPeerHalfCloses(w World) {
 func coHalfCloses(w World) {
 	s := &script{w: w}
 	answer := pattern(300_000)
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		c.Write([]byte("question"))
 		if err := c.(closeWriter).CloseWrite(); err != nil {
 			w.Errorf("CloseWrite: %v", err)
@@ -232,7 +233,7 @@ func coHalfCloses(w World) {
 // Though both streams have ended the coroutine goes on, and can wait.
 func coStaysThoughBothEnded(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		c.(closeWriter).CloseWrite()
 		if _, err := io.ReadAll(c); err != nil {
 			return err
@@ -240,7 +241,7 @@ func coStaysThoughBothEnded(w World) {
 		if err := co.Sleep(50 * time.Millisecond); err != nil {
 			return err
 		}
-		n, err := rondo.Await(co, func() (int, error) { return 42, nil })
+		n, err := coro.Await(co, func() (int, error) { return 42, nil })
 		if n != 42 {
 			return errors.Join(err, errors.New("nothing came of Await"))
 		}
@@ -256,10 +257,10 @@ func coStaysThoughBothEnded(w World) {
 // While no coroutine reads the connection is not read: its peer's sends block.
 func coIdleReaderIsNotRead(w World) {
 	s := &script{w: w}
-	var more rondo.Cond
+	var more coro.Cond
 	e := &rondo.Engine{Loops: 1, MaxInput: 10_000}
 	var got atomic.Int64
-	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		if err := more.Wait(co); err != nil {
 			return err
 		}
@@ -291,7 +292,7 @@ func coWriteWaits(w World) {
 	var most atomic.Int64
 	var written atomic.Bool
 	e := &rondo.Engine{Loops: 1, HighWater: high, LowWater: low, MaxOutput: 150_000}
-	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		tick := co.Loop().Every(time.Millisecond, func() {
 			most.Store(max(most.Load(), int64(co.Conn().Buffered())))
 		})
@@ -324,9 +325,9 @@ func coWritesDoNotMix(w World) {
 	const writers, size = 5, 300_000
 	s := &script{w: w}
 	e := &rondo.Engine{Loops: 1, HighWater: 20_000, LowWater: 5_000}
-	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		for i := range writers {
-			co.Go(func(*rondo.Co) error {
+			co.Go(func(*coro.Co) error {
 				_, err := c.Write(bytes.Repeat([]byte{byte('a' + i)}, size))
 				return err
 			})
@@ -354,8 +355,8 @@ func coWritesDoNotMix(w World) {
 func coReadsWhileItsWriteWaits(w World) {
 	s := &script{w: w}
 	e := &rondo.Engine{Loops: 1, HighWater: 50_000, LowWater: 5_000}
-	p := w.Dial(w.Listen(e, s.opener(func(co *rondo.Co, c net.Conn) error {
-		co.Go(func(*rondo.Co) error {
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
+		co.Go(func(*coro.Co) error {
 			for {
 				if _, err := c.Write(pattern(200_000)); err != nil {
 					return nil
@@ -383,7 +384,7 @@ func coHandsOver(w World) {
 	s := &script{w: w}
 	h := &handler{w: w}
 	var late atomic.Value
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		name := make([]byte, 3)
 		if _, err := io.ReadFull(c, name); err != nil {
 			return err

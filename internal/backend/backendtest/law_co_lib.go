@@ -20,13 +20,14 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // Libraries that want a net.Conn get one: each is tried as it comes.
 
 func coBufio(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		in, out := bufio.NewScanner(c), bufio.NewWriterSize(c, 100)
 		for in.Scan() {
 			fmt.Fprintf(out, "%d %s\n", len(in.Text()), in.Text())
@@ -53,7 +54,7 @@ func coBufio(w World) {
 
 func coTextproto(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		t := textproto.NewConn(c)
 		t.PrintfLine("220 ready")
 		if line, err := t.ReadLine(); line != "HELO there" || err != nil {
@@ -84,7 +85,7 @@ func coTextproto(w World) {
 func coHTTP(w World) {
 	s := &script{w: w}
 	body := pattern(150_000)
-	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		for r := bufio.NewReader(c); ; {
 			req, err := http.ReadRequest(r)
 			if err == io.EOF {
@@ -107,7 +108,7 @@ func coHTTP(w World) {
 		}
 	}))
 	client := &script{w: w}
-	p := client.serve(func(co *rondo.Co, c net.Conn) error {
+	p := client.serve(func(co *coro.Co, c net.Conn) error {
 		d, err := co.Dial("tcp", addr.String())
 		if err != nil {
 			return err
@@ -117,7 +118,7 @@ func coHTTP(w World) {
 		for i := range 5 {
 			path := fmt.Sprint("/", i)
 			req, _ := http.NewRequest("PUT", "http://example.com"+path, bytes.NewReader(body[:len(body)/5*(i+1)]))
-			co.Go(func(*rondo.Co) error { return req.Write(d) })
+			co.Go(func(*coro.Co) error { return req.Write(d) })
 			resp, err := http.ReadResponse(r, req)
 			if err != nil {
 				return err
@@ -147,7 +148,7 @@ func coGob(w World) {
 		Data map[string][]byte
 	}
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		in, out := gob.NewDecoder(c), gob.NewEncoder(c)
 		for {
 			var m message
@@ -190,7 +191,7 @@ func coTLS(w World) {
 	sent := pattern(300_000)
 	server, client := tlsConfigs()
 	s := &script{w: w}
-	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		t := tls.Server(c, server)
 		if err := t.HandshakeContext(co.Context()); err != nil {
 			return err
@@ -223,7 +224,7 @@ func coTLS(w World) {
 		config := client.Clone()
 		config.MaxVersion = version
 		dialer := &script{w: w}
-		p := dialer.serve(func(co *rondo.Co, c net.Conn) error {
+		p := dialer.serve(func(co *coro.Co, c net.Conn) error {
 			d, err := co.Dial("tcp", addr.String())
 			if err != nil {
 				return err

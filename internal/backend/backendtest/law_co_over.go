@@ -1,12 +1,14 @@
 package backendtest
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
 	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A connection goes from its handler to coroutines of its loop and back, as often as
@@ -23,7 +25,7 @@ func coTakesOver(w World) {
 	s := &script{w: w}
 	var step atomic.Int32
 	var first atomic.Pointer[rondo.Conn]
-	coroutine := s.opener(func(co *rondo.Co, c net.Conn) error {
+	coroutine := s.opener(func(co *coro.Co, c net.Conn) error {
 		b := first.Load()
 		var nc net.Conn
 		buf := make([]byte, 4)
@@ -32,11 +34,11 @@ func coTakesOver(w World) {
 				return err
 			}
 			if i == 0 {
-				nc = b.NetConn()
+				nc = coro.NetConn(b)
 			} else {
 				b.SetHandler(nc.(rondo.Handler))
 			}
-			if b.NetConn() != nc {
+			if coro.NetConn(b) != nc {
 				w.Error("it has two net.Conns")
 			}
 			haveTurn(w, co, b, nc, i)
@@ -80,7 +82,7 @@ func coTakesOver(w World) {
 
 // haveTurn is what a coroutine does each time that it has b, as nc: it reads what the
 // handler left, and answers.
-func haveTurn(w World, co *rondo.Co, b *rondo.Conn, nc net.Conn, round int) {
+func haveTurn(w World, co *coro.Co, b *rondo.Conn, nc net.Conn, round int) {
 	buf := make([]byte, 4)
 	if n, err := io.ReadFull(nc, buf); string(buf) != "left" {
 		w.Errorf("round %d: read %q, %v", round, buf[:n], err)
@@ -144,14 +146,14 @@ func coOfAHandlersConnIsRead(w World) {
 	s := &script{w: w}
 	var first atomic.Pointer[rondo.Conn]
 	var taken, back atomic.Bool
-	coroutine := s.opener(func(co *rondo.Co, _ net.Conn) error {
+	coroutine := s.opener(func(co *coro.Co, _ net.Conn) error {
 		b := first.Load()
 		if _, err := b.Write(pattern(size)); err != nil { // full before they have it
 			return err
 		}
-		nc := b.NetConn()
+		nc := coro.NetConn(b)
 		taken.Store(true)
-		co.Go(func(*rondo.Co) error {
+		co.Go(func(*coro.Co) error {
 			nc.Write(pattern(size)) // and full for them
 			return nil
 		})
@@ -201,7 +203,7 @@ func coTakesOverAnUnreadConn(w World) {
 		}}
 		taken := make(chan net.Conn, 1)
 		s := &script{w: w}
-		coroutine := s.opener(func(co *rondo.Co, c net.Conn) error {
+		coroutine := s.opener(func(co *coro.Co, c net.Conn) error {
 			b := make([]byte, 5)
 			if _, err := io.ReadFull(c, b[:1]); err != nil {
 				return err
@@ -217,7 +219,7 @@ func coTakesOverAnUnreadConn(w World) {
 		send(w, p, []byte("x"))
 		w.Until("the handler to have it", func() bool { return h.received() == 1 })
 		h.do(func(c *rondo.Conn) {
-			c.Loop().Post(func() { taken <- c.NetConn() }) // in no event of the connection's
+			c.Loop().Post(func() { taken <- coro.NetConn(c) }) // in no event of the connection's
 		})
 		w.Until("the connection to be taken over", func() bool { return len(taken) == 1 })
 		send(w, p, []byte("hello"))
@@ -230,10 +232,49 @@ func coTakesOverAnUnreadConn(w World) {
 	}
 }
 
+// A coroutine's connection may go to another one, made by coro.Handler: it is read while
+// output is full, as the first one's, and the first one can wait for it no more.
+func coTakesOverFromCo(w World) {
+	const size = 8 << 20
+	s := &script{w: w}
+	var got atomic.Bool
+	second := s.opener(func(co *coro.Co, c net.Conn) error {
+		if _, err := co.Conn().Write(pattern(size)); err != nil { // which does not wait
+			return err
+		}
+		b := make([]byte, 4)
+		if _, err := io.ReadFull(c, b); err != nil || string(b) != "more" {
+			w.Errorf("read %q, %v", b, err)
+		}
+		got.Store(true)
+		return nil
+	})
+	first := s.opener(func(co *coro.Co, c net.Conn) error {
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			return err
+		}
+		co.Conn().Use(second)
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+			w.Errorf("a Read of what another coroutine has: %v", err)
+		}
+		return nil
+	})
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 2 * size}, first))
+	send(w, p, []byte("x"))
+	expect(w, p, pattern(size)[:1])
+	send(w, p, []byte("more"))
+	w.Until("input beside full output", got.Load)
+	expect(w, p, pattern(size)[1:])
+	expectEOF(w, p)
+	if err := s.untilEnded(2); err != nil {
+		w.Errorf("the coroutines: %v", err)
+	}
+}
+
 // A coroutine may end when it has its connection leave: that is not closed.
 func coLeaves(w World) {
 	s := &script{w: w}
-	first := s.opener(func(co *rondo.Co, c net.Conn) error {
+	first := s.opener(func(co *coro.Co, c net.Conn) error {
 		if _, err := io.ReadFull(c, make([]byte, 2)); err != nil {
 			return err
 		}

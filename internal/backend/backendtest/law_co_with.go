@@ -12,17 +12,18 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // Sleep waits as long as it is told to, others meanwhile go on.
 func coSleeps(w World) {
 	s := &script{w: w}
 	var order atomic.Value
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		now := co.Loop().Now
 		text := ""
 		for _, ms := range []int{60, 20, 40} {
-			co.Go(func(co *rondo.Co) error {
+			co.Go(func(co *coro.Co) error {
 				began, d := now(), time.Duration(ms)*time.Millisecond
 				if err := co.Sleep(d); err != nil {
 					return err
@@ -52,11 +53,11 @@ func coSleeps(w World) {
 // Coroutines of a connection share it, and what they like, without a lock.
 func coGoes(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		const children, rounds = 20, 50
 		sum := 0
 		for range children {
-			co.Go(func(child *rondo.Co) error {
+			co.Go(func(child *coro.Co) error {
 				if child == co || child.Loop() != co.Loop() || child.Conn() != co.Conn() {
 					w.Error("a child's Loop or Conn is another")
 				}
@@ -78,7 +79,7 @@ func coGoes(w World) {
 			w.Errorf("the sum is %d", sum)
 		}
 		// While one reads another writes.
-		co.Go(func(co *rondo.Co) error {
+		co.Go(func(co *coro.Co) error {
 			_, err := c.Write([]byte("ping"))
 			return err
 		})
@@ -101,10 +102,10 @@ func coGoes(w World) {
 func coChildrenEnd(w World) {
 	s := &script{w: w}
 	sorry := errors.New("sorry")
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
-		co.Go(func(co *rondo.Co) error { return nil })
-		co.Go(func(co *rondo.Co) error { co.Sleep(time.Millisecond); return sorry })
-		co.Go(func(co *rondo.Co) error { return co.Sleep(5 * time.Millisecond) })
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
+		co.Go(func(co *coro.Co) error { return nil })
+		co.Go(func(co *coro.Co) error { co.Sleep(time.Millisecond); return sorry })
+		co.Go(func(co *coro.Co) error { return co.Sleep(5 * time.Millisecond) })
 		wantErr(w, "Wait", co.Wait(), sorry)
 		if err := co.Wait(); err != nil {
 			w.Errorf("Wait once more: %v", err)
@@ -119,8 +120,8 @@ func coChildrenEnd(w World) {
 	s.untilEnded(1)
 
 	var child atomic.Value
-	p = s.serve(func(co *rondo.Co, c net.Conn) error {
-		co.Go(func(co *rondo.Co) error {
+	p = s.serve(func(co *coro.Co, c net.Conn) error {
+		co.Go(func(co *coro.Co) error {
 			_, err := c.Read(make([]byte, 1))
 			child.Store(err)
 			return nil
@@ -136,12 +137,12 @@ func coChildrenEnd(w World) {
 // A Cond wakes who waits, in order, by coroutines and by callbacks.
 func coCondWakes(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
-		var cond, ready rondo.Cond
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
+		var cond, ready coro.Cond
 		cond.Signal() // for nobody
 		order := ""
 		for i := range 5 {
-			co.Go(func(co *rondo.Co) error {
+			co.Go(func(co *coro.Co) error {
 				if i == 4 {
 					ready.Signal()
 				}
@@ -178,7 +179,7 @@ func coAwaits(w World) {
 	s := &script{w: w}
 	sorry := errors.New("sorry")
 	release := make(chan struct{})
-	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *rondo.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil {
 			return err
@@ -187,7 +188,7 @@ func coAwaits(w World) {
 			close(release)
 			return nil
 		}
-		answer, err := rondo.Await(co, func() (string, error) { <-release; return "answer", sorry })
+		answer, err := coro.Await(co, func() (string, error) { <-release; return "answer", sorry })
 		if answer != "answer" || err != sorry {
 			w.Errorf("Await: %q, %v", answer, err)
 		}
@@ -198,10 +199,10 @@ func coAwaits(w World) {
 					w.Errorf("Await of a panic panicked with %v", p)
 				}
 			}()
-			rondo.Await(co, func() (int, error) { panic("a goat") })
+			coro.Await(co, func() (int, error) { panic("a goat") })
 		}()
 		for i := range 100 {
-			if n, err := rondo.Await(co, func() (int, error) { return i, nil }); n != i || err != nil {
+			if n, err := coro.Await(co, func() (int, error) { return i, nil }); n != i || err != nil {
 				w.Errorf("Await: %d, %v; want %d", n, err, i)
 			}
 		}
@@ -225,9 +226,9 @@ func coAwaits(w World) {
 func coAwaitIsLeft(w World) {
 	s := &script{w: w}
 	var cause atomic.Value
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		ctx := co.Context()
-		n, err := rondo.Await(co, func() (int, error) {
+		n, err := coro.Await(co, func() (int, error) {
 			<-ctx.Done()
 			cause.Store(context.Cause(ctx))
 			return 42, nil
@@ -235,7 +236,7 @@ func coAwaitIsLeft(w World) {
 		if n == 42 && err == nil { // it was quicker than the end
 			err = co.Sleep(time.Hour)
 		}
-		_, again := rondo.Await(co, func() (int, error) {
+		_, again := coro.Await(co, func() (int, error) {
 			w.Error("Await called its function after the connection had closed")
 			return 0, nil
 		})
@@ -252,7 +253,7 @@ func coAwaitIsLeft(w World) {
 // The Context is done once the connection begins to close.
 func coContextEnds(w World) {
 	s := &script{w: w}
-	p := s.serve(func(co *rondo.Co, c net.Conn) error {
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		ctx := co.Context()
 		if ctx != co.Context() || ctx.Err() != nil {
 			w.Errorf("the context is another one, or %v", ctx.Err())
@@ -263,7 +264,7 @@ func coContextEnds(w World) {
 		return nil
 	})
 	expectEOF(w, p)
-	p = s.serve(func(co *rondo.Co, c net.Conn) error {
+	p = s.serve(func(co *coro.Co, c net.Conn) error {
 		c.Close()
 		wantErr(w, "a context of a closed connection", co.Context().Err(), context.Canceled)
 		return nil

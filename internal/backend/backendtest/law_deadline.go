@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A connection on which nothing moves is closed after its idle time, not before.
@@ -170,7 +171,7 @@ func farDeadlinesNeverCome(w World) {
 		c.SetWriteDeadline(far)
 		c.SetIdle(math.MaxInt64)
 	})
-	co := w.Dial(w.Listen(e, rondo.Coroutine(func(_ *rondo.Co, c net.Conn) error {
+	co := w.Dial(w.Listen(e, coro.Handler(func(_ *coro.Co, c net.Conn) error {
 		if err := c.SetDeadline(far); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A release function may write again: to the connection whose output just ended.
@@ -56,7 +57,7 @@ func recallTakesBack(w World) {
 	if releases.Load() > 0 {
 		w.Fatal("the peer's system took 12 MiB")
 	}
-	h.do(func(c *rondo.Conn) { c.Recall() })
+	h.do(func(c *rondo.Conn) { bridge.Of(c).Recall() })
 	w.Until("release", func() bool { return releases.Load() == 1 })
 	sent := size - int(unsent.Load())
 	if sent <= 0 || sent >= size {
@@ -70,7 +71,7 @@ func recallTakesBack(w World) {
 		// Of what has not begun nothing is sent.
 		c.WriteOwned([]byte("never"), func() { releases.Add(1) })
 		c.Write([]byte("neither"))
-		c.Recall()
+		bridge.Of(c).Recall()
 		if releases.Load() != 1 {
 			w.Error("a release function was called within Recall")
 		}
@@ -81,7 +82,7 @@ func recallTakesBack(w World) {
 			w.Errorf("%d bytes wait", n)
 		}
 		c.Write([]byte("the end"))
-		c.Recall()
+		bridge.Of(c).Recall()
 		c.Write([]byte("the end"))
 	})
 	expect(w, p, []byte("the end"))
@@ -95,7 +96,7 @@ func recallDropsNoMore(w World) {
 	var inHook atomic.Bool
 	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{BeforeWrite: func(c *rondo.Conn, _ int) {
 		if inHook.CompareAndSwap(true, false) {
-			c.Recall()
+			bridge.Of(c).Recall()
 		}
 	}}}
 	p := w.Dial(w.Listen(e, h.one()))
@@ -115,7 +116,7 @@ func recallDropsNoMore(w World) {
 	}
 	h.do(func(c *rondo.Conn) {
 		c.Write([]byte("never"))
-		c.Recall()
+		bridge.Of(c).Recall()
 		c.Write([]byte("after"))
 		c.WriteOwned([]byte("wards"), nil)
 		c.CloseWrite()
@@ -131,6 +132,7 @@ func recallDropsNoMore(w World) {
 
 // into receives into memory of its own.
 type into struct {
+	bridge.Ours
 	*handler
 	mine   []byte
 	own    atomic.Bool // Data expects it there
@@ -147,7 +149,7 @@ func (i *into) Data(c *rondo.Conn, in []byte) (int, error) {
 	return len(in), nil
 }
 
-func (i *into) Paused(*rondo.Conn) { i.paused.Add(1) }
+func (i *into) Paused() { i.paused.Add(1) }
 
 // ReceiveInto says where, once, and Paused when the memory is free.
 func receiveInto(w World) {
@@ -160,7 +162,7 @@ func receiveInto(w World) {
 		return i
 	}))
 	h.do(func(c *rondo.Conn) {
-		c.ReceiveInto(i.mine)
+		bridge.Of(c).ReceiveInto(i.mine)
 		c.Resume()
 	})
 	send(w, p, []byte("m"))
@@ -169,12 +171,12 @@ func receiveInto(w World) {
 		w.Errorf("in the memory is %q", i.mine[:1])
 	}
 	h.do(func(c *rondo.Conn) {
-		c.ReceiveInto(i.mine)
+		bridge.Of(c).ReceiveInto(i.mine)
 		c.Resume()
 	})
 	for receiving := false; !receiving; w.Sleep(time.Millisecond) {
 		h.do(func(c *rondo.Conn) {
-			if receiving = c.Receiving(); receiving {
+			if receiving = bridge.Of(c).Receiving(); receiving {
 				i.paused.Store(0)
 				c.Pause()
 			}
@@ -193,7 +195,7 @@ func deliverEndsTheTurn(w World) {
 	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
 	order := make(chan string, 3)
 	h.do(func(c *rondo.Conn) {
-		c.Loop().Deliver(func() {
+		bridge.Of(c).Loop().Deliver(func() {
 			c.Write([]byte("second"))
 			order <- "delivered"
 		})
@@ -206,8 +208,8 @@ func deliverEndsTheTurn(w World) {
 	}
 }
 
-// Unbound lifts the bounds of output, those of the engine and of the connection's own.
-func unbound(w World) {
+// NoOutputLimit lifts the bounds of output, those of the engine and of the connection's own.
+func noOutputLimit(w World) {
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 10, HighWater: 5}, h.one()))
 	message := bytes.Repeat([]byte("0123456789"), 10)
@@ -218,18 +220,19 @@ func unbound(w World) {
 		})
 		return err
 	}
+	lift := func(c *rondo.Conn) { bridge.Of(c).NoOutputLimit() }
 	if err := write(func(*rondo.Conn) {}); err != rondo.ErrOutputFull {
 		w.Errorf("a write of %d bytes: %v", len(message), err)
 	}
-	if err := write((*rondo.Conn).Unbound); err != nil {
-		w.Errorf("after Unbound: %v", err)
+	if err := write(lift); err != nil {
+		w.Errorf("after NoOutputLimit: %v", err)
 	}
 	expect(w, p, message)
 	if err := write(func(c *rondo.Conn) { c.SetMaxOutput(10) }); err != rondo.ErrOutputFull {
 		w.Errorf("after SetMaxOutput: %v", err)
 	}
-	if err := write((*rondo.Conn).Unbound); err != nil {
-		w.Errorf("after Unbound of one that has bounds of its own: %v", err)
+	if err := write(lift); err != nil {
+		w.Errorf("after NoOutputLimit of one that has bounds of its own: %v", err)
 	}
 	expect(w, p, message)
 }

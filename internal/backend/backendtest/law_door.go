@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A breaker is a Handler and a Filter that fails in one of its methods, once.
@@ -32,7 +33,7 @@ var breakerPlaces = []string{
 
 func (b *breaker) open(c *rondo.Conn) rondo.Handler {
 	b.at("Opener")
-	return breakerHandler{b}
+	return breakerHandler{b: b}
 }
 
 func (b *breaker) filter(*rondo.Conn) rondo.Filter {
@@ -58,7 +59,10 @@ func (b *breaker) CloseWrite(*rondo.Stage) error { b.at("Filter.CloseWrite"); re
 
 func (b *breaker) Closed(*rondo.Stage, error) { b.at("Filter.Closed") }
 
-type breakerHandler struct{ b *breaker }
+type breakerHandler struct {
+	bridge.Ours
+	b *breaker
+}
 
 func (h breakerHandler) Data(c *rondo.Conn, in []byte) (int, error) {
 	h.b.at("Data")
@@ -69,7 +73,7 @@ func (h breakerHandler) Data(c *rondo.Conn, in []byte) (int, error) {
 }
 
 func (h breakerHandler) EOF(c *rondo.Conn)             { h.b.at("EOF"); c.Close() }
-func (h breakerHandler) Ending(*rondo.Conn)            { h.b.at("Ending") }
+func (h breakerHandler) Ending()                       { h.b.at("Ending") }
 func (h breakerHandler) Closed(_ *rondo.Conn, _ error) { h.b.at("Closed") }
 
 // A panic in any callback of a connection ends that one, and nothing else: what others

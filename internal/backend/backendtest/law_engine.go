@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -55,6 +57,78 @@ func shutdownDrains(w World) {
 		if err := l.Post(func() {}); !errors.Is(err, rondo.ErrClosed) {
 			w.Errorf("Post after Shutdown: %v", err)
 		}
+	}
+}
+
+// A parting is a Handler that closes its connection itself when the engine shuts down.
+type parting struct {
+	*handler
+	shutdown func(c *rondo.Conn)
+}
+
+func (p *parting) Shutdown(c *rondo.Conn) { p.shutdown(c) }
+
+// Shutdown lets those Handlers close their connections that want to, and waits for them.
+// One that fails in that ends its own connection, and no other one's.
+func shutdownAsks(w World) {
+	for name, last := range map[string]func(c *rondo.Conn){
+		"later": func(c *rondo.Conn) {
+			c.Loop().AfterFunc(50*time.Millisecond, func() { c.Write([]byte("bye")); c.Close() })
+		},
+		"now":    func(c *rondo.Conn) { c.Write([]byte("bye")); c.Close() },
+		"panic":  func(c *rondo.Conn) { c.Write([]byte("bye")); panic("a goat") },
+		"Goexit": func(c *rondo.Conn) { c.Write([]byte("bye")); runtime.Goexit() },
+	} {
+		e := &rondo.Engine{Loops: 1, Linger: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+		h := &handler{w: w}
+		next := make(chan rondo.Handler, 4)
+		addr := w.Listen(e, func(*rondo.Conn) rondo.Handler { return <-next })
+		next <- &parting{&handler{w: w}, func(c *rondo.Conn) { c.Write([]byte("bye")); c.Close() }}
+		next <- &parting{h, last}
+		next <- &handler{w: w}
+		next <- &parting{&handler{w: w}, func(c *rondo.Conn) { c.Write([]byte("bye")); c.Close() }}
+		var peers []Peer
+		for range 4 {
+			p := w.Dial(addr)
+			send(w, p, []byte("x"))
+			expect(w, p, []byte("x"))
+			peers = append(peers, p)
+		}
+		done := make(chan error, 1)
+		go func() { done <- e.Shutdown(context.Background()) }()
+		for i, p := range peers {
+			switch {
+			case i == 1 && (name == "panic" || name == "Goexit"):
+				expectReset(w, p)
+			case i == 2:
+				expectEOF(w, p)
+			default:
+				expect(w, p, []byte("bye"))
+				expectEOF(w, p)
+			}
+			p.Close()
+		}
+		w.Until("Shutdown", func() bool { return len(done) > 0 })
+		if err := <-done; err != nil {
+			w.Errorf("%s: Shutdown: %v", name, err)
+		}
+		if err := h.untilClosed(); (err != nil) != (name == "panic" || name == "Goexit") {
+			w.Errorf("%s: Closed got %v", name, err)
+		}
+	}
+	// Shutdown's context bounds how long that may take.
+	e := &rondo.Engine{Loops: 1}
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(e, func(*rondo.Conn) rondo.Handler { return &parting{h, func(*rondo.Conn) {}} }))
+	send(w, p, []byte("x"))
+	expect(w, p, []byte("x"))
+	w.Call(func() {
+		if err := e.Shutdown(w.Timeout(50 * time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			w.Errorf("Shutdown with a Handler that does not close: %v", err)
+		}
+	})
+	if err := h.untilClosed(); !errors.Is(err, rondo.ErrClosed) {
+		w.Errorf("Closed of one that did not close got %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // EOF comes after the last Data: what Data left by then is not offered again.
@@ -42,13 +43,14 @@ func newHandlerHearsOfEOF(w World) {
 	}
 }
 
-// ender is a handler that is an Ender too.
+// ender is a handler that is a bridge.Ender too.
 type ender struct {
+	bridge.Ours
 	handler
 	ended int
 }
 
-func (e *ender) Ending(*rondo.Conn) { e.ended++ }
+func (e *ender) Ending() { e.ended++ }
 
 // Ending is called of who is the handler by then.
 func endingIsTheHandlers(w World) {
@@ -69,13 +71,15 @@ func endingIsTheHandlers(w World) {
 
 // lastWords is a handler that looks in Ending whether its loop still has its connection.
 type lastWords struct {
+	bridge.Ours
 	handler
+	conn  *rondo.Conn
 	there bool
 }
 
-func (h *lastWords) Ending(c *rondo.Conn) {
-	for other := range c.Loop().Conns() {
-		h.there = h.there || other == c
+func (h *lastWords) Ending() {
+	for other := range h.conn.Loop().Conns() {
+		h.there = h.there || other == h.conn
 	}
 }
 
@@ -93,6 +97,7 @@ func endingIsBeforeTheEnd(w World) {
 		h.one()(c)
 		c.Pause() // so that nothing is in flight whose end would be an event before
 		abort.Store(c)
+		h.conn = c
 		return h
 	}))
 	h.untilClosed()

@@ -25,7 +25,7 @@ func (w filtered) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
-	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "Unbound",
+	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
 }
 
 // TestLawsFiltered tries the engine's laws through filters, on every backend of

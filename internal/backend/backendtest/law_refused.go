@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A retrier is a handler that writes what it has left, in one piece, whenever it is told
@@ -131,7 +132,7 @@ func limitsTakeEffect(w World) {
 
 	h.do(func(c *rondo.Conn) {
 		c.Write(all)
-		c.Unbound()
+		bridge.Of(c).NoOutputLimit()
 	})
 	n := h.received()
 	send(w, p, []byte("read me"))

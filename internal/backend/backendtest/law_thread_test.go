@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
@@ -25,7 +26,7 @@ func TestCoroutineOfTheFirstTask(t *testing.T) {
 			if err := e.Start(); err != nil {
 				t.Fatal(err)
 			}
-			_, err := e.Attach(served, rondo.Coroutine(func(co *rondo.Co, c net.Conn) error {
+			_, err := e.Attach(served, coro.Handler(func(co *coro.Co, c net.Conn) error {
 				if err := co.Sleep(time.Millisecond); err != nil {
 					return err
 				}

@@ -142,6 +142,7 @@ var laws = []law{
 	{"WriteDeadlineAborts", writeDeadlineAborts},
 	{"FarDeadlinesNeverCome", farDeadlinesNeverCome},
 	{"ShutdownDrains", shutdownDrains},
+	{"ShutdownAsks", shutdownAsks},
 	{"CloseAborts", closeAborts},
 	{"ListenerCloseKeepsConns", listenerCloseKeepsConns},
 	{"TimersFireInOrder", timersFireInOrder},
@@ -174,7 +175,7 @@ var laws = []law{
 	{"RecallTakesBack", recallTakesBack},
 	{"RecallDropsNoMore", recallDropsNoMore},
 	{"ReceiveInto", receiveInto},
-	{"Unbound", unbound},
+	{"NoOutputLimit", noOutputLimit},
 	{"DeliverEndsTheTurn", deliverEndsTheTurn},
 }
 

@@ -8,11 +8,13 @@ import (
 
 // seamControl: f is called once, at once, with the descriptor of the File's own
 // socket, unless there is none, and its error is the result, whatever is in
-// flight; not for a File that is closing, nor for a stale one.
+// flight; not for a File that is closing, nor for a stale one. Acknowledge changes
+// nothing that can be seen here.
 func seamControl(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
 	waiting := a.recv(nil)
+	l.acknowledge(a)
 	one, other := l.descriptor(a), l.descriptor(b)
 	if one == other && one != 0 {
 		l.Fatalf("two Files have one descriptor, %d", one)
@@ -21,12 +23,15 @@ func seamControl(d *driver, network string) {
 	if string(waiting.data) != "x" {
 		l.Fatalf("got %q after Control", waiting.data)
 	}
+	l.acknowledge(a)
 	closed := a.close()
+	l.acknowledge(a)
 	never := func(uintptr) error { return nil }
 	if err := l.b.Control(a.file, never); !errors.Is(err, backend.ErrClosed) {
 		l.Fatalf("Control of a closing File: %v", err)
 	}
 	l.ok(closed, b.close())
+	l.acknowledge(b)
 	if err := l.b.Control(b.file, never); !errors.Is(err, backend.ErrClosed) {
 		l.Fatalf("Control of a stale File: %v", err)
 	}
@@ -49,4 +54,11 @@ func (l *loop) descriptor(c conn) (fd uintptr) {
 		l.Fatalf("Control: %v, after %d calls, with %d", err, calls, fd)
 	}
 	return fd
+}
+
+// acknowledge has the backend acknowledge what c has received, if it can.
+func (l *loop) acknowledge(c conn) {
+	if a, ok := l.b.(backend.Acknowledger); ok {
+		a.Acknowledge(c.file)
+	}
 }

@@ -67,6 +67,13 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	return b.of(id).Control(id, f)
 }
 
+// Acknowledge implements backend.Acknowledger.
+func (b *Backend) Acknowledge(id backend.File) {
+	if a, ok := b.of(id).(backend.Acknowledger); ok {
+		a.Acknowledge(id)
+	}
+}
+
 func (b *Backend) Submit(op *backend.Op)         { b.of(op.File).Submit(op) }
 func (b *Backend) Send(op *backend.SendOp)       { b.of(op.File).Send(op) }
 func (b *Backend) Connect(op *backend.ConnectOp) { b.of(op.File).Connect(op) }

@@ -241,6 +241,13 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	return backend.ErrClosed
 }
 
+// Acknowledge implements backend.Acknowledger.
+func (b *Backend) Acknowledge(id backend.File) {
+	if file := b.files.get(id); file != nil && !file.closing {
+		sys.Acknowledge(file.fd())
+	}
+}
+
 // Return needs to do nothing: the hot buffer is the backend's again anyway when
 // Next is called.
 func (b *Backend) Return([]byte) {}

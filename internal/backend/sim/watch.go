@@ -222,7 +222,7 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	case s == "coroutine":
 		// Others than the toolkit's own are not counted by backend.Coroutines: one
 		// may end just when somebody new begins, who would not be noticed.
-		g.passive = calls("rondo.(*Co).") || calls("rtls.(*routine).run(")
+		g.passive = calls("coro.(*Co).") || calls("rtls.(*routine).run(")
 	case s == "sleep", s == "IO wait":
 		g.passive, g.real = true, true
 	case (s == "semacquire" || s == "sync.WaitGroup.Wait") && calls("sync.(*WaitGroup).Wait("):

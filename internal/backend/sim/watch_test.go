@@ -11,20 +11,20 @@ import (
 func TestParseGoroutine(t *testing.T) {
 	const by = "\ncreated by x.y in goroutine 7\n\tx.go:1 +0x1"
 	for text, want := range map[string]goroutine{
-		"goroutine 18 [chan receive]:\nx.f()\n\tx.go:5 +0x2" + by:                                                               {id: 18, parent: 7},
-		"goroutine 18 [chan receive, 12 minutes, locked to thread]:\nx.f()" + by:                                                {id: 18, parent: 7},
-		"goroutine 18 [select (no cases)]:\nx.f()" + by:                                                                         {id: 18, parent: 7},
-		"goroutine 18 [sync.Mutex.Lock]:\nx.f()" + by:                                                                           {id: 18, parent: 7},
-		"goroutine 18 [running]:\nx.f()" + by:                                                                                   {id: 18, parent: 7, busy: true},
-		"goroutine 18 [runnable]:\nx.f()" + by:                                                                                  {id: 18, parent: 7, busy: true},
-		"goroutine 18 [syscall]:\nx.f()" + by:                                                                                   {id: 18, parent: 7, busy: true, inCall: true},
-		"goroutine 18 [semacquire]:\nx.f()" + by:                                                                                {id: 18, parent: 7, busy: true},
-		"goroutine 18 [semacquire]:\nsync.(*WaitGroup).Wait(0x1)" + by:                                                          {id: 18, parent: 7, passive: true},
-		"goroutine 18 [sync.WaitGroup.Wait]:\nsync.(*WaitGroup).Wait(0x1)" + by:                                                 {id: 18, parent: 7, passive: true},
-		"goroutine 18 [IO wait]:\nx.f()" + by:                                                                                   {id: 18, parent: 7, passive: true, real: true},
-		"goroutine 1 [running]:\nmain.main()":                                                                                   {id: 1, busy: true},
-		"goroutine 18 [coroutine]:\nx.f()\ncreated by iter.Pull[...] in goroutine 7\n\tx.go:1 +0x1":                             {id: 18, parent: 7, coroutine: true},
-		"goroutine 18 [coroutine]:\nexample.com/rondo.(*Co).wait(0x1)\ncreated by iter.Pull[...] in goroutine 7\n\tx.go:1 +0x1": {id: 18, parent: 7, passive: true, coroutine: true},
+		"goroutine 18 [chan receive]:\nx.f()\n\tx.go:5 +0x2" + by:                                                              {id: 18, parent: 7},
+		"goroutine 18 [chan receive, 12 minutes, locked to thread]:\nx.f()" + by:                                               {id: 18, parent: 7},
+		"goroutine 18 [select (no cases)]:\nx.f()" + by:                                                                        {id: 18, parent: 7},
+		"goroutine 18 [sync.Mutex.Lock]:\nx.f()" + by:                                                                          {id: 18, parent: 7},
+		"goroutine 18 [running]:\nx.f()" + by:                                                                                  {id: 18, parent: 7, busy: true},
+		"goroutine 18 [runnable]:\nx.f()" + by:                                                                                 {id: 18, parent: 7, busy: true},
+		"goroutine 18 [syscall]:\nx.f()" + by:                                                                                  {id: 18, parent: 7, busy: true, inCall: true},
+		"goroutine 18 [semacquire]:\nx.f()" + by:                                                                               {id: 18, parent: 7, busy: true},
+		"goroutine 18 [semacquire]:\nsync.(*WaitGroup).Wait(0x1)" + by:                                                         {id: 18, parent: 7, passive: true},
+		"goroutine 18 [sync.WaitGroup.Wait]:\nsync.(*WaitGroup).Wait(0x1)" + by:                                                {id: 18, parent: 7, passive: true},
+		"goroutine 18 [IO wait]:\nx.f()" + by:                                                                                  {id: 18, parent: 7, passive: true, real: true},
+		"goroutine 1 [running]:\nmain.main()":                                                                                  {id: 1, busy: true},
+		"goroutine 18 [coroutine]:\nx.f()\ncreated by iter.Pull[...] in goroutine 7\n\tx.go:1 +0x1":                            {id: 18, parent: 7, coroutine: true},
+		"goroutine 18 [coroutine]:\nexample.com/coro.(*Co).wait(0x1)\ncreated by iter.Pull[...] in goroutine 7\n\tx.go:1 +0x1": {id: 18, parent: 7, passive: true, coroutine: true},
 	} {
 		got, ok := parseGoroutine([]byte(text))
 		if !ok || got != want {

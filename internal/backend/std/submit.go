@@ -161,6 +161,15 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	return fmt.Errorf("a %T has no descriptor: %w", original(file.conn), errors.ErrUnsupported)
 }
 
+// Acknowledge implements backend.Acknowledger.
+func (b *Backend) Acknowledge(id backend.File) {
+	if file := b.open(id); file != nil {
+		if c, ok := file.conn.(*net.TCPConn); ok {
+			sys.Control(c, func(fd uintptr) error { sys.Acknowledge(int(fd)); return nil })
+		}
+	}
+}
+
 // errNotConnected is the error of a Recv, Send or Shutdown on a File without a
 // connection.
 var errNotConnected = errors.New("socket is not connected")

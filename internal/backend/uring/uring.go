@@ -366,6 +366,13 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	return nil
 }
 
+// Acknowledge implements backend.Acknowledger.
+func (b *Backend) Acknowledge(id backend.File) {
+	if file := b.files.get(id); file != nil && file.flags&closing == 0 {
+		sys.Acknowledge(file.fd())
+	}
+}
+
 // Control uses the descriptor as the caller likes, also while the kernel does.
 func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	if file := b.files.get(id); file != nil && file.flags&closing == 0 {

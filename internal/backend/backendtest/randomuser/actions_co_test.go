@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // coroutine has coroutines of the user's serve connections.
@@ -22,7 +23,7 @@ func (w *world) coroutine(name string) rondo.Opener {
 		w.act(site{kind: "Opener", who: id, loop: k.loop, conn: k})
 		k.given = true
 		ends := w.promise(id+" (its coroutine ends)", 0, 1)
-		return rondo.Coroutine(func(co *rondo.Co, nc net.Conn) error {
+		return coro.Handler(func(co *coro.Co, nc net.Conn) error {
 			ends.min = 1
 			defer ends.called(w)
 			return w.dialogue("Coroutine", k, co, nc)
@@ -31,7 +32,7 @@ func (w *world) coroutine(name string) rondo.Opener {
 }
 
 // dialogue is what a coroutine does.
-func (w *world) dialogue(kind string, k *conn, co *rondo.Co, nc net.Conn) error {
+func (w *world) dialogue(kind string, k *conn, co *coro.Co, nc net.Conn) error {
 	for i := 0; ; i++ {
 		w.act(site{kind: kind, who: k.name, loop: k.loop, conn: k, co: co, nc: nc})
 		st := w.src.step(k.name + ".talks")
@@ -108,7 +109,7 @@ var coActions = []action{
 	{"Co.Go", 4, aCo, func(x *call) {
 		w, k, nc, name := x.w, x.at.conn, x.at.nc, x.child("go")
 		ends := w.promise(name+" (it ends)", 0, 1)
-		x.at.co.Go(func(co *rondo.Co) error {
+		x.at.co.Go(func(co *coro.Co) error {
 			ends.min = 1
 			defer ends.called(w)
 			for range 1 + x.intn(3) {
@@ -121,9 +122,9 @@ var coActions = []action{
 		})
 	}},
 	{"Co.Wait", 3, aCo, func(x *call) { x.at.co.Wait() }},
-	{"Await", 3, aCo, func(x *call) {
+	{"coro.Await", 3, aCo, func(x *call) {
 		w, name := x.w, x.child("await")
-		rondo.Await(x.at.co, func() (int, error) {
+		coro.Await(x.at.co, func() (int, error) {
 			w.act(site{kind: "Await", who: name, plain: true})
 			return 0, nil
 		})
@@ -230,6 +231,12 @@ var engineActions = []action{
 		}
 	}},
 	{"Listener.Addr", 1, aListener, func(x *call) { x.listener().Addr() }},
+	{"Listener.Pause", 1, aListener, func(x *call) {
+		ln := x.listener()
+		ln.Pause()
+		ln.Resume()
+	}},
+	{"Listener.Resume", 1, aListener, func(x *call) { x.listener().Resume() }},
 	{"Listener.Close", 1, aListener, func(x *call) {
 		if x.one(2) {
 			x.listener().Close()

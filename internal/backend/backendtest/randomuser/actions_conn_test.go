@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // connActions are the methods of Conn.
@@ -32,7 +34,7 @@ var connActions = []action{
 	}},
 	{"Conn.Detach", 3, aConn, detach},
 	{"Conn.Move", 4, aConn, move},
-	{"Conn.Direct", 1, aConn, func(x *call) { x.conn.c.Direct() }},
+	{"IO.Direct", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Direct() }},
 	{"Conn.Filters", 1, aConn, func(x *call) { x.conn.hasFilters() }},
 	{"Conn.Handler", 1, aConn, func(x *call) { x.conn.c.Handler() }},
 	{"Conn.LocalAddr", 1, aConn, func(x *call) { x.conn.c.LocalAddr() }},
@@ -42,28 +44,28 @@ var connActions = []action{
 			x.w.failf("%s: Loop is another one", x.conn.name)
 		}
 	}},
-	{"Conn.NetConn", 1, aConn, func(x *call) {
+	{"coro.NetConn", 1, aConn, func(x *call) {
 		x.conn.given = true
-		x.held.netConns = append(x.held.netConns, x.conn.c.NetConn())
+		x.held.netConns = append(x.held.netConns, coro.NetConn(x.conn.c))
 	}},
 	{"Conn.Pause", 3, aConn, func(x *call) { x.conn.c.Pause() }},
 	{"Conn.Resume", 5, aConn, func(x *call) { x.conn.c.Resume() }},
 	{"Conn.Quiet", 1, aConn, func(x *call) { x.conn.c.Quiet() }},
-	{"Conn.Recall", 2, aConn, func(x *call) {
+	{"IO.Recall", 2, aConn, func(x *call) {
 		if x.conn.given {
 			return // what a coroutine's Write has told is unknown
 		}
 		if !x.conn.hasFilters() {
 			x.conn.out.recalled()
 		}
-		x.conn.c.Recall()
+		bridge.Of(x.conn.c).Recall()
 	}},
-	{"Conn.ReceiveInto", 2, aConn, func(x *call) {
-		if !x.conn.c.Receiving() {
-			x.conn.c.ReceiveInto(make([]byte, x.intn(2000)))
+	{"IO.ReceiveInto", 2, aConn, func(x *call) {
+		if !bridge.Of(x.conn.c).Receiving() {
+			bridge.Of(x.conn.c).ReceiveInto(make([]byte, x.intn(2000)))
 		}
 	}},
-	{"Conn.Receiving", 1, aConn, func(x *call) { x.conn.c.Receiving() }},
+	{"IO.Receiving", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Receiving() }},
 	{"Conn.Ref", 1, aConn, func(x *call) { x.conn.c.Ref() }},
 	{"Conn.SetHandler", 2, aConn, func(x *call) {
 		if x.conn.over() {
@@ -90,8 +92,11 @@ var connActions = []action{
 	}},
 	{"Conn.SetReadDeadline", 1, aConn, func(x *call) { x.conn.c.SetReadDeadline(x.deadline()) }},
 	{"Conn.SetWriteDeadline", 1, aConn, func(x *call) { x.conn.c.SetWriteDeadline(x.deadline()) }},
-	{"Conn.Unbound", 1, aConn, func(x *call) {
-		x.conn.c.Unbound()
+	{"IO.Acknowledge", 1, aConn, func(x *call) {
+		bridge.Of(x.conn.c).Acknowledge()
+	}},
+	{"IO.NoOutputLimit", 1, aConn, func(x *call) {
+		bridge.Of(x.conn.c).NoOutputLimit()
 		x.relimited()
 	}},
 	{"Conn.Use", 3, aConn, use},

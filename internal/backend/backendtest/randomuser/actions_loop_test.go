@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/rtls"
 )
 
@@ -37,7 +38,7 @@ var loopActions = []action{
 	}},
 	{"Loop.Post", 5, nothing, post},
 	{"Loop.Defer", 4, aLoop, func(x *call) { x.later("Loop.Defer", x.at.loop.Defer) }},
-	{"Loop.Deliver", 2, aLoop, func(x *call) { x.later("Loop.Deliver", x.at.loop.Deliver) }},
+	{"Loop.Deliver", 2, aLoop, func(x *call) { x.later("Loop.Deliver", bridge.LoopOf(x.at.loop).Deliver) }},
 	{"chain", 1, aLoop, chain},
 	{"Loop.AfterFunc", 4, aLoop, func(x *call) { x.timer(false) }},
 	{"Loop.Every", 1, aLoop, func(x *call) { x.timer(true) }},
@@ -86,7 +87,7 @@ var loopActions = []action{
 				panic(r)
 			}
 		}()
-		if _, err := x.at.loop.AttachNow(a, x.w.opener(x.child("attach"))); err != nil {
+		if err := bridge.LoopOf(x.at.loop).AttachNow(a, rondo.Opener(x.w.opener(x.child("attach")))); err != nil {
 			a.Close()
 		}
 	}},
@@ -190,7 +191,7 @@ func chain(x *call) {
 	turns, last := &w.home(l).turn.count, uint64(0)
 	var again func()
 	by := []func(func()){
-		l.Defer, l.Deliver,
+		l.Defer, bridge.LoopOf(l).Deliver,
 		func(f func()) { l.Post(f) },
 		func(f func()) { l.AfterFunc(0, f) },
 	}[x.intn(4)]

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // A conn is what the user knows of a connection: what was written to it, what it gave,
@@ -90,6 +91,7 @@ func (k *conn) serve(st *step) rondo.Handler {
 
 // A handler is the random user's.
 type handler struct {
+	bridge.Ours
 	k   *conn
 	eof bool // it was told
 }
@@ -191,14 +193,21 @@ func (h *handler) Drained(c *rondo.Conn) {
 	h.within("Drainer.Drained", c, func() { h.k.w.act(h.k.site("Drainer.Drained")) })
 }
 
-func (h *handler) Paused(c *rondo.Conn) {
-	h.called("Pauser.Paused", c)
+func (h *handler) Paused() {
+	h.called("Pauser.Paused", h.k.c)
 	h.k.w.act(h.k.site("Pauser.Paused"))
 }
 
-func (h *handler) Ending(c *rondo.Conn) {
-	h.called("Ender.Ending", c)
+func (h *handler) Ending() {
+	h.called("Ender.Ending", h.k.c)
 	h.k.w.act(h.k.site("Ender.Ending"))
+}
+
+func (h *handler) Shutdown(c *rondo.Conn) {
+	h.within("ShutdownHandler.Shutdown", c, func() {
+		defer h.k.endNow(c) // Shutdown waits for that
+		h.k.w.act(h.k.site("ShutdownHandler.Shutdown"))
+	})
 }
 
 func (h *handler) Closed(c *rondo.Conn, err error) {

@@ -104,6 +104,7 @@ var madeBy = map[string][]string{
 	"Pauser.Paused":             {"Conn.Pause", "Conn.Resume"},
 	"Drainer.Drained":           {"Conn.Write"},
 	"Ender.Ending":              {"Conn.Close"},
+	"ShutdownHandler.Shutdown":  {"Engine.Shutdown"},
 	"FilterOpener":              {"Conn.Use"},
 	"Filter.Start":              {"Conn.Use"},
 	"Filter.Closed":             {"Conn.Close", "Stage.Remove"},

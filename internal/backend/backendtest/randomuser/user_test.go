@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 )
 
 // A site is where the user's code is being called.
@@ -17,7 +18,7 @@ type site struct {
 	conn   *conn        // that it belongs to, and a panic ends; nil: none
 	stage  *rondo.Stage // of a filter's method
 	packet *rondo.PacketConn
-	co     *rondo.Co
+	co     *coro.Co
 	nc     net.Conn // the coroutine's
 	plain  bool     // no panic, no Goexit
 }
@@ -65,7 +66,7 @@ type holdings struct {
 	polls    []*rondo.Poll
 	stages   []*rondo.Stage
 	forgets  []func()
-	conds    [2]*rondo.Cond
+	conds    [2]*coro.Cond
 	netConns []net.Conn
 }
 

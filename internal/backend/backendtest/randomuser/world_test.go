@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/internal/testcert"
 	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/rtls"
@@ -82,7 +83,7 @@ type home struct {
 func (w *world) home(l *rondo.Loop) *home {
 	h, ok := w.homes.Load(l)
 	if !ok {
-		h, _ = w.homes.LoadOrStore(l, &home{held: holdings{conds: [2]*rondo.Cond{{}, {}}}})
+		h, _ = w.homes.LoadOrStore(l, &home{held: holdings{conds: [2]*coro.Cond{{}, {}}}})
 	}
 	return h.(*home)
 }

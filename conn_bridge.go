@@ -1,0 +1,349 @@
+package rondo
+
+import (
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
+)
+
+// wire and reactor implement the interfaces of package bridge, which documents them: a
+// wire is a Conn and a reactor is a Loop, with methods that users do not see.
+
+func init() {
+	bridge.Of = func(c any) bridge.Conn { return (*wire)(c.(*Conn)) }
+	bridge.LoopOf = func(l any) bridge.Loop { return (*reactor)(l.(*Loop)) }
+}
+
+// wire is a Conn with the methods of bridge.Conn.
+type wire Conn
+
+// Loop implements bridge.Conn.
+func (w *wire) Loop() bridge.Loop { return (*reactor)(w.loop) }
+
+// ReceiveInto implements bridge.IO.
+func (w *wire) ReceiveInto(p []byte) {
+	c := (*Conn)(w)
+	c.loop.check()
+	switch {
+	case c.flags&receiving != 0:
+		panic("rondo: ReceiveInto was called while something is being received: wait for Paused")
+	case len(p) == 0 || c.stack() != nil:
+		c.receiveInto(nil)
+	default:
+		c.receiveInto(p)
+	}
+}
+
+// Acknowledge implements bridge.IO.
+func (w *wire) Acknowledge() {
+	w.loop.check()
+	if a, ok := w.loop.backend.(backend.Acknowledger); ok && w.life < connClosed {
+		a.Acknowledge(w.recv.File)
+	}
+}
+
+// receiveInto notes where to receive to; nil: to memory of the loop's choice.
+func (c *Conn) receiveInto(p []byte) {
+	c.flags &^= into
+	if p != nil {
+		c.flags |= into
+	}
+	c.recv.Buf = p
+}
+
+// Direct implements bridge.IO.
+func (w *wire) Direct() bridge.Direct {
+	c := (*Conn)(w)
+	c.loop.check()
+	d, ok := c.loop.backend.(backend.Director)
+	if !ok || c.isClosing() || c.stack() != nil {
+		return nil
+	}
+	direct := d.Direct(c.recv.File)
+	if direct == nil {
+		return nil
+	}
+	return direct
+}
+
+// Receiving implements bridge.IO.
+func (w *wire) Receiving() bool {
+	w.loop.check()
+	return w.flags&receiving != 0
+}
+
+// tellPaused tells the handler that its Pause has taken effect.
+func (c *Conn) tellPaused() {
+	if p, ok := c.handler.(bridge.Pauser); ok {
+		p.Paused()
+	}
+}
+
+// Recall implements bridge.IO.
+func (w *wire) Recall() {
+	c := (*Conn)(w)
+	c.loop.check()
+	if c.life >= connClosed || c.stack() != nil {
+		return
+	}
+	c.loop.outbox.drop(c)
+	switch o := c.out; {
+	case o == nil:
+	case o.sending > 0: // the rest is dropped when the Send has ended
+		o.discard(o.sending, len(o.queue))
+		c.flags |= recalled
+		c.loop.backend.Cancel(&o.op.Op) // in a hook before the Send it has no effect
+	default:
+		o.discard(0, len(o.queue))
+		c.flushSoon()
+	}
+}
+
+// recalledBefore reports whether Recall was called in the hook before a write of the
+// first chunks, and drops them then.
+func (o *output) recalledBefore() bool {
+	c := o.conn
+	if c.flags&recalled == 0 {
+		return false
+	}
+	c.flags &^= recalled
+	sending := o.sending
+	o.sending = 0
+	o.discard(0, sending)
+	return true
+}
+
+// discard drops some chunks. Until the release functions of these have been called
+// Buffered counts them.
+func (o *output) discard(from, to int) {
+	c, size := o.conn, 0
+	for i := from; i < to; i++ {
+		k := &o.queue[i]
+		size += len(k.bytes) - k.sent
+		c.dropChunk(k)
+	}
+	o.queue = slices.Delete(o.queue, from, to)
+	o.ghost += size
+	c.loop.callSoon(due{f: func() {
+		if c.out != o {
+			return // there was nothing to drop, and o has gone already
+		}
+		o.size -= size
+		o.ghost -= size
+		switch {
+		case c.life < connClosed:
+			c.flushSoon()
+		case c.life == connGone && o.ghost == 0:
+			o.recycle()
+		}
+	}})
+}
+
+// NoOutputLimit implements bridge.IO.
+func (w *wire) NoOutputLimit() {
+	c := (*Conn)(w)
+	c.loop.check()
+	if c.limits == &c.loop.engine.limits {
+		c.limits = &c.loop.engine.unbound
+	} else {
+		l := c.ownLimits()
+		l.maxOut, l.high, l.low = math.MaxInt, math.MaxInt, math.MaxInt
+	}
+	c.limited()
+}
+
+// Install implements bridge.Served.
+func (w *wire) Install(handler any) {
+	c := (*Conn)(w)
+	c.loop.check()
+	c.setHandler(handler.(Handler))
+}
+
+// SelfPaced implements bridge.Served.
+func (w *wire) SelfPaced(on bool) {
+	c := (*Conn)(w)
+	if !on {
+		c.flags &^= stays | ownsOutput
+		if c.full() {
+			c.awaitDrain() // the other Handler is not read for meanwhile
+		}
+		return
+	}
+	c.want = 0
+	c.flags |= stays | ownsOutput
+	if c.stops&stopOutput != 0 {
+		c.stops &^= stopOutput
+		c.offerSoon() // which reads on
+	}
+}
+
+// Room implements bridge.Served.
+func (w *wire) Room() int {
+	c := (*Conn)(w)
+	if c.flags&endWrite != 0 {
+		return -1
+	}
+	return max(0, max(1, c.limits.brim())-c.Buffered())
+}
+
+// AwaitDrain implements bridge.Served.
+func (w *wire) AwaitDrain() { (*Conn)(w).awaitDrain() }
+
+// IsClosing implements bridge.Served.
+func (w *wire) IsClosing() bool { return (*Conn)(w).isClosing() }
+
+// IsOpen implements bridge.Served.
+func (w *wire) IsOpen() bool { return w.life == connOpen }
+
+// IsPaused implements bridge.Served.
+func (w *wire) IsPaused() bool { return w.stops&stopPaused != 0 }
+
+// Cause implements bridge.Served.
+func (w *wire) Cause() error {
+	if w.end == nil {
+		return nil
+	}
+	return w.end.err
+}
+
+// Peer implements bridge.Served.
+func (w *wire) Peer() netip.AddrPort { return w.peer }
+
+// reactor is a Loop with the methods of bridge.Loop.
+type reactor Loop
+
+// SetGuest implements bridge.Loop.
+func (r *reactor) SetGuest(goroutine uintptr) (was uintptr) { return r.guest.Swap(goroutine) }
+
+// Check implements bridge.Loop.
+func (r *reactor) Check() { (*Loop)(r).check() }
+
+// AttachNow implements bridge.Loop.
+func (r *reactor) AttachNow(nc net.Conn, open any) error {
+	l := (*Loop)(r)
+	l.check()
+	if l.current != nil {
+		panic("rondo: AttachNow was called by a Handler: Attach is for those")
+	}
+	opener := open.(Opener)
+	if err := checkAttach(nc, opener); err != nil {
+		return err
+	}
+	c, err := l.attach(nc)
+	if err != nil {
+		return err
+	}
+	c.opened(opener)
+	return nil
+}
+
+// Deliver implements bridge.Loop.
+func (r *reactor) Deliver(f func()) {
+	(*Loop)(r).Defer(f)
+	r.handed, r.parks = true, parkings
+}
+
+// HandedOut implements bridge.Loop.
+func (r *reactor) HandedOut() { r.handed = true }
+
+// Time implements bridge.Loop.
+func (r *reactor) Time() int64 { return int64(r.now) }
+
+// In implements bridge.Loop.
+func (r *reactor) In(d time.Duration) int64 { return int64((*Loop)(r).in(d)) }
+
+// At implements bridge.Loop.
+func (r *reactor) At(t time.Time) int64 { return int64((*Loop)(r).at(t)) }
+
+// Timers implements bridge.Loop.
+func (r *reactor) Timers() any { return &r.timers }
+
+// Buffers implements bridge.Loop.
+func (r *reactor) Buffers() any { return &r.pool }
+
+// Log implements bridge.Loop.
+func (r *reactor) Log() *slog.Logger { return r.engine.log() }
+
+// Panicked implements bridge.Loop.
+func (r *reactor) Panicked() { r.stats.now.Panics++ }
+
+// ExitEnded implements bridge.Loop.
+func (r *reactor) ExitEnded() { r.exiting = false }
+
+// SetRunQueue implements bridge.Running.
+func (r *reactor) SetRunQueue(q bridge.RunQueue) { r.runs.Store(&q) }
+
+// RunQueue implements bridge.Running.
+func (r *reactor) RunQueue() bridge.RunQueue {
+	if q := r.runs.Load(); q != nil {
+		return *q
+	}
+	return nil
+}
+
+// hasRuns reports whether coroutines are to be resumed.
+func (l *Loop) hasRuns() bool {
+	q := l.runs.Load()
+	return q != nil && (*q).Any()
+}
+
+// nextRun resumes the next coroutine of those that are to be resumed in this turn.
+func (l *Loop) nextRun() bool {
+	q := *l.runs.Load()
+	w := q.Next()
+	if w == nil {
+		return false
+	}
+	c := (*Conn)(w.(*wire))
+	l.current = c
+	q.Run()
+	c.settle()
+	return true
+}
+
+// BindThread implements bridge.Running.
+func (r *reactor) BindThread() { r.rooted = true }
+
+// Watch implements bridge.Running.
+func (r *reactor) Watch(f func(done <-chan struct{})) {
+	e := r.engine
+	if e.stopped == nil { // it has not started, in tests
+		return
+	}
+	e.watching.Do(func() {
+		if _, ok := r.waker.(backend.Simulated); !ok {
+			go f(e.stopped)
+		}
+	})
+}
+
+// Progress implements bridge.Running.
+func (r *reactor) Progress() (asleep bool, turns uint64) {
+	return r.inbox.Asleep(), r.stats.read().Turns
+}
+
+// Handlers implements bridge.Running.
+func (r *reactor) Handlers(yield func(handler any) bool) {
+	for c := range r.conns.all {
+		if !yield(c.handler) {
+			return
+		}
+	}
+}
+
+// TakeOver implements bridge.Running.
+func (r *reactor) TakeOver(f func(), panicked any) {
+	l := (*Loop)(r)
+	defer l.finished()
+	defer l.goroutine.Store(0)
+	l.known()
+	f()
+	l.eventBroken(panicked)
+	l.serve(nil)
+}

@@ -1,0 +1,260 @@
+package coro_test
+
+import (
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/sys"
+)
+
+// echoReads is an echo server as one writes it for package net.
+func echoReads(_ *coro.Co, c net.Conn) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := c.Read(buf)
+		if err == nil {
+			_, err = c.Write(buf[:n])
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// echoCopies is one without a buffer.
+func echoCopies(_ *coro.Co, c net.Conn) error {
+	_, err := io.Copy(c, c)
+	return err
+}
+
+// echoTimes sets deadlines and sleeps for each message.
+func echoTimes(co *coro.Co, c net.Conn) error {
+	buf := make([]byte, 64<<10)
+	for {
+		c.SetDeadline(co.Loop().Now().Add(time.Minute))
+		n, err := c.Read(buf)
+		if err == nil {
+			err = co.Sleep(time.Nanosecond)
+		}
+		if err == nil {
+			_, err = c.Write(buf[:n])
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// TestCoroutineAllocatesNothing keeps the hot path free of garbage.
+func TestCoroutineAllocatesNothing(t *testing.T) {
+	for name, f := range map[string]func(*coro.Co, net.Conn) error{
+		"Read and Write": echoReads, "Copy": echoCopies, "deadlines and Sleep": echoTimes,
+	} {
+		for _, size := range []int{64, 20_000} {
+			c := connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(f))
+			msg, back := make([]byte, size), make([]byte, size)
+			n := testing.AllocsPerRun(500, func() {
+				c.Write(msg)
+				io.ReadFull(c, back)
+			})
+			if n >= 1 {
+				t.Errorf("%s: an echo of %d bytes makes %v allocations", name, size, n)
+			}
+		}
+	}
+}
+
+// TestIdleCoroutineIsSmall: what a connection served by a coroutine holds, its
+// goroutine's stack included, and the client of package net with it.
+func TestIdleCoroutineIsSmall(t *testing.T) {
+	const conns = 500
+	most := 5500
+	if sys.Race {
+		most *= 2 // stacks are larger then
+	}
+	f := func(_ *coro.Co, c net.Conn) error {
+		var buf [64]byte
+		for {
+			if _, err := c.Read(buf[:]); err != nil {
+				return err
+			}
+		}
+	}
+	c := connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(f))
+	address := c.RemoteAddr().String()
+	before := held()
+	for range conns {
+		roundTripNothing(t, address)
+	}
+	if each := (held() - before) / conns; each > most {
+		t.Errorf("an idle connection and its client hold %d bytes, want at most %d", each, most)
+	}
+}
+
+// held is how much memory is in use.
+func held() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+// roundTripNothing connects, and stays.
+func roundTripNothing(t *testing.T, address string) {
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCoroutineThatSpins: one that reads on and on after the end of its stream
+// lets the others have their turn.
+func TestCoroutineThatSpins(t *testing.T) {
+	for _, backend := range backends() {
+		var spins atomic.Int64
+		e := &rondo.Engine{Loops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			if spins.Add(1) > 1 {
+				return echoReads(co, c)
+			}
+			for ; ; spins.Add(1) {
+				c.Read(make([]byte, 1))
+			}
+		}))
+		c.(*net.TCPConn).CloseWrite()
+		for spins.Load() < 10_000 {
+			time.Sleep(time.Millisecond)
+		}
+		roundTrip(t, "tcp", c.RemoteAddr().String(), "beside it")
+		e.Close()
+	}
+}
+
+// TestTenThousandCoroutines wait, are woken by timers and by each other, and end
+// with their connections: half of those are reset, half end with the engine.
+func TestTenThousandCoroutines(t *testing.T) {
+	const conns, each = 20, 500
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) {
+			var alive, awake atomic.Int64
+			before := stacksWith("coro.(*Co).run(") // tests that have no engine leave some
+			e := &rondo.Engine{Loops: 2, Backend: backend}
+			c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+				var cond coro.Cond
+				for i := range each {
+					co.Go(func(co *coro.Co) (err error) {
+						alive.Add(1)
+						defer alive.Add(-1)
+						for err == nil {
+							awake.Add(1)
+							if i%2 == 0 {
+								err = co.Sleep(rand.N(30 * time.Millisecond))
+								cond.Signal()
+							} else {
+								err = cond.Wait(co)
+							}
+						}
+						return nil
+					})
+				}
+				return echoReads(co, c)
+			}))
+			for range conns - 1 {
+				roundTrip(t, "tcp", c.RemoteAddr().String(), "hello")
+			}
+			until(t, "all coroutines at work", func() bool { return alive.Load() == conns*each && awake.Load() > 3*conns*each })
+			c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+			until(t, "one connection's to end", func() bool { return alive.Load() == (conns-1)*each })
+			e.Close()
+			if n := alive.Load(); n != 0 {
+				t.Errorf("%d coroutines outlived the engine", n)
+			}
+			until(t, "their goroutines to end", func() bool { return stacksWith("coro.(*Co).run(") == before })
+		})
+	}
+}
+
+// stacksWith counts the goroutines that are in a function.
+func stacksWith(f string) int {
+	buf := make([]byte, 1<<20)
+	n := runtime.Stack(buf, true)
+	for n == len(buf) {
+		buf = make([]byte, 2*n)
+		n = runtime.Stack(buf, true)
+	}
+	return strings.Count(string(buf[:n]), f)
+}
+
+// TestTracesOfCoroutines: others know a coroutine by what its stack trace has: the
+// simulator (sim/watch.go), Engine.Check (calling.go) and who looks for deadlocks.
+func TestTracesOfCoroutines(t *testing.T) {
+	c := connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(echoReads))
+	echoes(t, c, "hello")
+	until(t, "the trace of a coroutine that waits", func() bool {
+		buf := make([]byte, 1<<20)
+		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(stack, " [coroutine") && strings.Contains(stack, "/coro.(*Co).run(0x") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestCoroutineOnALockedThread: coroutines stay on their loop's thread.
+func TestCoroutineOnALockedThread(t *testing.T) {
+	for _, e := range []*rondo.Engine{{LockThreads: true}, {CPUs: []int{0}}} {
+		var dialed atomic.Bool
+		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			if dialed.Swap(true) {
+				return echoReads(co, c)
+			}
+			for range 3 {
+				co.Go(func(co *coro.Co) error {
+					co.Go(func(*coro.Co) error { return nil })
+					coro.Await(co, func() (int, error) { return 0, nil })
+					return co.Wait()
+				})
+			}
+			up, err := co.Dial("tcp", c.LocalAddr().String())
+			if err != nil {
+				return err
+			}
+			defer up.Close()
+			if err := co.Wait(); err != nil {
+				return err
+			}
+			if _, err = io.CopyN(up, c, 5); err == nil {
+				_, err = io.CopyN(c, up, 5)
+			}
+			return err
+		}))
+		c.Write([]byte("hello"))
+		if b, err := io.ReadAll(c); string(b) != "hello" || err != nil {
+			t.Errorf("read %q, %v", b, err)
+		}
+	}
+}
+
+// TestRepanicOfACoroutine: with Engine.Repanic a coroutine's panic ends the
+// program too, and the log has its stack.
+func TestRepanicOfACoroutine(t *testing.T) {
+	out, err := run(t, "repanic_coroutine")
+	if err == nil || !strings.Contains(out, "panic: on purpose") || !strings.Contains(out, "main.onPurpose") {
+		t.Errorf("the program went on, or did not tell: %v\n%s", err, out)
+	}
+}

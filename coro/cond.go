@@ -1,0 +1,44 @@
+package coro
+
+// A Cond is where coroutines of one loop wait for each other, or for a callback
+// of that loop. The zero Cond is ready; it belongs to the loop. As nothing else
+// of the loop runs between two waits, it needs no mutex:
+//
+//	for len(queue) == 0 {
+//		if err := more.Wait(co); err != nil {
+//			return err
+//		}
+//	}
+type Cond struct{ waiting waitList }
+
+// Wait waits for Signal or Broadcast. It fails when co's connection has closed.
+func (k *Cond) Wait(co *Co) error {
+	if !co.Calling() {
+		return co.stranger("Wait")
+	}
+	k.waiting.push(co)
+	for co.list != nil {
+		if err := co.wait(nil); err != nil {
+			k.waiting.remove(co)
+			return co.failed(err)
+		}
+	}
+	return nil
+}
+
+// Signal ends the Wait that has waited longest, if there is one. Who waited goes
+// on in this turn of the loop, or in the next.
+func (k *Cond) Signal() {
+	if co := k.waiting.first; co != nil {
+		co.sched.wire.Check()
+		k.waiting.remove(co)
+		co.wake()
+	}
+}
+
+// Broadcast ends every Wait.
+func (k *Cond) Broadcast() {
+	for k.waiting.first != nil {
+		k.Signal()
+	}
+}

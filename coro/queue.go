@@ -1,0 +1,131 @@
+package coro
+
+import (
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/buf"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// A waitList holds coroutines that wait for the same, in order of their coming.
+// A coroutine is in one list at most, by its own fields, so that waiting
+// allocates nothing and leaving costs the same wherever it stands.
+type waitList struct{ first, last *Co }
+
+func (w *waitList) push(co *Co) {
+	co.list, co.prev = w, w.last
+	if w.last != nil {
+		w.last.succ = co
+	} else {
+		w.first = co
+	}
+	w.last = co
+}
+
+func (w *waitList) remove(co *Co) {
+	if co.prev != nil {
+		co.prev.succ = co.succ
+	} else {
+		w.first = co.succ
+	}
+	if co.succ != nil {
+		co.succ.prev = co.prev
+	} else {
+		w.last = co.prev
+	}
+	co.list, co.prev, co.succ = nil, nil, nil
+}
+
+// pop removes the first coroutine, which is nil if there is none.
+func (w *waitList) pop() *Co {
+	co := w.first
+	if co != nil {
+		w.remove(co)
+	}
+	return co
+}
+
+// wake wakes all.
+func (w *waitList) wake() {
+	for co := w.pop(); co != nil; co = w.pop() {
+		co.wake()
+	}
+}
+
+// A scheduler runs the coroutines of a loop, which knows it as its bridge.RunQueue.
+type scheduler struct {
+	running atomic.Pointer[Co] // the coroutine that runs, or ran last
+	ready   runQueue           // those to be resumed
+	next    *Co                // the one of them that Run resumes
+	loop    *rondo.Loop
+	wire    bridge.Loop
+	timers  *timer.Set
+	buffers *buf.Pool
+	watched bool        // see watch
+	hasty   atomic.Bool // in tests: looksAtTLS are enough for everything
+}
+
+// schedulerOf returns that of a connection's loop.
+func schedulerOf(c *rondo.Conn, w bridge.Conn) *scheduler {
+	l := w.Loop()
+	if q := l.RunQueue(); q != nil {
+		return q.(*scheduler)
+	}
+	s := &scheduler{loop: c.Loop(), wire: l, timers: l.Timers().(*timer.Set), buffers: l.Buffers().(*buf.Pool)}
+	l.SetRunQueue(s)
+	return s
+}
+
+// now is the time of the loop's turn.
+func (l *scheduler) now() backend.Time { return backend.Time(l.wire.Time()) }
+
+// A runQueue holds the coroutines that a loop is to resume by itself, not by an
+// event of theirs. Those that come while it is being worked off are for the next
+// turn, so that coroutines which wake each other leave the others their share.
+type runQueue struct {
+	next, now []*Co
+	done      int // of now
+}
+
+func (q *runQueue) push(co *Co) {
+	co.state = queued
+	q.next = append(q.next, co)
+}
+
+// Any implements bridge.RunQueue.
+func (l *scheduler) Any() bool { return len(l.ready.next) > 0 }
+
+// Begin implements bridge.RunQueue: it takes what was pushed so far for Next.
+func (l *scheduler) Begin() bool {
+	q := &l.ready
+	if q.done == len(q.now) { // runtime.Goexit may have left some
+		clear(q.now)
+		q.now, q.next, q.done = q.next, q.now[:0], 0
+	}
+	return q.done < len(q.now)
+}
+
+// Next implements bridge.RunQueue. What of the queue was resumed by an event since, or
+// ended, is passed over.
+func (l *scheduler) Next() bridge.Conn {
+	q := &l.ready
+	for q.done < len(q.now) {
+		co := q.now[q.done]
+		q.done++
+		if co.state == queued {
+			l.next = co
+			return co.home.wire
+		}
+	}
+	return nil
+}
+
+// Run implements bridge.RunQueue.
+func (l *scheduler) Run() {
+	co := l.next
+	l.next = nil
+	l.run(co)
+}

@@ -1,0 +1,134 @@
+package coro
+
+import (
+	"io"
+	"os"
+
+	"github.com/rondo-go/rondo/internal/buf"
+)
+
+// Read implements net.Conn. It copies to p from where the loop received to, if it
+// was waiting when that happened.
+func (s *netConn) Read(p []byte) (int, error) {
+	co := s.sched.caller()
+	if co == nil {
+		return 0, s.stranger("read")
+	}
+	if len(p) == 0 && !s.ended {
+		return 0, nil
+	}
+	for {
+		ok, err := s.offered(co)
+		switch {
+		case err != nil:
+			return 0, s.refuse(co, "read", err)
+		case ok:
+			n := copy(p, s.in)
+			s.in = s.in[n:]
+			return n, nil
+		}
+		co.yield(struct{}{})
+		co.unpark(&s.readers)
+	}
+}
+
+// offered reports whether there is something in s.in, which is valid until co
+// next waits. If it reports neither that nor an error, co has to yield, and to
+// be unparked from s.readers.
+func (s *netConn) offered(co *Co) (bool, error) {
+	if err := s.readable(); err != nil {
+		return false, err
+	}
+	if len(s.in) > 0 {
+		return true, nil
+	}
+	if s.writing != nil && s.sharesTLS() {
+		return false, ErrDeadlock
+	}
+	s.unpause()
+	return false, co.park(&s.readers)
+}
+
+func (s *netConn) readable() error {
+	switch {
+	case s.ended:
+		return s.closedError()
+	case s.timed && s.times.read.passed(s.sched.now()):
+		return os.ErrDeadlineExceeded
+	case s.eof:
+		return io.EOF
+	}
+	return nil
+}
+
+// WriteTo implements io.WriterTo, for io.Copy. To another connection of the same
+// loop it copies nothing: what was received is sent from where it lies.
+func (s *netConn) WriteTo(w io.Writer) (int64, error) {
+	if dst, ok := w.(*netConn); ok && dst.sched == s.sched {
+		return s.copyTo(dst, 1<<63-1)
+	}
+	return io.Copy(w, struct{ io.Reader }{s})
+}
+
+// ReadFrom implements io.ReaderFrom, for io.CopyN: see WriteTo.
+func (s *netConn) ReadFrom(r io.Reader) (int64, error) {
+	limited, ok := r.(*io.LimitedReader)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{s}, r)
+	}
+	src, ok := limited.R.(*netConn)
+	if !ok || src.sched != s.sched {
+		return io.Copy(struct{ io.Writer }{s}, r)
+	}
+	n, err := src.copyTo(s, limited.N)
+	limited.N -= n
+	return n, err
+}
+
+// copyTo writes up to limit bytes to dst, straight from what s is offered. That
+// is gone when the coroutine has waited, so what dst has no room for is copied.
+func (s *netConn) copyTo(dst *netConn, limit int64) (total int64, err error) {
+	co := s.sched.caller()
+	if co == nil {
+		return 0, s.stranger("read")
+	}
+	for total < limit {
+		ok, err := s.offered(co)
+		switch {
+		case err == io.EOF:
+			return total, nil
+		case err != nil:
+			return total, s.refuse(co, "read", err)
+		case !ok:
+			co.yield(struct{}{})
+			co.unpark(&s.readers)
+			continue
+		}
+		n, err := s.pass(co, dst, int(min(int64(len(s.in)), limit-total)))
+		if total += int64(n); err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// pass writes up to n of the bytes that s is offered to dst.
+func (s *netConn) pass(co *Co, dst *netConn, n int) (int, error) {
+	room, err := dst.room(co)
+	if err != nil {
+		return 0, dst.refuse(co, "write", err)
+	}
+	if room > 0 {
+		n, err = dst.put(s.in[:min(n, room)])
+		s.in = s.in[n:]
+		if err != nil {
+			return n, dst.refuse(co, "write", err)
+		}
+		co.spend(n)
+		return n, nil
+	}
+	p := append(s.sched.buffers.Get(min(n, buf.MaxPooled)), s.in[:min(n, buf.MaxPooled)]...)
+	defer s.sched.buffers.Put(p)
+	s.in = s.in[len(p):]
+	return dst.Write(p)
+}

@@ -1,0 +1,116 @@
+package rondo
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/rondo-go/rondo/internal/pick"
+)
+
+// The values that the fields of an Engine and a Socket, and the arguments of their
+// methods, cannot have. Start, Listen and Dial refuse them: what would come of them
+// later, a connection that is full for ever or a panic on the loop, names no field.
+
+// checkFields finds meaningless values.
+func (e *Engine) checkFields() error {
+	for _, field := range []struct {
+		name  string
+		value int
+		zero  string
+	}{
+		{"Loops", e.Loops, "GOMAXPROCS"},
+		{"MaxInput", e.MaxInput, "the default"},
+		{"MaxOutput", e.MaxOutput, "the default"},
+		{"HighWater", e.HighWater, "the default"},
+		{"LowWater", e.LowWater, "the default"},
+		{"ReceiveBuffers", e.ReceiveBuffers, "the default"},
+	} {
+		if field.value < 0 {
+			return fmt.Errorf("rondo: Engine.%s is %d: want 0, for %s, or more", field.name, field.value, field.zero)
+		}
+	}
+	for i, cpu := range e.CPUs {
+		if cpu < 0 {
+			return fmt.Errorf("rondo: Engine.CPUs[%d] is %d: want a CPU's number, 0 or more", i, cpu)
+		}
+	}
+	switch {
+	case e.Spin < 0:
+		return fmt.Errorf("rondo: Engine.Spin is %v: want 0, for no time, or more", e.Spin)
+	case e.Balance > ReusePort:
+		return fmt.Errorf("rondo: Engine.Balance is %d: want RoundRobin, LeastConns, SourceHash, Random or ReusePort", e.Balance)
+	}
+	return e.checkMarks()
+}
+
+// checkMarks finds a LowWater that output could not fall to, since it is never above it.
+func (e *Engine) checkMarks() error {
+	above, most := "HighWater", orDefault(e.HighWater, DefaultHighWater)
+	if maxOut := orDefault(e.MaxOutput, DefaultMaxOutput); maxOut < most {
+		above, most = "MaxOutput", maxOut
+	}
+	if e.LowWater > most {
+		return fmt.Errorf("rondo: Engine.LowWater is %d: want no more than %s, which is %d", e.LowWater, above, most)
+	}
+	return nil
+}
+
+// checkBuffers finds ReceiveBuffers that none of the backends has.
+func (e *Engine) checkBuffers(candidates []pick.Candidate) error {
+	if e.ReceiveBuffers == 0 || slices.ContainsFunc(candidates, func(c pick.Candidate) bool { return c.Buffers }) {
+		return nil
+	}
+	var names []string
+	for _, c := range candidates {
+		names = append(names, c.Name)
+	}
+	return fmt.Errorf(`rondo: Engine.ReceiveBuffers is %d, and backend %s has none: want 0, or Engine.Backend "uring"`,
+		e.ReceiveBuffers, strings.Join(names, ","))
+}
+
+// check finds meaningless values.
+func (s *Socket) check() error {
+	switch {
+	case s.SendBuffer < 0:
+		return fmt.Errorf("Socket.SendBuffer is %d: want 0, for the system's choice, or more", s.SendBuffer)
+	case s.RecvBuffer < 0:
+		return fmt.Errorf("Socket.RecvBuffer is %d: want 0, for the system's choice, or more", s.RecvBuffer)
+	case s.UnixMode&^fs.ModePerm != 0:
+		return fmt.Errorf("Socket.UnixMode is %#o: want permissions alone, such as 0660", uint32(s.UnixMode))
+	}
+	return nil
+}
+
+// checkDial is check, with what only a dial looks at.
+func (s *Socket) checkDial() error {
+	if s.DialTimeout < 0 {
+		return fmt.Errorf("Socket.DialTimeout is %v: want 0, for as long as the system tries, or more", s.DialTimeout)
+	}
+	isNil := false
+	switch a := s.LocalAddr.(type) {
+	case nil:
+	case *net.TCPAddr:
+		isNil = a == nil
+	case *net.UnixAddr:
+		isNil = a == nil
+	default:
+		return fmt.Errorf("Socket.LocalAddr is a %T: want a *net.TCPAddr or a *net.UnixAddr", a)
+	}
+	if isNil {
+		return errors.New("Socket.LocalAddr is a nil pointer: want nil, or an address")
+	}
+	return s.check()
+}
+
+// Arguments that are missing.
+var (
+	errNilOpener   = errors.New("open is nil: want a function that makes each connection's Handler")
+	errNilListener = errors.New("ln is nil: want a net.Listener")
+	errNilConn     = errors.New("nc is nil: want a net.Conn")
+	errNilHandler  = errors.New("h is nil: want a PacketHandler")
+	errNilContext  = errors.New("ctx is nil: want a context, such as context.Background()")
+)

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sys
+
+// Acknowledge does nothing: only Linux can be asked.
+func Acknowledge(int) {}

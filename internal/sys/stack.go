@@ -1,0 +1,45 @@
+package sys
+
+import (
+	"bytes"
+	"runtime"
+)
+
+// StackOf returns the stack trace of the goroutine whose traces begin with name; nil:
+// the caller's. If name is empty it is all of them.
+func StackOf(name []byte) []byte {
+	size := 64 << 10
+	if name != nil {
+		// All goroutines stand still for each attempt.
+		size = max(size, min(runtime.NumGoroutine()<<11, 64<<20))
+	}
+	buf := make([]byte, size)
+	for {
+		n := runtime.Stack(buf, name != nil)
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	if name == nil {
+		return bytes.TrimSpace(buf)
+	}
+	if len(name) == 0 {
+		return buf
+	}
+	for stack := range bytes.SplitSeq(buf, []byte("\n\n")) {
+		if bytes.HasPrefix(stack, name) {
+			return bytes.TrimSpace(stack)
+		}
+	}
+	return []byte("it has ended")
+}
+
+// TraceName is what stack traces of the calling goroutine begin with: "goroutine 18 ".
+func TraceName() []byte {
+	var buf [64]byte
+	text := buf[:runtime.Stack(buf[:], false)]
+	number := bytes.TrimLeft(text[len("goroutine "):], "0123456789")
+	return bytes.Clone(text[:len(text)-len(number)+1])
+}

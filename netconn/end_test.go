@@ -1,0 +1,302 @@
+package netconn_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/netconn"
+)
+
+// TestCloseDelivers: all that Write has accepted reaches a peer that is slow, and sends
+// meanwhile what nobody reads.
+func TestCloseDelivers(t *testing.T) {
+	everywhere(t, func(t *testing.T, e *rondo.Engine, k kind) {
+		c, peer := pair(t, e, k)
+		send(t, peer, "nobody reads this")
+		want := pattern(1 << 20)
+		written := make(chan error, 1)
+		go func() {
+			_, err := c.Write(want)
+			c.Close()
+			written <- err
+		}()
+		peer.SetDeadline(time.Now().Add(patience))
+		time.Sleep(20 * time.Millisecond)
+		got, err := io.ReadAll(peer)
+		must(t, err)
+		must(t, <-written)
+		equal(t, got, want)
+	})
+}
+
+// TestCloseReturns: Close does not wait for a peer that reads nothing, and what is left
+// of the connection ends after Linger.
+func TestCloseReturns(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, Linger: 50 * time.Millisecond})
+		c, peer := withPeer(t, e)
+		accepted := full(t, c)
+		began := time.Now()
+		must(t, c.Close())
+		if d := time.Since(began); d > 10*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+		eventually(t, "the connection is gone", func() bool { return e.Stats().Open == 0 })
+		peer.SetDeadline(time.Now().Add(patience))
+		n, err := io.Copy(io.Discard, peer)
+		if err == nil && n != int64(accepted) || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("the peer got %d bytes of %d, %v", n, accepted, err)
+		}
+	})
+}
+
+// full writes to c until it takes no more; on a busy machine perhaps less. It returns how
+// much was accepted.
+func full(t testing.TB, c *netconn.Conn) (n int) {
+	t.Helper()
+	p := make([]byte, 1<<20)
+	for {
+		c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+		k, err := c.Write(p)
+		n += k
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.SetWriteDeadline(time.Time{})
+			return n
+		}
+		must(t, err)
+	}
+}
+
+// TestEngineEnds: Engine.Close and Shutdown end Reads, Writes and Accepts that wait.
+func TestEngineEnds(t *testing.T) {
+	ends := map[string]func(e *rondo.Engine) error{
+		"Close": (*rondo.Engine).Close,
+		"Shutdown": func(e *rondo.Engine) error {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			return e.Shutdown(ctx)
+		},
+	}
+	onEach(t, func(t *testing.T, backend string) {
+		for _, k := range kinds() {
+			for name, end := range ends {
+				t.Run(k.name+" "+name, func(t *testing.T) {
+					e := engine(t, &rondo.Engine{Backend: backend, Loops: 2, Linger: 200 * time.Millisecond})
+					ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
+					must(t, err)
+					c, _ := pair(t, e, k)
+					errs := make(chan error, 3)
+					go func() {
+						_, err := c.Read(make([]byte, 1))
+						errs <- err
+					}()
+					go func() {
+						_, err := c.Write(make([]byte, 64<<20))
+						errs <- err
+					}()
+					go func() {
+						_, err := ln.Accept()
+						errs <- err
+					}()
+					time.Sleep(20 * time.Millisecond)
+					within(t, name, func() {
+						if err := end(e); err != nil {
+							t.Errorf("%s: %v", name, err)
+						}
+					})
+					within(t, "a call that waited", func() {
+						for range 3 {
+							if err := <-errs; !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) && !reset(err) {
+								t.Errorf("%v", err)
+							}
+						}
+					})
+					if _, err := c.Write([]byte("x")); err == nil {
+						t.Error("Write after the end")
+					}
+					if _, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{}); !errors.Is(err, net.ErrClosed) {
+						t.Errorf("Listen after the end: %v", err)
+					}
+					must(t, c.Close())
+					must(t, ln.Close())
+				})
+			}
+		}
+	})
+}
+
+// reset reports whether the peer, whose connection was aborted first, has reset this one.
+func reset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// TestShutdownDelivers: what Write accepted before a Shutdown reaches a peer that reads.
+func TestShutdownDelivers(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		c, peer := withPeer(t, e)
+		want := pattern(200 << 10)
+		_, err := c.Write(want)
+		must(t, err)
+		done := make(chan error, 1)
+		go func() { done <- e.Shutdown(context.Background()) }()
+		peer.SetDeadline(time.Now().Add(patience))
+		got, err := io.ReadAll(peer)
+		must(t, err)
+		equal(t, got, want)
+		peer.Close()
+		must(t, <-done)
+	})
+}
+
+// TestShutdownNeverTruncates: a peer of a connection whose accepted output does not fit at
+// a Shutdown sees an error, and no end of the stream.
+func TestShutdownNeverTruncates(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, Linger: time.Second})
+		c, peer := withPeer(t, e)
+		accepted := full(t, c)
+		go e.Shutdown(context.Background())
+		peer.SetDeadline(time.Now().Add(patience))
+		time.Sleep(20 * time.Millisecond)
+		n, err := io.Copy(io.Discard, peer)
+		if err == nil && n != int64(accepted) {
+			t.Errorf("the stream ended after %d bytes of %d", n, accepted)
+		}
+	})
+}
+
+// TestReadAfterEnd: what came before the peer's end, or its reset, can be read afterwards.
+func TestReadAfterEnd(t *testing.T) {
+	everywhere(t, func(t *testing.T, e *rondo.Engine, k kind) {
+		e = engine(t, &rondo.Engine{Backend: e.Backend, Loops: 2, Linger: 10 * time.Millisecond})
+		c, peer := pair(t, e, k)
+		send(t, peer, "last words")
+		must(t, peer.Close())
+		time.Sleep(5 * time.Millisecond)
+		got, err := io.ReadAll(c)
+		if err != nil || string(got) != "last words" {
+			t.Errorf("%q, %v", got, err)
+		}
+		// And writes fail, soon: the peer has closed.
+		c.SetWriteDeadline(time.Now().Add(patience))
+		eventually(t, "Write fails", func() bool {
+			_, err := c.Write([]byte("x"))
+			return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+		})
+	})
+}
+
+// TestPeerResets: Read says so.
+func TestPeerResets(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		for _, state := range []string{"waiting", "direct"} {
+			c, peer := withPeer(t, engine(t, &rondo.Engine{Backend: backend, Loops: 1}))
+			if state == "direct" { // the loop does not read
+				_, err := peer.Write(make([]byte, 300<<10))
+				must(t, err)
+				time.Sleep(10 * time.Millisecond)
+				peer.SetLinger(0)
+				peer.Close()
+			} else {
+				time.AfterFunc(10*time.Millisecond, func() {
+					peer.SetLinger(0)
+					peer.Close()
+				})
+			}
+			c.SetDeadline(time.Now().Add(patience))
+			_, err := io.Copy(io.Discard, struct{ io.Reader }{c})
+			is(t, err, "read", syscall.ECONNRESET)
+		}
+	})
+}
+
+// TestPeerKilled: the peer's process is killed in the middle of a stream.
+func TestPeerKilled(t *testing.T) {
+	if address := os.Getenv("NETCONN_PEER"); address != "" {
+		c, err := net.Dial("tcp", address)
+		must(t, err)
+		for {
+			c.Write(make([]byte, 10000))
+		}
+	}
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
+		must(t, err)
+		exe, err := os.Executable()
+		must(t, err)
+		cmd := exec.Command(exe, "-test.run=^TestPeerKilled$")
+		cmd.Env = append(os.Environ(), "NETCONN_PEER="+ln.Addr().String())
+		must(t, cmd.Start())
+		defer cmd.Wait()
+		defer cmd.Process.Kill()
+		ln.SetDeadline(time.Now().Add(patience))
+		c, err := ln.Accept()
+		must(t, err)
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		_, err = io.ReadFull(c, make([]byte, 1<<20))
+		must(t, err)
+		must(t, cmd.Process.Kill())
+		_, err = io.Copy(io.Discard, c)
+		var timeout net.Error
+		if errors.As(err, &timeout) && timeout.Timeout() {
+			t.Errorf("the end of a killed peer: %v", err)
+		}
+		eventually(t, "Write fails", func() bool { _, err := c.Write([]byte("x")); return err != nil })
+	})
+}
+
+// breaking is a filter that panics, or fails, when "!" comes.
+type breaking struct {
+	rondo.PassThrough
+	end func() error
+}
+
+func (b *breaking) Inbound(s *rondo.Stage, in []byte) (int, error) {
+	s.Deliver(in)
+	if in[len(in)-1] == '!' {
+		return len(in), b.end()
+	}
+	return len(in), nil
+}
+
+// TestFilterBreaks: Reads and Writes of a connection whose filter panics or fails return
+// the reason, after what came before.
+func TestFilterBreaks(t *testing.T) {
+	boom := errors.New("boom")
+	ends := map[string]func() error{
+		"panic": func() error { panic(boom) },
+		"error": func() error { return boom },
+	}
+	onEach(t, func(t *testing.T, backend string) {
+		for name, end := range ends {
+			e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, Logger: quietLog})
+			k := kind{server: []rondo.FilterOpener{func(*rondo.Conn) rondo.Filter { return &breaking{end: end} }}}
+			c, peer := pair(t, e, k)
+			wrote := make(chan error, 1)
+			go func() {
+				_, err := c.Write(make([]byte, 64<<20))
+				wrote <- err
+			}()
+			time.Sleep(5 * time.Millisecond)
+			send(t, peer, "x!")
+			c.SetDeadline(time.Now().Add(patience))
+			got, err := io.ReadAll(struct{ io.Reader }{c})
+			if string(got) != "x!" {
+				t.Errorf("%s: read %q", name, got)
+			}
+			is(t, err, "read", boom)
+			is(t, <-wrote, "write", boom)
+		}
+	})
+}

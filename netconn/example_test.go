@@ -1,0 +1,90 @@
+package netconn_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/netconn"
+)
+
+// net/http's server and client on an engine's loops.
+func Example() {
+	engine := &rondo.Engine{}
+	defer engine.Close()
+	ln, err := netconn.Listen(engine, "tcp", "127.0.0.1:0", netconn.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "hello, %s", r.URL.Path[1:])
+	}))
+
+	dialer := netconn.Dialer{Engine: engine}
+	client := http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
+	r, err := client.Get("http://" + ln.Addr().String() + "/world")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	fmt.Println(string(body), err)
+	// Output: hello, world <nil>
+}
+
+// A Handler serves short commands on the loop, and gives a connection that asks for a
+// dialogue to a goroutine, which may block.
+func ExampleNew() {
+	engine := &rondo.Engine{}
+	defer engine.Close()
+	dialogue := func(c net.Conn) {
+		defer c.Close()
+		in := bufio.NewReader(c)
+		fmt.Fprint(c, "your name?\n")
+		name, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		fmt.Fprintf(c, "goodbye, %s\n", strings.TrimSpace(name))
+	}
+	commands := func(c *rondo.Conn, in []byte) (int, error) {
+		line, _, complete := strings.Cut(string(in), "\n")
+		switch {
+		case !complete:
+			return 0, nil
+		case line == "TALK":
+			go dialogue(netconn.New(c)) // what follows the line is the dialogue's
+		default:
+			fmt.Fprintf(c, "%s yourself\n", line)
+		}
+		return len(line) + 1, nil
+	}
+	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc(commands)
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	in := bufio.NewScanner(c)
+	for _, line := range []string{"hello", "TALK", "Ann"} {
+		fmt.Fprintln(c, line)
+		if in.Scan() {
+			fmt.Println(in.Text())
+		}
+	}
+	// Output:
+	// hello yourself
+	// your name?
+	// goodbye, Ann
+}

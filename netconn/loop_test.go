@@ -1,0 +1,129 @@
+package netconn_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/netconn"
+)
+
+// TestOnLoop: what may wait panics on a loop of the engine's, at once, and says what to do.
+// What does not wait may be called there.
+func TestOnLoop(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, Loops: 2})
+		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
+		must(t, err)
+		c, peer := pair(t, e, kinds()[0])
+		d := netconn.Dialer{Engine: e}
+		own := c.Ref().Loop()
+		var other *rondo.Loop
+		for l := range e.All() {
+			if l != own {
+				other = l
+			}
+		}
+		calls := map[string]func(){
+			"Conn.Read":       func() { c.Read(make([]byte, 1)) },
+			"Conn.Write":      func() { c.Write(make([]byte, 64<<20)) },
+			"Listener.Accept": func() { ln.Accept() },
+			"Engine.Dial":     func() { d.Dial("tcp", ln.Addr().String()) },
+		}
+		for name, call := range calls {
+			for where, l := range map[string]*rondo.Loop{"own": own, "other": other} {
+				panicked := make(chan string)
+				l.Post(func() {
+					defer func() { panicked <- fmt.Sprint(recover()) }()
+					call()
+				})
+				select {
+				case text := <-panicked:
+					if !strings.Contains(text, name) || !strings.Contains(text, "goroutine") && !strings.Contains(text, "Loop.Dial") {
+						t.Errorf("%s on the %s loop: %q", name, where, text)
+					}
+				case <-time.After(patience):
+					t.Fatalf("%s on the %s loop hangs", name, where)
+				}
+			}
+		}
+		done := make(chan error)
+		own.Post(func() {
+			c.SetDeadline(time.Now().Add(time.Hour))
+			c.CloseWrite()
+			c.CloseRead()
+			done <- c.Close()
+		})
+		must(t, <-done)
+		peer.SetDeadline(time.Now().Add(patience))
+		if _, err := peer.Read(make([]byte, 64<<10)); err != nil {
+			// The Write that panicked may have written something.
+			t.Log(err)
+		}
+	})
+}
+
+// TestNew: a Handler gives its connection to a goroutine in the middle of a dialogue, with
+// the bytes that it did not want.
+func TestNew(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		given := make(chan *netconn.Conn, 1)
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
+				line, _, ok := strings.Cut(string(in), "\n")
+				if !ok {
+					return 0, nil
+				}
+				c.Write([]byte("hello " + line + "\n"))
+				nc := netconn.New(c)
+				if again := netconn.New(c); again != nc {
+					t.Error("a second New has made another net.Conn")
+				}
+				given <- nc
+				return len(line) + 1, nil
+			})
+		})
+		must(t, err)
+		peer, err := net.Dial("tcp", ln.Addr().String())
+		must(t, err)
+		defer peer.Close()
+		peer.SetDeadline(time.Now().Add(patience))
+		send(t, peer, "na")
+		time.Sleep(time.Millisecond)
+		send(t, peer, "me\nand the rest")
+		expect(t, peer, "hello name\n")
+		c := <-given
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		expect(t, c, "and the rest")
+		send(t, c, "goodbye")
+		expect(t, peer, "goodbye")
+	})
+}
+
+// TestNewOfClosing: a net.Conn of a connection that is closing says so.
+func TestNewOfClosing(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		given := make(chan *netconn.Conn, 1)
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+			c.Close()
+			given <- netconn.New(c)
+			return c.Handler()
+		})
+		must(t, err)
+		peer, err := net.Dial("tcp", ln.Addr().String())
+		must(t, err)
+		defer peer.Close()
+		c := <-given
+		_, err = c.Read(make([]byte, 1))
+		is(t, err, "read", net.ErrClosed)
+		_, err = c.Write(make([]byte, 1))
+		is(t, err, "write", net.ErrClosed)
+		must(t, c.Close())
+	})
+}

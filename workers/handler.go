@@ -1,0 +1,91 @@
+package workers
+
+import "github.com/rondo-go/rondo"
+
+// handler is a Queue as the Handler of its connection. It calls the user's, and stands
+// between where work is not done.
+type handler Queue
+
+var (
+	_ rondo.Handler         = (*handler)(nil)
+	_ rondo.EOFer           = (*handler)(nil)
+	_ rondo.Drainer         = (*handler)(nil)
+	_ rondo.ShutdownHandler = (*handler)(nil)
+)
+
+// Data implements rondo.Handler. A Queue that is full stops the reading only here: a
+// peer that waits for each answer costs no Pause. Whether the pool is full Submit will
+// tell, if it is called: only those that have something to submit wait for room.
+func (h *handler) Data(c *rondo.Conn, in []byte) (int, error) {
+	q := (*Queue)(h)
+	switch {
+	case q.state&paused != 0:
+		q.stop()
+		return 0, nil
+	case q.isOver() || q.state&waits != 0 || q.isFullHere():
+		q.state |= waits
+		q.stopFull()
+		return 0, nil
+	}
+	n, err := q.handler.Data(c, in)
+	switch {
+	case err != nil && q.n > 0 && q.state&dropped == 0:
+		q.end(err)
+		return n, nil
+	case err == nil && n < len(in) && q.state&waits != 0:
+		q.stopFull()
+	}
+	return n, err
+}
+
+// stopFull is stop for a queue that is full. Full output stops the reading without it, and
+// ends with a call of Data, which looks again.
+func (q *Queue) stopFull() {
+	if !q.outputFull() {
+		q.stop()
+	}
+}
+
+// EOF implements rondo.EOFer.
+func (h *handler) EOF(*rondo.Conn) {
+	q := (*Queue)(h)
+	q.state |= eof
+	q.settle()
+}
+
+// tellEOF tells the user's Handler, all of whose work has been answered.
+func (q *Queue) tellEOF() {
+	q.state |= eofTold
+	if h, ok := q.handler.(rondo.EOFer); ok {
+		h.EOF(q.conn)
+	} else {
+		q.Close()
+	}
+}
+
+// Drained implements rondo.Drainer.
+func (h *handler) Drained(c *rondo.Conn) {
+	q := (*Queue)(h)
+	q.answer()
+	q.settle()
+	if d, ok := q.handler.(rondo.Drainer); ok {
+		d.Drained(c)
+	}
+}
+
+// Shutdown implements rondo.ShutdownHandler.
+func (h *handler) Shutdown(c *rondo.Conn) {
+	q := (*Queue)(h)
+	if s, ok := q.handler.(rondo.ShutdownHandler); ok {
+		s.Shutdown(c)
+	} else {
+		q.Close()
+	}
+}
+
+// Closed implements rondo.Handler.
+func (h *handler) Closed(c *rondo.Conn, err error) {
+	q := (*Queue)(h)
+	q.drop(err)
+	q.handler.Closed(c, err)
+}

@@ -1,0 +1,274 @@
+package workers
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/rondo-go/rondo"
+)
+
+// Defaults of a Pool's fields.
+const (
+	DefaultMaxWorkers = 16
+	DefaultMaxQueue   = 1024
+	DefaultMaxPerConn = 16
+)
+
+// ErrClosed is the error of using a Pool that was closed. It is net.ErrClosed.
+var ErrClosed = net.ErrClosed
+
+// A Pool runs functions on a bounded number of goroutines. The zero Pool is ready
+// for use; its fields are read when it is first used, and must not be changed
+// afterwards. A Pool serves any number of connections, loops and engines.
+//
+// Goroutines start when there is work, and end when nothing waits. So an idle Pool
+// has none, and need not be closed.
+//
+// The methods of a Pool may be called from any goroutine.
+type Pool struct {
+	// MaxWorkers is how many functions run at the same time, each on a goroutine. For
+	// work that computes, no more than there are processors; for work that waits, as
+	// many as the database takes. 0: DefaultMaxWorkers.
+	MaxWorkers int
+	// MaxQueue is how many functions of connections may wait for a goroutine. 0:
+	// DefaultMaxQueue. Negative: none.
+	MaxQueue int
+	// MaxPerConn is how many functions of one connection may be unanswered: waiting,
+	// running, or done while an earlier one is not. 1: a connection's work runs one
+	// after another. 0: DefaultMaxPerConn.
+	MaxPerConn int
+
+	setUp      sync.Once
+	maxWorkers int
+	capacity   int // MaxWorkers and MaxQueue
+	perConn    int
+	workFunc   func() // work, made once
+
+	mu         sync.Mutex
+	closed     bool
+	goroutines int
+	running    int           // functions
+	queued     int           // functions of connections that wait for a goroutine
+	promised   int           // places set aside for queues that were woken
+	turns      list[task]    // the next task of each queue that has one, and those of Go
+	blocked    list[Queue]   // queues that were refused, in the order of their coming
+	free       *task         // tasks to be used again
+	spare      int           // how many
+	idle       chan struct{} // closed when goroutines is 0; nil: nobody waits
+}
+
+// Stats tells what a Pool does at the moment.
+type Stats struct {
+	// Goroutines of the pool; Running are the functions that they run.
+	Goroutines, Running int
+	// Queued functions of connections wait for a goroutine.
+	Queued int
+	// Blocked connections wait for room in the queue.
+	Blocked int
+}
+
+// prepare reads the fields, once.
+func (p *Pool) prepare() {
+	p.setUp.Do(func() {
+		p.maxWorkers = orDefault(p.MaxWorkers, DefaultMaxWorkers)
+		p.perConn = orDefault(p.MaxPerConn, DefaultMaxPerConn)
+		p.capacity = p.maxWorkers
+		if p.MaxQueue >= 0 {
+			p.capacity += orDefault(p.MaxQueue, DefaultMaxQueue)
+		}
+		p.workFunc = p.work
+	})
+}
+
+func orDefault(v, d int) int {
+	if v <= 0 {
+		return d
+	}
+	return v
+}
+
+// Open returns an Opener that gives each connection a Queue. open makes the Handler, as an
+// Opener does, or refuses the connection with nil. The callback of a dial calls the Opener
+// itself: pool.Open(open)(c).
+//
+// Conn.Handler is then the Queue's, which calls the one that open made. Change that one
+// with Queue.SetHandler. Conn.SetHandler takes the connection away from its Queue: the
+// Queue still gives the answers under way, but does not learn that the connection ends, so
+// running work is not canceled. open must not return the Handler of a coroutine.
+func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.Opener {
+	p.prepare()
+	return func(c *rondo.Conn) rondo.Handler {
+		q := newQueue(p, c)
+		defer func() {
+			if q.handler == nil { // open refuses, panics, or calls runtime.Goexit
+				q.drop(ErrClosed)
+			}
+		}()
+		if q.handler = open(c, q); q.handler == nil {
+			return nil
+		}
+		return (*handler)(q)
+	}
+}
+
+// Go runs f on a goroutine of the pool, when its turn comes. It is for callers that wait
+// until f has run, a coroutine for instance: each of them waits for one f, so f does not
+// count for MaxQueue, and Go never refuses it for lack of room. A panic in f ends the
+// program, as it does after a go statement.
+//
+// When the pool is closed Go returns ErrClosed and does not call f.
+func (p *Pool) Go(f func()) error {
+	if f == nil {
+		panic("workers: Pool.Go was given no function")
+	}
+	p.prepare()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	t := p.newTask()
+	t.call = f
+	p.turns.push(&t.turn)
+	p.startWorker()
+	return nil
+}
+
+// Close makes the pool take no more work. It does not wait: what was submitted before
+// still runs and is answered; see Wait. A connection that submits work afterwards is
+// closed, with ErrClosed, after the answers that it is owed.
+//
+// To end work early, close the connections (Engine.Close): their contexts are canceled.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.wakeBlocked()
+}
+
+// Wait waits until no function of the pool runs or waits. It must not be called by
+// such a function, which it would wait for; on a loop it stops that for so long.
+//
+// A program that ends calls Engine.Shutdown, which waits for answers, then Wait, and
+// may then close what the work used.
+func (p *Pool) Wait() {
+	p.mu.Lock()
+	if p.goroutines == 0 {
+		p.mu.Unlock()
+		return
+	}
+	if p.idle == nil {
+		p.idle = make(chan struct{})
+	}
+	idle := p.idle
+	p.mu.Unlock()
+	<-idle
+}
+
+// Stats returns them.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{Goroutines: p.goroutines, Running: p.running, Queued: p.queued, Blocked: p.blocked.len}
+}
+
+// A task is a function to run: of a Queue, with its answer, or of Go's.
+type task struct {
+	queue  *Queue                                // nil: of Go
+	reply  func(context.Context) ([]byte, error) // of Submit
+	work   func(context.Context)                 // of Do
+	answer func(*rondo.Conn) error               // likewise
+	call   func()                                // of Go
+	out    []byte                                // what reply returned, or Write was given
+	err    error                                 // what reply returned
+	broke  error                                 // it panicked
+	kept   int                                   // how many bytes Write was given
+
+	// Pool.mu guards the rest.
+
+	begun bool
+	done  bool
+	after *task      // the next one of the queue
+	turn  node[task] // in Pool.turns
+}
+
+// maxSpare bounds how many tasks a pool keeps to use them again.
+const maxSpare = 256
+
+// newTask returns an empty task. p.mu is held.
+func (p *Pool) newTask() *task {
+	t := p.free
+	if t == nil {
+		t = &task{}
+		t.turn.of = t
+		return t
+	}
+	p.free, t.after = t.after, nil
+	p.spare--
+	return t
+}
+
+// freeTask lets a task be used again. p.mu is held.
+func (p *Pool) freeTask(t *task) {
+	if p.spare == maxSpare {
+		return
+	}
+	*t = task{after: p.free}
+	t.turn.of = t
+	p.free = t
+	p.spare++
+}
+
+// A list is a queue from whose middle an element can be removed. Elements embed a
+// node, so it allocates nothing.
+type list[T any] struct {
+	first, last *node[T]
+	len         int
+}
+
+type node[T any] struct {
+	of         *T // the element
+	prev, next *node[T]
+	linked     bool
+}
+
+func (l *list[T]) push(n *node[T]) {
+	if n.prev = l.last; n.prev != nil {
+		n.prev.next = n
+	} else {
+		l.first = n
+	}
+	l.last = n
+	n.linked = true
+	l.len++
+}
+
+// remove removes n, if it is in the list.
+func (l *list[T]) remove(n *node[T]) {
+	if !n.linked {
+		return
+	}
+	if n.prev != nil {
+		n.prev.next = n.next
+	} else {
+		l.first = n.next
+	}
+	if n.next != nil {
+		n.next.prev = n.prev
+	} else {
+		l.last = n.prev
+	}
+	n.prev, n.next, n.linked = nil, nil, false
+	l.len--
+}
+
+// pop removes the first element; nil: there is none.
+func (l *list[T]) pop() *T {
+	n := l.first
+	if n == nil {
+		return nil
+	}
+	l.remove(n)
+	return n.of
+}
