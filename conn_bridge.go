@@ -287,13 +287,13 @@ func (r *reactor) RunQueue() bridge.RunQueue {
 	return nil
 }
 
-// hasRuns reports whether coroutines are to be resumed.
+// hasRuns reports whether coroutines are ready to run.
 func (l *Loop) hasRuns() bool {
 	q := l.runs.Load()
 	return q != nil && (*q).Any()
 }
 
-// nextRun resumes the next coroutine of those that are to be resumed in this turn.
+// nextRun resumes the next ready coroutine of this turn.
 func (l *Loop) nextRun() bool {
 	q := *l.runs.Load()
 	w := q.Next()

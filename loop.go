@@ -67,9 +67,9 @@ type Loop struct {
 	lent       []byte      // while the handler has it
 	exiting    bool        // a callback has called runtime.Goexit, which is on its way up
 
-	runs    atomic.Pointer[bridge.RunQueue] // the coroutines that are to be resumed; nil: there never were any
+	runs    atomic.Pointer[bridge.RunQueue] // coroutines ready to run; nil until the first coroutine
 	handed  bool                            // work to other goroutines, in this turn
-	parks   int                             // how many waits to come are those of a goroutine, see Deliver in package bridge
+	parks   int                             // number of waits left to park: see bridge.Loop.Deliver
 	crowded bool                            // the engine's loops take all of Go's processors: it waits as a goroutine does
 	pinned  bool                            // to a thread
 	rooted  bool                            // in how its thread is, by coroutines that may have begun: see Pin

@@ -36,7 +36,7 @@
 //	deadline.go   its deadlines
 //	dial.go       Co.Dial
 //	switch.go     how a coroutine is resumed, waits and ends
-//	queue.go      who is to be resumed
+//	queue.go      the queue of coroutines ready to run
 //	misuse.go     calls from elsewhere
 //	stuck.go      a loop that stands still: who looks, and goes on with it
 //	traces.go     what stack traces tell of coroutines and mutexes

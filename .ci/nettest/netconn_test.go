@@ -122,7 +122,7 @@ func pair(t *testing.T, backend string, w way) (client, server net.Conn) {
 func TestNetconn(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string, w way) {
 		if w.above {
-			t.SkipNow()
+			return // see above
 		}
 		nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) { return makeNetconns(backend, w) })
 	})

@@ -129,7 +129,8 @@ type tlsClientFlags struct {
 	Insecure bool   `help:"Do not look at the server's certificate."`
 }
 
-// config is that of the load's connections to host; nil: without TLS.
+// config returns the TLS configuration for connections to host. It returns nil if
+// --tls is off.
 func (f *tlsClientFlags) config(host string) (*tls.Config, error) {
 	if !f.TLS {
 		if f.TLSCA != "" || f.TLSCert != "" || f.TLSKey != "" || f.TLSName != "" || f.Insecure {

@@ -161,9 +161,9 @@ func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 
 var errUser = errors.New("the user's error")
 
-// look checks what Data is given, and notes what of it is consumed. If a filter ended the
-// input early, what it delivers afterwards is dropped, and what comes when it has been
-// removed is not.
+// look checks Data's input, and notes that Data consumed n bytes of it. It checks nothing
+// once a filter has ended the input early: the engine drops what that filter delivers
+// afterwards, but not what comes after the filter was removed.
 func (k *conn) look(in []byte, n int) {
 	if k.early {
 		return
