@@ -91,7 +91,7 @@ func coReadsOnWhatItTookOver(w World) {
 	serve := s.opener(func(co *coro.Co, c net.Conn) error {
 		conn := first.Load()
 		nc := coro.NetConn(conn)
-		conn.Write(pattern(4 << 20))
+		conn.Write(pattern(8 << 20))
 		question := make([]byte, 3)
 		if _, err := io.ReadFull(nc, question); err != nil {
 			return err

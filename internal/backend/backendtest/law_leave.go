@@ -89,7 +89,7 @@ func talk(w World, p Peer, nc net.Conn) {
 
 // Detach in Data leaves what Data did not consume, and waits for a slow peer.
 func detachWaitsForOutput(w World) {
-	out := pattern(4 << 20)
+	out := pattern(16 << 20)
 	var nc net.Conn
 	var left atomic.Bool
 	h := &handler{w: w}
@@ -117,7 +117,7 @@ func detachWaitsForOutput(w World) {
 		c.Write(out[len(out)/2:]) // still is sent
 		return len("go!"), nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 64 << 20}, h.one()))
 	send(w, p, []byte("go!and the rest"))
 	w.Until("Data", func() bool { return h.received() > 0 })
 	w.Sleep(20 * time.Millisecond)

@@ -53,6 +53,11 @@ func (w *sockets) DialPacket(e *rondo.Engine, network, address string, h rondo.P
 	return c
 }
 
+// peerBuffer is the receive buffer of a peer. The laws need one that does not grow:
+// Linux 6.18 lets it become 32 MiB, which is more than most laws write to a peer that
+// does not read.
+const peerBuffer = 512 << 10
+
 func (w *sockets) Dial(addr net.Addr) Peer {
 	w.Helper()
 	c, err := net.Dial(addr.Network(), addr.String())
@@ -63,7 +68,9 @@ func (w *sockets) Dial(addr net.Addr) Peer {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { c.Close() })
-	return peer{c.(*net.TCPConn)}
+	tcp := c.(*net.TCPConn)
+	tcp.SetReadBuffer(peerBuffer)
+	return peer{tcp}
 }
 
 func (w *sockets) Conn(p Peer) net.Conn { return p.(peer).TCPConn }
