@@ -17,7 +17,7 @@ import (
 // open has been called, and nc is the engine's: nobody may use it any more.
 //
 // Of a *net.TCPConn or *net.UnixConn the engine takes a duplicate of the
-// descriptor, with the socket's options, and closes nc; bytes that Detach or Unread
+// descriptor, with the socket's options, and closes nc; bytes that Detach or PrefixConn
 // put in front of it come along. Any other net.Conn, such as a
 // *tls.Conn or one end of a net.Pipe, is served through its methods, by a goroutine
 // of its own, as on backend "std": its deadlines must work, and a *tls.Conn should
@@ -26,7 +26,7 @@ import (
 // they have read ahead is not in the socket.
 //
 // On an error nc is still the caller's, and must be closed by it.
-func (e *Engine) Attach(nc net.Conn, open Opener) (ref Ref, err error) {
+func (e *Engine) Attach(nc net.Conn, open OpenFunc) (ref Ref, err error) {
 	if err := checkAttach(nc, open); err != nil {
 		return Ref{}, err
 	}
@@ -54,7 +54,7 @@ var errAttachPanicked = errors.New("rondo: attach: a method of the connection pa
 
 // Attach is Engine.Attach to this loop, to be called on it. open is called later
 // in this turn or in the next.
-func (l *Loop) Attach(nc net.Conn, open Opener) (Ref, error) {
+func (l *Loop) Attach(nc net.Conn, open OpenFunc) (Ref, error) {
 	l.check()
 	if err := checkAttach(nc, open); err != nil {
 		return Ref{}, err
@@ -70,7 +70,7 @@ func (l *Loop) Attach(nc net.Conn, open Opener) (Ref, error) {
 }
 
 // checkAttach finds arguments that are missing.
-func checkAttach(nc net.Conn, open Opener) error {
+func checkAttach(nc net.Conn, open OpenFunc) error {
 	switch {
 	case nc == nil:
 		return &net.OpError{Op: "attach", Err: errNilConn}
@@ -89,7 +89,7 @@ func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 		return nil, attachError(nc, fmt.Errorf("a %T has packets, and no stream of bytes", nc))
 	}
 	inner := nc
-	u, left := nc.(*unread)
+	u, left := nc.(*prefixConn)
 	if left {
 		inner = u.Conn
 	}
@@ -160,19 +160,19 @@ func (l *Loop) discard(h backend.Handle) {
 }
 
 // openedLate is opened for a connection that may have been closed meanwhile.
-func (c *Conn) openedLate(open Opener) {
+func (c *Conn) openedLate(open OpenFunc) {
 	if !c.isClosing() {
 		c.opened(open)
 	}
 }
 
-// Take returns an Opener for another engine, to Listen with: it moves each
+// Adopt returns an OpenFunc for another engine, to Listen with: it moves each
 // connection to a loop of this engine, which Balance chooses and open serves it
-// on. So one engine accepts and others serve. Take starts e if need be; if that
+// on. So one engine accepts and others serve. Adopt starts e if need be; if that
 // fails, or e is closed, it refuses connections.
-func (e *Engine) Take(open Opener) Opener {
+func (e *Engine) Adopt(open OpenFunc) OpenFunc {
 	if open == nil {
-		panic("rondo: Engine.Take was given no function")
+		panic("rondo: Engine.Adopt was given no function")
 	}
 	return func(c *Conn) Handler {
 		if err := e.Start(); err != nil {
@@ -183,29 +183,29 @@ func (e *Engine) Take(open Opener) Opener {
 	}
 }
 
-// Unread returns nc with bytes put back: Read gives b first, which the caller is
+// PrefixConn returns nc with bytes put back: Read gives b first, which the caller is
 // not to touch any more. After a handshake of one's own, b is what was read ahead:
 //
-//	engine.Attach(rondo.Unread(nc, rest), open)
+//	engine.Attach(rondo.PrefixConn(nc, rest), open)
 //
 // Attach takes it as it takes nc. Beside what a net.Conn has, the result has
 // CloseWrite, Buffered for how many bytes are left of b, and NetConn for nc.
-func Unread(nc net.Conn, b []byte) net.Conn {
-	if u, ok := nc.(*unread); ok {
-		return &unread{u.Conn, slices.Concat(b, u.rest), u.remote} // what lies behind b is the caller's
+func PrefixConn(nc net.Conn, b []byte) net.Conn {
+	if u, ok := nc.(*prefixConn); ok {
+		return &prefixConn{u.Conn, slices.Concat(b, u.rest), u.remote} // what lies behind b is the caller's
 	}
-	return &unread{nc, b, nil}
+	return &prefixConn{nc, b, nil}
 }
 
 // unread is a connection with bytes in front of it.
-type unread struct {
+type prefixConn struct {
 	net.Conn
 	rest   []byte
 	remote net.Addr // if the system does not know any more
 }
 
 // Read gives the rest first.
-func (d *unread) Read(p []byte) (int, error) {
+func (d *prefixConn) Read(p []byte) (int, error) {
 	if len(d.rest) == 0 {
 		return d.Conn.Read(p)
 	}
@@ -217,7 +217,7 @@ func (d *unread) Read(p []byte) (int, error) {
 }
 
 // WriteTo and ReadFrom let io.Copy do what it can do with the connection itself.
-func (d *unread) WriteTo(w io.Writer) (int64, error) {
+func (d *prefixConn) WriteTo(w io.Writer) (int64, error) {
 	n := 0
 	if len(d.rest) > 0 {
 		var err error
@@ -231,16 +231,16 @@ func (d *unread) WriteTo(w io.Writer) (int64, error) {
 	return int64(n) + more, err
 }
 
-func (d *unread) ReadFrom(r io.Reader) (int64, error) { return io.Copy(d.Conn, r) }
+func (d *prefixConn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(d.Conn, r) }
 
-func (d *unread) CloseWrite() error {
+func (d *prefixConn) CloseWrite() error {
 	if c, ok := d.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
 	}
 	return errors.ErrUnsupported
 }
 
-func (d *unread) RemoteAddr() net.Addr {
+func (d *prefixConn) RemoteAddr() net.Addr {
 	if a := d.Conn.RemoteAddr(); a != nil {
 		return a
 	}
@@ -248,8 +248,8 @@ func (d *unread) RemoteAddr() net.Addr {
 }
 
 // Buffered is how many bytes Read gives before it asks the connection itself.
-func (d *unread) Buffered() int { return len(d.rest) }
+func (d *prefixConn) Buffered() int { return len(d.rest) }
 
 // NetConn is the connection itself. What Read has not given yet it does not give
 // either.
-func (d *unread) NetConn() net.Conn { return d.Conn }
+func (d *prefixConn) NetConn() net.Conn { return d.Conn }

@@ -83,7 +83,7 @@ type oddWorld struct {
 func onOdd(t *testing.T, prepare func(*odd), serve rondo.HandlerFunc, test func(w *oddWorld)) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1, Logger: slog.New(slog.DiscardHandler)}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
 			w := &oddWorld{T: t, engine: e, closed: make(chan error, 2), bystander: connTo(t, e, echo)}
 			near, far := net.Pipe()
 			far.SetDeadline(time.Now().Add(30 * time.Second))
@@ -216,7 +216,7 @@ func TestAttachedMethodsMayPanic(t *testing.T) {
 func TestAttachOfWhatPanics(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1, Logger: slog.New(slog.DiscardHandler)}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
 			defer e.Close()
 			near, far := net.Pipe()
 			defer far.Close()
@@ -306,7 +306,7 @@ func TestAttachedClosesOnce(t *testing.T) {
 func TestAttachedWriteIsCalled(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			near, far := pair(t, "tcp")
 			ref, err := e.Attach(shouting{near.(*net.TCPConn)}, echo)

@@ -111,7 +111,7 @@ func TestAttachTLS(t *testing.T) {
 	serverConfig, clientConfig := selfSigned(t)
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 2}
+			e := &rondo.Engine{Backend: backend, NumLoops: 2}
 			defer e.Close()
 			near, far := pair(t, "tcp")
 			client := tls.Client(far, clientConfig)
@@ -159,7 +159,7 @@ func TestAttachTLS(t *testing.T) {
 func TestAttachPipe(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			near, far := net.Pipe()
 			closed := make(chan error, 1)
@@ -202,7 +202,7 @@ func (h *closer) Closed(_ *rondo.Conn, err error)            { h.closed <- err }
 func TestAttachUnix(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			near, far := pair(t, "unix")
 			for range 3 {
@@ -241,7 +241,7 @@ func TestAttachRefuses(t *testing.T) {
 func TestDetachedConn(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			detached := func() (nc, far net.Conn) {
 				near, far := pair(t, "tcp")
@@ -311,7 +311,7 @@ func TestDetachedConn(t *testing.T) {
 func TestDetachLosesNoRefWrite(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1, MaxOutput: 1 << 30}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1, MaxOutput: 1 << 30}
 			defer e.Close()
 			for range 30 {
 				near, far := pair(t, "tcp")
@@ -353,12 +353,12 @@ func TestDetachLosesNoRefWrite(t *testing.T) {
 func TestUnread(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			for _, size := range []int{0, 10, 10_000} {
 				near, far := pair(t, "tcp")
 				ahead := bytes.Repeat([]byte("0123456789"), size/10)
-				nc := rondo.Unread(rondo.Unread(near, ahead), []byte("first:"))
+				nc := rondo.PrefixConn(rondo.PrefixConn(near, ahead), []byte("first:"))
 				ref, err := e.Attach(nc, echo)
 				if err != nil {
 					t.Fatal(err)

@@ -55,9 +55,9 @@ func byteSize(n int) string {
 	return "64KiB"
 }
 
-func benchmarkEcho(b *testing.B, size int, open rondo.Opener) {
+func benchmarkEcho(b *testing.B, size int, open rondo.OpenFunc) {
 	msg := bytes.Repeat([]byte("x"), size)
-	c := connTo(b, &rondo.Engine{Loops: 1}, open)
+	c := connTo(b, &rondo.Engine{NumLoops: 1}, open)
 	back := make([]byte, size)
 	b.SetBytes(int64(2 * size))
 	b.ReportAllocs()
@@ -81,10 +81,10 @@ func TestEchoAllocatesNothing(t *testing.T) {
 	testEchoAllocatesNothing(t, "", rondo.Filtered(echo, pass, pass))
 }
 
-func testEchoAllocatesNothing(t *testing.T, backend string, open rondo.Opener) {
+func testEchoAllocatesNothing(t *testing.T, backend string, open rondo.OpenFunc) {
 	t.Helper()
 	for _, size := range []int{64, 20_000} {
-		c := connTo(t, &rondo.Engine{Loops: 1, Backend: backend}, open)
+		c := connTo(t, &rondo.Engine{NumLoops: 1, Backend: backend}, open)
 		msg, back := make([]byte, size), make([]byte, size)
 		n := testing.AllocsPerRun(500, func() {
 			c.Write(msg)
@@ -110,13 +110,13 @@ type poster struct {
 // newPoster starts a loop; a busy one always has something to do.
 func newPoster(t testing.TB, busy bool) *poster {
 	t.Helper()
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
 	p := new(poster)
-	for p.loop = range e.All() {
+	for p.loop = range e.Loops() {
 	}
 	p.post = func() { p.ran.Add(1) }
 	if busy {
@@ -181,14 +181,14 @@ func TestPostAllocatesNothing(t *testing.T) {
 
 // BenchmarkTimerReset moves one of 100,000 pending timers.
 func BenchmarkTimerReset(b *testing.B) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	if err := e.Start(); err != nil {
 		b.Fatal(err)
 	}
 	defer e.Close()
 	b.ReportAllocs()
 	done := make(chan struct{})
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
 			timers := make([]*rondo.Timer, 100_000)
 			for i := range timers {

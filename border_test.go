@@ -24,7 +24,7 @@ func TestCloseOfAnEngineThatNeverRan(t *testing.T) {
 	e.Shutdown(context.Background())
 	e.Wait()
 	bad := rondo.Engine{Backend: "nonsense"}
-	if _, err := bad.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo); err == nil {
+	if _, err := bad.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo); err == nil {
 		t.Error("there is a backend called nonsense")
 	}
 	bad.Close()
@@ -34,7 +34,7 @@ func TestCloseOfAnEngineThatNeverRan(t *testing.T) {
 // Numbers below 0 are told of at once: with such a limit a connection would hang.
 func TestNegativeNumbers(t *testing.T) {
 	for name, e := range map[string]*rondo.Engine{
-		"Loops": {Loops: -1}, "MaxInput": {MaxInput: -1}, "MaxOutput": {MaxOutput: -1},
+		"NumLoops": {NumLoops: -1}, "MaxInput": {MaxInput: -1}, "MaxOutput": {MaxOutput: -1},
 		"HighWater": {HighWater: -1}, "LowWater": {LowWater: -1},
 		"ReceiveBuffers": {ReceiveBuffers: -1},
 	} {
@@ -53,7 +53,7 @@ func (f resolver) LookupNetIP(context.Context, string, string) ([]netip.Addr, er
 // While Listen looks a name up its engine's connections are served.
 func TestListenLooksUpOffTheLoop(t *testing.T) {
 	looking, found := make(chan struct{}), make(chan struct{})
-	e := &rondo.Engine{Loops: 1, Resolver: resolver(func() ([]netip.Addr, error) {
+	e := &rondo.Engine{NumLoops: 1, Resolver: resolver(func() ([]netip.Addr, error) {
 		close(looking)
 		<-found
 		return []netip.Addr{netip.IPv6Loopback(), netip.MustParseAddr("127.0.0.1")}, nil
@@ -61,7 +61,7 @@ func TestListenLooksUpOffTheLoop(t *testing.T) {
 	c := connTo(t, e, echo)
 	listened := make(chan *rondo.Listener, 1)
 	go func() {
-		ln, err := e.Listen("tcp", "a-name:0", rondo.Socket{}, echo)
+		ln, err := e.Listen("tcp", "a-name:0", rondo.SocketOptions{}, echo)
 		if err != nil {
 			t.Error(err)
 		}
@@ -80,40 +80,40 @@ func TestDialEndsWhateverHappens(t *testing.T) {
 	var local *net.TCPAddr
 	for name, try := range map[string]struct {
 		address string
-		socket  rondo.Socket
+		socket  rondo.SocketOptions
 		resolve resolver
 	}{
-		"nil address":     {"127.0.0.1:1", rondo.Socket{LocalAddr: local}, nil},
-		"resolver panics": {"a-name:1", rondo.Socket{}, func() ([]netip.Addr, error) { panic("a goat") }},
-		"resolver exits":  {"a-name:1", rondo.Socket{}, func() ([]netip.Addr, error) { runtime.Goexit(); return nil, nil }},
+		"nil address":     {"127.0.0.1:1", rondo.SocketOptions{LocalAddr: local}, nil},
+		"resolver panics": {"a-name:1", rondo.SocketOptions{}, func() ([]netip.Addr, error) { panic("a goat") }},
+		"resolver exits":  {"a-name:1", rondo.SocketOptions{}, func() ([]netip.Addr, error) { runtime.Goexit(); return nil, nil }},
 	} {
-		e := &rondo.Engine{Loops: 1, Resolver: try.resolve}
+		e := &rondo.Engine{NumLoops: 1, Resolver: try.resolve}
 		if _, err := e.Dial(context.Background(), "tcp", try.address, try.socket, echo); err == nil {
 			t.Errorf("%s: connected", name)
 		}
 		e.Close()
 	}
 	block := make(chan struct{})
-	e := &rondo.Engine{Loops: 1, Resolver: resolver(func() ([]netip.Addr, error) { <-block; return nil, io.EOF })}
+	e := &rondo.Engine{NumLoops: 1, Resolver: resolver(func() ([]netip.Addr, error) { <-block; return nil, io.EOF })}
 	defer e.Close()
 	defer close(block)
 	ctx, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(time.Millisecond, cancel)
-	if _, err := e.Dial(ctx, "tcp", "a-name:1", rondo.Socket{}, echo); !errors.Is(err, context.Canceled) {
+	if _, err := e.Dial(ctx, "tcp", "a-name:1", rondo.SocketOptions{}, echo); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
 // A loop that has nothing to do does not hold what was posted to it last.
 func TestIdleLoopLetsGoOfPosts(t *testing.T) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	e.Start()
 	defer e.Close()
 	freed := make(chan struct{})
 	func() {
 		p := new([1 << 20]byte)
 		runtime.SetFinalizer(p, func(*[1 << 20]byte) { close(freed) })
-		for l := range e.All() {
+		for l := range e.Loops() {
 			done := make(chan struct{})
 			l.Post(func() { p[0] = 1; close(done) })
 			<-done
@@ -133,10 +133,10 @@ func TestIdleLoopLetsGoOfPosts(t *testing.T) {
 func TestUnreadKeepsTheCallersMemory(t *testing.T) {
 	mine := make([]byte, 32<<10)
 	near, far := net.Pipe()
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	got := make(chan int, 1)
-	_, err := e.Attach(rondo.Unread(near, mine[:2000]), func(c *rondo.Conn) rondo.Handler {
+	_, err := e.Attach(rondo.PrefixConn(near, mine[:2000]), func(c *rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
 			if len(in) < 5000 {
 				return 0, nil
@@ -160,7 +160,7 @@ func TestUnreadKeepsTheCallersMemory(t *testing.T) {
 // A connection without a descriptor that moves to a loop that is closing is closed.
 func TestMoveToAClosingLoop(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	a, b := &rondo.Engine{Loops: 1, Logger: quiet}, &rondo.Engine{Loops: 1, Logger: quiet}
+	a, b := &rondo.Engine{NumLoops: 1, Logger: quiet}, &rondo.Engine{NumLoops: 1, Logger: quiet}
 	defer a.Close()
 	b.Start()
 	near, far := net.Pipe()
@@ -169,7 +169,7 @@ func TestMoveToAClosingLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	var to *rondo.Loop
-	for l := range b.All() {
+	for l := range b.Loops() {
 		to = l
 	}
 	b.Close()
@@ -192,7 +192,7 @@ func (c *closes) Closed(*rondo.Conn, error)                  { c.n.Add(1) }
 // A release function takes a connection at the end of another one, whose place on the
 // loop that one gets.
 func TestReleaseAttachesAtTheEnd(t *testing.T) {
-	e := &rondo.Engine{Loops: 1, MaxOutput: 1 << 30}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: 1 << 30}
 	near, far := net.Pipe()
 	attached := make(chan error, 1)
 	c := connTo(t, e, func(c *rondo.Conn) rondo.Handler {
@@ -213,7 +213,7 @@ func TestReleaseAttachesAtTheEnd(t *testing.T) {
 	}
 	echoes(t, far, "attached")
 	n := make(chan int, 1)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
 			k := 0
 			for range l.Conns() {
@@ -231,12 +231,12 @@ func TestReleaseAttachesAtTheEnd(t *testing.T) {
 // last turn has called runtime.Goexit.
 func TestPostOfTheEnd(t *testing.T) {
 	for _, name := range backends() {
-		e := &rondo.Engine{Loops: 1, Backend: name}
+		e := &rondo.Engine{NumLoops: 1, Backend: name}
 		if err := e.Start(); err != nil {
 			t.Fatal(err)
 		}
 		var taken, called bool
-		for l := range e.All() {
+		for l := range e.Loops() {
 			l.Post(func() {
 				e.Close()
 				l.Post(func() { taken = l.Post(func() { called = true }) == nil })
@@ -267,11 +267,11 @@ func TestServeThatFailsLeavesNothing(t *testing.T) {
 
 // An engine does not hold what a listener that was closed had.
 func TestClosedListenersAreForgotten(t *testing.T) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	freed := make(chan struct{})
-	listen := func(open rondo.Opener) {
-		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	listen := func(open rondo.OpenFunc) {
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +301,7 @@ func TestUnreadTwiceKeepsTheCallersMemory(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
 	mine := []byte("headbody")
-	nc := rondo.Unread(rondo.Unread(near, []byte("tail")), mine[:4])
+	nc := rondo.PrefixConn(rondo.PrefixConn(near, []byte("tail")), mine[:4])
 	if string(mine) != "headbody" {
 		t.Errorf("the caller's memory is %q", mine)
 	}

@@ -40,7 +40,7 @@ func TestNoneOfOurs(t *testing.T) {
 // TestBridgesCostNothing: to ask for a bridge allocates nothing.
 func TestBridgesCostNothing(t *testing.T) {
 	allocs := make(chan float64, 1)
-	connTo(t, &rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+	connTo(t, &rondo.Engine{NumLoops: 1}, func(c *rondo.Conn) rondo.Handler {
 		allocs <- testing.AllocsPerRun(100, func() {
 			if bridge.Of(c).Loop() != bridge.LoopOf(c.Loop()) {
 				t.Error("the loop is another one")

@@ -87,7 +87,7 @@ func (l *Loop) check() {
 		l.mustBeCalled()
 	}
 	if sys.Race {
-		l.touched++
+		l.raceField++
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // TestCallingOtherEngine: what waits for a loop does not wait on a loop of another
 // engine: that may be waiting for this one.
 func TestCallingOtherEngine(t *testing.T) {
-	a, b := &rondo.Engine{Loops: 1}, &rondo.Engine{Loops: 1}
+	a, b := &rondo.Engine{NumLoops: 1}, &rondo.Engine{NumLoops: 1}
 	for _, e := range []*rondo.Engine{a, b} {
 		if err := e.Start(); err != nil {
 			t.Fatal(err)
@@ -22,7 +22,7 @@ func TestCallingOtherEngine(t *testing.T) {
 		defer e.Close()
 	}
 	on := func(e *rondo.Engine, f func()) {
-		for l := range e.All() {
+		for l := range e.Loops() {
 			done := make(chan struct{})
 			l.Post(func() { defer close(done); f() })
 			<-done
@@ -31,10 +31,10 @@ func TestCallingOtherEngine(t *testing.T) {
 	serve := func(*rondo.Conn) rondo.Handler { return nil }
 	discard := rondo.PacketHandlerFunc(func(*rondo.PacketConn, []byte, netip.AddrPort) {})
 	calls := map[string]func(){
-		"Listen":       func() { b.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, serve) },
-		"ListenPacket": func() { b.ListenPacket("udp", "127.0.0.1:0", rondo.Socket{}, discard) },
-		"DialPacket":   func() { b.DialPacket("udp", "", "127.0.0.1:1", rondo.Socket{}, discard) },
-		"Dial":         func() { b.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.Socket{}, serve) },
+		"Listen":       func() { b.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, serve) },
+		"ListenPacket": func() { b.ListenPacket("udp", "127.0.0.1:0", rondo.SocketOptions{}, discard) },
+		"DialPacket":   func() { b.DialPacket("udp", "", "127.0.0.1:1", rondo.SocketOptions{}, discard) },
+		"Dial":         func() { b.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.SocketOptions{}, serve) },
 		"Attach":       func() { b.Attach(&net.TCPConn{}, serve) },
 		"Wait":         func() { b.Wait() },
 	}

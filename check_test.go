@@ -28,7 +28,7 @@ func wrongly(f func()) string {
 // both stacks, coroutines of other loops among them; the loop's own ones may call.
 func TestCheckTellsWhoCalls(t *testing.T) {
 	for _, backend := range []string{"", "std"} {
-		e := &rondo.Engine{Loops: 1, Backend: backend, Check: true}
+		e := &rondo.Engine{NumLoops: 1, Backend: backend, Check: true}
 		conns := make(chan *rondo.Conn, 1)
 		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 			conn := co.Conn()
@@ -57,7 +57,7 @@ func TestCheckTellsWhoCalls(t *testing.T) {
 			}
 		}
 		done := make(chan string, 1)
-		connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(func(*coro.Co, net.Conn) error {
+		connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(*coro.Co, net.Conn) error {
 			defer func() { done <- fmt.Sprint(recover()) }()
 			conn.Buffered()
 			return nil
@@ -72,12 +72,12 @@ func TestCheckTellsWhoCalls(t *testing.T) {
 func TestCheckWithLongTraces(t *testing.T) {
 	debug.SetTraceback("system")
 	defer debug.SetTraceback(cmp.Or(os.Getenv("GOTRACEBACK"), "single"))
-	e := &rondo.Engine{Loops: 1, Check: true}
+	e := &rondo.Engine{NumLoops: 1, Check: true}
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	for l := range e.All() {
+	for l := range e.Loops() {
 		begun := make(chan bool)
 		l.Post(func() { close(begun) })
 		<-begun
@@ -90,11 +90,11 @@ func TestCheckWithLongTraces(t *testing.T) {
 // A loop that has not begun yet has no stack to show.
 func TestCheckBeforeTheLoopBegins(t *testing.T) {
 	for range 100 {
-		e := &rondo.Engine{Loops: 4, Check: true}
+		e := &rondo.Engine{NumLoops: 4, Check: true}
 		if err := e.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for l := range e.All() {
+		for l := range e.Loops() {
 			if text := wrongly(func() { l.Now() }); strings.Count(text, "TestCheckBeforeTheLoopBegins.func") > 1 {
 				t.Errorf("the caller's stack passes for the loop's: %s", text)
 			}
@@ -103,12 +103,17 @@ func TestCheckBeforeTheLoopBegins(t *testing.T) {
 	}
 }
 
-// RONDO_CHECK=1 sets it.
+// RONDO_CHECK=1 checks without the field.
 func TestCheckByTheEnvironment(t *testing.T) {
 	t.Setenv("RONDO_CHECK", "1")
-	e := &rondo.Engine{Loops: 1}
-	if err := e.Start(); err != nil || !e.Check {
-		t.Errorf("Check is %v (%v)", e.Check, err)
+	e := &rondo.Engine{NumLoops: 1}
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
 	}
-	e.Close()
+	defer e.Close()
+	for l := range e.Loops() {
+		if wrongly(func() { l.Now() }) == "" {
+			t.Error("a call from another goroutine was not found")
+		}
+	}
 }

@@ -102,7 +102,7 @@ const (
 	endWrite                         // nothing more is written: by CloseWrite, Close, or soon after Detach
 	shut                             // Shutdown was submitted, after the last byte
 	ownsOutput                       // its output does not stop its reading: see full
-	stays                            // though both streams have ended, until the handler closes it
+	keepOpen                         // though both streams have ended, until the handler closes it
 	drainAll                         // tellDrain is due when nothing waits, see refused
 )
 
@@ -126,7 +126,7 @@ func (c *Conn) stack() *filters {
 }
 
 // opened makes the handler and begins to read.
-func (c *Conn) opened(open Opener) {
+func (c *Conn) opened(open OpenFunc) {
 	outer := c.loop.current
 	c.loop.current = c
 	c.call(func() { c.serveWith(open) })
@@ -139,7 +139,7 @@ func (c *Conn) opened(open Opener) {
 }
 
 // serveWith has open make the handler of a connection that has none yet.
-func (c *Conn) serveWith(open Opener) {
+func (c *Conn) serveWith(open OpenFunc) {
 	if c.isClosing() {
 		return // a hook has closed it
 	}
@@ -245,11 +245,11 @@ func (c *Conn) setHandler(h Handler) {
 	}
 }
 
-// Quiet reports whether c could serve another conversation: it is open in both
+// Reusable reports whether c could serve another conversation: it is open in both
 // directions, about neither to close nor to leave its loop, and no received bytes wait
 // for its handler. What Data has been offered counts when Data has returned. Output
 // may wait: see Buffered.
-func (c *Conn) Quiet() bool {
+func (c *Conn) Reusable() bool {
 	c.loop.check()
 	return c.life == connOpen && c.flags&(eof|endWrite) == 0 && len(c.carry) == 0 &&
 		(c.filters == nil || c.filters.quiet())

@@ -169,14 +169,14 @@ func (w *wire) Install(handler any) {
 func (w *wire) SelfPaced(on bool) {
 	c := (*Conn)(w)
 	if !on {
-		c.flags &^= stays | ownsOutput
+		c.flags &^= keepOpen | ownsOutput
 		if c.full() {
 			c.awaitDrain() // the other Handler is not read for meanwhile
 		}
 		return
 	}
 	c.want = 0
-	c.flags |= stays | ownsOutput
+	c.flags |= keepOpen | ownsOutput
 	if c.stops&stopOutput != 0 {
 		c.stops &^= stopOutput
 		c.offerSoon() // which reads on
@@ -189,7 +189,7 @@ func (w *wire) Room() int {
 	if c.flags&endWrite != 0 {
 		return -1
 	}
-	return max(0, max(1, c.limits.brim())-c.Buffered())
+	return max(0, max(1, c.limits.writeLimit())-c.Buffered())
 }
 
 // AwaitDrain implements bridge.Served.
@@ -231,7 +231,7 @@ func (r *reactor) AttachNow(nc net.Conn, open any) error {
 	if l.current != nil {
 		panic("rondo: AttachNow was called by a Handler: Attach is for those")
 	}
-	opener := open.(Opener)
+	opener := open.(OpenFunc)
 	if err := checkAttach(nc, opener); err != nil {
 		return err
 	}
@@ -246,11 +246,11 @@ func (r *reactor) AttachNow(nc net.Conn, open any) error {
 // Deliver implements bridge.Loop.
 func (r *reactor) Deliver(f func()) {
 	(*Loop)(r).Defer(f)
-	r.handed, r.parks = true, parkings
+	r.workHandedOut, r.parks = true, parkings
 }
 
 // HandedOut implements bridge.Loop.
-func (r *reactor) HandedOut() { r.handed = true }
+func (r *reactor) HandedOut() { r.workHandedOut = true }
 
 // Time implements bridge.Loop.
 func (r *reactor) Time() int64 { return int64(r.now) }
@@ -308,7 +308,7 @@ func (l *Loop) nextRun() bool {
 }
 
 // BindThread implements bridge.Running.
-func (r *reactor) BindThread() { r.rooted = true }
+func (r *reactor) BindThread() { r.threadBound = true }
 
 // Watch implements bridge.Running.
 func (r *reactor) Watch(f func(done <-chan struct{})) {

@@ -145,7 +145,7 @@ func (c *Conn) drained() bool {
 	if c.flags&drainAll != 0 {
 		return n == 0
 	}
-	return n <= c.limits.low && n < max(1, c.limits.brim())
+	return n <= c.limits.low && n < max(1, c.limits.writeLimit())
 }
 
 // shutter is an ending as the owner of its Shutdown.
@@ -160,7 +160,7 @@ func (s *shutter) Complete(comp *backend.Completion) {
 		c.fail("shutdown", comp.Err)
 	case c.life == connLeaving:
 		c.flushSoon() // advance has it leave
-	case c.flags&(eofTold|stays) == eofTold && !c.isClosing():
+	case c.flags&(eofTold|keepOpen) == eofTold && !c.isClosing():
 		c.Close()
 	}
 }
@@ -247,7 +247,7 @@ func (c *Conn) tellClosed(err error) {
 //
 // For a TCP or unix socket of the system the net.Conn is a *net.TCPConn or a
 // *net.UnixConn with the socket's options; if bytes are left it is in one that
-// Unread made. On backend "std", and where Attach got another type, it is the object
+// PrefixConn made. On backend "std", and where Attach got another type, it is the object
 // that was attached.
 func (c *Conn) Detach(f func(net.Conn, error)) error {
 	remote := c.RemoteAddr()
@@ -261,7 +261,7 @@ func (c *Conn) Detach(f func(net.Conn, error)) error {
 			return
 		}
 		if len(rest) > 0 || nc.RemoteAddr() == nil {
-			nc = &unread{nc, rest, remote}
+			nc = &prefixConn{nc, rest, remote}
 		}
 		f(nc, nil)
 	})
@@ -276,7 +276,7 @@ func (c *Conn) Detach(f func(net.Conn, error)) error {
 //
 // What holds for Detach until the connection has left holds for Move, and so do
 // its errors.
-func (c *Conn) Move(to *Loop, open Opener) error {
+func (c *Conn) Move(to *Loop, open OpenFunc) error {
 	from := c.loop
 	return c.depart(func(h backend.Handle, rest []byte, err error) {
 		if err != nil {
@@ -338,7 +338,7 @@ func (c *Conn) left() {
 	if !c.posted.CompareAndSwap(sealed, gone) {
 		return // its task comes here again
 	}
-	h, err := c.loop.backend.Disown(c.recv.File)
+	h, err := c.loop.backend.Release(c.recv.File)
 	if err != nil {
 		c.posted.Store(sealed)
 		c.fail("detach", err)
@@ -371,7 +371,7 @@ func (e *ending) stayed() {
 }
 
 // moved serves a connection that another loop has sent.
-func (l *Loop) moved(h backend.Handle, rest []byte, open Opener) {
+func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc) {
 	if l.stopping || l.draining {
 		l.discard(h)
 		return

@@ -159,7 +159,7 @@ func (l *Loop) keep(carry, rest []byte) []byte {
 
 // behind returns a buffer from the pool that holds b and p: b, if it has the
 // room, or else another, and then b is put back.
-func (l *Loop) behind(b, p []byte) []byte {
+func (l *Loop) appendPooled(b, p []byte) []byte {
 	if size := len(b) + len(p); cap(b) < size {
 		grown := append(l.pool.Get(max(size, 2*cap(b))), b...)
 		if b != nil {
@@ -222,7 +222,7 @@ func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
 	case l.lent == nil: // received behind the carry
 		c.carry = c.carry[:len(c.carry)+comp.N]
 	case start < 0: // the carry has become long since the Recv was submitted
-		c.carry = l.behind(c.carry, l.lent[backend.Headroom:backend.Headroom+comp.N])
+		c.carry = l.appendPooled(c.carry, l.lent[backend.Headroom:backend.Headroom+comp.N])
 	default:
 		copy(l.lent[start:], c.carry)
 		end := backend.Headroom + comp.N
@@ -332,7 +332,7 @@ func (c *Conn) tellDrained() {
 		return
 	}
 	c.flags &^= drainDue
-	if d, ok := c.handler.(Drainer); ok {
+	if d, ok := c.handler.(DrainHandler); ok {
 		c.occupied(func() { d.Drained(c) })
 	}
 }
@@ -392,11 +392,11 @@ func (c *Conn) tellEOF() {
 // endInput tells the handler of the end of the stream.
 func (c *Conn) endInput() {
 	c.flags |= eofTold
-	h, ok := c.handler.(EOFer)
+	h, ok := c.handler.(EOFHandler)
 	if ok {
 		c.occupied(func() { h.EOF(c) })
 	}
-	if !ok || c.flags&(endWrite|stays) == endWrite {
+	if !ok || c.flags&(endWrite|keepOpen) == endWrite {
 		c.Close()
 	}
 }

@@ -97,7 +97,7 @@ func (o *output) shift(n int) {
 // or once the connection has failed, ErrOutputFull if more than MaxOutput bytes
 // would wait, or the system's.
 //
-// After ErrOutputFull a Drainer is called when there may be room for the rest. Nothing
+// After ErrOutputFull a DrainHandler is called when there may be room for the rest. Nothing
 // was taken then, n is 0; but of 16 KiB or more with nothing waiting MaxOutput bytes are.
 // A shorter p that is longer than MaxOutput, or a longer one of WriteOwned's, never fits,
 // and there is nothing to wait for: nobody is called.

@@ -29,7 +29,7 @@ import (
 // os.ErrDeadlineExceeded if s.DialTimeout or ctx's deadline has passed,
 // context.Canceled, or ErrClosed if the engine is closed. Nothing is left of the
 // attempt then, and open was not called.
-func (e *Engine) Dial(ctx context.Context, network, address string, s Socket, open Opener) (Ref, error) {
+func (e *Engine) Dial(ctx context.Context, network, address string, s SocketOptions, open OpenFunc) (Ref, error) {
 	refused := func(err error) (Ref, error) {
 		return Ref{}, &net.OpError{Op: "dial", Net: network, Addr: text{network, address}, Err: err}
 	}
@@ -88,7 +88,7 @@ type dialed struct {
 func (w *waitingDial) claim() bool { return w.claimed.CompareAndSwap(false, true) }
 
 // told is called on the loop with what became of the dial.
-func (w *waitingDial) told(c *Conn, err error, open Opener) Handler {
+func (w *waitingDial) told(c *Conn, err error, open OpenFunc) Handler {
 	if !w.claim() {
 		return nil // nobody waits any more
 	}
@@ -137,9 +137,9 @@ type Dialing struct {
 
 // Dial is Engine.Dial to this loop, to be called on it. open is called exactly
 // once, on the loop and not before Dial returns: with the connection, whose
-// Handler it makes, or with nil and the reason why there is none. Like an Opener it
+// Handler it makes, or with nil and the reason why there is none. Like an OpenFunc it
 // may return nil. (A loop that has ended calls nobody.)
-func (l *Loop) Dial(network, address string, s Socket, open func(*Conn, error) Handler) *Dialing {
+func (l *Loop) Dial(network, address string, s SocketOptions, open func(*Conn, error) Handler) *Dialing {
 	l.check()
 	if open == nil {
 		panic("rondo: Loop.Dial was given no function")
@@ -236,7 +236,7 @@ func (d *Dialing) target() net.Addr {
 func (d *Dialing) lookUp() {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stopLookUp = cancel
-	d.loop.handed = true
+	d.loop.workHandedOut = true
 	go func() {
 		var addrs []net.Addr
 		err := errResolverExit

@@ -33,7 +33,7 @@ func (n names) LookupNetIP(_ context.Context, network, host string) (ips []netip
 
 // dialAt dials name on a simulated network where some addresses do not answer,
 // others have a server, and the rest refuse. It returns what that took.
-func dialAt(t *testing.T, o rondotest.Options, addresses, silent, serving []string, s rondo.Socket) (time.Duration, error) {
+func dialAt(t *testing.T, o rondotest.Options, addresses, silent, serving []string, s rondo.SocketOptions) (time.Duration, error) {
 	t.Helper()
 	n := rondotest.New(t, o)
 	for _, a := range silent {
@@ -81,7 +81,7 @@ func TestDialRace(t *testing.T) {
 		"one refuses, one is silent":      {all, []string{a4}, []string{b6}, 250 * time.Millisecond},
 		"one is silent, then one refuses": {all, []string{a6}, []string{b6}, 250 * time.Millisecond},
 	} {
-		took, err := dialAt(t, rondotest.Options{}, test.addresses, test.silent, test.serving, rondo.Socket{})
+		took, err := dialAt(t, rondotest.Options{}, test.addresses, test.silent, test.serving, rondo.SocketOptions{})
 		if err != nil || took < test.after || took > test.after+20*time.Millisecond {
 			t.Errorf("%s: after %v, %v; want %v", what, took, err, test.after)
 		}
@@ -97,7 +97,7 @@ func TestDialOneWins(t *testing.T) {
 		if seed%2 == 1 {
 			o.Faults = rondotest.Harmless(0.2)
 		}
-		if _, err := dialAt(t, o, all, nil, all, rondo.Socket{}); err != nil {
+		if _, err := dialAt(t, o, all, nil, all, rondo.SocketOptions{}); err != nil {
 			t.Errorf("seed %d: %v", seed+1, err)
 		}
 	}
@@ -107,11 +107,11 @@ func TestDialOneWins(t *testing.T) {
 // system does. The error is that of the first address.
 func TestDialGivesUp(t *testing.T) {
 	all := []string{"192.0.2.1", "2001:db8::1"}
-	took, err := dialAt(t, rondotest.Options{}, all, all, nil, rondo.Socket{DialTimeout: 10 * time.Second})
+	took, err := dialAt(t, rondotest.Options{}, all, all, nil, rondo.SocketOptions{DialTimeout: 10 * time.Second})
 	if !errors.Is(err, os.ErrDeadlineExceeded) || took.Round(time.Millisecond) != 10*time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}
-	took, err = dialAt(t, rondotest.Options{}, all, all, nil, rondo.Socket{})
+	took, err = dialAt(t, rondotest.Options{}, all, all, nil, rondo.SocketOptions{})
 	if !errors.Is(err, syscall.ETIMEDOUT) || took < 20*time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}
@@ -119,7 +119,7 @@ func TestDialGivesUp(t *testing.T) {
 	if !errors.As(err, &op) || op.Op != "dial" || op.Net != "tcp" || op.Addr.String() != "192.0.2.1:7" {
 		t.Errorf("the error is %v", err)
 	}
-	_, err = dialAt(t, rondotest.Options{}, all, all[1:], nil, rondo.Socket{})
+	_, err = dialAt(t, rondotest.Options{}, all, all[1:], nil, rondo.SocketOptions{})
 	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "dial tcp 192.0.2.1:7: connect: ") {
 		t.Errorf("one that refuses, then a silent one: %v", err)
 	}
@@ -129,7 +129,7 @@ func TestDialGivesUp(t *testing.T) {
 func TestDialUnix(t *testing.T) {
 	for _, backend := range pick.Names() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			path := filepath.Join(t.TempDir(), "s")
 			addresses := []string{path}
@@ -137,14 +137,14 @@ func TestDialUnix(t *testing.T) {
 				addresses = append(addresses, "@rondo-dial-"+path)
 			}
 			for _, address := range addresses {
-				if _, err := e.Dial(context.Background(), "unix", address, rondo.Socket{}, echo); err == nil {
+				if _, err := e.Dial(context.Background(), "unix", address, rondo.SocketOptions{}, echo); err == nil {
 					t.Errorf("%s, where nobody listens, was dialed", address)
 				}
-				if _, err := e.Listen("unix", address, rondo.Socket{}, echo); err != nil {
+				if _, err := e.Listen("unix", address, rondo.SocketOptions{}, echo); err != nil {
 					t.Fatal(err)
 				}
 				got := make(chan string, 1)
-				ref, err := e.Dial(context.Background(), "unix", address, rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+				ref, err := e.Dial(context.Background(), "unix", address, rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 					if c.RemoteAddr().String() != address {
 						t.Errorf("the peer of a connection to %s is %v", address, c.RemoteAddr())
 					}

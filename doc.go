@@ -51,8 +51,8 @@
 //
 // The loop:
 //
-//	loop.go          Loop: a turn, from what was posted to the wait; Local
-//	loop_end.go      how it ends; AtEnd
+//	loop.go          Loop: a turn, from what was posted to the wait; LoopLocal
+//	loop_end.go      how it ends; OnClose
 //	loop_thread.go   threads, processors, spinning
 //	door.go          every call of users' code, and what a panic costs
 //	calling.go       which goroutine calls; Engine.Check
@@ -74,12 +74,12 @@
 //	listener.go      Listener, and which loop serves
 //	dial.go          Engine.Dial, Loop.Dial
 //	dial_try.go      addresses: looked up, and tried in turns
-//	attach.go        Attach, AttachListener's connections, Take; Unread
+//	attach.go        Attach, AttachListener's connections, Adopt; PrefixConn
 //
 // Filters:
 //
 //	filter.go        Filter, Filtered, Use
-//	filter_stage.go  Stage: what a filter may do
+//	filter_stage.go  FilterPort: what a filter may do
 //	filter_in.go     the way up, to the handler
 //	filter_out.go    the way down, to the wire
 //

@@ -42,7 +42,7 @@ func TestEndingBeforeTheDescriptorIsClosed(t *testing.T) {
 // failAfter writes to a connection that the peer has reset, after another one's write
 // was sent so many times in the same turn.
 func failAfter(t *testing.T, backend string, again int) {
-	e := &rondo.Engine{Loops: 1, Backend: backend}
+	e := &rondo.Engine{NumLoops: 1, Backend: backend}
 	conns := make(chan *rondo.Conn, 1)
 	h := &ender{closed: make(chan error, 1)}
 	peer := connTo(t, e, func(c *rondo.Conn) rondo.Handler {

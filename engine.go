@@ -38,7 +38,7 @@ const (
 // what to call instead.
 type Engine struct {
 	// Loops is the number of loops, each a goroutine. 0: GOMAXPROCS.
-	Loops int
+	NumLoops int
 	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if its loops are as
 	// many and sleep in system calls (on any backend but "std"). As long as one of Go's
 	// processors is idle, the scheduler does not take away that of a loop that sleeps.
@@ -53,7 +53,7 @@ type Engine struct {
 	// of these) or "std" (everywhere: package net, a goroutine per connection).
 	// Several names with commas between, as in "uring,epoll", are tried in that
 	// order; the Logger is told why one cannot be used. "": the platform's best.
-	// Once the engine runs this is the name of what it uses.
+	// BackendName tells which of them the engine uses.
 	//
 	// On "uring" each loop has a thread of its own, as with LockThreads.
 	Backend string
@@ -115,16 +115,17 @@ type Engine struct {
 	// Trace's hooks are called on the loops. nil costs nothing.
 	Trace *Trace
 
-	mu        sync.Mutex
-	state     engineState
-	loops     []*Loop
-	listeners []*Listener
-	stopped   chan struct{} // closed when every loop has ended
-	watching  sync.Once     // see Watch in package bridge
-	limits    limits        // every Conn's, unless it has its own
-	unbound   limits        // of those that have no bound of output: see NoOutputLimit in package bridge
-	accepting atomic.Uint32 // sockets listened on so far
-	chosen    atomic.Uint32 // loops chosen so far for other connections than a Listener's
+	mu          sync.Mutex
+	state       engineState
+	loops       []*Loop
+	backendName string // once they run
+	listeners   []*Listener
+	stopped     chan struct{} // closed when every loop has ended
+	watching    sync.Once     // see Watch in package bridge
+	limits      limits        // every Conn's, unless it has its own
+	unbound     limits        // of those that have no bound of output: see NoOutputLimit in package bridge
+	accepting   atomic.Uint32 // sockets listened on so far
+	chosen      atomic.Uint32 // loops chosen so far for other connections than a Listener's
 }
 
 type engineState uint8
@@ -140,11 +141,11 @@ type limits struct {
 	maxIn, maxOut, high, low int
 }
 
-// brim is how much output may wait before a coroutine has to.
-func (l *limits) brim() int { return min(l.high, l.maxOut) }
+// writeLimit is how much output may wait before a coroutine has to.
+func (l *limits) writeLimit() int { return min(l.high, l.maxOut) }
 
-// Socket holds options of sockets. The zero Socket is right for most uses.
-type Socket struct {
+// SocketOptions holds options of sockets. The zero SocketOptions are right for most uses.
+type SocketOptions struct {
 	// KeepAlive is the idle time before TCP keep-alive probes, and the time
 	// between them. 0: 15 s. Negative: no probes.
 	KeepAlive time.Duration
@@ -170,7 +171,7 @@ type Socket struct {
 }
 
 // options are those that a backend sets.
-func (s *Socket) options() backend.Socket {
+func (s *SocketOptions) options() backend.Socket {
 	return backend.Socket{
 		KeepAlive:  s.KeepAlive,
 		Delay:      s.Delay,
@@ -229,7 +230,6 @@ func (e *Engine) start() ([]refusal, error) {
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
 	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt, low: math.MaxInt}
-	e.Check = e.Check || checked()
 	loops, used, refused, err := e.open(candidates)
 	if err != nil {
 		return refused, err
@@ -237,7 +237,7 @@ func (e *Engine) start() ([]refusal, error) {
 	if used.Sleeps {
 		e.shareProcessors(loops)
 	}
-	e.Backend, e.loops, e.state = used.Name, loops, engineRunning
+	e.backendName, e.loops, e.state = used.Name, loops, engineRunning
 	e.stopped = make(chan struct{})
 	e.enter()
 	var running sync.WaitGroup
@@ -272,7 +272,7 @@ func (e *Engine) open(candidates []pick.Candidate) (loops []*Loop, used pick.Can
 
 func (e *Engine) openOn(c pick.Candidate) ([]*Loop, error) {
 	var loops []*Loop
-	for i := range orDefault(e.Loops, processors()) {
+	for i := range orDefault(e.NumLoops, processors()) {
 		be, err := c.Open()
 		if err != nil {
 			for _, l := range loops {
@@ -303,8 +303,15 @@ func (e *Engine) log() *slog.Logger {
 	return slog.New(safely{logger.Handler()})
 }
 
-// All ranges over the loops, of which there are none before Start.
-func (e *Engine) All() iter.Seq[*Loop] {
+// BackendName is the name of the backend that the engine uses; "" before Start.
+func (e *Engine) BackendName() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.backendName
+}
+
+// Loops ranges over the loops. There are none before Start.
+func (e *Engine) Loops() iter.Seq[*Loop] {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Values(e.loops)
@@ -312,7 +319,7 @@ func (e *Engine) All() iter.Seq[*Loop] {
 
 // Wait waits until the engine is closed. Its error is nil.
 func (e *Engine) Wait() error {
-	e.mustNotBeOnLoop("Wait", "Loop.AtEnd calls a function at the end")
+	e.mustNotBeOnLoop("Wait", "Loop.OnClose calls a function at the end")
 	e.mu.Lock()
 	stopped := e.stopped
 	e.mu.Unlock()
@@ -384,7 +391,7 @@ func (e *Engine) Close() error {
 // address that begins with @ is abstract (Linux); the file of another is
 // replaced if no server has it open, and removed when the listener closes.
 // An Engine may listen on several addresses.
-func (e *Engine) Listen(network, address string, s Socket, open Opener) (*Listener, error) {
+func (e *Engine) Listen(network, address string, s SocketOptions, open OpenFunc) (*Listener, error) {
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
@@ -400,7 +407,7 @@ func (e *Engine) Listen(network, address string, s Socket, open Opener) (*Listen
 // ln is the engine's, also on an error, which closes it. The socket listens on as long
 // as somebody else has a descriptor of it. The file of a unix one is not removed: that
 // is for who made it.
-func (e *Engine) AttachListener(ln net.Listener, s Socket, open Opener) (*Listener, error) {
+func (e *Engine) AttachListener(ln net.Listener, s SocketOptions, open OpenFunc) (*Listener, error) {
 	if ln == nil {
 		return nil, &net.OpError{Op: "listen", Err: errNilListener}
 	}
@@ -417,7 +424,7 @@ func (e *Engine) AttachListener(ln net.Listener, s Socket, open Opener) (*Listen
 }
 
 // listen listens on address, or takes over what listens there already.
-func (e *Engine) listen(network, address string, s *Socket, already net.Listener, open Opener) (*Listener, error) {
+func (e *Engine) listen(network, address string, s *SocketOptions, already net.Listener, open OpenFunc) (*Listener, error) {
 	ln := &Listener{engine: e, network: network, open: open}
 	resolved := address
 	err := s.check()

@@ -22,7 +22,7 @@ func (e *Engine) checkFields() error {
 		value int
 		zero  string
 	}{
-		{"Loops", e.Loops, "GOMAXPROCS"},
+		{"NumLoops", e.NumLoops, "GOMAXPROCS"},
 		{"MaxInput", e.MaxInput, "the default"},
 		{"MaxOutput", e.MaxOutput, "the default"},
 		{"HighWater", e.HighWater, "the default"},
@@ -73,22 +73,22 @@ func (e *Engine) checkBuffers(candidates []pick.Candidate) error {
 }
 
 // check finds meaningless values.
-func (s *Socket) check() error {
+func (s *SocketOptions) check() error {
 	switch {
 	case s.SendBuffer < 0:
-		return fmt.Errorf("Socket.SendBuffer is %d: want 0, for the system's choice, or more", s.SendBuffer)
+		return fmt.Errorf("SocketOptions.SendBuffer is %d: want 0, for the system's choice, or more", s.SendBuffer)
 	case s.RecvBuffer < 0:
-		return fmt.Errorf("Socket.RecvBuffer is %d: want 0, for the system's choice, or more", s.RecvBuffer)
+		return fmt.Errorf("SocketOptions.RecvBuffer is %d: want 0, for the system's choice, or more", s.RecvBuffer)
 	case s.UnixMode&^fs.ModePerm != 0:
-		return fmt.Errorf("Socket.UnixMode is %#o: want permissions alone, such as 0660", uint32(s.UnixMode))
+		return fmt.Errorf("SocketOptions.UnixMode is %#o: want permissions alone, such as 0660", uint32(s.UnixMode))
 	}
 	return nil
 }
 
 // checkDial is check, with what only a dial looks at.
-func (s *Socket) checkDial() error {
+func (s *SocketOptions) checkDial() error {
 	if s.DialTimeout < 0 {
-		return fmt.Errorf("Socket.DialTimeout is %v: want 0, for as long as the system tries, or more", s.DialTimeout)
+		return fmt.Errorf("SocketOptions.DialTimeout is %v: want 0, for as long as the system tries, or more", s.DialTimeout)
 	}
 	isNil := false
 	switch a := s.LocalAddr.(type) {
@@ -98,10 +98,10 @@ func (s *Socket) checkDial() error {
 	case *net.UnixAddr:
 		isNil = a == nil
 	default:
-		return fmt.Errorf("Socket.LocalAddr is a %T: want a *net.TCPAddr or a *net.UnixAddr", a)
+		return fmt.Errorf("SocketOptions.LocalAddr is a %T: want a *net.TCPAddr or a *net.UnixAddr", a)
 	}
 	if isNil {
-		return errors.New("Socket.LocalAddr is a nil pointer: want nil, or an address")
+		return errors.New("SocketOptions.LocalAddr is a nil pointer: want nil, or an address")
 	}
 	return s.check()
 }

@@ -18,7 +18,7 @@ import (
 // what to do; so do Listen and Dial.
 func TestFieldsThatMeanNothing(t *testing.T) {
 	for want, e := range map[string]*rondo.Engine{
-		"Engine.Loops is -1: want 0, for GOMAXPROCS, or more":                                         {Loops: -1},
+		"Engine.NumLoops is -1: want 0, for GOMAXPROCS, or more":                                      {NumLoops: -1},
 		"Engine.HighWater is -1: want 0, for the default, or more":                                    {HighWater: -1},
 		"Engine.LowWater is 2: want no more than HighWater, which is 1":                               {HighWater: 1, LowWater: 2},
 		"Engine.LowWater is 262145: want no more than HighWater, which is 262144":                     {LowWater: rondo.DefaultHighWater + 1},
@@ -31,8 +31,8 @@ func TestFieldsThatMeanNothing(t *testing.T) {
 		`Engine.ReceiveBuffers is 1, and backend std,std has none: want 0, or Engine.Backend "uring"`: {Backend: "std,std", ReceiveBuffers: 1},
 		`Engine.Backend: no backend "nope" on this platform: choose one of `:                          {Backend: "nope"},
 	} {
-		_, listened := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo)
-		_, dialed := e.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.Socket{}, echo)
+		_, listened := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo)
+		_, dialed := e.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.SocketOptions{}, echo)
 		for _, err := range []error{e.Start(), listened, dialed} {
 			if err == nil || !strings.Contains(err.Error(), "rondo: "+want) {
 				t.Errorf("%v, want %s", err, want)
@@ -44,12 +44,12 @@ func TestFieldsThatMeanNothing(t *testing.T) {
 
 // TestFieldsAreMended: an engine that could not start can, when its fields are changed.
 func TestFieldsAreMended(t *testing.T) {
-	e := &rondo.Engine{Loops: -1}
+	e := &rondo.Engine{NumLoops: -1}
 	defer e.Close()
 	if e.Start() == nil {
 		t.Error("started with -1 loops")
 	}
-	e.Loops = 1
+	e.NumLoops = 1
 	if err := e.Start(); err != nil {
 		t.Error(err)
 	}
@@ -65,7 +65,7 @@ func TestFieldsAtTheirBounds(t *testing.T) {
 		good = append(good, &rondo.Engine{Backend: "uring,std", ReceiveBuffers: 64}) // whether the system permits it or not
 	}
 	for _, e := range good {
-		e.Loops = 1
+		e.NumLoops = 1
 		if err := e.Start(); err != nil {
 			t.Error(err)
 		}
@@ -75,52 +75,52 @@ func TestFieldsAtTheirBounds(t *testing.T) {
 
 // TestSocketsThatMeanNothing: whatever makes a socket refuses them.
 func TestSocketsThatMeanNothing(t *testing.T) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	discard := rondo.PacketHandlerFunc(func(*rondo.PacketConn, []byte, netip.AddrPort) {})
-	calls := map[string]func(rondo.Socket) error{
-		"Listen": func(s rondo.Socket) error {
+	calls := map[string]func(rondo.SocketOptions) error{
+		"Listen": func(s rondo.SocketOptions) error {
 			_, err := e.Listen("tcp", "127.0.0.1:0", s, echo)
 			return err
 		},
-		"AttachListener": func(s rondo.Socket) error {
+		"AttachListener": func(s rondo.SocketOptions) error {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err == nil {
 				_, err = e.AttachListener(ln, s, echo)
 			}
 			return err
 		},
-		"Dial": func(s rondo.Socket) error {
+		"Dial": func(s rondo.SocketOptions) error {
 			_, err := e.Dial(context.Background(), "tcp", "127.0.0.1:1", s, echo)
 			return err
 		},
-		"ListenPacket": func(s rondo.Socket) error {
+		"ListenPacket": func(s rondo.SocketOptions) error {
 			_, err := e.ListenPacket("udp", "127.0.0.1:0", s, discard)
 			return err
 		},
-		"DialPacket": func(s rondo.Socket) error {
+		"DialPacket": func(s rondo.SocketOptions) error {
 			_, err := e.DialPacket("udp", "", "127.0.0.1:1", s, discard)
 			return err
 		},
 	}
-	refused := func(name, want string, s rondo.Socket) {
+	refused := func(name, want string, s rondo.SocketOptions) {
 		t.Helper()
-		if err := calls[name](s); err == nil || !strings.Contains(err.Error(), ": Socket."+want) {
+		if err := calls[name](s); err == nil || !strings.Contains(err.Error(), ": SocketOptions."+want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
 	for name := range calls {
-		refused(name, "SendBuffer is -1: want 0, for the system's choice, or more", rondo.Socket{SendBuffer: -1})
-		refused(name, "RecvBuffer is -2: want 0, for the system's choice, or more", rondo.Socket{RecvBuffer: -2})
+		refused(name, "SendBuffer is -1: want 0, for the system's choice, or more", rondo.SocketOptions{SendBuffer: -1})
+		refused(name, "RecvBuffer is -2: want 0, for the system's choice, or more", rondo.SocketOptions{RecvBuffer: -2})
 		if name != "AttachListener" {
-			refused(name, "UnixMode is 01224: want permissions alone, such as 0660", rondo.Socket{UnixMode: 660})
+			refused(name, "UnixMode is 01224: want permissions alone, such as 0660", rondo.SocketOptions{UnixMode: 660})
 		}
 	}
 	var none *net.UnixAddr
-	refused("Dial", "DialTimeout is -1s: want 0, for as long as the system tries, or more", rondo.Socket{DialTimeout: -time.Second})
-	refused("Dial", "LocalAddr is a *net.UDPAddr: want a *net.TCPAddr or a *net.UnixAddr", rondo.Socket{LocalAddr: &net.UDPAddr{}})
-	refused("Dial", "LocalAddr is a nil pointer: want nil, or an address", rondo.Socket{LocalAddr: none})
-	if err := calls["Listen"](rondo.Socket{LocalAddr: &net.UDPAddr{}, DialTimeout: -1}); err != nil {
+	refused("Dial", "DialTimeout is -1s: want 0, for as long as the system tries, or more", rondo.SocketOptions{DialTimeout: -time.Second})
+	refused("Dial", "LocalAddr is a *net.UDPAddr: want a *net.TCPAddr or a *net.UnixAddr", rondo.SocketOptions{LocalAddr: &net.UDPAddr{}})
+	refused("Dial", "LocalAddr is a nil pointer: want nil, or an address", rondo.SocketOptions{LocalAddr: none})
+	if err := calls["Listen"](rondo.SocketOptions{LocalAddr: &net.UDPAddr{}, DialTimeout: -1}); err != nil {
 		t.Errorf("Listen looks at what is for dialing: %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestSocketsThatMeanNothing(t *testing.T) {
 // them in.
 func TestNothingGiven(t *testing.T) {
 	const noOpener = "open is nil: want a function"
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestNothingGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	onLoop := func(f func(l *rondo.Loop) error) (err error) {
-		for l := range e.All() {
+		for l := range e.Loops() {
 			done := make(chan struct{})
 			l.Post(func() { defer close(done); err = f(l) })
 			<-done
@@ -154,24 +154,24 @@ func TestNothingGiven(t *testing.T) {
 		want string
 		err  func() error
 	}{
-		"Listen":             {noOpener, func() error { _, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, nil); return err }},
+		"Listen":             {noOpener, func() error { _, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, nil); return err }},
 		"Serve":              {noOpener, func() error { return rondo.Serve("127.0.0.1:0", nil) }},
-		"AttachListener":     {noOpener, func() error { _, err := e.AttachListener(ln, rondo.Socket{}, nil); return err }},
-		"AttachListener nil": {"ln is nil", func() error { _, err := e.AttachListener(nil, rondo.Socket{}, echo); return err }},
+		"AttachListener":     {noOpener, func() error { _, err := e.AttachListener(ln, rondo.SocketOptions{}, nil); return err }},
+		"AttachListener nil": {"ln is nil", func() error { _, err := e.AttachListener(nil, rondo.SocketOptions{}, echo); return err }},
 		"Dial": {noOpener, func() error {
-			_, err := e.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.Socket{}, nil)
+			_, err := e.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.SocketOptions{}, nil)
 			return err
 		}},
 		"Dial without context": {"ctx is nil: want a context, such as context.Background()", func() error {
-			_, err := e.Dial(ctx, "tcp", "127.0.0.1:1", rondo.Socket{}, echo)
+			_, err := e.Dial(ctx, "tcp", "127.0.0.1:1", rondo.SocketOptions{}, echo)
 			return err
 		}},
 		"Shutdown":     {"ctx is nil: want a context, such as context.Background()", func() error { return e.Shutdown(ctx) }},
 		"Attach":       {noOpener, func() error { _, err := e.Attach(one, nil); return err }},
 		"Attach nil":   {"nc is nil", func() error { _, err := e.Attach(nil, echo); return err }},
 		"Loop.Attach":  {noOpener, func() error { return onLoop(func(l *rondo.Loop) error { _, err := l.Attach(one, nil); return err }) }},
-		"ListenPacket": {"h is nil: want a PacketHandler", func() error { _, err := e.ListenPacket("udp", "127.0.0.1:0", rondo.Socket{}, nil); return err }},
-		"DialPacket":   {"h is nil: want a PacketHandler", func() error { _, err := e.DialPacket("udp", "", "127.0.0.1:1", rondo.Socket{}, nil); return err }},
+		"ListenPacket": {"h is nil: want a PacketHandler", func() error { _, err := e.ListenPacket("udp", "127.0.0.1:0", rondo.SocketOptions{}, nil); return err }},
+		"DialPacket":   {"h is nil: want a PacketHandler", func() error { _, err := e.DialPacket("udp", "", "127.0.0.1:1", rondo.SocketOptions{}, nil); return err }},
 		"ServePackets": {"h is nil: want a PacketHandler", func() error { return rondo.ServePackets("127.0.0.1:0", nil) }},
 		"Poll": {"f is nil", func() error {
 			return onLoop(func(l *rondo.Loop) error { _, err := l.Poll(int(os.Stdin.Fd()), rondo.Readable, nil); return err })
@@ -183,14 +183,14 @@ func TestNothingGiven(t *testing.T) {
 	}
 	connTo(t, e, echo) // it goes on
 	for want, f := range map[string]func(){
-		"rondo: Engine.Take was given no function": func() { e.Take(nil) },
-		"rondo: Filtered: open is nil":             func() { rondo.Filtered(nil) },
-		"rondo: Filtered: filter 1 is nil":         func() { rondo.Filtered(echo, passThrough, nil) },
-		"rondo: FilteredDial: open is nil":         func() { rondo.FilteredDial(nil) },
+		"rondo: Engine.Adopt was given no function": func() { e.Adopt(nil) },
+		"rondo: Filtered: open is nil":              func() { rondo.Filtered(nil) },
+		"rondo: Filtered: filter 1 is nil":          func() { rondo.Filtered(echo, passThrough, nil) },
+		"rondo: FilteredDial: open is nil":          func() { rondo.FilteredDial(nil) },
 		"rondo: Loop.Dial was given no function": func() {
 			var text string
 			onLoop(func(l *rondo.Loop) error {
-				text = panicOf(func() { l.Dial("tcp", "127.0.0.1:1", rondo.Socket{}, nil) })
+				text = panicOf(func() { l.Dial("tcp", "127.0.0.1:1", rondo.SocketOptions{}, nil) })
 				return nil
 			})
 			panic(text)

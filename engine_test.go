@@ -50,16 +50,16 @@ func TestListenErrors(t *testing.T) {
 	defer taken.Close()
 	var e rondo.Engine
 	defer e.Close()
-	_, err = e.Listen("tcp", taken.Addr().String(), rondo.Socket{}, echo)
+	_, err = e.Listen("tcp", taken.Addr().String(), rondo.SocketOptions{}, echo)
 	var op *net.OpError
 	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &op) || !strings.Contains(err.Error(), taken.Addr().String()) {
 		t.Errorf("a port in use: %v", err)
 	}
-	if _, err = e.Listen("udp", "127.0.0.1:0", rondo.Socket{}, echo); err == nil {
+	if _, err = e.Listen("udp", "127.0.0.1:0", rondo.SocketOptions{}, echo); err == nil {
 		t.Error("udp was taken for a stream network")
 	}
 	bad := rondo.Engine{Backend: "kernel-bypass"}
-	if _, err = bad.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo); err == nil || !strings.Contains(err.Error(), "choose one of") {
+	if _, err = bad.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo); err == nil || !strings.Contains(err.Error(), "choose one of") {
 		t.Errorf("an unknown backend: %v", err)
 	}
 	if err := rondo.Serve("nonsense", echo); err == nil {
@@ -73,7 +73,7 @@ func TestZeroEngineCloses(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo); !errors.Is(err, rondo.ErrClosed) {
+	if _, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo); !errors.Is(err, rondo.ErrClosed) {
 		t.Errorf("Listen after Close: %v", err)
 	}
 }
@@ -81,9 +81,9 @@ func TestZeroEngineCloses(t *testing.T) {
 // TestOptions tries what changes no behaviour that other tests look at.
 func TestOptions(t *testing.T) {
 	for _, e := range []*rondo.Engine{
-		{LockThreads: true}, {CPUs: []int{0}}, {CPUs: []int{100_000}}, {Spin: 50 * time.Microsecond}, {Loops: 3, Spin: time.Microsecond},
+		{LockThreads: true}, {CPUs: []int{0}}, {CPUs: []int{100_000}}, {Spin: 50 * time.Microsecond}, {NumLoops: 3, Spin: time.Microsecond},
 	} {
-		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{Delay: true, KeepAlive: -1, SendBuffer: 100_000, RecvBuffer: 100_000}, echo)
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{Delay: true, KeepAlive: -1, SendBuffer: 100_000, RecvBuffer: 100_000}, echo)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,12 +16,12 @@ import (
 
 // One engine accepts, another one serves: the loops of the first do nothing else, so a
 // busy server does not keep new clients waiting.
-func ExampleEngine_Take() {
-	serve := &rondo.Engine{Loops: 2, Balance: rondo.LeastConns}
+func ExampleEngine_Adopt() {
+	serve := &rondo.Engine{NumLoops: 2, Balance: rondo.LeastConns}
 	defer serve.Close()
-	accept := &rondo.Engine{Loops: 1}
+	accept := &rondo.Engine{NumLoops: 1}
 	defer accept.Close()
-	ln, err := accept.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, serve.Take(func(c *rondo.Conn) rondo.Handler {
+	ln, err := accept.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, serve.Adopt(func(c *rondo.Conn) rondo.Handler {
 		fmt.Fprintln(c, "served by the second engine:", c.Loop().Engine() == serve)
 		return rondo.HandlerFunc((*rondo.Conn).Write)
 	}))
@@ -38,21 +38,21 @@ func ExampleEngine_Take() {
 // A connection goes to another loop, once it is known which one it belongs to: here
 // each room of a chat has its loop. What the client has said already goes along.
 func ExampleConn_Move() {
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	defer e.Close()
 	rooms := map[string]*rondo.Loop{}
 	if err := e.Start(); err != nil {
 		fmt.Println(err)
 		return
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		rooms[fmt.Sprint("room", l.ID())] = l
 	}
 	chat := func(c *rondo.Conn) rondo.Handler {
 		fmt.Fprintln(c, "this is loop", c.Loop().ID())
 		return rondo.HandlerFunc((*rondo.Conn).Write)
 	}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
 			end := bytes.IndexByte(in, '\n')
 			if end < 0 {
@@ -94,12 +94,12 @@ func ExampleEngine_Attach() {
 		if err != nil {
 			return
 		}
-		// The handshake reads ahead, perhaps: rondo.Unread puts that back.
+		// The handshake reads ahead, perhaps: rondo.PrefixConn puts that back.
 		in := bufio.NewReader(nc)
 		hello, _ := in.ReadString('\n')
 		ahead, _ := in.Peek(in.Buffered())
 		fmt.Fprintf(nc, "handshake: %s", hello)
-		e.Attach(rondo.Unread(nc, ahead), func(*rondo.Conn) rondo.Handler {
+		e.Attach(rondo.PrefixConn(nc, ahead), func(*rondo.Conn) rondo.Handler {
 			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
 				end := bytes.IndexByte(in, '\n') + 1
 				if end == 0 {
@@ -130,7 +130,7 @@ func ExampleEngine_Attach() {
 func ExampleEngine_Dial() {
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc((*rondo.Conn).Write)
 	})
 	if err != nil {
@@ -139,7 +139,7 @@ func ExampleEngine_Dial() {
 	}
 	answer := make(chan string, 1)
 	dial := func() error {
-		_, err := e.Dial(context.Background(), "tcp", ln.Addr().String(), rondo.Socket{DialTimeout: 5 * time.Second}, func(c *rondo.Conn) rondo.Handler {
+		_, err := e.Dial(context.Background(), "tcp", ln.Addr().String(), rondo.SocketOptions{DialTimeout: 5 * time.Second}, func(c *rondo.Conn) rondo.Handler {
 			io.WriteString(c, "hello")
 			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
 				if len(in) < len("hello") {

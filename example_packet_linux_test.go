@@ -12,13 +12,13 @@ import (
 
 // A host of many addresses, bound to none of them: it tells which one was asked, and
 // Reply answers from that, without which a connected client would not hear it.
-func ExamplePacketConn_Path() {
+func ExamplePacketConn_ControlMessage() {
 	var e rondo.Engine
 	defer e.Close()
 	tell := func(c *rondo.PacketConn, _ []byte, _ netip.AddrPort) {
-		c.Reply([]byte("You asked " + c.Path().Local.String()))
+		c.Reply([]byte("You asked " + c.ControlMessage().Local.String()))
 	}
-	server, err := e.ListenPacket("udp", ":0", rondo.Socket{}, rondo.PacketHandlerFunc(tell))
+	server, err := e.ListenPacket("udp", ":0", rondo.SocketOptions{}, rondo.PacketHandlerFunc(tell))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func ExampleEngine_ListenPacket() {
 	}
 	var e rondo.Engine
 	defer e.Close()
-	server, err := e.ListenPacket("udp", "127.0.0.1:0", rondo.Socket{}, rondo.PacketHandlerFunc(answer))
+	server, err := e.ListenPacket("udp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.PacketHandlerFunc(answer))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -49,7 +49,7 @@ func ExampleEngine_ListenPacket() {
 
 // Members of a multicast group, on one interface: who asks the group hears from
 // each of them.
-func ExamplePacketConn_Join() {
+func ExamplePacketConn_JoinGroup() {
 	group := netip.MustParseAddr("224.0.0.251")
 	lo, err := loopbackInterface()
 	if err != nil {
@@ -58,7 +58,7 @@ func ExamplePacketConn_Join() {
 	}
 	var e rondo.Engine
 	defer e.Close()
-	member, err := e.ListenPacket("udp4", "0.0.0.0:0", rondo.Socket{},
+	member, err := e.ListenPacket("udp4", "0.0.0.0:0", rondo.SocketOptions{},
 		rondo.PacketHandlerFunc(func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
 			c.Reply(append(p, " I am."...))
 		}))
@@ -67,13 +67,13 @@ func ExamplePacketConn_Join() {
 		return
 	}
 	joined := make(chan error)
-	member.Ref().Do(func(c *rondo.PacketConn) { joined <- c.Join(group, lo) })
+	member.Ref().Do(func(c *rondo.PacketConn) { joined <- c.JoinGroup(group, lo) })
 	if err := <-joined; err != nil {
 		fmt.Println(err)
 		return
 	}
 	answers := make(chan string, 1)
-	asker, err := e.ListenPacket("udp4", "0.0.0.0:0", rondo.Socket{},
+	asker, err := e.ListenPacket("udp4", "0.0.0.0:0", rondo.SocketOptions{},
 		rondo.PacketHandlerFunc(func(_ *rondo.PacketConn, p []byte, _ netip.AddrPort) { answers <- string(p) }))
 	if err != nil {
 		fmt.Println(err)
@@ -81,7 +81,7 @@ func ExamplePacketConn_Join() {
 	}
 	port := member.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	asker.Ref().Do(func(c *rondo.PacketConn) {
-		via := rondo.Path{Local: netip.MustParseAddr("127.0.0.1"), Interface: lo.Index}
+		via := rondo.ControlMessage{Local: netip.MustParseAddr("127.0.0.1"), Interface: lo.Index}
 		c.WriteVia([]byte("Who is there?"), netip.AddrPortFrom(group, port), via)
 	})
 	fmt.Println(<-answers)

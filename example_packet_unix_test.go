@@ -26,12 +26,12 @@ func ExampleEngine_DialPacket() {
 	noted := func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
 		c.Reply(fmt.Appendf(nil, "%q of %s is noted", p, filepath.Base(c.Name())))
 	}
-	if _, err := e.ListenPacket("unixgram", path, rondo.Socket{}, rondo.PacketHandlerFunc(noted)); err != nil {
+	if _, err := e.ListenPacket("unixgram", path, rondo.SocketOptions{}, rondo.PacketHandlerFunc(noted)); err != nil {
 		log.Fatal(err)
 	}
 	answers := make(chan string, 1)
 	answered := func(_ *rondo.PacketConn, p []byte, _ netip.AddrPort) { answers <- string(p) }
-	c, err := e.DialPacket("unixgram", filepath.Join(dir, "daemon"), path, rondo.Socket{}, rondo.PacketHandlerFunc(answered))
+	c, err := e.DialPacket("unixgram", filepath.Join(dir, "daemon"), path, rondo.SocketOptions{}, rondo.PacketHandlerFunc(answered))
 	if err != nil {
 		log.Fatal(err)
 	}

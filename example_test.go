@@ -55,7 +55,7 @@ func ExampleHandlerFunc() {
 	}
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(shout)
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func ExampleConn_Want() {
 	}
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(sum)
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func ExampleConn_Want() {
 func ExampleRef() {
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler { return &oracle{} })
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler { return &oracle{} })
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -148,7 +148,7 @@ func (o *oracle) Closed(*rondo.Conn, error) {}
 func ExampleLoop_Every() {
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 		n := 0
 		var tick *rondo.Timer
 		tick = c.Loop().Every(time.Millisecond, func() {
@@ -172,10 +172,10 @@ func ExampleLoop_Every() {
 
 // A value that each loop makes once and uses without a lock.
 func ExampleLocal() {
-	hits := rondo.Local[*int]{New: func(*rondo.Loop) *int { return new(int) }}
-	e := rondo.Engine{Loops: 1}
+	hits := rondo.LoopLocal[*int]{New: func(*rondo.Loop) *int { return new(int) }}
+	e := rondo.Engine{NumLoops: 1}
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 		n := hits.Get(c.Loop())
 		*n++
 		fmt.Fprintln(c, "visitor", *n)
@@ -195,12 +195,12 @@ func ExampleLocal() {
 // caesar moves letters by three places on their way out, and back on their way in.
 type caesar struct{ rondo.PassThrough }
 
-func (caesar) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (caesar) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	s.Deliver(bytes.Map(func(r rune) rune { return r - 3 }, in))
 	return len(in), nil
 }
 
-func (caesar) Outbound(s *rondo.Stage, out []byte) error {
+func (caesar) Outbound(s *rondo.FilterPort, out []byte) error {
 	s.Send(bytes.Map(func(r rune) rune { return r + 3 }, out))
 	return nil
 }
@@ -218,7 +218,7 @@ func ExampleFilter() {
 		})
 	}
 	newFilter := func(*rondo.Conn) rondo.Filter { return caesar{} }
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(salute, newFilter))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(salute, newFilter))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -35,13 +35,13 @@ func ExampleLoop_Poll() {
 	theirIn.Close()
 	theirOut.Close()
 
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	if err := e.Start(); err != nil {
 		log.Fatal(err)
 	}
 	done := make(chan struct{})
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
 			lines := []string{"hello\n", "child\n"}
 			var writer, reader *rondo.Poll
@@ -76,14 +76,14 @@ func ExampleLoop_Poll() {
 // A reactor in the style of goev: handlers for descriptors, whose events are
 // added, appended and removed.
 func ExamplePoll() {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	if err := e.Start(); err != nil {
 		log.Fatal(err)
 	}
 	read, write, _ := os.Pipe()
 	done := make(chan struct{})
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
 			r := reactor{l, make(map[int]*rondo.Poll)}
 			r.AddEvHandler(&pipeEnd{read, r, done}, descriptor(read), rondo.Readable)

@@ -20,7 +20,7 @@ type Filter interface {
 	// Start is called first, and once, when the filters nearer to the wire are
 	// ready. It may Send, and calls s.Ready if the filter needs nothing from
 	// the peer.
-	Start(s *Stage) error
+	Start(s *FilterPort) error
 
 	// Inbound is given what came from the wire and is not yet consumed, and
 	// reports how many bytes of it the filter is done with, as Handler.Data
@@ -33,65 +33,65 @@ type Filter interface {
 	// Nothing is offered while the connection is paused, or its output is above
 	// HighWater. A filter that consumes nothing of MaxInput bytes, or of 64 KiB if
 	// that is more, loses the connection with ErrInputFull.
-	Inbound(s *Stage, in []byte) (n int, err error)
+	Inbound(s *FilterPort, in []byte) (n int, err error)
 
 	// Outbound takes what the Handler wrote: all that it wrote in one event, if
 	// that is not much. What it makes of it it passes to s.Send. It is not
 	// called before the filter is ready: until then output is gathered. out is
 	// not to be changed, and valid until Outbound returns.
-	Outbound(s *Stage, out []byte) error
+	Outbound(s *FilterPort, out []byte) error
 
 	// EOF is called when the input has ended, after the last Inbound. A filter
 	// whose protocol allows that passes it on with s.EOF; if it is too early
 	// the error is io.ErrUnexpectedEOF.
-	EOF(s *Stage) error
+	EOF(s *FilterPort) error
 
 	// CloseWrite is called when the Handler has ended its output (CloseWrite or
 	// Close), after the last Outbound. The filter sends what belongs at the end
 	// of its stream, and nothing afterwards. It is not called on a filter that
 	// is not ready when the connection closes, nor on one that failed.
-	CloseWrite(s *Stage) error
+	CloseWrite(s *FilterPort) error
 
 	// Closed is the last call, made exactly once, also if Start was not called:
 	// just before the Handler's Closed, or after s.Remove.
-	Closed(s *Stage, err error)
+	Closed(s *FilterPort, err error)
 }
 
-// A FilterOpener makes a Filter for a connection, on the connection's loop. nil
+// A FilterOpenFunc makes a Filter for a connection, on the connection's loop. nil
 // refuses the connection.
-type FilterOpener func(*Conn) Filter
+type FilterOpenFunc func(*Conn) Filter
 
 // PassThrough is a Filter that changes nothing. It is to be embedded in others.
 type PassThrough struct{}
 
 // Start calls s.Ready.
-func (PassThrough) Start(s *Stage) error { s.Ready(); return nil }
+func (PassThrough) Start(s *FilterPort) error { s.Ready(); return nil }
 
 // Inbound delivers in.
-func (PassThrough) Inbound(s *Stage, in []byte) (int, error) { s.Deliver(in); return len(in), nil }
+func (PassThrough) Inbound(s *FilterPort, in []byte) (int, error) { s.Deliver(in); return len(in), nil }
 
 // Outbound sends out.
-func (PassThrough) Outbound(s *Stage, out []byte) error { s.Send(out); return nil }
+func (PassThrough) Outbound(s *FilterPort, out []byte) error { s.Send(out); return nil }
 
 // EOF passes it on.
-func (PassThrough) EOF(s *Stage) error { s.EOF(); return nil }
+func (PassThrough) EOF(s *FilterPort) error { s.EOF(); return nil }
 
 // CloseWrite does nothing.
-func (PassThrough) CloseWrite(*Stage) error { return nil }
+func (PassThrough) CloseWrite(*FilterPort) error { return nil }
 
 // Closed does nothing.
-func (PassThrough) Closed(*Stage, error) {}
+func (PassThrough) Closed(*FilterPort, error) {}
 
-// Filtered is an Opener of connections with filters, of which the first is next
+// Filtered is an OpenFunc of connections with filters, of which the first is next
 // to the wire. open is called when all of them are ready: when handshakes are
 // done, and addresses and certificates are known. Until then there is no Handler
 // that would hear of the connection's end; Trace.FilterFailed does.
 //
-// What must come before, a limit of connections for instance, is for an Opener
+// What must come before, a limit of connections for instance, is for an OpenFunc
 // that calls Filtered's.
 //
 // It panics if open or one of the filters is nil.
-func Filtered(open Opener, filters ...FilterOpener) Opener {
+func Filtered(open OpenFunc, filters ...FilterOpenFunc) OpenFunc {
 	mustBeFilters("Filtered", open == nil, filters)
 	return func(c *Conn) Handler {
 		c.Use(open, filters...)
@@ -101,13 +101,13 @@ func Filtered(open Opener, filters ...FilterOpener) Opener {
 
 // mustBeFilters panics if something of what makes filtered connections is nil: it would
 // for each connection.
-func mustBeFilters(function string, noOpen bool, filters []FilterOpener) {
+func mustBeFilters(function string, noOpen bool, filters []FilterOpenFunc) {
 	if noOpen {
 		panic("rondo: " + function + ": open is nil: want a function that makes each connection's Handler")
 	}
 	for i, f := range filters {
 		if f == nil {
-			panic(fmt.Sprintf("rondo: %s: filter %d is nil: want a FilterOpener", function, i))
+			panic(fmt.Sprintf("rondo: %s: filter %d is nil: want a FilterOpenFunc", function, i))
 		}
 	}
 }
@@ -115,7 +115,7 @@ func mustBeFilters(function string, noOpen bool, filters []FilterOpener) {
 // FilteredDial is Filtered for Loop.Dial: open is called once, with a connection
 // whose filters are ready, or with nil and the reason why there is none. It panics where
 // Filtered does.
-func FilteredDial(open func(*Conn, error) Handler, filters ...FilterOpener) func(*Conn, error) Handler {
+func FilteredDial(open func(*Conn, error) Handler, filters ...FilterOpenFunc) func(*Conn, error) Handler {
 	mustBeFilters("FilteredDial", open == nil, filters)
 	return func(c *Conn, err error) Handler {
 		if err != nil {
@@ -150,11 +150,11 @@ func (open *unready) Closed(_ *Conn, err error) {
 //
 // Data may call it, to begin TLS in the middle of a connection, say. What was
 // written before is sent as it is; what Data does not consume goes to the new
-// filters. An Opener may call it, as Filtered does.
+// filters. An OpenFunc may call it, as Filtered does.
 //
 // A connection whose output has ended, or which is leaving its loop, cannot have
 // filters: Use closes it.
-func (c *Conn) Use(open Opener, filters ...FilterOpener) {
+func (c *Conn) Use(open OpenFunc, filters ...FilterOpenFunc) {
 	c.loop.check()
 	if c.life != connOpen || c.flags&endWrite != 0 {
 		c.CloseWith(ErrClosed)
@@ -174,7 +174,7 @@ func (c *Conn) Use(open Opener, filters ...FilterOpener) {
 
 // makeStages makes filters, up to one that refuses the connection. Then those that were
 // made have no place, and never will.
-func (c *Conn) makeStages(filters []FilterOpener) (made []*Stage, ok bool) {
+func (c *Conn) makeStages(filters []FilterOpenFunc) (made []*FilterPort, ok bool) {
 	defer func() { // also if one calls runtime.Goexit
 		if ok {
 			return
@@ -188,7 +188,7 @@ func (c *Conn) makeStages(filters []FilterOpener) (made []*Stage, ok bool) {
 		var f Filter
 		c.call(func() { f = newFilter(c) })
 		if f != nil {
-			made = append(made, &Stage{conn: c, filter: f})
+			made = append(made, &FilterPort{conn: c, filter: f})
 		}
 		if f == nil || c.isClosing() {
 			return made, false
@@ -198,7 +198,7 @@ func (c *Conn) makeStages(filters []FilterOpener) (made []*Stage, ok bool) {
 }
 
 // reopen changes the handler to what open makes.
-func (c *Conn) reopen(open Opener) {
+func (c *Conn) reopen(open OpenFunc) {
 	var h Handler
 	c.occupied(func() { c.call(func() { h = open(c) }) })
 	switch {

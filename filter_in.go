@@ -23,11 +23,11 @@ import (
 // called within himself and the stack does not grow.
 type filters struct {
 	conn        *Conn
-	bottom, top *Stage // next to the wire, next to the handler; nil: all were removed
-	carry       inlet  // input that went through, and is not consumed by the handler
-	gathered    int    // bytes of output that no filter was given yet
-	ended       bool   // the input has, for the handler
-	delivered   bool   // the system had taken all output when the filters began to end theirs
+	bottom, top *FilterPort // next to the wire, next to the handler; nil: all were removed
+	carry       inlet       // input that went through, and is not consumed by the handler
+	gathered    int         // bytes of output that no filter was given yet
+	ended       bool        // the input has, for the handler
+	delivered   bool        // the system had taken all output when the filters began to end theirs
 
 	local, remote net.Addr // nil: the wire's
 }
@@ -46,7 +46,7 @@ func (i *inlet) take(l *Loop, p []byte) []byte {
 	if len(i.kept) == 0 {
 		return p
 	}
-	i.kept = l.behind(i.kept, p)
+	i.kept = l.appendPooled(i.kept, p)
 	return i.kept[:len(i.kept):len(i.kept)]
 }
 
@@ -54,7 +54,7 @@ func (i *inlet) take(l *Loop, p []byte) []byte {
 func (i *inlet) keep(l *Loop, rest []byte) {
 	i.kept = l.keep(i.kept, rest)
 	if len(i.late) > 0 {
-		i.kept = l.behind(i.kept, i.late)
+		i.kept = l.appendPooled(i.kept, i.late)
 	}
 	i.late = l.keep(i.late, nil)
 }
@@ -67,7 +67,7 @@ func (i *inlet) give(l *Loop, to *inlet) {
 		if to.busy {
 			end = &to.late
 		}
-		*end = l.behind(l.behind(*end, i.kept), i.late)
+		*end = l.appendPooled(l.appendPooled(*end, i.kept), i.late)
 	}
 	i.drop(l)
 }
@@ -81,7 +81,7 @@ func (i *inlet) drop(l *Loop) {
 const gatherSize = 16 << 10
 
 // addFilters puts stages on top.
-func (c *Conn) addFilters(stages []*Stage) {
+func (c *Conn) addFilters(stages []*FilterPort) {
 	if c.filters == nil {
 		c.filters = &filters{conn: c}
 	}
@@ -92,7 +92,7 @@ func (c *Conn) addFilters(stages []*Stage) {
 	}
 	first := stages[0]
 	c.want = 0
-	c.loop.rooted = true // a filter may have a coroutine, as rtls has
+	c.loop.threadBound = true // a filter may have a coroutine, as rtls has
 	if f.ended {
 		f.ended = false
 		first.state |= ended
@@ -109,7 +109,7 @@ func (c *Conn) addFilters(stages []*Stage) {
 	c.offerSoon()
 }
 
-func (f *filters) push(s *Stage) {
+func (f *filters) push(s *FilterPort) {
 	s.below = f.top
 	if f.top != nil {
 		f.top.above = s
@@ -119,7 +119,7 @@ func (f *filters) push(s *Stage) {
 	f.top = s
 }
 
-func (s *Stage) start() {
+func (s *FilterPort) start() {
 	s.state |= started
 	s.in.busy = true
 	s.run(func() error { return s.filter.Start(s) })
@@ -130,12 +130,12 @@ func (s *Stage) start() {
 
 // isBusy reports whether a method of the filter's is running that input has to wait
 // for: Start, Inbound, Outbound or CloseWrite.
-func (s *Stage) isBusy() bool {
+func (s *FilterPort) isBusy() bool {
 	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
 }
 
 // run calls a method of the filter. An error fails it; a panic ends the connection.
-func (s *Stage) run(method func() error) {
+func (s *FilterPort) run(method func() error) {
 	s.conn.call(func() {
 		if err := method(); err != nil {
 			s.fail(err)
@@ -147,7 +147,7 @@ func (s *Stage) run(method func() error) {
 func (f *filters) deliver(p []byte) {
 	c := f.conn
 	if f.carry.busy { // Data is running
-		f.carry.late = c.loop.behind(f.carry.late, p)
+		f.carry.late = c.loop.appendPooled(f.carry.late, p)
 		c.offerSoon()
 		return
 	}
@@ -167,7 +167,7 @@ func (f *filters) toHandler(p []byte) {
 
 // keepCarry keeps what the handler has left, whose call began with top as the filter
 // next to it.
-func (f *filters) keepCarry(top *Stage, rest []byte) {
+func (f *filters) keepCarry(top *FilterPort, rest []byte) {
 	f.carry.keep(f.conn.loop, rest)
 	if f.top != top {
 		f.inheritCarry()
@@ -177,7 +177,7 @@ func (f *filters) keepCarry(top *Stage, rest []byte) {
 // inheritCarry gives what the handler has left to the filters that it has put on top, to
 // the first of them.
 func (f *filters) inheritCarry() {
-	var first *Stage
+	var first *FilterPort
 	for s := f.top; s != nil; s = s.below {
 		if s.state&heir != 0 {
 			s.state &^= heir
@@ -303,14 +303,14 @@ func (l *limits) forFilters() int {
 func (l *limits) forFilter() int { return max(l.maxIn, backend.LendSize) }
 
 // input is what came through the stage below s.
-func (s *Stage) input(p []byte) {
+func (s *FilterPort) input(p []byte) {
 	l := s.conn.loop
 	switch {
 	case s.in.busy:
-		s.in.late = l.behind(s.in.late, p)
+		s.in.late = l.appendPooled(s.in.late, p)
 		s.conn.offerSoon()
 	case s.isBusy():
-		s.in.kept = l.behind(s.in.kept, p)
+		s.in.kept = l.appendPooled(s.in.kept, p)
 		s.conn.offerSoon()
 	default:
 		s.offer(s.in.take(l, p))
@@ -318,7 +318,7 @@ func (s *Stage) input(p []byte) {
 }
 
 // offer gives s p, if it can take it, and keeps what it leaves.
-func (s *Stage) offer(p []byte) {
+func (s *FilterPort) offer(p []byte) {
 	if s.takes() {
 		p = s.inbound(p)
 	}
@@ -327,14 +327,14 @@ func (s *Stage) offer(p []byte) {
 }
 
 // takes reports whether input may be given to the filter.
-func (s *Stage) takes() bool {
+func (s *FilterPort) takes() bool {
 	c := s.conn
 	return s.state&(started|heldBack|failed) == started && !s.isBusy() &&
 		c.stops&(stopPaused|stopOutput) == 0 && !c.discards()
 }
 
 // inbound gives the filter its input, and returns what it leaves.
-func (s *Stage) inbound(in []byte) (rest []byte) {
+func (s *FilterPort) inbound(in []byte) (rest []byte) {
 	c := s.conn
 	s.in.busy = true
 	s.refused = 0
@@ -378,7 +378,7 @@ func (f *filters) tellEOF() {
 }
 
 // leave unlinks a stage that was removed.
-func (s *Stage) leave() {
+func (s *FilterPort) leave() {
 	c, f := s.conn, s.conn.filters
 	if s.state&(removed|failed) != removed || c.life >= connClosed || s.isBusy() {
 		return
@@ -411,7 +411,7 @@ func (s *Stage) leave() {
 }
 
 // inherit gives the next stage, or the handler, the input that s leaves.
-func (f *filters) inherit(s *Stage) {
+func (f *filters) inherit(s *FilterPort) {
 	c := f.conn
 	next := &f.carry
 	if s.above != nil {
@@ -443,7 +443,7 @@ func (f *filters) lower(next *inlet) {
 		return
 	}
 	l := c.loop
-	lowered := l.behind(l.behind(next.kept, next.late), c.carry)
+	lowered := l.appendPooled(l.appendPooled(next.kept, next.late), c.carry)
 	next.kept, next.late = nil, l.keep(next.late, nil)
 	c.drop()
 	c.carry = lowered

@@ -49,7 +49,7 @@ func (f *filters) waiting() int {
 
 // write gathers what comes from above s. Of much it gives the filter at once as
 // much as makes full pieces.
-func (s *Stage) write(p []byte) {
+func (s *FilterPort) write(p []byte) {
 	c := s.conn
 	for len(p) > 0 && s.state&trailed == 0 && c.life < connClosed {
 		n := len(p)
@@ -74,12 +74,12 @@ func (s *Stage) write(p []byte) {
 
 // passes reports whether the filter may be given output: it is ready, and not being
 // given some, behind which more has to wait.
-func (s *Stage) passes() bool { return s.state&(ready|pushing) == ready }
+func (s *FilterPort) passes() bool { return s.state&(ready|pushing) == ready }
 
 // gather keeps a copy of p to be given to the filter.
-func (s *Stage) gather(p []byte) {
+func (s *FilterPort) gather(p []byte) {
 	s.alloc()
-	s.out = s.conn.loop.behind(s.out, p)
+	s.out = s.conn.loop.appendPooled(s.out, p)
 	s.conn.filters.gathered += len(p)
 	if s.conn.loop.current != s.conn {
 		s.conn.flushSoon() // otherwise settle will
@@ -87,14 +87,14 @@ func (s *Stage) gather(p []byte) {
 }
 
 // alloc takes a buffer for output that will not be there for long.
-func (s *Stage) alloc() {
+func (s *FilterPort) alloc() {
 	if s.out == nil && s.state&ready != 0 {
 		s.out = s.conn.loop.pool.Get(gatherSize)
 	}
 }
 
 // available returns room behind what was gathered, to be written.
-func (s *Stage) available() []byte {
+func (s *FilterPort) available() []byte {
 	if s.passes() && len(s.out) > gatherSize-minChunk {
 		s.push()
 	}
@@ -104,7 +104,7 @@ func (s *Stage) available() []byte {
 }
 
 // push gives the filter what was gathered.
-func (s *Stage) push() {
+func (s *FilterPort) push() {
 	f := s.conn.filters
 	f.mark()
 	out := s.out
@@ -116,7 +116,7 @@ func (s *Stage) push() {
 	s.conn.loop.pool.Put(out)
 }
 
-func (s *Stage) outbound(p []byte) {
+func (s *FilterPort) outbound(p []byte) {
 	s.state |= pushing
 	s.run(func() error { return s.filter.Outbound(s, p) })
 	s.state &^= pushing
@@ -158,7 +158,7 @@ func (f *filters) again() {
 }
 
 // end has the filter end its output, if it is ready or never needs to be.
-func (s *Stage) end() {
+func (s *FilterPort) end() {
 	c := s.conn
 	switch {
 	case s.state&(trailed|pushing|trailing) != 0:
@@ -184,7 +184,7 @@ func (f *filters) unsent() bool {
 }
 
 // fail ends the connection for an error of a filter.
-func (s *Stage) fail(err error) {
+func (s *FilterPort) fail(err error) {
 	c := s.conn
 	if s.state&failed != 0 || c.life >= connClosed {
 		return
@@ -204,7 +204,7 @@ func (s *Stage) fail(err error) {
 }
 
 // forget drops a stage's output.
-func (s *Stage) forget() {
+func (s *FilterPort) forget() {
 	s.state |= trailed
 	s.conn.filters.gathered -= len(s.out)
 	if s.out != nil {
@@ -226,7 +226,7 @@ func (f *filters) over(err error) {
 }
 
 // over drops what a stage has, and has its filter's last call made.
-func (s *Stage) over(err error) {
+func (s *FilterPort) over(err error) {
 	s.state |= unlinked
 	s.forget()
 	s.in.drop(s.conn.loop)

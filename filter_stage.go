@@ -6,16 +6,16 @@ import (
 	"net"
 )
 
-// A Stage is a Filter's place at a connection, and what it may do there. Its
+// A FilterPort is a Filter's place at a connection, and what it may do there. Its
 // methods may be called on the connection's loop only, from the filter's methods
 // or at other times, by a timer for instance. After Closed they do nothing.
-type Stage struct {
+type FilterPort struct {
 	conn         *Conn
 	filter       Filter
-	below, above *Stage // towards the wire, the handler; nil: next to it
-	open         Opener // to be called when it is ready
-	in           inlet  // not consumed; of the one next to the wire, that is conn.carry
-	out          []byte // not given to Outbound yet
+	below, above *FilterPort // towards the wire, the handler; nil: next to it
+	open         OpenFunc    // to be called when it is ready
+	in           inlet       // not consumed; of the one next to the wire, that is conn.carry
+	out          []byte      // not given to Outbound yet
 	state        stageState
 	refused      int // how much input it was given last and took nothing of
 	refusedRoom  int // and its Room then: to give it the same again is in vain
@@ -41,12 +41,12 @@ const (
 )
 
 // Conn is the connection.
-func (s *Stage) Conn() *Conn { return s.conn }
+func (s *FilterPort) Conn() *Conn { return s.conn }
 
 // Ready says that bytes can pass: what was written goes to Outbound, and the
-// next filter starts, or the Opener that waits for it is called, before Ready
+// next filter starts, or the OpenFunc that waits for it is called, before Ready
 // returns.
-func (s *Stage) Ready() {
+func (s *FilterPort) Ready() {
 	c := s.conn
 	c.loop.check()
 	if s.state&(ready|failed|unlinked) != 0 || c.life >= connClosed {
@@ -73,7 +73,7 @@ func (s *Stage) Ready() {
 // Unready takes Ready back, until it is called again: what is written is kept, and
 // the handler gets no input. What was written before goes to Outbound first. It is
 // for protocols that renegotiate.
-func (s *Stage) Unready() {
+func (s *FilterPort) Unready() {
 	c := s.conn
 	c.loop.check()
 	if s.state&unlinked != 0 {
@@ -90,7 +90,7 @@ func (s *Stage) Unready() {
 // Deliver passes input on, towards the handler. p is the filter's again on
 // return: what is not consumed is copied. After EOF it does nothing. A filter that goes on delivering though
 // there has been no Room for long loses the connection with ErrInputFull.
-func (s *Stage) Deliver(p []byte) {
+func (s *FilterPort) Deliver(p []byte) {
 	c := s.conn
 	c.loop.check()
 	switch {
@@ -105,7 +105,7 @@ func (s *Stage) Deliver(p []byte) {
 }
 
 // toldEOF reports whether the input above s has ended, by EOF.
-func (s *Stage) toldEOF() bool {
+func (s *FilterPort) toldEOF() bool {
 	if s.above != nil {
 		return s.above.state&ended != 0
 	}
@@ -115,7 +115,7 @@ func (s *Stage) toldEOF() bool {
 // Room is how many bytes may be delivered now, for a filter whose output is
 // longer than its input: up to MaxInput, and none while the connection is paused
 // or its output above HighWater. The filter may exceed it with one Deliver.
-func (s *Stage) Room() int {
+func (s *FilterPort) Room() int {
 	c := s.conn
 	c.loop.check()
 	if s.state&unlinked != 0 || c.stops&(stopPaused|stopOutput) != 0 || s.above != nil && s.above.state&heldBack != 0 {
@@ -125,7 +125,7 @@ func (s *Stage) Room() int {
 }
 
 // roomAbove is how many bytes may wait above s.
-func (s *Stage) roomAbove() int {
+func (s *FilterPort) roomAbove() int {
 	if s.above != nil {
 		return s.conn.limits.forFilter()
 	}
@@ -133,7 +133,7 @@ func (s *Stage) roomAbove() int {
 }
 
 // waitingAbove is how many bytes have been delivered and not consumed.
-func (s *Stage) waitingAbove() int {
+func (s *FilterPort) waitingAbove() int {
 	if s.above != nil {
 		return s.above.in.len()
 	}
@@ -142,7 +142,7 @@ func (s *Stage) waitingAbove() int {
 
 // EOF tells the handler that the input has ended, after what was delivered. The
 // wire's may go on, and is still given to Inbound.
-func (s *Stage) EOF() {
+func (s *FilterPort) EOF() {
 	s.conn.loop.check()
 	switch {
 	case s.state&unlinked != 0:
@@ -160,7 +160,7 @@ func (s *Stage) EOF() {
 // Send passes output on, towards the wire. p is the filter's again on return. It
 // never fails: a peer that does not take what a filter sends beyond twice
 // MaxOutput is cut off with ErrOutputFull.
-func (s *Stage) Send(p []byte) {
+func (s *FilterPort) Send(p []byte) {
 	c := s.conn
 	c.loop.check()
 	switch {
@@ -179,7 +179,7 @@ func (s *Stage) Send(p []byte) {
 // AvailableBuffer returns an empty buffer to append to and pass to Send, which
 // then copies nothing as long as it was not outgrown. It is valid until the
 // filter returns or sends.
-func (s *Stage) AvailableBuffer() []byte {
+func (s *FilterPort) AvailableBuffer() []byte {
 	s.conn.loop.check()
 	switch {
 	case s.state&unlinked != 0 || s.conn.life >= connClosed:
@@ -192,7 +192,7 @@ func (s *Stage) AvailableBuffer() []byte {
 
 // Pause stops Inbound, and with it the reading of the connection, until Resume:
 // for a filter that waits for something else than input.
-func (s *Stage) Pause() {
+func (s *FilterPort) Pause() {
 	s.conn.loop.check()
 	if s.state&(removed|unlinked) == 0 {
 		s.state |= heldBack
@@ -201,7 +201,7 @@ func (s *Stage) Pause() {
 }
 
 // Resume ends Pause. What was left is offered again in the next turn.
-func (s *Stage) Resume() {
+func (s *FilterPort) Resume() {
 	s.conn.loop.check()
 	if s.state&heldBack != 0 {
 		s.state &^= heldBack
@@ -210,7 +210,7 @@ func (s *Stage) Resume() {
 }
 
 // Fail ends the connection as an error of one of the filter's methods does.
-func (s *Stage) Fail(err error) {
+func (s *FilterPort) Fail(err error) {
 	s.conn.loop.check()
 	if s.state&unlinked == 0 {
 		s.fail(err)
@@ -221,7 +221,7 @@ func (s *Stage) Fail(err error) {
 // the next turn. What it has not consumed goes to the next; if there is none left the
 // connection costs what one without filters does. It makes the filter Ready, if it is
 // not.
-func (s *Stage) Remove() {
+func (s *FilterPort) Remove() {
 	s.conn.loop.check()
 	s.Ready()
 	if s.state&(failed|unlinked) == 0 {
@@ -232,7 +232,7 @@ func (s *Stage) Remove() {
 
 // SetAddrs changes what the connection's LocalAddr and RemoteAddr return. nil
 // leaves one as it is.
-func (s *Stage) SetAddrs(local, remote net.Addr) {
+func (s *FilterPort) SetAddrs(local, remote net.Addr) {
 	s.conn.loop.check()
 	f := s.conn.filters
 	if s.state&unlinked != 0 {

@@ -21,13 +21,13 @@ type sheet struct {
 	name string
 	log  *[]string
 
-	start    func(s *rondo.Stage) error
-	inbound  func(s *rondo.Stage, in []byte) (int, error)
-	outbound func(s *rondo.Stage, out []byte) error
-	end      func(s *rondo.Stage) error
-	eof      func(s *rondo.Stage) error
+	start    func(s *rondo.FilterPort) error
+	inbound  func(s *rondo.FilterPort, in []byte) (int, error)
+	outbound func(s *rondo.FilterPort, out []byte) error
+	end      func(s *rondo.FilterPort) error
+	eof      func(s *rondo.FilterPort) error
 
-	stage *rondo.Stage
+	stage *rondo.FilterPort
 }
 
 func (f *sheet) filter(*rondo.Conn) rondo.Filter { return f }
@@ -38,7 +38,7 @@ func (f *sheet) note(format string, args ...any) {
 	}
 }
 
-func (f *sheet) Start(s *rondo.Stage) error {
+func (f *sheet) Start(s *rondo.FilterPort) error {
 	f.note("start")
 	f.stage = s
 	if f.start != nil {
@@ -48,7 +48,7 @@ func (f *sheet) Start(s *rondo.Stage) error {
 	return nil
 }
 
-func (f *sheet) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *sheet) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	f.note("in %d", len(in))
 	if f.inbound != nil {
 		return f.inbound(s, in)
@@ -57,7 +57,7 @@ func (f *sheet) Inbound(s *rondo.Stage, in []byte) (int, error) {
 	return len(in), nil
 }
 
-func (f *sheet) Outbound(s *rondo.Stage, out []byte) error {
+func (f *sheet) Outbound(s *rondo.FilterPort, out []byte) error {
 	f.note("out %d", len(out))
 	if f.outbound != nil {
 		return f.outbound(s, out)
@@ -66,7 +66,7 @@ func (f *sheet) Outbound(s *rondo.Stage, out []byte) error {
 	return nil
 }
 
-func (f *sheet) EOF(s *rondo.Stage) error {
+func (f *sheet) EOF(s *rondo.FilterPort) error {
 	f.note("eof")
 	if f.eof != nil {
 		return f.eof(s)
@@ -75,7 +75,7 @@ func (f *sheet) EOF(s *rondo.Stage) error {
 	return nil
 }
 
-func (f *sheet) CloseWrite(s *rondo.Stage) error {
+func (f *sheet) CloseWrite(s *rondo.FilterPort) error {
 	f.note("end")
 	if f.end != nil {
 		return f.end(s)
@@ -83,7 +83,7 @@ func (f *sheet) CloseWrite(s *rondo.Stage) error {
 	return nil
 }
 
-func (f *sheet) Closed(_ *rondo.Stage, err error) { f.note("closed %v", err) }
+func (f *sheet) Closed(_ *rondo.FilterPort, err error) { f.note("closed %v", err) }
 
 // player is a handler that writes down what it is called with.
 type player struct {
@@ -131,8 +131,8 @@ func wantLog(t *testing.T, got []string, want ...string) {
 // A connection with two filters, from its beginning to its orderly end.
 func TestFilterCalls(t *testing.T) {
 	var log []string
-	low := &sheet{name: "low", log: &log, end: func(s *rondo.Stage) error { s.Send([]byte(" bye")); return nil }}
-	high := &sheet{name: "high", log: &log, end: func(s *rondo.Stage) error { s.Send([]byte(" end")); return nil }}
+	low := &sheet{name: "low", log: &log, end: func(s *rondo.FilterPort) error { s.Send([]byte(" bye")); return nil }}
+	high := &sheet{name: "high", log: &log, end: func(s *rondo.FilterPort) error { s.Send([]byte(" end")); return nil }}
 	h := &player{log: &log, data: func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }}
 	n := rondotest.New(t, calm)
 	n.Serve(":7", rondo.Filtered(h.open, low.filter, high.filter))
@@ -151,12 +151,12 @@ func TestFilterCalls(t *testing.T) {
 }
 
 // A filter starts when those below are ready; output before waits, and the
-// Opener comes last.
+// OpenFunc comes last.
 func TestFilterReady(t *testing.T) {
 	var log []string
-	greet := func(word string) func(s *rondo.Stage, in []byte) (int, error) {
+	greet := func(word string) func(s *rondo.FilterPort, in []byte) (int, error) {
 		ready := false
-		return func(s *rondo.Stage, in []byte) (int, error) {
+		return func(s *rondo.FilterPort, in []byte) (int, error) {
 			n := 0
 			if !ready {
 				if len(in) < len(word) {
@@ -172,7 +172,7 @@ func TestFilterReady(t *testing.T) {
 			return len(in), nil
 		}
 	}
-	wait := func(s *rondo.Stage) error { s.Send([]byte("?")); return nil }
+	wait := func(s *rondo.FilterPort) error { s.Send([]byte("?")); return nil }
 	low := func(*rondo.Conn) rondo.Filter {
 		return &sheet{name: "low", log: &log, start: wait, inbound: greet("LOW")}
 	}
@@ -229,8 +229,8 @@ func TestFilterUpgrade(t *testing.T) {
 	}
 	secret := func(*rondo.Conn) rondo.Filter {
 		return &sheet{
-			inbound:  func(s *rondo.Stage, in []byte) (int, error) { s.Deliver(flip(in)); return len(in), nil },
-			outbound: func(s *rondo.Stage, out []byte) error { s.Send(flip(out)); return nil },
+			inbound:  func(s *rondo.FilterPort, in []byte) (int, error) { s.Deliver(flip(in)); return len(in), nil },
+			outbound: func(s *rondo.FilterPort, out []byte) error { s.Send(flip(out)); return nil },
 		}
 	}
 	inner := func(*rondo.Conn) rondo.Handler {
@@ -273,8 +273,8 @@ func TestFilterUpgrade(t *testing.T) {
 func TestFilterRemove(t *testing.T) {
 	var log []string
 	skip := func(name string) *sheet {
-		return &sheet{name: name, log: &log, start: func(*rondo.Stage) error { return nil },
-			inbound: func(s *rondo.Stage, in []byte) (int, error) {
+		return &sheet{name: name, log: &log, start: func(*rondo.FilterPort) error { return nil },
+			inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 				if len(in) < 3 {
 					return 0, nil
 				}
@@ -283,7 +283,7 @@ func TestFilterRemove(t *testing.T) {
 				return 3, nil
 			}}
 	}
-	once := &sheet{name: "once", log: &log, start: func(s *rondo.Stage) error { s.Send([]byte("^")); s.Remove(); return nil }}
+	once := &sheet{name: "once", log: &log, start: func(s *rondo.FilterPort) error { s.Send([]byte("^")); s.Remove(); return nil }}
 	h := &player{log: &log, data: func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }}
 	n := rondotest.New(t, calm)
 	n.Serve(":7", rondo.Filtered(func(c *rondo.Conn) rondo.Handler {
@@ -307,21 +307,21 @@ func TestFilterRemove(t *testing.T) {
 
 // Whoever fails, what was sent before is delivered, and the reason is told.
 func TestFilterFails(t *testing.T) {
-	alert := func(s *rondo.Stage) error { s.Send([]byte("alert")); return errors.New("broken") }
+	alert := func(s *rondo.FilterPort) error { s.Send([]byte("alert")); return errors.New("broken") }
 	for name, f := range map[string]*sheet{
 		"start":    {start: alert},
-		"inbound":  {inbound: func(s *rondo.Stage, _ []byte) (int, error) { return 0, alert(s) }},
-		"too much": {inbound: func(s *rondo.Stage, in []byte) (int, error) { s.Send([]byte("alert")); return len(in) + 1, nil }},
-		"outbound": {outbound: func(s *rondo.Stage, _ []byte) error { return alert(s) }},
+		"inbound":  {inbound: func(s *rondo.FilterPort, _ []byte) (int, error) { return 0, alert(s) }},
+		"too much": {inbound: func(s *rondo.FilterPort, in []byte) (int, error) { s.Send([]byte("alert")); return len(in) + 1, nil }},
+		"outbound": {outbound: func(s *rondo.FilterPort, _ []byte) error { return alert(s) }},
 		"eof":      {eof: alert},
-		"fail": {inbound: func(s *rondo.Stage, in []byte) (int, error) {
+		"fail": {inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 			s.Conn().Loop().AfterFunc(time.Second, func() { s.Fail(alert(s)) })
 			return len(in), nil
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &player{data: func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }}
-			low := &sheet{end: func(s *rondo.Stage) error { s.Send([]byte("!")); return nil }}
+			low := &sheet{end: func(s *rondo.FilterPort) error { s.Send([]byte("!")); return nil }}
 			var failed error
 			n := rondotest.New(t, rondotest.Options{})
 			e := n.Engine(&rondo.Engine{Trace: &rondo.Trace{
@@ -359,9 +359,9 @@ func TestFilterFails(t *testing.T) {
 func TestFilterInflates(t *testing.T) {
 	const most, times = 10_000, 1000
 	var over int
-	inflate := func(careful bool) rondo.FilterOpener {
+	inflate := func(careful bool) rondo.FilterOpenFunc {
 		part := bytes.Repeat([]byte("x"), times)
-		return (&sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+		return (&sheet{inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 			for n := range in {
 				if careful && s.Room() == 0 {
 					return n, nil
@@ -408,7 +408,7 @@ func TestFilterInputIsBounded(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{})
 	e := n.Engine(&rondo.Engine{MaxInput: 1000})
 	h := &player{}
-	stuck := &sheet{inbound: func(*rondo.Stage, []byte) (int, error) { return 0, nil }}
+	stuck := &sheet{inbound: func(*rondo.FilterPort, []byte) (int, error) { return 0, nil }}
 	n.Listen(e, "tcp", ":7", func(c *rondo.Conn) rondo.Handler { c.Use(nil, stuck.filter); return h })
 	c := n.Dial("tcp", "127.0.0.1:7")
 	c.Write(make([]byte, 100_000))
@@ -419,9 +419,9 @@ func TestFilterInputIsBounded(t *testing.T) {
 		t.Errorf("Closed got %v", h.err)
 	}
 
-	var waiting *rondo.Stage
+	var waiting *rondo.FilterPort
 	h = &player{}
-	patient := &sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+	patient := &sheet{inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 		if waiting == nil {
 			waiting = s
 			s.Pause()
@@ -451,9 +451,9 @@ func TestFilterInputIsBounded(t *testing.T) {
 func TestFilterCloseBeforeReady(t *testing.T) {
 	slow := func() *sheet {
 		return &sheet{
-			start:   func(*rondo.Stage) error { return nil },
-			inbound: func(s *rondo.Stage, in []byte) (int, error) { s.Ready(); return len(in), nil },
-			end:     func(s *rondo.Stage) error { s.Send([]byte(".")); return nil },
+			start:   func(*rondo.FilterPort) error { return nil },
+			inbound: func(s *rondo.FilterPort, in []byte) (int, error) { s.Ready(); return len(in), nil },
+			end:     func(s *rondo.FilterPort) error { s.Send([]byte(".")); return nil },
 		}
 	}
 	for _, test := range []struct {
@@ -513,8 +513,8 @@ func TestFilterOutputWaits(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{})
 	e := n.Engine(&rondo.Engine{HighWater: high, LowWater: high / 2, MaxOutput: most})
 	slow := &sheet{
-		start:   func(*rondo.Stage) error { return nil },
-		inbound: func(s *rondo.Stage, in []byte) (int, error) { s.Ready(); return len(in), nil },
+		start:   func(*rondo.FilterPort) error { return nil },
+		inbound: func(s *rondo.FilterPort, in []byte) (int, error) { s.Ready(); return len(in), nil },
 	}
 	var conn *rondo.Conn
 	block := make([]byte, 1000)
@@ -599,13 +599,13 @@ func TestFilterGathers(t *testing.T) {
 // end told twice.
 func TestFilterEndsInput(t *testing.T) {
 	var log []string
-	f := &sheet{name: "f", inbound: func(s *rondo.Stage, in []byte) (int, error) {
+	f := &sheet{name: "f", inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 		if i := bytes.IndexByte(in, '.'); i >= 0 {
 			s.Deliver(in[:i])
 			s.EOF()
 		}
 		return len(in), nil
-	}, eof: func(*rondo.Stage) error { return nil }}
+	}, eof: func(*rondo.FilterPort) error { return nil }}
 	h := &halfCloser{player{log: &log}}
 	n := rondotest.New(t, calm)
 	n.Serve(":7", rondo.Filtered(func(*rondo.Conn) rondo.Handler { return h }, f.filter))
@@ -645,12 +645,12 @@ func TestFilteredDial(t *testing.T) {
 	n.Serve(":7", func(*rondo.Conn) rondo.Handler { return &player{} })
 	e := n.Engine(&rondo.Engine{})
 	n.Await(func() { e.Start() })
-	never := &sheet{start: func(*rondo.Stage) error { return nil }}
+	never := &sheet{start: func(*rondo.FilterPort) error { return nil }}
 	h := &player{}
-	dial := func(address string, filters ...rondo.FilterOpener) (conns int, errs []error) {
-		for l := range e.All() {
+	dial := func(address string, filters ...rondo.FilterOpenFunc) (conns int, errs []error) {
+		for l := range e.Loops() {
 			l.Post(func() {
-				l.Dial("tcp", address, rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+				l.Dial("tcp", address, rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 					if err != nil {
 						errs = append(errs, err)
 						return nil
@@ -669,7 +669,7 @@ func TestFilteredDial(t *testing.T) {
 	if conns, errs := dial("127.0.0.1:9", (&sheet{}).filter); conns != 0 || len(errs) != 1 {
 		t.Errorf("to nobody: %d connections, %v", conns, errs)
 	}
-	late := &sheet{start: func(s *rondo.Stage) error { s.Fail(os.ErrDeadlineExceeded); return nil }}
+	late := &sheet{start: func(s *rondo.FilterPort) error { s.Fail(os.ErrDeadlineExceeded); return nil }}
 	if conns, errs := dial("127.0.0.1:7", late.filter); conns != 0 || len(errs) != 1 || !errors.Is(errs[0], os.ErrDeadlineExceeded) {
 		t.Errorf("with a filter that fails: %d connections, %v", conns, errs)
 	}
@@ -684,8 +684,8 @@ func TestFilteredDial(t *testing.T) {
 // A filter that is not ready any more holds up what is written and what is read
 // until it is again, and a connection that closes meanwhile waits for it.
 func TestFilterUnready(t *testing.T) {
-	var stage *rondo.Stage
-	f := &sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+	var stage *rondo.FilterPort
+	f := &sheet{inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 		stage = s
 		for n, b := range in {
 			switch b {
@@ -758,12 +758,12 @@ func TestFilterRemovedBesideData(t *testing.T) {
 		n := rondotest.New(t, calm)
 		var conn *rondo.Conn
 		again := false // Data is called for the second time
-		low := &sheet{outbound: func(s *rondo.Stage, out []byte) error {
+		low := &sheet{outbound: func(s *rondo.FilterPort, out []byte) error {
 			s.Send(out)
 			s.Deliver([]byte("two"))
 			return nil
 		}}
-		high := &sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+		high := &sheet{inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 			if again {
 				s.Remove()
 				return 0, nil
@@ -771,7 +771,7 @@ func TestFilterRemovedBesideData(t *testing.T) {
 			s.Deliver(in)
 			return len(in), nil
 		}}
-		loud := &sheet{inbound: func(s *rondo.Stage, in []byte) (int, error) {
+		loud := &sheet{inbound: func(s *rondo.FilterPort, in []byte) (int, error) {
 			s.Deliver(bytes.ToUpper(in))
 			return len(in), nil
 		}}

@@ -16,7 +16,7 @@ func TestAnIdleLoopKeepsNoBuffers(t *testing.T) {
 		_, err := c.Write(make([]byte, 300_000))
 		return len(in), err
 	}
-	e := net.Engine(&rondo.Engine{Loops: 1})
+	e := net.Engine(&rondo.Engine{NumLoops: 1})
 	net.Listen(e, "tcp", "127.0.0.1:7", func(*rondo.Conn) rondo.Handler { return h })
 	burst := func() {
 		var conns []*rondotest.Conn

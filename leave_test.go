@@ -19,7 +19,7 @@ func TestDetachBesideRefWrites(t *testing.T) {
 	for _, backend := range backends() {
 		for _, size := range []int{1<<16 + 1, 100} { // more than MaxOutput, and little
 			for range 20 {
-				e := &rondo.Engine{Loops: 1, MaxOutput: 1 << 16, Backend: backend}
+				e := &rondo.Engine{NumLoops: 1, MaxOutput: 1 << 16, Backend: backend}
 				opened := make(chan rondo.Ref, 1)
 				c := connTo(t, e, func(c *rondo.Conn) rondo.Handler {
 					c.SetMaxOutput(1 << 30) // a slow peer is not cut off

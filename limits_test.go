@@ -26,7 +26,7 @@ func TestLimitsThatMeanNothing(t *testing.T) {
 		"SetLimits: LowWater is -1":  func(c *rondo.Conn) { c.SetLimits(rondo.Limits{MaxInput: 1, MaxOutput: 1, LowWater: -1}) },
 	}
 	done := make(chan bool)
-	connTo(t, &rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+	connTo(t, &rondo.Engine{NumLoops: 1}, func(c *rondo.Conn) rondo.Handler {
 		defer close(done)
 		before := c.Limits()
 		for want, set := range bad {

@@ -39,7 +39,7 @@ const (
 type Listener struct {
 	engine    *Engine
 	network   string
-	open      Opener
+	open      OpenFunc
 	acceptors []*acceptor
 	each      bool          // every loop accepts for itself
 	next      atomic.Uint32 // RoundRobin

@@ -21,7 +21,7 @@ func TestAttachListener(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			for _, balance := range []rondo.Balance{rondo.RoundRobin, rondo.ReusePort} {
 				for _, network := range []string{"tcp", "unix"} {
-					e := &rondo.Engine{Backend: backend, Loops: 2, Balance: balance}
+					e := &rondo.Engine{Backend: backend, NumLoops: 2, Balance: balance}
 					address := "127.0.0.1:0"
 					if network == "unix" {
 						address = filepath.Join(t.TempDir(), "s")
@@ -37,7 +37,7 @@ func TestAttachListener(t *testing.T) {
 					}
 					defer early.Close()
 					io.WriteString(early, "early")
-					served, err := e.AttachListener(ln, rondo.Socket{}, echo)
+					served, err := e.AttachListener(ln, rondo.SocketOptions{}, echo)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -79,10 +79,10 @@ func TestAttachListenerFails(t *testing.T) {
 		veil bool
 		want error
 	}{
-		"no descriptor":  {&rondo.Engine{Loops: 1}, true, errors.ErrUnsupported},
-		"closed engine":  {&rondo.Engine{Loops: 1}, false, rondo.ErrClosed},
+		"no descriptor":  {&rondo.Engine{NumLoops: 1}, true, errors.ErrUnsupported},
+		"closed engine":  {&rondo.Engine{NumLoops: 1}, false, rondo.ErrClosed},
 		"simulated":      {simulated, false, errors.ErrUnsupported},
-		"closed already": {&rondo.Engine{Loops: 1}, false, net.ErrClosed},
+		"closed already": {&rondo.Engine{NumLoops: 1}, false, net.ErrClosed},
 	} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -98,7 +98,7 @@ func TestAttachListenerFails(t *testing.T) {
 		case what == "closed already":
 			ln.Close()
 		}
-		attach := func() { _, err = test.e.AttachListener(given, rondo.Socket{}, echo) }
+		attach := func() { _, err = test.e.AttachListener(given, rondo.SocketOptions{}, echo) }
 		if test.e == simulated {
 			n.Await(attach)
 		} else {
@@ -119,8 +119,8 @@ func TestAttachListenerFails(t *testing.T) {
 func TestListenerPause(t *testing.T) {
 	for _, backend := range backends() {
 		for _, balance := range []rondo.Balance{rondo.RoundRobin, rondo.ReusePort} {
-			e := &rondo.Engine{Backend: backend, Loops: 2, Balance: balance}
-			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo)
+			e := &rondo.Engine{Backend: backend, NumLoops: 2, Balance: balance}
+			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,11 +27,11 @@ type Loop struct {
 	outbox  outbox
 	locals  map[any]any
 
-	now      backend.Time // of this turn
-	checks   bool         // Engine.Check
-	spinning spin
-	stats    counters
-	touched  int // in race builds, see check
+	now       backend.Time // of this turn
+	checks    bool         // Engine.Check
+	spinning  spin
+	stats     counters
+	raceField int // in race builds, see check
 
 	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
 	guest     atomic.Uintptr         // one that runs in its place, see host; 0: none
@@ -67,12 +67,12 @@ type Loop struct {
 	lent       []byte      // while the handler has it
 	exiting    bool        // a callback has called runtime.Goexit, which is on its way up
 
-	runs    atomic.Pointer[bridge.RunQueue] // coroutines ready to run; nil until the first coroutine
-	handed  bool                            // work to other goroutines, in this turn
-	parks   int                             // number of waits left to park: see bridge.Loop.Deliver
-	crowded bool                            // the engine's loops take all of Go's processors: it waits as a goroutine does
-	pinned  bool                            // to a thread
-	rooted  bool                            // in how its thread is, by coroutines that may have begun: see Pin
+	runs          atomic.Pointer[bridge.RunQueue] // coroutines ready to run; nil until the first coroutine
+	workHandedOut bool                            // work to other goroutines, in this turn
+	parks         int                             // number of waits left to park: see bridge.Loop.Deliver
+	crowded       bool                            // the engine's loops take all of Go's processors: it waits as a goroutine does
+	pinned        bool                            // to a thread
+	threadBound   bool                            // in how its thread is, by coroutines that may have begun: see Pin
 
 	atEnd []*func()
 
@@ -110,7 +110,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		turnsLeft: lastTurns,
 	}
 	l.use(be)
-	l.checks = e.Check
+	l.checks = e.Check || checked()
 	l.outbox = newOutbox(l)
 	l.hooked = e.Trace != nil && (e.Trace.BeforeWrite != nil || e.Trace.AfterWrite != nil)
 	return l
@@ -289,10 +289,10 @@ func (l *Loop) wait() error {
 	if until > l.now && l.spin() {
 		return nil
 	}
-	if l.handed && !l.parking() {
+	if l.workHandedOut && !l.parking() {
 		// The goroutine begins now, or when another thread finds it: that takes
 		// from 30 µs to 200 µs if this one blocks first.
-		l.handed = false
+		l.workHandedOut = false
 		runtime.Gosched()
 	}
 	if !l.inbox.Sleep() {
@@ -330,11 +330,11 @@ func (l *Loop) sleep(until backend.Time) error {
 	ready, slept, err := l.parker.Park(until)
 	switch {
 	case slept:
-		l.handed = false
-	case l.handed && ready:
+		l.workHandedOut = false
+	case l.workHandedOut && ready:
 		// There is work for two: if another thread is idle it goes on with the
 		// loop's, while this one begins with the goroutine's.
-		l.handed = false
+		l.workHandedOut = false
 		runtime.Gosched()
 	}
 	return err
@@ -419,15 +419,15 @@ func (l *Loop) Now() time.Time {
 	return l.backend.Wall(l.now)
 }
 
-// A Local is a value that each loop makes once, when it is first asked for, and
+// A LoopLocal is a value that each loop makes once, when it is first asked for, and
 // owns: a cache or a pool that needs no lock.
-type Local[T any] struct {
+type LoopLocal[T any] struct {
 	// New makes a loop's value. nil: the zero T.
 	New func(*Loop) T
 }
 
 // Get returns l's value. It may be called on l only.
-func (v *Local[T]) Get(l *Loop) T {
+func (v *LoopLocal[T]) Get(l *Loop) T {
 	l.check()
 	if x, ok := l.locals[v]; ok {
 		return x.(T)

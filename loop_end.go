@@ -30,11 +30,11 @@ func (l *Loop) stop() {
 	l.atEnd = nil
 }
 
-// AtEnd calls f on the loop when the engine closes, by Close or at the end of Shutdown:
+// OnClose calls f on the loop when the engine closes, by Close or at the end of Shutdown:
 // in its last turns, when the connections have been aborted. It is for what holds
 // something that the loop knows nothing of. forget, which may be called on the loop
 // only, undoes it.
-func (l *Loop) AtEnd(f func()) (forget func()) {
+func (l *Loop) OnClose(f func()) (forget func()) {
 	l.check()
 	if l.stopping {
 		l.Defer(f)

@@ -42,7 +42,7 @@ var errRooted = errors.New("rondo: the loop has had coroutines or filters: pin i
 func (l *Loop) Pin(cpu int) error {
 	l.check()
 	if !l.pinned {
-		if l.rooted {
+		if l.threadBound {
 			return errRooted
 		}
 		l.pinned = true

@@ -14,7 +14,7 @@ import (
 func TestDetachKeepsOptions(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			near, far := pair(t, "tcp")
 			tcp := near.(*net.TCPConn)

@@ -42,12 +42,12 @@ func (f PacketHandlerFunc) Packet(c *PacketConn, p []byte, from netip.AddrPort) 
 // Closed does nothing.
 func (f PacketHandlerFunc) Closed(*PacketConn, error) {}
 
-// A PacketFailer is a PacketHandler that wants to know what the system says of
+// A PacketErrorHandler is a PacketHandler that wants to know what the system says of
 // datagrams: that one could not be sent, or that an earlier one was not received
 // (syscall.ECONNREFUSED, on a socket that DialPacket made). to is whom a datagram
 // that was not sent was for; invalid, if it is not that or the socket has one peer.
 // The socket goes on.
-type PacketFailer interface {
+type PacketErrorHandler interface {
 	PacketFailed(c *PacketConn, to netip.AddrPort, err error)
 }
 
@@ -140,8 +140,8 @@ func (g *packetGroup) close(except *PacketConn) {
 // With Balance ReusePort every loop has a socket of its own, between which the
 // kernel chooses by the sender's address, and the result is one of them; that needs
 // a system on which Listen would do so. Otherwise sockets take turns with the loops.
-// Socket.KeepAlive and Delay mean nothing here.
-func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler) (*PacketConn, error) {
+// SocketOptions.KeepAlive and Delay mean nothing here.
+func (e *Engine) ListenPacket(network, address string, s SocketOptions, h PacketHandler) (*PacketConn, error) {
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func (e *Engine) ListenPacket(network, address string, s Socket, h PacketHandler
 }
 
 // packetLoops chooses where the sockets of a ListenPacket are.
-func (e *Engine) packetLoops(network string, s *Socket) (loops []*Loop, each bool) {
+func (e *Engine) packetLoops(network string, s *SocketOptions) (loops []*Loop, each bool) {
 	here := e.onLoop()
 	switch {
 	case e.Balance == ReusePort && sys.ReusePortBalances && network != "unixgram" && len(e.loops) > 1:
@@ -197,7 +197,7 @@ func (e *Engine) packetLoops(network string, s *Socket) (loops []*Loop, each boo
 // local is the address to send from, which on unixgram the peer needs for an
 // answer; "" is the system's choice, and none. Names are looked up before it
 // returns; on a loop, which that would block, they are an error. The socket is on a loop that Balance chooses.
-func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHandler) (*PacketConn, error) {
+func (e *Engine) DialPacket(network, local, address string, s SocketOptions, h PacketHandler) (*PacketConn, error) {
 	if err := e.Start(); err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (e *Engine) DialPacket(network, local, address string, s Socket, h PacketHa
 }
 
 // checkPacket finds meaningless arguments.
-func checkPacket(s *Socket, h PacketHandler) error {
+func checkPacket(s *SocketOptions, h PacketHandler) error {
 	if h == nil {
 		return errNilHandler
 	}
@@ -326,13 +326,13 @@ func (c *PacketConn) LocalAddr() net.Addr { return c.local }
 func (c *PacketConn) Loop() *Loop { return c.loop }
 
 // Context is what SetContext was given last.
-func (c *PacketConn) Context() any {
+func (c *PacketConn) Value() any {
 	c.loop.check()
 	return c.context
 }
 
 // SetContext keeps v with the socket.
-func (c *PacketConn) SetContext(v any) {
+func (c *PacketConn) SetValue(v any) {
 	c.loop.check()
 	c.context = v
 }
@@ -340,12 +340,12 @@ func (c *PacketConn) SetContext(v any) {
 // Join makes the socket a member of a multicast group, on an interface; nil: on
 // the system's choice of one. The socket is to be bound to the group's port, and
 // to no address or the group's.
-func (c *PacketConn) Join(group netip.Addr, ifi *net.Interface) error {
+func (c *PacketConn) JoinGroup(group netip.Addr, ifi *net.Interface) error {
 	return c.member("join", group, ifi, true)
 }
 
 // Leave ends what Join with the same arguments began; Close does too.
-func (c *PacketConn) Leave(group netip.Addr, ifi *net.Interface) error {
+func (c *PacketConn) LeaveGroup(group netip.Addr, ifi *net.Interface) error {
 	return c.member("leave", group, ifi, false)
 }
 

@@ -101,22 +101,22 @@ func (c *PacketConn) Name() string {
 	return c.at.Name
 }
 
-// A Path is how datagrams come to a host with many addresses, and leave it.
-type Path struct {
+// A ControlMessage is how datagrams come to a host with many addresses, and leave it.
+type ControlMessage struct {
 	// Local is an address of this host.
 	Local netip.Addr
 	// Interface is an interface's index, as in net.Interface.
 	Interface int
 }
 
-// Path is how the datagram that the handler has came here: on Linux, if the
+// ControlMessage is how the datagram that the handler has came here: on Linux, if the
 // socket is bound to no address in particular. Otherwise it is zero.
-func (c *PacketConn) Path() Path {
+func (c *PacketConn) ControlMessage() ControlMessage {
 	c.loop.check()
 	if c.at == nil {
-		return Path{}
+		return ControlMessage{}
 	}
-	return Path{c.at.Local, c.at.Interface}
+	return ControlMessage{c.at.Local, c.at.Interface}
 }
 
 // receiveFailed tells the handler, and goes on. Errors that do not end are waited
@@ -134,7 +134,7 @@ func (c *PacketConn) receiveFailed(err error) {
 	c.failed(packetFailure{err: err})
 }
 
-// A packetFailure is what a PacketFailer is to be told.
+// A packetFailure is what a PacketErrorHandler is to be told.
 type packetFailure struct {
 	to  netip.AddrPort
 	err error
@@ -146,7 +146,7 @@ const maxPacketFailures = 64
 // failed has the handler told of an error, if it wants to know: later, since this
 // may be in the middle of a handler's writing.
 func (c *PacketConn) failed(f packetFailure) {
-	if _, ok := c.handler.(PacketFailer); !ok || len(c.failures) == maxPacketFailures {
+	if _, ok := c.handler.(PacketErrorHandler); !ok || len(c.failures) == maxPacketFailures {
 		return
 	}
 	c.failures = append(c.failures, f)
@@ -160,7 +160,7 @@ func (c *PacketConn) tellFailures() {
 	c.failures = nil
 	for _, f := range told {
 		if c.state == packetOpen {
-			c.loop.call(c, func() { c.handler.(PacketFailer).PacketFailed(c, f.to, f.err) })
+			c.loop.call(c, func() { c.handler.(PacketErrorHandler).PacketFailed(c, f.to, f.err) })
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (q *packetQueue) reset(pool *buf.Pool) {
 //
 // The error is ErrClosed after Close, or ErrOutputFull if more than MaxOutput bytes
 // would wait for room in the system: then p is dropped. What the system says of a
-// datagram, PacketFailer hears; that it was sent does not say that it arrives.
+// datagram, PacketErrorHandler hears; that it was sent does not say that it arrives.
 func (c *PacketConn) WriteTo(p []byte, to netip.AddrPort) error {
 	return c.write(backend.Packet{Peer: to}, p)
 }
@@ -75,7 +75,7 @@ func (c *PacketConn) WriteTo(p []byte, to netip.AddrPort) error {
 // WriteVia is WriteTo by a path of one's own choice, whose fields may be zero. It
 // is how datagrams to a multicast group get to an interface. Only Linux has it:
 // elsewhere it is WriteTo.
-func (c *PacketConn) WriteVia(p []byte, to netip.AddrPort, via Path) error {
+func (c *PacketConn) WriteVia(p []byte, to netip.AddrPort, via ControlMessage) error {
 	return c.write(backend.Packet{Peer: to, Local: via.Local, Interface: via.Interface}, p)
 }
 

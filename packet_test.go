@@ -17,7 +17,7 @@ var reply = rondo.PacketHandlerFunc(func(c *rondo.PacketConn, p []byte, _ netip.
 
 func listenPacket(t testing.TB, e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
 	t.Helper()
-	c, err := e.ListenPacket(network, address, rondo.Socket{}, h)
+	c, err := e.ListenPacket(network, address, rondo.SocketOptions{}, h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func listenPacket(t testing.TB, e *rondo.Engine, network, address string, h rond
 // backend.
 func TestPacketsAllocateNothing(t *testing.T) {
 	for _, backend := range pick.Names() {
-		s := listenPacket(t, &rondo.Engine{Loops: 1, Backend: backend}, "udp", "127.0.0.1:0", reply)
+		s := listenPacket(t, &rondo.Engine{NumLoops: 1, Backend: backend}, "udp", "127.0.0.1:0", reply)
 		c, err := net.Dial("udp", s.LocalAddr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -60,16 +60,16 @@ func TestListenPacketErrors(t *testing.T) {
 	var e rondo.Engine
 	defer e.Close()
 	s := listenPacket(t, &e, "udp", "127.0.0.1:0", reply)
-	_, err := e.ListenPacket("udp", s.LocalAddr().String(), rondo.Socket{}, reply)
+	_, err := e.ListenPacket("udp", s.LocalAddr().String(), rondo.SocketOptions{}, reply)
 	var op *net.OpError
 	if !errors.Is(err, syscall.EADDRINUSE) || !errors.As(err, &op) || op.Op != "listen" || op.Net != "udp" {
 		t.Errorf("listening twice: %v", err)
 	}
 	var unknown net.UnknownNetworkError
-	if _, err = e.ListenPacket("tcp", "127.0.0.1:0", rondo.Socket{}, reply); !errors.As(err, &unknown) {
+	if _, err = e.ListenPacket("tcp", "127.0.0.1:0", rondo.SocketOptions{}, reply); !errors.As(err, &unknown) {
 		t.Errorf("datagrams on tcp: %v", err)
 	}
-	if _, err = e.DialPacket("udp", "", "127.0.0.1", rondo.Socket{}, reply); err == nil {
+	if _, err = e.DialPacket("udp", "", "127.0.0.1", rondo.SocketOptions{}, reply); err == nil {
 		t.Error("dialing without a port")
 	}
 }

@@ -32,8 +32,8 @@ func TestUnixgram(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := &rondo.Engine{Loops: 1, Backend: backend}
-			if _, err := e.ListenPacket("unixgram", path, rondo.Socket{}, reply); !errors.Is(err, syscall.EADDRINUSE) {
+			e := &rondo.Engine{NumLoops: 1, Backend: backend}
+			if _, err := e.ListenPacket("unixgram", path, rondo.SocketOptions{}, reply); !errors.Is(err, syscall.EADDRINUSE) {
 				t.Fatalf("ListenPacket on a socket in use: %v", err)
 			}
 			left.Close()
@@ -44,7 +44,7 @@ func TestUnixgram(t *testing.T) {
 				c.Reply(p[:min(len(p), 100)])
 			}))
 			answers := make(chan string, 10)
-			c, err := (&rondo.Engine{Loops: 1, Backend: backend}).DialPacket("unixgram", mine, path, rondo.Socket{},
+			c, err := (&rondo.Engine{NumLoops: 1, Backend: backend}).DialPacket("unixgram", mine, path, rondo.SocketOptions{},
 				rondo.PacketHandlerFunc(func(_ *rondo.PacketConn, p []byte, _ netip.AddrPort) { answers <- string(p) }))
 			if err != nil {
 				t.Fatal(err)

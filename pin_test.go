@@ -14,12 +14,12 @@ import (
 func TestPin(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Loops: 1, Backend: backend}
+			e := &rondo.Engine{NumLoops: 1, Backend: backend}
 			defer e.Close()
 			if err := e.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for l := range e.All() {
+			for l := range e.Loops() {
 				pin := func() (err error) {
 					done := make(chan struct{})
 					l.Post(func() { defer close(done); err = l.Pin(0) })
@@ -32,10 +32,10 @@ func TestPin(t *testing.T) {
 					t.Error("a pinned loop was not pinned again:", err)
 				}
 			}
-			late := &rondo.Engine{Loops: 1, Backend: backend}
+			late := &rondo.Engine{NumLoops: 1, Backend: backend}
 			defer late.Close()
 			sleepInCoroutine(t, late)
-			for l := range late.All() {
+			for l := range late.Loops() {
 				refused := make(chan error)
 				l.Post(func() { refused <- l.Pin(0) })
 				if <-refused == nil {
@@ -51,7 +51,7 @@ func TestPin(t *testing.T) {
 func sleepInCoroutine(t *testing.T, e *rondo.Engine) {
 	t.Helper()
 	ended := make(chan error, 1)
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		ended <- co.Sleep(time.Millisecond)
 		return nil
 	}))

@@ -18,7 +18,7 @@ func onLoop(t *testing.T, e *rondo.Engine, f func(l *rondo.Loop)) {
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		done := make(chan struct{})
 		if err := l.Post(func() { defer close(done); f(l) }); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func pipe(t *testing.T) (r, w *os.File) {
 func polls(t *testing.T, test func(t *testing.T, e *rondo.Engine)) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
 			if runtime.GOOS != "windows" {
 				test(t, e)

@@ -20,21 +20,21 @@ func TestSpareProcessor(t *testing.T) {
 		}
 		t.Cleanup(func() { e.Close() })
 		if got := runtime.GOMAXPROCS(0); got != want {
-			t.Errorf("%d loops on %s: GOMAXPROCS is %d, want %d", e.Loops, e.Backend, got, want)
+			t.Errorf("%d loops on %s: GOMAXPROCS is %d, want %d", e.NumLoops, e.Backend, got, want)
 		}
 	}
-	start(&rondo.Engine{Backend: "std", Loops: procs, SpareProcessor: true}, procs)
-	start(&rondo.Engine{Loops: procs}, procs)
+	start(&rondo.Engine{Backend: "std", NumLoops: procs, SpareProcessor: true}, procs)
+	start(&rondo.Engine{NumLoops: procs}, procs)
 	for _, name := range pick.Available() {
-		start(&rondo.Engine{Backend: name, Loops: procs - 1, SpareProcessor: true}, procs)
+		start(&rondo.Engine{Backend: name, NumLoops: procs - 1, SpareProcessor: true}, procs)
 	}
 	if best := pick.Names()[0]; best != "std" {
-		start(&rondo.Engine{Backend: best, Loops: procs, SpareProcessor: true}, procs+1)
-		start(&rondo.Engine{Backend: best, Loops: procs + 1, SpareProcessor: true}, procs+1)
+		start(&rondo.Engine{Backend: best, NumLoops: procs, SpareProcessor: true}, procs+1)
+		start(&rondo.Engine{Backend: best, NumLoops: procs + 1, SpareProcessor: true}, procs+1)
 		all := &rondo.Engine{Backend: best, SpareProcessor: true}
 		start(all, procs+1)
 		n := 0
-		for range all.All() {
+		for range all.Loops() {
 			n++
 		}
 		if n != procs {
@@ -53,24 +53,24 @@ func TestCrowdedLoopsPark(t *testing.T) {
 			engine *rondo.Engine
 			want   bool
 		}{
-			{&rondo.Engine{Loops: procs}, true},
-			{&rondo.Engine{Loops: procs + 1}, true},
-			{&rondo.Engine{Loops: procs - 1}, false},
-			{&rondo.Engine{Loops: procs, LockThreads: true}, false},
-			{&rondo.Engine{Loops: procs - 1, SpareProcessor: true}, false},
+			{&rondo.Engine{NumLoops: procs}, true},
+			{&rondo.Engine{NumLoops: procs + 1}, true},
+			{&rondo.Engine{NumLoops: procs - 1}, false},
+			{&rondo.Engine{NumLoops: procs, LockThreads: true}, false},
+			{&rondo.Engine{NumLoops: procs - 1, SpareProcessor: true}, false},
 		} {
 			e := test.engine
 			e.Backend = name
 			if err := e.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for l := range e.All() {
+			for l := range e.Loops() {
 				parks := make(chan bool)
 				if err := l.Post(func() { parks <- rondo.Parks(l) }); err != nil {
 					t.Fatal(err)
 				}
 				if want := test.want && name == "epoll"; <-parks != want {
-					t.Errorf("%s, %d loops of %d processors, spare %v, threads %v: want %v", name, e.Loops, procs, e.SpareProcessor, e.LockThreads, want)
+					t.Errorf("%s, %d loops of %d processors, spare %v, threads %v: want %v", name, e.NumLoops, procs, e.SpareProcessor, e.LockThreads, want)
 				}
 			}
 			e.Close()

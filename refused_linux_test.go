@@ -59,7 +59,7 @@ func withoutIOUring(t *testing.T, what string) {
 	}
 	forbid(t, call, errno)
 
-	e := &rondo.Engine{Backend: "uring", Loops: 1}
+	e := &rondo.Engine{Backend: "uring", NumLoops: 1}
 	err := e.Start()
 	if err == nil || !strings.Contains(err.Error(), why+":") || !strings.Contains(err.Error(), syscall.Errno(errno).Error()) {
 		t.Errorf("Start on uring: %v; want an error of %s, %v", err, why, syscall.Errno(errno))
@@ -67,16 +67,16 @@ func withoutIOUring(t *testing.T, what string) {
 	e.Close()
 
 	var log bytes.Buffer
-	e = &rondo.Engine{Backend: "uring,epoll", Loops: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	e = &rondo.Engine{Backend: "uring,epoll", NumLoops: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) })
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Backend != "epoll" {
-		t.Errorf("the engine is on %q, want epoll", e.Backend)
+	if e.BackendName() != "epoll" {
+		t.Errorf("the engine is on %q, want epoll", e.BackendName())
 	}
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, why) {
 		t.Errorf("the log has %q, want one line that names %s", got, why)

@@ -41,18 +41,18 @@ func (f HandlerFunc) Data(c *Conn, in []byte) (int, error) { return f(c, in) }
 // Closed does nothing.
 func (f HandlerFunc) Closed(*Conn, error) {}
 
-// EOFer is a Handler that wants to know of the peer's end of stream
+// EOFHandler is a Handler that wants to know of the peer's end of stream
 // (half-close). It is called at most once, after the last Data; the connection
 // can still be written to, and stays until the handler closes it. A connection
-// whose handler is no EOFer is closed, after its output has drained.
-type EOFer interface {
+// whose handler is no EOFHandler is closed, after its output has drained.
+type EOFHandler interface {
 	EOF(*Conn)
 }
 
-// Drainer is a Handler that wants to know when output that was full (see Conn.Full), or
+// DrainHandler is a Handler that wants to know when output that was full (see Conn.Full), or
 // too full for a write (ErrOutputFull), has fallen to LowWater; to nothing, if a write was
 // refused though no more than LowWater waited.
-type Drainer interface {
+type DrainHandler interface {
 	Drained(*Conn)
 }
 
@@ -64,9 +64,9 @@ type ShutdownHandler interface {
 	Shutdown(*Conn)
 }
 
-// An Opener makes the Handler of a new connection. It runs on the connection's
+// An OpenFunc makes the Handler of a new connection. It runs on the connection's
 // loop, once, before any other call, and may write. nil refuses the connection.
-type Opener func(*Conn) Handler
+type OpenFunc func(*Conn) Handler
 
 var (
 	// ErrClosed is the error of using what is closed. It is net.ErrClosed.
@@ -115,13 +115,13 @@ func (e *PanicError) Unwrap() error {
 
 // Serve serves connections to address with an Engine of the default settings.
 // It returns only if it cannot listen. ParseAddress tells what address may be.
-func Serve(address string, open Opener) error {
+func Serve(address string, open OpenFunc) error {
 	network, address, err := ParseAddress(address)
 	if err != nil {
 		return err
 	}
 	var e Engine
-	if _, err := e.Listen(network, address, Socket{}, open); err != nil {
+	if _, err := e.Listen(network, address, SocketOptions{}, open); err != nil {
 		e.Close()
 		return err
 	}
@@ -141,7 +141,7 @@ func ServePackets(address string, h PacketHandler) error {
 		return err
 	}
 	e := Engine{Balance: ReusePort}
-	if _, err := e.ListenPacket(network, address, Socket{}, h); err != nil {
+	if _, err := e.ListenPacket(network, address, SocketOptions{}, h); err != nil {
 		e.Close()
 		return err
 	}

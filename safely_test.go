@@ -40,7 +40,7 @@ func (h hostile) WithAttrs([]slog.Attr) slog.Handler        { h.at("WithAttrs");
 func (h hostile) WithGroup(string) slog.Handler             { h.at("WithGroup"); return h }
 
 // onInput serves with a coroutine that calls fail when something has come.
-func onInput(fail func()) rondo.Opener {
+func onInput(fail func()) rondo.OpenFunc {
 	return coro.Handler(func(_ *coro.Co, c net.Conn) error {
 		c.Read(make([]byte, 1))
 		fail()
@@ -49,7 +49,7 @@ func onInput(fail func()) rondo.Opener {
 }
 
 // handlerOnInput does so with a Handler.
-func handlerOnInput(fail func()) rondo.Opener {
+func handlerOnInput(fail func()) rondo.OpenFunc {
 	return func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(*rondo.Conn, []byte) (int, error) {
 			fail()
@@ -94,7 +94,7 @@ func TestHostileLogger(t *testing.T) {
 }
 
 func hostileLogger(t *testing.T, where string, fail func()) {
-	for what, open := range map[string]rondo.Opener{
+	for what, open := range map[string]rondo.OpenFunc{
 		"a coroutine panics":       onInput(func() { panic("a coroutine") }),
 		"a coroutine calls Goexit": onInput(runtime.Goexit),
 		"a handler panics":         handlerOnInput(func() { panic("a handler") }),
@@ -104,7 +104,7 @@ func hostileLogger(t *testing.T, where string, fail func()) {
 			t.Run(what+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				var calls atomic.Int32
-				e := &rondo.Engine{Loops: 1, Backend: name, Logger: slog.New(hostile{where, fail, &calls})}
+				e := &rondo.Engine{NumLoops: 1, Backend: name, Logger: slog.New(hostile{where, fail, &calls})}
 				bystander := connTo(t, e, coro.Handler(echoReads))
 				c := connTo(t, e, open)
 				c.Write([]byte("now"))
@@ -122,7 +122,7 @@ func hostileLogger(t *testing.T, where string, fail func()) {
 func TestHostileLoggerOfABlockedLoop(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	e := &rondo.Engine{Loops: 1, Logger: slog.New(hostile{"Handle", panics, &calls})}
+	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(hostile{"Handle", panics, &calls})}
 	bystander := connTo(t, e, coro.Handler(echoReads))
 	blocked := make(chan bool)
 	connTo(t, e, coro.Handler(func(*coro.Co, net.Conn) error {
@@ -138,7 +138,7 @@ func TestHostileLoggerOfABlockedLoop(t *testing.T) {
 // the engine starts.
 func TestLoggerMayAskTheEngine(t *testing.T) {
 	defer pick.Register("refusing", func() (backend.Backend, error) { return nil, errors.New("not today") })()
-	e := &rondo.Engine{Loops: 1, Backend: "refusing,std"}
+	e := &rondo.Engine{NumLoops: 1, Backend: "refusing,std"}
 	defer e.Close()
 	var calls atomic.Int32
 	e.Logger = slog.New(hostile{"Handle", func() { e.Stats() }, &calls})

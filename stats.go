@@ -5,7 +5,7 @@ import "sync"
 // Trace holds hooks, called on the loops; those that are nil are not. They must
 // not block.
 type Trace struct {
-	// Accepted is called with a new connection, before its Opener.
+	// Accepted is called with a new connection, before its OpenFunc.
 	Accepted func(c *Conn)
 	// BeforeWrite is called when n bytes are about to be handed to the system,
 	// AfterWrite when it took n of them; c.Buffered then tells what remains
@@ -49,7 +49,7 @@ type Stats struct {
 // Stats returns the counts. It waits for nobody.
 func (e *Engine) Stats() Stats {
 	var s Stats
-	for l := range e.All() {
+	for l := range e.Loops() {
 		one := l.stats.read()
 		one.Open = int(l.loaded.Load())
 		s.Loops = append(s.Loops, one)

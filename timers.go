@@ -150,22 +150,22 @@ func (c *Conn) SetIdle(d time.Duration) {
 	c.loop.timers.Start(&t.idleTimer, t.last.Add(d))
 }
 
-// SetReadDeadline closes the connection, as Close does, at t, unless the
+// CloseAt closes the connection, as Close does, at t, unless the
 // deadline was moved by then; Closed gets an os.ErrDeadlineExceeded. A handler
 // sets it when it begins to wait for something, and moves or clears it when
 // that has come. The zero Time clears it.
 //
 // A t that has no monotonic reading (see package time) is compared with the wall clock
 // now, once: the deadline does not move when that is set later.
-func (c *Conn) SetReadDeadline(t time.Time) {
+func (c *Conn) CloseAt(t time.Time) {
 	if !t.IsZero() || !c.noDeadlines() {
 		c.setDeadline(&c.deadlines().read, t)
 	}
 }
 
-// SetWriteDeadline aborts the connection at t if output waits then, and fails
+// AbortUnsentAt aborts the connection at t if output waits then, and fails
 // writes after t, both with os.ErrDeadlineExceeded. The zero Time clears it.
-func (c *Conn) SetWriteDeadline(t time.Time) {
+func (c *Conn) AbortUnsentAt(t time.Time) {
 	if !t.IsZero() || !c.noDeadlines() {
 		c.setDeadline(&c.deadlines().write, t)
 	}

@@ -88,15 +88,15 @@ func TestWallClockSteps(t *testing.T) {
 		l.AfterFunc(d, func() { calls++ })
 		l.Every(d, func() { calls++ })
 		conn := &Conn{loop: l}
-		conn.SetReadDeadline(before.Add(d))
-		conn.SetWriteDeadline(before.Add(d))
+		conn.CloseAt(before.Add(d))
+		conn.AbortUnsentAt(before.Add(d))
 		conn.SetIdle(d)
 		c.step = step
 		if got := l.Now().Sub(before); got != step {
 			t.Errorf("a step of %v shows as %v", step, got)
 		}
 		later := &Conn{loop: l}
-		later.SetReadDeadline(l.Now().Add(d))
+		later.CloseAt(l.Now().Add(d))
 		if c.turnAt(l, begin.Add(d)-1); calls != 0 || conn.isClosing() {
 			t.Errorf("a step of %v: %d calls too early, or a deadline", step, calls)
 		}

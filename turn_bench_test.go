@@ -63,7 +63,7 @@ const turnConns = 50
 // A way is one of a message through the engine.
 type way struct {
 	name   string
-	open   Opener
+	open   OpenFunc
 	short  bool               // the backend sends half at once
 	timers int                // pending all the time
 	each   func(*Loop) func() // makes what is called before each turn; nil: nothing is
@@ -119,18 +119,18 @@ var turns = []way{
 }
 
 // AddTurn adds a way that another package makes.
-func AddTurn(name string, open Opener) {
+func AddTurn(name string, open OpenFunc) {
 	turns = append(turns, way{name: name, open: open})
 }
 
 // turnOutput is what some handlers write.
 var turnOutput [directSize]byte
 
-func callback(f HandlerFunc) Opener { return func(*Conn) Handler { return f } }
+func callback(f HandlerFunc) OpenFunc { return func(*Conn) Handler { return f } }
 
 // turner returns a loop with connections that have messages in every turn, and
 // what makes a turn of it.
-func turner(open Opener, short bool, timers int, each func(*Loop) func()) (turn func()) {
+func turner(open OpenFunc, short bool, timers int, each func(*Loop) func()) (turn func()) {
 	e := &Engine{limits: limits{maxIn: DefaultMaxInput, maxOut: DefaultMaxOutput, high: DefaultHighWater, low: DefaultLowWater}}
 	l := newLoop(e, 0, &instant{lend: make([]byte, backend.Headroom+64), short: short})
 	ln := &Listener{open: open}

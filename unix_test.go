@@ -20,9 +20,9 @@ func TestUnixSocketFile(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "s")
 			leaveStale(t, path)
-			e := &rondo.Engine{Backend: backend, Loops: 1}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()
-			ln, err := e.Listen("unix", path, rondo.Socket{UnixMode: 0o620}, echo)
+			ln, err := e.Listen("unix", path, rondo.SocketOptions{UnixMode: 0o620}, echo)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,9 +39,9 @@ func TestUnixSocketFile(t *testing.T) {
 			}
 
 			// A file that a server has open is not replaced.
-			other := &rondo.Engine{Backend: backend, Loops: 1}
+			other := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer other.Close()
-			if _, err := other.Listen("unix", path, rondo.Socket{}, echo); !errors.Is(err, syscall.EADDRINUSE) {
+			if _, err := other.Listen("unix", path, rondo.SocketOptions{}, echo); !errors.Is(err, syscall.EADDRINUSE) {
 				t.Errorf("listening on a socket in use: %v", err)
 			}
 			roundTrip(t, "unix", path, "still here")
@@ -76,7 +76,7 @@ func TestUnixKeepsOtherFiles(t *testing.T) {
 	}
 	var e rondo.Engine
 	defer e.Close()
-	if _, err := e.Listen("unix", path, rondo.Socket{}, echo); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := e.Listen("unix", path, rondo.SocketOptions{}, echo); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("listening on a file that is no socket: %v", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "data" {
@@ -88,8 +88,8 @@ func TestUnixKeepsOtherFiles(t *testing.T) {
 func TestUnixFileGoesWithTheEngine(t *testing.T) {
 	for _, backend := range backends() {
 		path := filepath.Join(t.TempDir(), "s")
-		e := &rondo.Engine{Backend: backend, Loops: 2}
-		if _, err := e.Listen("unix", path, rondo.Socket{}, echo); err != nil {
+		e := &rondo.Engine{Backend: backend, NumLoops: 2}
+		if _, err := e.Listen("unix", path, rondo.SocketOptions{}, echo); err != nil {
 			t.Fatal(err)
 		}
 		roundTrip(t, "unix", path, "hello")
@@ -105,7 +105,7 @@ func TestUnixFileGoesWithTheEngine(t *testing.T) {
 func TestSeveralAddresses(t *testing.T) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Backend: backend, Loops: 2}
+			e := &rondo.Engine{Backend: backend, NumLoops: 2}
 			defer e.Close()
 			who := func(c *rondo.Conn) rondo.Handler {
 				return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
@@ -114,7 +114,7 @@ func TestSeveralAddresses(t *testing.T) {
 				})
 			}
 			listen := func(network, address string) net.Addr {
-				ln, err := e.Listen(network, address, rondo.Socket{}, who)
+				ln, err := e.Listen(network, address, rondo.SocketOptions{}, who)
 				if err != nil {
 					t.Fatalf("listen %s %s: %v", network, address, err)
 				}

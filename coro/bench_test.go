@@ -30,9 +30,9 @@ func byteSize(n int) string {
 	return "64KiB"
 }
 
-func benchmarkEcho(b *testing.B, size int, open rondo.Opener) {
+func benchmarkEcho(b *testing.B, size int, open rondo.OpenFunc) {
 	msg := bytes.Repeat([]byte("x"), size)
-	c := connTo(b, &rondo.Engine{Loops: 1}, open)
+	c := connTo(b, &rondo.Engine{NumLoops: 1}, open)
 	back := make([]byte, size)
 	b.SetBytes(int64(2 * size))
 	b.ReportAllocs()
@@ -50,7 +50,7 @@ func benchmarkEcho(b *testing.B, size int, open rondo.Opener) {
 // BenchmarkAwait has another goroutine do nothing, and waits for it.
 func BenchmarkAwait(b *testing.B) {
 	b.ReportAllocs()
-	c := connTo(b, &rondo.Engine{Loops: 1}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+	c := connTo(b, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		for range b.N {
 			if _, err := coro.Await(co, func() (int, error) { return 0, nil }); err != nil {
 				return err

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// Handler returns an Opener that serves each connection with straight-line code: f
+// Handler returns an OpenFunc that serves each connection with straight-line code: f
 // reads and writes c as if it blocked.
 //
 // The connection closes when f returns: with an error as by Conn.CloseWith, with
@@ -33,14 +33,14 @@ import (
 // error at once, so that f comes to its end and runs its deferred functions. If
 // it goes on regardless, as a loop does that ignores errors, it is ended by
 // runtime.Goexit at its thousandth attempt.
-func Handler(f func(co *Co, c net.Conn) error) rondo.Opener {
+func Handler(f func(co *Co, c net.Conn) error) rondo.OpenFunc {
 	return func(c *rondo.Conn) rondo.Handler {
 		s := &served{}
 		s.bind(c)
 		s.wire.Install(&s.netConn)
 		s.own()
 		s.root = &s.first
-		s.first.sched, s.first.home = s.sched, &s.netConn
+		s.first.sched, s.first.owner = s.sched, &s.netConn
 		s.first.body = func(co *Co) error { return f(co, &s.netConn) }
 		s.sched.begin(&s.first)
 		return c.Handler()
@@ -57,7 +57,7 @@ func Handler(f func(co *Co, c net.Conn) error) rondo.Opener {
 func NetConn(c *rondo.Conn) net.Conn {
 	s, ok := c.Handler().(*netConn)
 	if !ok {
-		s = &netConn{handed: true, ended: true, gone: true} // until it is the handler
+		s = &netConn{replaced: true, ended: true, gone: true} // until it is the handler
 		s.bind(c)
 		c.SetHandler(s)
 	}
@@ -71,7 +71,7 @@ type Co struct {
 	// What each switch needs is in one line of the cache.
 	next       func() (struct{}, bool)
 	yield      func(struct{}) bool
-	home       *netConn // it ends with this
+	owner      *netConn // it ends with this
 	sched      *scheduler
 	goroutine  atomic.Uintptr // its sys.Goroutine, while it runs
 	list       *waitList      // that it waits in
@@ -102,13 +102,13 @@ func (co *Co) Loop() *rondo.Loop { return co.sched.loop }
 // best written straight on: then the coroutine can wait for nothing any more,
 // and when it returns nil the connection stays. So it does, until it leaves, after
 // Detach or Move. Any goroutine may call Conn itself.
-func (co *Co) Conn() *rondo.Conn { return co.home.conn }
+func (co *Co) Conn() *rondo.Conn { return co.owner.conn }
 
 // Context returns a Context that is done when the connection begins to close;
 // its cause tells why. It is for what Await calls.
 func (co *Co) Context() context.Context {
 	co.must("Context")
-	return co.home.context()
+	return co.owner.context()
 }
 
 // Sleep waits until d has passed on the loop's clock. With d of 0 or less it lets
@@ -136,8 +136,8 @@ func (co *Co) Sleep(d time.Duration) error {
 // closes the connection, as with Handler; nil does not.
 func (co *Co) Go(f func(co *Co) error) {
 	co.must("Go")
-	s := co.home
-	child := &Co{sched: co.sched, home: s, body: f, parent: co, at: int32(len(s.others))}
+	s := co.owner
+	child := &Co{sched: co.sched, owner: s, body: f, parent: co, at: int32(len(s.others))}
 	s.others = append(s.others, child)
 	co.children++
 	co.sched.ready.push(child)

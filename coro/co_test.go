@@ -60,7 +60,7 @@ func TestCoroutineAllocatesNothing(t *testing.T) {
 		"Read and Write": echoReads, "Copy": echoCopies, "deadlines and Sleep": echoTimes,
 	} {
 		for _, size := range []int{64, 20_000} {
-			c := connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(f))
+			c := connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(f))
 			msg, back := make([]byte, size), make([]byte, size)
 			n := testing.AllocsPerRun(500, func() {
 				c.Write(msg)
@@ -89,7 +89,7 @@ func TestIdleCoroutineIsSmall(t *testing.T) {
 			}
 		}
 	}
-	c := connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(f))
+	c := connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(f))
 	address := c.RemoteAddr().String()
 	before := held()
 	for range conns {
@@ -125,7 +125,7 @@ func roundTripNothing(t *testing.T, address string) {
 func TestCoroutineThatSpins(t *testing.T) {
 	for _, backend := range backends() {
 		var spins atomic.Int64
-		e := &rondo.Engine{Loops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		e := &rondo.Engine{NumLoops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 			if spins.Add(1) > 1 {
 				return echoReads(co, c)
@@ -151,7 +151,7 @@ func TestTenThousandCoroutines(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			var alive, awake atomic.Int64
 			before := stacksWith("coro.(*Co).run(") // tests that have no engine leave some
-			e := &rondo.Engine{Loops: 2, Backend: backend}
+			e := &rondo.Engine{NumLoops: 2, Backend: backend}
 			c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 				var cond coro.Cond
 				for i := range each {
@@ -202,7 +202,7 @@ func stacksWith(f string) int {
 // TestTracesOfCoroutines: others know a coroutine by what its stack trace has: the
 // simulator (sim/watch.go), Engine.Check (calling.go) and who looks for deadlocks.
 func TestTracesOfCoroutines(t *testing.T) {
-	c := connTo(t, &rondo.Engine{Loops: 1}, coro.Handler(echoReads))
+	c := connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(echoReads))
 	echoes(t, c, "hello")
 	until(t, "the trace of a coroutine that waits", func() bool {
 		buf := make([]byte, 1<<20)

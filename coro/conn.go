@@ -27,19 +27,19 @@ type netConn struct {
 	seldom  *seldom // nil: nobody asked for what is there
 
 	// What each message needs is in two lines of the cache, with the first coroutine's.
-	conn    *rondo.Conn
-	wire    bridge.Conn
-	sched   *scheduler
-	in      []byte // offered to Data, which is under way, and not yet taken
-	readers waitList
-	writing *Co  // has its turn, and waits for output to drain
-	paused  bool // what has come waits for a Read
-	eof     bool
-	timed   bool // times is set
-	handed  bool // to another Handler
-	ended   bool // handed, or the connection is closing: nothing more is read or written
-	gone    bool // its coroutines can wait no more
-	looks   int8 // of sharesTLS
+	conn     *rondo.Conn
+	wire     bridge.Conn
+	sched    *scheduler
+	in       []byte // offered to Data, which is under way, and not yet taken
+	readers  waitList
+	writing  *Co  // has its turn, and waits for output to drain
+	paused   bool // what has come waits for a Read
+	eof      bool
+	timed    bool // times is set
+	replaced bool // to another Handler
+	ended    bool // handed, or the connection is closing: nothing more is read or written
+	gone     bool // its coroutines can wait no more
+	looks    int8 // of sharesTLS
 }
 
 // seldom is what few connections are asked for.
@@ -60,8 +60,8 @@ var (
 	_ net.Conn                        = (*netConn)(nil)
 	_ io.WriterTo                     = (*netConn)(nil)
 	_ io.ReaderFrom                   = (*netConn)(nil)
-	_ rondo.EOFer                     = (*netConn)(nil)
-	_ rondo.Drainer                   = (*netConn)(nil)
+	_ rondo.EOFHandler                = (*netConn)(nil)
+	_ rondo.DrainHandler              = (*netConn)(nil)
 	_ bridge.Keeper                   = (*netConn)(nil)
 	_ interface{ CloseWrite() error } = (*netConn)(nil)
 )
@@ -125,7 +125,7 @@ func (s *netConn) unpause() {
 	}
 }
 
-// EOF implements rondo.EOFer.
+// EOF implements rondo.EOFHandler.
 func (s *netConn) EOF(*rondo.Conn) {
 	s.eof = true
 	for co := s.readers.pop(); co != nil; co = s.readers.pop() {
@@ -133,7 +133,7 @@ func (s *netConn) EOF(*rondo.Conn) {
 	}
 }
 
-// Drained implements rondo.Drainer.
+// Drained implements rondo.DrainHandler.
 func (s *netConn) Drained(*rondo.Conn) {
 	if s.writing != nil {
 		s.sched.resume(s.writing)
@@ -171,7 +171,7 @@ func (s *netConn) Closed(*rondo.Conn, error) {
 // Replaced implements bridge.Keeper: it ends what coroutines have to do with the
 // connection, which gets another Handler.
 func (s *netConn) Replaced() {
-	s.handed, s.gone = true, true
+	s.replaced, s.gone = true, true
 	s.wire.SelfPaced(false)
 	s.stopTimes()
 	s.unpause()
@@ -187,10 +187,10 @@ func (s *netConn) Replaced() {
 // Installed implements bridge.Keeper. After Replaced s serves its connection again,
 // unless coroutines of its own still have to learn that it was another's.
 func (s *netConn) Installed() {
-	if !s.handed || s.root != nil || len(s.others) > 0 || s.conn.Handler() != rondo.Handler(s) {
+	if !s.replaced || s.root != nil || len(s.others) > 0 || s.conn.Handler() != rondo.Handler(s) {
 		return
 	}
-	s.handed, s.gone = false, false
+	s.replaced, s.gone = false, false
 	s.paused = s.wire.IsPaused() // until a Read
 	s.eof = false                // EOF is called again
 	if s.timed {
@@ -276,7 +276,7 @@ func (s *netConn) refuse(co *Co, op string, err error) error {
 func (s *netConn) Close() error {
 	if s.sched.caller() == nil {
 		return s.elsewhere("close", func(c *rondo.Conn) {
-			if !s.handed { // else it is another Handler's to close
+			if !s.replaced { // else it is another Handler's to close
 				c.Close()
 			}
 		})

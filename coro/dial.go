@@ -43,7 +43,7 @@ func (co *Co) dial(ctx context.Context, limit time.Duration, network, address st
 		return nil, dialError(network, address, co.failed(err))
 	}
 	d := &dialing{co: co}
-	attempt := co.sched.loop.Dial(network, address, rondo.Socket{}, d.opened)
+	attempt := co.sched.loop.Dial(network, address, rondo.SocketOptions{}, d.opened)
 	if limit > 0 {
 		co.startTimer(limit)
 		defer co.stopTimer()
@@ -75,8 +75,8 @@ func (co *Co) dial(ctx context.Context, limit time.Duration, network, address st
 
 // begin says why co should not begin to wait.
 func (co *Co) begin(ctx context.Context) error {
-	if co.home.gone {
-		return co.home.closedError()
+	if co.owner.gone {
+		return co.owner.closedError()
 	}
 	return ctx.Err()
 }

@@ -17,7 +17,7 @@ import (
 
 // serveCoroutine serves f on a port of its own.
 func serveCoroutine(e *rondo.Engine, f func(co *coro.Co, c net.Conn) error) net.Addr {
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(f))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, coro.Handler(f))
 	if err != nil {
 		panic(err)
 	}

@@ -18,9 +18,9 @@ import (
 func backends() []string { return pick.Available() }
 
 // connTo connects to a server of e's that is served by open.
-func connTo(t testing.TB, e *rondo.Engine, open rondo.Opener) net.Conn {
+func connTo(t testing.TB, e *rondo.Engine, open rondo.OpenFunc) net.Conn {
 	t.Helper()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (l *scheduler) Next() bridge.Conn {
 		q.done++
 		if co.state == queued {
 			l.next = co
-			return co.home.wire
+			return co.owner.wire
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func lookAfter(e *rondo.Engine, done <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		for l := range e.All() {
+		for l := range e.Loops() {
 			if q := bridge.LoopOf(l).RunQueue(); q != nil {
 				q.(*scheduler).lookAt(jams)
 			}

@@ -28,7 +28,7 @@ func unlocked(t *testing.T, f func(t *testing.T, e *rondo.Engine, log *lockedBuf
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log lockedBuffer
-			f(t, &rondo.Engine{Loops: 1, Backend: name, Logger: slog.New(slog.NewTextHandler(&log, nil))}, &log)
+			f(t, &rondo.Engine{NumLoops: 1, Backend: name, Logger: slog.New(slog.NewTextHandler(&log, nil))}, &log)
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestMutexOfAnotherGoroutine(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
 				var log lockedBuffer
-				e := &rondo.Engine{Loops: 1, Backend: name, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				e := &rondo.Engine{NumLoops: 1, Backend: name, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				var k [2]clerk
 				idle := connTo(t, e, coro.Handler(func(_ *coro.Co, c net.Conn) error { return k[0].serve(c) }))
 				echoes(t, idle, "hello")
@@ -189,7 +189,7 @@ func TestMutexOfAnotherGoroutine(t *testing.T) {
 func TestTLSConnIsShared(t *testing.T) {
 	config := &tls.Config{Certificates: []tls.Certificate{testcert.New("test").Issue(testcert.ECDSA, "localhost")}}
 	got := make(chan error, 1)
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		tc := tls.Server(c, config)
 		if err := tc.Handshake(); err != nil {
@@ -232,7 +232,7 @@ func TestDeadlockOnAThread(t *testing.T) {
 func TestBlockedLoopIsTold(t *testing.T) {
 	var log lockedBuffer
 	blocked := make(chan bool)
-	connTo(t, &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}, coro.Handler(func(*coro.Co, net.Conn) error {
+	connTo(t, &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}, coro.Handler(func(*coro.Co, net.Conn) error {
 		<-blocked
 		return nil
 	}))

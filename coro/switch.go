@@ -50,7 +50,7 @@ func (l *scheduler) resume(co *Co) {
 // run is resume where no coroutine is running.
 func (l *scheduler) run(co *Co) {
 	if co.next == nil {
-		if co.home.gone {
+		if co.owner.gone {
 			co.over() // before it began
 			return
 		}
@@ -102,8 +102,8 @@ func (co *Co) wait(list *waitList) error {
 // which yields itself: of the stack of a coroutine that is resumed, each line of
 // the cache costs as much as the switch.
 func (co *Co) park(list *waitList) error {
-	if co.home.gone {
-		return co.home.closedError()
+	if co.owner.gone {
+		return co.owner.closedError()
 	}
 	if list != nil {
 		list.push(co)
@@ -128,8 +128,8 @@ func (co *Co) wake() {
 
 // turn lets the loop take a turn before co goes on.
 func (co *Co) turn() error {
-	if co.home.gone {
-		return co.failed(co.home.closedError())
+	if co.owner.gone {
+		return co.failed(co.owner.closedError())
 	}
 	co.sched.ready.push(co)
 	co.fails, co.spent = 0, 0
@@ -150,7 +150,7 @@ const (
 // spend counts what co did without waiting, and lets the loop take a turn when
 // that is much.
 func (co *Co) spend(bytes int) {
-	if co.spent += int32(min(bytes, maxSpent)) + callCost; co.spent > maxSpent && !co.home.gone {
+	if co.spent += int32(min(bytes, maxSpent)) + callCost; co.spent > maxSpent && !co.owner.gone {
 		co.turn()
 	}
 }
@@ -160,7 +160,7 @@ func (co *Co) spend(bytes int) {
 // now and then, and is ended where it cannot wait.
 func (co *Co) failed(err error) error {
 	if co.fails++; co.fails >= maxFails {
-		if co.fails = 0; co.home.gone {
+		if co.fails = 0; co.owner.gone {
 			runtime.Goexit()
 		}
 		co.turn()
@@ -198,7 +198,7 @@ func (co *Co) run(yield func(struct{}) bool) {
 // loop's goroutine by a Goexit too.
 func (co *Co) broke(value any) (again any) {
 	l := co.sched
-	log := l.wire.Log().With("loop", l.loop.ID(), "remote", co.home.RemoteAddr())
+	log := l.wire.Log().With("loop", l.loop.ID(), "remote", co.owner.RemoteAddr())
 	stack := debug.Stack()
 	if value == nil {
 		co.exited, co.err = true, errGoexit
@@ -222,7 +222,7 @@ func (co *Co) broke(value any) (again any) {
 
 // over ends co's part in its connection.
 func (co *Co) over() {
-	s, err := co.home, co.err
+	s, err := co.owner, co.err
 	co.state = over
 	co.sched.running.CompareAndSwap(co, nil)
 	if !co.lost.Load() { // else its goroutine, and the one that waits for it, have them
@@ -244,7 +244,7 @@ func (co *Co) over() {
 		s.conn.Abort(err)
 	case err != nil:
 		s.conn.CloseWith(err)
-	case co.parent == nil && !s.handed && s.wire.IsOpen(): // else it stays, or leaves
+	case co.parent == nil && !s.replaced && s.wire.IsOpen(): // else it stays, or leaves
 		s.conn.Close()
 	}
 }

@@ -94,7 +94,7 @@ func Example_later() {
 
 // ticking calls f on the engine's first loop, as long as it returns a delay.
 func ticking(e *rondo.Engine, f func() time.Duration) {
-	for l := range e.All() {
+	for l := range e.Loops() {
 		var tick func()
 		tick = func() {
 			if delay := f(); delay > 0 {
@@ -154,7 +154,7 @@ func Example_away() {
 // pipe connects c to upstream, by a connection on the same loop.
 func pipe(c *rondo.Conn, upstream string) rondo.Handler {
 	c.Pause() // until there is somebody to tell
-	socket := rondo.Socket{DialTimeout: time.Second}
+	socket := rondo.SocketOptions{DialTimeout: time.Second}
 	c.Loop().Dial("tcp", upstream, socket, func(up *rondo.Conn, err error) rondo.Handler {
 		if err != nil {
 			c.CloseWith(err)
@@ -241,9 +241,9 @@ func stop(e *rondo.Engine) error {
 }
 
 // serve serves on a port of its own, until end is called.
-func serve(open rondo.Opener) (address string, end func()) {
+func serve(open rondo.OpenFunc) (address string, end func()) {
 	e := new(rondo.Engine)
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -201,7 +201,7 @@ func TestEndsInCallbacks(t *testing.T) {
 					passed := marked(t, "")
 					a, b := sockets(t)
 					before := openFiles(t)
-					e := &rondo.Engine{Backend: like.Backend, Loops: 1, Logger: slog.New(slog.DiscardHandler)}
+					e := &rondo.Engine{Backend: like.Backend, NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
 					if err := e.Start(); err != nil {
 						t.Fatal(err)
 					}

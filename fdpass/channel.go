@@ -91,7 +91,7 @@ func New(l *rondo.Loop, nc *net.UnixConn, h Handler) (*Channel, error) {
 		return fail(err)
 	}
 	nc.Close()
-	ch.forget = l.AtEnd(func() { ch.end(rondo.ErrClosed) })
+	ch.forget = l.OnClose(func() { ch.end(rondo.ErrClosed) })
 	return ch, nil
 }
 

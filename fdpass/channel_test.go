@@ -54,7 +54,7 @@ func pair(t testing.TB, network, address string) (near, far net.Conn) {
 func backends(t *testing.T, test func(t *testing.T, e *rondo.Engine)) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
-			e := &rondo.Engine{Backend: name, Loops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			e := &rondo.Engine{Backend: name, NumLoops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 			defer e.Close()
 			if err := e.Start(); err != nil {
 				t.Fatal(err)
@@ -71,7 +71,7 @@ func backends(t *testing.T, test func(t *testing.T, e *rondo.Engine)) {
 // onLoop runs f on e's loop and waits for it.
 func onLoop(t testing.TB, e *rondo.Engine, f func(l *rondo.Loop)) {
 	t.Helper()
-	for l := range e.All() {
+	for l := range e.Loops() {
 		done := make(chan struct{})
 		if err := l.Post(func() { defer close(done); f(l) }); err != nil {
 			t.Fatal(err)
@@ -417,7 +417,7 @@ func TestEngineCloses(t *testing.T) {
 			func(e *rondo.Engine) error { return e.Shutdown(context.Background()) },
 		} {
 			a, b := sockets(t)
-			e := &rondo.Engine{Backend: other.Backend, Loops: 1}
+			e := &rondo.Engine{Backend: other.Backend, NumLoops: 1}
 			r, told := &recorder{}, 0
 			if err := e.Start(); err != nil {
 				t.Fatal(err)

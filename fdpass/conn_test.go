@@ -76,7 +76,7 @@ func (s *session) Closed(*rondo.Conn, error) {}
 func TestConnsUnderLoad(t *testing.T) {
 	const clients, words = 4, 4000
 	backends(t, func(t *testing.T, one *rondo.Engine) {
-		two := &rondo.Engine{Backend: one.Backend, Loops: 1}
+		two := &rondo.Engine{Backend: one.Backend, NumLoops: 1}
 		defer two.Close()
 		if err := two.Start(); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestConnsUnderLoad(t *testing.T) {
 		first := newPeer(t, one, a, &passed)
 		newPeer(t, two, b, &passed)
 		before := openFiles(t)
-		ln, err := one.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, first.open)
+		ln, err := one.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, first.open)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestConnComesBack(t *testing.T) {
 			ch := channel(t, e, a, &recorder{})
 			nc := net.Conn(near)
 			if ahead != "" {
-				nc = rondo.Unread(near, []byte(ahead))
+				nc = rondo.PrefixConn(near, []byte(ahead))
 			}
 			var back net.Conn
 			var told error

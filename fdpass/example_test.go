@@ -16,7 +16,7 @@ import (
 )
 
 // lines answers each line with a name in front.
-func lines(name string) rondo.Opener {
+func lines(name string) rondo.OpenFunc {
 	return func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (n int, err error) {
 			for line := range bytes.Lines(in) {
@@ -41,7 +41,7 @@ func (s *newServer) Message(ch *fdpass.Channel, m *fdpass.Message) {
 		var ln net.Listener
 		if ln, err = m.Listener(0); err == nil {
 			go func() { // AttachListener waits for the loop
-				if _, err := s.engine.AttachListener(ln, rondo.Socket{}, lines("new")); err != nil {
+				if _, err := s.engine.AttachListener(ln, rondo.SocketOptions{}, lines("new")); err != nil {
 					log.Fatal(err)
 				}
 			}()
@@ -81,19 +81,19 @@ func Example() {
 	theirs, _ := net.DialUnix("unix", nil, control.Addr().(*net.UnixAddr))
 	ours, _ := control.AcceptUnix()
 
-	newer := &rondo.Engine{Loops: 1}
+	newer := &rondo.Engine{NumLoops: 1}
 	newer.Start()
-	for l := range newer.All() {
+	for l := range newer.Loops() {
 		l.Post(func() { fdpass.New(l, theirs, &newServer{newer}) })
 	}
 
-	older := &rondo.Engine{Loops: 1}
+	older := &rondo.Engine{NumLoops: 1}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
 	listening, _ := ln.(*net.TCPListener).File() // another descriptor, to pass on
-	if _, err := older.AttachListener(ln, rondo.Socket{}, lines("old")); err != nil {
+	if _, err := older.AttachListener(ln, rondo.SocketOptions{}, lines("old")); err != nil {
 		log.Fatal(err)
 	}
 
@@ -102,7 +102,7 @@ func Example() {
 	client.say("how are ") // the old server has this, and the new one will answer
 
 	gone := make(chan struct{})
-	for l := range older.All() {
+	for l := range older.Loops() {
 		l.Post(func() {
 			ch, err := fdpass.New(l, ours, oldServer{})
 			if err != nil {

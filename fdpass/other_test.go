@@ -29,7 +29,7 @@ func TestUnsupported(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
 			_, err := fdpass.New(l, nc, nil)
 			done <- err

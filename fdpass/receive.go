@@ -58,7 +58,7 @@ func (m *Message) Conn() (net.Conn, error) {
 		return nil, fmt.Errorf("fdpass: %w", err)
 	}
 	if len(m.unread) > 0 {
-		nc = rondo.Unread(nc, append([]byte(nil), m.unread...))
+		nc = rondo.PrefixConn(nc, append([]byte(nil), m.unread...))
 	}
 	return nc, nil
 }
@@ -79,7 +79,7 @@ func (m *Message) Listener(i int) (net.Listener, error) {
 }
 
 // buffers are what a loop's Channels receive into.
-var buffers = rondo.Local[*buffer]{New: func(*rondo.Loop) *buffer {
+var buffers = rondo.LoopLocal[*buffer]{New: func(*rondo.Loop) *buffer {
 	return &buffer{make([]byte, 64<<10), make([]byte, sys.RightsRoom)}
 }}
 

@@ -36,13 +36,13 @@ func newer(backend string) error {
 	if err != nil {
 		return err
 	}
-	e := &rondo.Engine{Backend: backend, Loops: 1}
+	e := &rondo.Engine{Backend: backend, NumLoops: 1}
 	if err := e.Start(); err != nil {
 		return err
 	}
 	left := make(chan struct{})
 	failed := make(chan error, 1)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
 			_, err := fdpass.New(l, nc.(*net.UnixConn), &recorder{message: func(ch *fdpass.Channel, m *fdpass.Message) {
 				switch kind := string(m.Data); kind {
@@ -54,7 +54,7 @@ func newer(backend string) error {
 					}
 					// AttachListener waits for the loop, which is this one.
 					go func() {
-						if _, err := e.AttachListener(ln, rondo.Socket{}, lines("newer")); err != nil {
+						if _, err := e.AttachListener(ln, rondo.SocketOptions{}, lines("newer")); err != nil {
 							failed <- err
 							return
 						}
@@ -102,7 +102,7 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		ln, err := e.AttachListener(tcp, rondo.Socket{}, lines("older"))
+		ln, err := e.AttachListener(tcp, rondo.SocketOptions{}, lines("older"))
 		if err != nil {
 			t.Fatal(err)
 		}

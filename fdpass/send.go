@@ -52,8 +52,8 @@ func (ch *Channel) Send(data []byte, done func(error), files ...syscall.Conn) er
 }
 
 // SendConn sends a connection, with the bytes that are in front of it if it comes from
-// Conn.Detach or from rondo.Unread: Message.Conn gives both. It must be one of package
-// net's that has a descriptor, or Unread's of such a one: a *tls.Conn's secrets stay in
+// Conn.Detach or from rondo.PrefixConn: Message.Conn gives both. It must be one of package
+// net's that has a descriptor, or PrefixConn's of such a one: a *tls.Conn's secrets stay in
 // this process.
 //
 // Until done is called nc is the Channel's, and nobody may read from it. done is called
@@ -84,7 +84,7 @@ func (ch *Channel) SendConn(data []byte, nc net.Conn, done func(net.Conn, error)
 	o.done = func(err error) {
 		switch {
 		case err != nil && done != nil && size > 0:
-			done(rondo.Unread(inner, rest), err)
+			done(rondo.PrefixConn(inner, rest), err)
 		case err != nil && done != nil:
 			done(nc, err)
 		case done != nil:

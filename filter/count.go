@@ -13,7 +13,7 @@ type Count struct {
 	In, Out atomic.Int64 // from the peer, to it
 }
 
-// Filter is a rondo.FilterOpener.
+// Filter is a rondo.FilterOpenFunc.
 func (n *Count) Filter(*rondo.Conn) rondo.Filter { return &counter{count: n} }
 
 type counter struct {
@@ -21,12 +21,12 @@ type counter struct {
 	count *Count
 }
 
-func (f *counter) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *counter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	f.count.In.Add(int64(len(in)))
 	return f.PassThrough.Inbound(s, in)
 }
 
-func (f *counter) Outbound(s *rondo.Stage, out []byte) error {
+func (f *counter) Outbound(s *rondo.FilterPort, out []byte) error {
 	f.count.Out.Add(int64(len(out)))
 	return f.PassThrough.Outbound(s, out)
 }

@@ -6,7 +6,7 @@
 // https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
 //
 //	proxy := filter.AcceptProxy{Trust: fromBalancer}
-//	engine.Listen("tcp", ":443", rondo.Socket{}, rondo.Filtered(open, proxy.Filter, rtls.Server(config)))
+//	engine.Listen("tcp", ":443", rondo.SocketOptions{}, rondo.Filtered(open, proxy.Filter, rtls.Server(config)))
 //
 // This package does not choose connections to be proxied, and is no proxy.
 package filter

@@ -54,7 +54,7 @@ func receive(a filter.AcceptProxy, pieces ...[]byte) *outcome {
 	n := rondotest.New(nil, rondotest.Options{Seed: 1, Fragment: -1})
 	defer n.Close()
 	o := &outcome{}
-	e := n.Engine(&rondo.Engine{Loops: 1, Trace: &rondo.Trace{
+	e := n.Engine(&rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{
 		FilterFailed: func(_ *rondo.Conn, _ rondo.Filter, err error) { o.err = err },
 	}})
 	n.Listen(e, "tcp", ":7", rondo.Filtered(o.open, a.Filter))
@@ -217,9 +217,9 @@ func TestSendProxy(t *testing.T) {
 	e := n.Engine(&rondo.Engine{})
 	n.Await(func() { e.Start() })
 	dial := func(h filter.ProxyHeader) (failed error) {
-		for l := range e.All() {
+		for l := range e.Loops() {
 			l.Post(func() {
-				l.Dial("tcp", "127.0.0.1:7", rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+				l.Dial("tcp", "127.0.0.1:7", rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 					failed = err
 					if err == nil {
 						c.Write([]byte("hello"))
@@ -268,9 +268,9 @@ func TestProxyHeaderArrives(t *testing.T) {
 		{Version: 1},
 	}
 	for _, h := range sent {
-		for l := range e.All() {
+		for l := range e.Loops() {
 			l.Post(func() {
-				l.Dial("tcp", "127.0.0.1:7", rondo.Socket{}, rondo.FilteredDial(func(*rondo.Conn, error) rondo.Handler { return nil }, filter.SendProxy(h)))
+				l.Dial("tcp", "127.0.0.1:7", rondo.SocketOptions{}, rondo.FilteredDial(func(*rondo.Conn, error) rondo.Handler { return nil }, filter.SendProxy(h)))
 			})
 		}
 		n.Run()
@@ -329,7 +329,7 @@ func ExampleAcceptProxy() {
 	}}
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(func(c *rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(func(c *rondo.Conn) rondo.Handler {
 		fmt.Fprintf(c, "hello %v\n", c.RemoteAddr())
 		c.Close()
 		return rondo.HandlerFunc((*rondo.Conn).Write)

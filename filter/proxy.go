@@ -90,7 +90,7 @@ type AcceptProxy struct {
 	Header func(*rondo.Conn, ProxyHeader) error
 }
 
-// Filter is a rondo.FilterOpener.
+// Filter is a rondo.FilterOpenFunc.
 func (a AcceptProxy) Filter(c *rondo.Conn) rondo.Filter {
 	if a.Trust != nil && !a.Trust(c.RemoteAddr()) {
 		return nil
@@ -104,7 +104,7 @@ type acceptor struct {
 	timer *rondo.Timer
 }
 
-func (f *acceptor) Start(s *rondo.Stage) error {
+func (f *acceptor) Start(s *rondo.FilterPort) error {
 	if f.Timeout < 0 {
 		return fmt.Errorf("filter: AcceptProxy.Timeout is %v: want 0, for %v, or more", f.Timeout, DefaultProxyTimeout)
 	}
@@ -115,7 +115,7 @@ func (f *acceptor) Start(s *rondo.Stage) error {
 	return nil
 }
 
-func (f *acceptor) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *acceptor) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	n, err := headerSize(in)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrProxyHeader, err)
@@ -143,11 +143,11 @@ func (f *acceptor) Inbound(s *rondo.Stage, in []byte) (int, error) {
 	return n, nil
 }
 
-func (f *acceptor) EOF(*rondo.Stage) error {
+func (f *acceptor) EOF(*rondo.FilterPort) error {
 	return fmt.Errorf("%w: %w", ErrProxyHeader, io.ErrUnexpectedEOF)
 }
 
-func (f *acceptor) Closed(*rondo.Stage, error) {
+func (f *acceptor) Closed(*rondo.FilterPort, error) {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
@@ -197,7 +197,7 @@ func begins(in, what []byte) bool {
 // SendProxy begins a connection with the PROXY header h, and is gone afterwards.
 // It is for dialed connections: to a server that accepts the PROXY protocol, on
 // behalf of a client, whose addresses h has.
-func SendProxy(h ProxyHeader) rondo.FilterOpener {
+func SendProxy(h ProxyHeader) rondo.FilterOpenFunc {
 	return func(*rondo.Conn) rondo.Filter { return &sender{header: h} }
 }
 
@@ -206,7 +206,7 @@ type sender struct {
 	header ProxyHeader
 }
 
-func (f *sender) Start(s *rondo.Stage) error {
+func (f *sender) Start(s *rondo.FilterPort) error {
 	b, err := f.header.format()
 	if err != nil {
 		return fmt.Errorf("%w to be sent: %w", ErrProxyHeader, err)

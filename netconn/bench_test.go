@@ -27,12 +27,12 @@ func contenders(b *testing.B, f func(b *testing.B, server, client net.Conn)) {
 	})
 	for _, backend := range pick.Available() {
 		b.Run(backend, func(b *testing.B) {
-			s, c := pair(b, engine(b, &rondo.Engine{Backend: backend, Loops: 1}), kind{})
+			s, c := pair(b, engine(b, &rondo.Engine{Backend: backend, NumLoops: 1}), kind{})
 			f(b, s, c)
 		})
 		// The server alone: package net is at the other end.
 		b.Run(backend+"-server", func(b *testing.B) {
-			s, c := withPeer(b, engine(b, &rondo.Engine{Backend: backend, Loops: 1}))
+			s, c := withPeer(b, engine(b, &rondo.Engine{Backend: backend, NumLoops: 1}))
 			f(b, s, c)
 		})
 	}
@@ -103,7 +103,7 @@ func BenchmarkStream(b *testing.B) {
 
 // BenchmarkConnect dials, accepts and closes: what it allocates is for both ends.
 func BenchmarkConnect(b *testing.B) {
-	e := engine(b, &rondo.Engine{Loops: 1})
+	e := engine(b, &rondo.Engine{NumLoops: 1})
 	ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
 	must(b, err)
 	d := netconn.Dialer{Engine: e}

@@ -27,7 +27,7 @@ var (
 )
 
 // home puts a block back.
-func (b *block) home() {
+func (b *block) release() {
 	b.next, b.start, b.end = nil, 0, 0
 	if len(b.bytes) == smallBlock {
 		smallBlocks.Put(b)
@@ -84,7 +84,7 @@ func (q *blocks) drop(n int) {
 	b.start += n
 	q.size -= n
 	if b.start == b.end {
-		q.pop().home()
+		q.pop().release()
 	}
 }
 

@@ -70,13 +70,13 @@ func (h *handler) Data(_ *rondo.Conn, in []byte) (int, error) {
 	return len(in), nil
 }
 
-// EOF implements rondo.EOFer.
+// EOF implements rondo.EOFHandler.
 func (h *handler) EOF(*rondo.Conn) {
 	h.c.in.fail(io.EOF)
 	h.c.hub.note()
 }
 
-// Drained implements rondo.Drainer.
+// Drained implements rondo.DrainHandler.
 func (h *handler) Drained(*rondo.Conn) { h.c.push() }
 
 // Paused is called when nothing is being received any more.
@@ -84,7 +84,7 @@ func (h *handler) Paused() {
 	in := &h.c.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if h.c.conn.Quiet() { // what came meanwhile the rondo.Conn has
+	if h.c.conn.Reusable() { // what came meanwhile the rondo.Conn has
 		h.c.release()
 	}
 }

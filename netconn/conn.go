@@ -254,8 +254,8 @@ type hub struct {
 	reset func()        // the method quiet: made once
 }
 
-var hubs = rondo.Local[*hub]{New: func(l *rondo.Loop) *hub {
-	h := &hub{loop: l, loops: slices.Collect(l.Engine().All())}
+var hubs = rondo.LoopLocal[*hub]{New: func(l *rondo.Loop) *hub {
+	h := &hub{loop: l, loops: slices.Collect(l.Engine().Loops())}
 	h.reset = h.quiet
 	return h
 }}

@@ -146,7 +146,7 @@ func TestContract(t *testing.T) {
 // TestAddresses: they are what package net's other end says.
 func TestAddresses(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		c, peer := withPeer(t, engine(t, &rondo.Engine{Backend: backend, Loops: 1}))
+		c, peer := withPeer(t, engine(t, &rondo.Engine{Backend: backend, NumLoops: 1}))
 		if got, want := c.LocalAddr().String(), peer.RemoteAddr().String(); got != want {
 			t.Errorf("LocalAddr %s, want %s", got, want)
 		}
@@ -262,7 +262,7 @@ func TestWriteWakes(t *testing.T) {
 // TestErrorText: the texts are package net's.
 func TestErrorText(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		c, _ := withPeer(t, engine(t, &rondo.Engine{Backend: backend, Loops: 1}))
+		c, _ := withPeer(t, engine(t, &rondo.Engine{Backend: backend, NumLoops: 1}))
 		c.Close()
 		_, err := c.Read(make([]byte, 1))
 		if want := fmt.Sprintf("read tcp %s->%s: use of closed network connection", c.LocalAddr(), c.RemoteAddr()); err.Error() != want {

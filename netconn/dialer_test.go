@@ -21,7 +21,7 @@ import (
 // TestDialErrors: they are package net's, and nothing is left of the attempt.
 func TestDialErrors(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, Logger: quietLog})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Logger: quietLog})
 		// Nobody listens here.
 		refusing, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
@@ -49,7 +49,7 @@ func TestDialErrors(t *testing.T) {
 		_, err = d.Dial("tcp", refusing.Addr().String())
 		is(t, err, "dial", syscall.ECONNREFUSED)
 
-		d = netconn.Dialer{Engine: e, Options: netconn.Options{Filters: []rondo.FilterOpener{rtls.Client(clientConfig())}}}
+		d = netconn.Dialer{Engine: e, Options: netconn.Options{Filters: []rondo.FilterOpenFunc{rtls.Client(clientConfig())}}}
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
 		_, err = d.DialContext(ctx, "tcp", silent.Addr().String())
@@ -72,7 +72,7 @@ func TestDialErrors(t *testing.T) {
 		if _, err = d.Dial("tcp", rude.Addr().String()); err == nil {
 			t.Error("a handshake with no server of TLS")
 		}
-		d.Filters = []rondo.FilterOpener{func(*rondo.Conn) rondo.Filter { return nil }}
+		d.Filters = []rondo.FilterOpenFunc{func(*rondo.Conn) rondo.Filter { return nil }}
 		_, err = d.Dial("tcp", silent.Addr().String())
 		is(t, err, "dial", net.ErrClosed)
 		eventually(t, "nothing is left", func() bool { return e.Stats().Open == 0 })

@@ -41,7 +41,7 @@ func TestCloseDelivers(t *testing.T) {
 // of the connection ends after Linger.
 func TestCloseReturns(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, Linger: 50 * time.Millisecond})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Linger: 50 * time.Millisecond})
 		c, peer := withPeer(t, e)
 		accepted := full(t, c)
 		began := time.Now()
@@ -89,7 +89,7 @@ func TestEngineEnds(t *testing.T) {
 		for _, k := range kinds() {
 			for name, end := range ends {
 				t.Run(k.name+" "+name, func(t *testing.T) {
-					e := engine(t, &rondo.Engine{Backend: backend, Loops: 2, Linger: 200 * time.Millisecond})
+					e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 2, Linger: 200 * time.Millisecond})
 					ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
 					must(t, err)
 					c, _ := pair(t, e, k)
@@ -141,7 +141,7 @@ func reset(err error) bool {
 // TestShutdownDelivers: what Write accepted before a Shutdown reaches a peer that reads.
 func TestShutdownDelivers(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
 		c, peer := withPeer(t, e)
 		want := pattern(200 << 10)
 		_, err := c.Write(want)
@@ -161,7 +161,7 @@ func TestShutdownDelivers(t *testing.T) {
 // a Shutdown sees an error, and no end of the stream.
 func TestShutdownNeverTruncates(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, Linger: time.Second})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Linger: time.Second})
 		c, peer := withPeer(t, e)
 		accepted := full(t, c)
 		go e.Shutdown(context.Background())
@@ -177,7 +177,7 @@ func TestShutdownNeverTruncates(t *testing.T) {
 // TestReadAfterEnd: what came before the peer's end, or its reset, can be read afterwards.
 func TestReadAfterEnd(t *testing.T) {
 	everywhere(t, func(t *testing.T, e *rondo.Engine, k kind) {
-		e = engine(t, &rondo.Engine{Backend: e.Backend, Loops: 2, Linger: 10 * time.Millisecond})
+		e = engine(t, &rondo.Engine{Backend: e.Backend, NumLoops: 2, Linger: 10 * time.Millisecond})
 		c, peer := pair(t, e, k)
 		send(t, peer, "last words")
 		must(t, peer.Close())
@@ -199,7 +199,7 @@ func TestReadAfterEnd(t *testing.T) {
 func TestPeerResets(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
 		for _, state := range []string{"waiting", "direct"} {
-			c, peer := withPeer(t, engine(t, &rondo.Engine{Backend: backend, Loops: 1}))
+			c, peer := withPeer(t, engine(t, &rondo.Engine{Backend: backend, NumLoops: 1}))
 			if state == "direct" { // the loop does not read
 				_, err := peer.Write(make([]byte, 300<<10))
 				must(t, err)
@@ -229,7 +229,7 @@ func TestPeerKilled(t *testing.T) {
 		}
 	}
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
 		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
 		must(t, err)
 		exe, err := os.Executable()
@@ -262,7 +262,7 @@ type breaking struct {
 	end func() error
 }
 
-func (b *breaking) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (b *breaking) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	s.Deliver(in)
 	if in[len(in)-1] == '!' {
 		return len(in), b.end()
@@ -280,8 +280,8 @@ func TestFilterBreaks(t *testing.T) {
 	}
 	onEach(t, func(t *testing.T, backend string) {
 		for name, end := range ends {
-			e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, Logger: quietLog})
-			k := kind{server: []rondo.FilterOpener{func(*rondo.Conn) rondo.Filter { return &breaking{end: end} }}}
+			e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Logger: quietLog})
+			k := kind{server: []rondo.FilterOpenFunc{func(*rondo.Conn) rondo.Filter { return &breaking{end: end} }}}
 			c, peer := pair(t, e, k)
 			wrote := make(chan error, 1)
 			go func() {

@@ -64,7 +64,7 @@ func ExampleNew() {
 		}
 		return len(line) + 1, nil
 	}
-	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(commands)
 	})
 	if err != nil {

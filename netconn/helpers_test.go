@@ -25,7 +25,7 @@ const patience = time.Minute
 // A kind is what lies between a netconn.Conn and the wire.
 type kind struct {
 	name           string
-	server, client []rondo.FilterOpener
+	server, client []rondo.FilterOpenFunc
 }
 
 // pass is a filter that changes nothing.
@@ -44,11 +44,11 @@ func clientConfig() *tls.Config {
 func kinds() []kind {
 	return []kind{
 		{name: "plain"},
-		{name: "filter", server: []rondo.FilterOpener{pass}, client: []rondo.FilterOpener{pass}},
+		{name: "filter", server: []rondo.FilterOpenFunc{pass}, client: []rondo.FilterOpenFunc{pass}},
 		{
 			name:   "tls",
-			server: []rondo.FilterOpener{rtls.Server(serverConfig())},
-			client: []rondo.FilterOpener{rtls.Client(clientConfig())},
+			server: []rondo.FilterOpenFunc{rtls.Server(serverConfig())},
+			client: []rondo.FilterOpenFunc{rtls.Client(clientConfig())},
 		},
 	}
 }
@@ -64,7 +64,7 @@ func onEach(t *testing.T, f func(t *testing.T, backend string)) {
 func everywhere(t *testing.T, f func(t *testing.T, e *rondo.Engine, k kind)) {
 	onEach(t, func(t *testing.T, backend string) {
 		for _, k := range kinds() {
-			t.Run(k.name, func(t *testing.T) { f(t, engine(t, &rondo.Engine{Backend: backend, Loops: 2}), k) })
+			t.Run(k.name, func(t *testing.T) { f(t, engine(t, &rondo.Engine{Backend: backend, NumLoops: 2}), k) })
 		}
 	})
 }

@@ -27,7 +27,7 @@ var _ net.Listener = (*Listener)(nil)
 
 // Listen listens with an engine, as Engine.Listen does.
 func Listen(e *rondo.Engine, network, address string, o Options) (*Listener, error) {
-	return listen(e, o, func(open rondo.Opener) (*rondo.Listener, error) {
+	return listen(e, o, func(open rondo.OpenFunc) (*rondo.Listener, error) {
 		return e.Listen(network, address, o.Socket, open)
 	})
 }
@@ -35,7 +35,7 @@ func Listen(e *rondo.Engine, network, address string, o Options) (*Listener, err
 // AttachListener is Listen with a socket that listens already, as Engine.AttachListener
 // is. ln is the engine's, also on an error, which closes it.
 func AttachListener(e *rondo.Engine, ln net.Listener, o Options) (*Listener, error) {
-	l, err := listen(e, o, func(open rondo.Opener) (*rondo.Listener, error) {
+	l, err := listen(e, o, func(open rondo.OpenFunc) (*rondo.Listener, error) {
 		return e.AttachListener(ln, o.Socket, open)
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func AttachListener(e *rondo.Engine, ln net.Listener, o Options) (*Listener, err
 	return l, err
 }
 
-func listen(e *rondo.Engine, o Options, listen func(rondo.Opener) (*rondo.Listener, error)) (*Listener, error) {
+func listen(e *rondo.Engine, o Options, listen func(rondo.OpenFunc) (*rondo.Listener, error)) (*Listener, error) {
 	if e == nil {
 		return nil, errNoEngine
 	}
@@ -56,7 +56,7 @@ func listen(e *rondo.Engine, o Options, listen func(rondo.Opener) (*rondo.Listen
 	}
 	l := &Listener{engine: e, options: o}
 	l.init()
-	open := rondo.Opener(l.open)
+	open := rondo.OpenFunc(l.open)
 	if len(o.Filters) > 0 {
 		open = rondo.Filtered(open, o.Filters...)
 	}
@@ -82,8 +82,8 @@ func fieldError(name string, value int) error {
 
 // watchEngine has Accept return when the engine closes.
 func (l *Listener) watchEngine() {
-	for loop := range l.engine.All() {
-		if loop.Post(func() { l.forget = loop.AtEnd(l.engineClosed) }) != nil {
+	for loop := range l.engine.Loops() {
+		if loop.Post(func() { l.forget = loop.OnClose(l.engineClosed) }) != nil {
 			l.err = net.ErrClosed
 		}
 		return
@@ -124,7 +124,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 func (l *Listener) accept() (*Conn, error) {
-	for loop := range l.engine.All() {
+	for loop := range l.engine.Loops() {
 		if loop.Calling() {
 			refuse(loop, "Listener.Accept")
 		}
@@ -176,7 +176,7 @@ func (l *Listener) Close() error {
 	for _, c := range waiting {
 		c.ref.Do(func(c *rondo.Conn) { c.Abort(nil) })
 	}
-	for loop := range l.engine.All() {
+	for loop := range l.engine.Loops() {
 		loop.Post(func() { l.forget() }) // if the loop has ended there is nothing to forget
 		break
 	}

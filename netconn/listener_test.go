@@ -16,7 +16,7 @@ import (
 // TestListener: errors and deadlines are package net's.
 func TestListener(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 2})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 2})
 		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
 		must(t, err)
 		if _, port, _ := net.SplitHostPort(ln.Addr().String()); port == "0" || port == "" {
@@ -59,7 +59,7 @@ func TestBacklog(t *testing.T) {
 	const backlog, n = 8, 300
 	onEach(t, func(t *testing.T, backend string) {
 		for _, b := range []rondo.Balance{rondo.RoundRobin, rondo.ReusePort} {
-			e := engine(t, &rondo.Engine{Backend: backend, Loops: 2, Balance: b})
+			e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 2, Balance: b})
 			ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{Backlog: backlog})
 			must(t, err)
 			peers := make([]net.Conn, n)
@@ -92,8 +92,8 @@ func TestBacklog(t *testing.T) {
 // ready later; accepted ones go on.
 func TestListenerCloses(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 2})
-		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{Filters: []rondo.FilterOpener{filter.AcceptProxy{}.Filter}})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 2})
+		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{Filters: []rondo.FilterOpenFunc{filter.AcceptProxy{}.Filter}})
 		must(t, err)
 		dial := func(first string) net.Conn {
 			c, err := net.Dial("tcp", ln.Addr().String())
@@ -128,7 +128,7 @@ func TestListenerCloses(t *testing.T) {
 // TestAttachListener serves a socket of package net's.
 func TestAttachListener(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
 		inner, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 		must(t, err)
 		ln, err := netconn.AttachListener(e, inner, netconn.Options{})
@@ -154,8 +154,8 @@ func TestAttachListener(t *testing.T) {
 // protocol announced.
 func TestProxied(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
-		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{Filters: []rondo.FilterOpener{filter.AcceptProxy{}.Filter}})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
+		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{Filters: []rondo.FilterOpenFunc{filter.AcceptProxy{}.Filter}})
 		must(t, err)
 		peer, err := net.Dial("tcp", ln.Addr().String())
 		must(t, err)
@@ -178,7 +178,7 @@ func TestProxied(t *testing.T) {
 
 // TestOptions: what means nothing is an error that names it.
 func TestOptions(t *testing.T) {
-	e := engine(t, &rondo.Engine{Loops: 1})
+	e := engine(t, &rondo.Engine{NumLoops: 1})
 	for want, f := range map[string]func() error{
 		"netconn: the engine is nil": func() error { _, err := netconn.Listen(nil, "tcp", ":0", netconn.Options{}); return err },
 		"netconn: Options.Backlog is -1: want 0, for the default, or more": func() error {

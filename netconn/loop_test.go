@@ -15,14 +15,14 @@ import (
 // What does not wait may be called there.
 func TestOnLoop(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 2})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 2})
 		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
 		must(t, err)
 		c, peer := pair(t, e, kinds()[0])
 		d := netconn.Dialer{Engine: e}
 		own := c.Ref().Loop()
 		var other *rondo.Loop
-		for l := range e.All() {
+		for l := range e.Loops() {
 			if l != own {
 				other = l
 			}
@@ -70,9 +70,9 @@ func TestOnLoop(t *testing.T) {
 // the bytes that it did not want.
 func TestNew(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
 		given := make(chan *netconn.Conn, 1)
-		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
 				line, _, ok := strings.Cut(string(in), "\n")
 				if !ok {
@@ -108,9 +108,9 @@ func TestNew(t *testing.T) {
 // TestNewOfClosing: a net.Conn of a connection that is closing says so.
 func TestNewOfClosing(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
 		given := make(chan *netconn.Conn, 1)
-		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 			c.Close()
 			given <- netconn.New(c)
 			return c.Handler()

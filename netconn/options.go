@@ -6,11 +6,11 @@ import "github.com/rondo-go/rondo"
 type Options struct {
 	// Socket is how the engine listens or dials. A DialTimeout is for all of a dial, with
 	// what Filters do until they are ready.
-	Socket rondo.Socket
+	Socket rondo.SocketOptions
 	// Filters are put between the wire and each connection, the first next to the wire:
 	// TLS by package rtls, the PROXY protocol by package filter. Accept and Dial return a
 	// connection when all of them are ready, after a handshake for instance.
-	Filters []rondo.FilterOpener
+	Filters []rondo.FilterOpenFunc
 	// Backlog is how many connections may wait for Accept. When that many do, accepting
 	// pauses, and goes on when half of them were taken: meanwhile connections wait in the
 	// system's queue. What the loops accept in one turn, and connections whose Filters

@@ -18,7 +18,7 @@ import (
 func TestNobodyReads(t *testing.T) {
 	const size, most = 32 << 20, netconn.DefaultReadAhead + 72<<10
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 1})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
 		c, peer := withPeer(t, e)
 		want := pattern(size)
 		sent := make(chan error, 1)
@@ -83,7 +83,7 @@ func TestSmallLimits(t *testing.T) {
 		for i := range limits {
 			l := &limits[i]
 			for _, k := range kinds() {
-				e := engine(t, &rondo.Engine{Backend: backend, Loops: 1, MaxInput: l.MaxInput, MaxOutput: l.MaxOutput,
+				e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, MaxInput: l.MaxInput, MaxOutput: l.MaxOutput,
 					HighWater: l.HighWater, LowWater: l.LowWater})
 				if l.MaxOutput > 0 && k.name == "tls" {
 					continue // what a handshake sends is longer
@@ -151,7 +151,7 @@ func TestMany(t *testing.T) {
 		n = min(n, int(limit)/2-200)
 	}
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, Loops: 2})
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 2})
 		ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
 		must(t, err)
 		accepted := make(chan net.Conn, n)

@@ -149,7 +149,7 @@ func simulate(tb testing.TB, seed uint64, size int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	n := rondotest.New(tb, rondotest.Options{Seed: seed, Buffer: 1 + r.IntN(1<<17), Faults: rondotest.Harmless(0.2)})
 	defer n.Close()
-	e := n.Engine(&rondo.Engine{Loops: 1 + r.IntN(2), HighWater: 1 + r.IntN(1<<17)})
+	e := n.Engine(&rondo.Engine{NumLoops: 1 + r.IntN(2), HighWater: 1 + r.IntN(1<<17)})
 	var ln *netconn.Listener
 	var err error
 	o := netconn.Options{ReadAhead: 1 + r.IntN(1<<16)}

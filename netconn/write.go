@@ -177,7 +177,7 @@ func (c *Conn) fly() {
 func (c *Conn) landed() {
 	b := c.out.flying
 	c.out.flying = nil
-	b.home()
+	b.release()
 	c.push()
 }
 

@@ -27,7 +27,7 @@ func TestChaos(t *testing.T) {
 		config := pool.Config{
 			MaxLive: 1 + random.IntN(4), MinIdle: random.IntN(3), IdleTime: 50 * time.Millisecond,
 			MaxWaiters: 5 + random.IntN(20), MaxWait: 20 * time.Millisecond,
-			Socket: rondo.Socket{DialTimeout: 30 * time.Millisecond}, Patience: 10 * time.Millisecond,
+			Socket: rondo.SocketOptions{DialTimeout: 30 * time.Millisecond}, Patience: 10 * time.Millisecond,
 		}
 		if seed%2 == 0 {
 			config.Setup = greet

@@ -223,7 +223,7 @@ func TestBorrowAndGet(t *testing.T) {
 		w.net.Advance(time.Minute)
 		c := w.mustGet()
 		w.do(func() {
-			c.Conn().SetReadDeadline(w.loop.Now().Add(time.Second))
+			c.Conn().CloseAt(w.loop.Now().Add(time.Second))
 			c.Conn().SetIdle(time.Second)
 			ask(c, "again", func(s string, _ error) { answer = s; c.Put() })
 		})
@@ -308,14 +308,14 @@ func TestEngineClosesWithManyWaiters(t *testing.T) {
 // silentFilter waits for a peer that says nothing.
 type silentFilter struct{ rondo.PassThrough }
 
-func (silentFilter) Start(*rondo.Stage) error { return nil }
+func (silentFilter) Start(*rondo.FilterPort) error { return nil }
 
 // TestCloseInMidHandshake: connections whose filters are not ready close with the pool,
 // and do not wait for a peer that may never answer.
 func TestCloseInMidHandshake(t *testing.T) {
 	for _, end := range []func(*pool.Pool){(*pool.Pool).Close, (*pool.Pool).Drain} {
 		silent := func(*rondo.Conn) rondo.Filter { return silentFilter{} }
-		w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 2, Filters: []rondo.FilterOpener{silent}}, nil)
+		w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 2, Filters: []rondo.FilterOpenFunc{silent}}, nil)
 		var told []error
 		w.do(func() {
 			for range 3 {

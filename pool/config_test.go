@@ -17,16 +17,16 @@ import (
 // field, and the pool dials nothing.
 func TestFieldsThatMeanNothing(t *testing.T) {
 	for want, config := range map[string]pool.Config{
-		"pool.Config.MaxLive is -1: want 0 or more":                                    {MaxLive: -1, MinIdle: 3},
-		"pool.Config.MinIdle is -2: want 0 or more":                                    {MinIdle: -2},
-		"pool.Config.IdleTime is -1ns: want 0 or more":                                 {IdleTime: -1},
-		"pool.Config.MaxWait is -1ns: want 0 or more":                                  {MaxWait: -1},
-		"pool.Config.CheckAfter is -1ns: want 0 or more":                               {CheckAfter: -1},
-		"pool.Config.CheckAfter is 1ns, and Check is nil: want a Check too":            {CheckAfter: 1},
-		"pool.Config.Patience is -1ns: want 0 or more":                                 {Patience: -1},
-		"pool.Config.Filters[0] is nil: want a rondo.FilterOpener":                     {Filters: []rondo.FilterOpener{nil}},
-		"Socket.RecvBuffer is -1: want 0, for the system's choice, or more":            {Socket: rondo.Socket{RecvBuffer: -1}},
-		"Socket.DialTimeout is -1ns: want 0, for as long as the system tries, or more": {Socket: rondo.Socket{DialTimeout: -1}},
+		"pool.Config.MaxLive is -1: want 0 or more":                                           {MaxLive: -1, MinIdle: 3},
+		"pool.Config.MinIdle is -2: want 0 or more":                                           {MinIdle: -2},
+		"pool.Config.IdleTime is -1ns: want 0 or more":                                        {IdleTime: -1},
+		"pool.Config.MaxWait is -1ns: want 0 or more":                                         {MaxWait: -1},
+		"pool.Config.CheckAfter is -1ns: want 0 or more":                                      {CheckAfter: -1},
+		"pool.Config.CheckAfter is 1ns, and Check is nil: want a Check too":                   {CheckAfter: 1},
+		"pool.Config.Patience is -1ns: want 0 or more":                                        {Patience: -1},
+		"pool.Config.Filters[0] is nil: want a rondo.FilterOpener":                            {Filters: []rondo.FilterOpenFunc{nil}},
+		"SocketOptions.RecvBuffer is -1: want 0, for the system's choice, or more":            {Socket: rondo.SocketOptions{RecvBuffer: -1}},
+		"SocketOptions.DialTimeout is -1ns: want 0, for as long as the system tries, or more": {Socket: rondo.SocketOptions{DialTimeout: -1}},
 	} {
 		w := newWorld(t, rondotest.Options{Seed: 1}, config, nil)
 		for range 2 {

@@ -87,8 +87,8 @@ func (c *Conn) Put() {
 	}
 	c.conn.SetHandler((*keeper)(c))
 	c.conn.SetIdle(0)
-	c.conn.SetReadDeadline(time.Time{})
-	c.conn.SetWriteDeadline(time.Time{})
+	c.conn.CloseAt(time.Time{})
+	c.conn.AbortUnsentAt(time.Time{})
 	c.conn.SetLimits(c.limits)
 	c.conn.Want(0)
 	c.conn.Resume()
@@ -113,7 +113,7 @@ func (c *Conn) stages() (n int) {
 }
 
 // clean reports whether the next borrower finds a connection as the last one did.
-func (c *Conn) clean() bool { return c.conn.Quiet() && c.stages() <= c.filters }
+func (c *Conn) clean() bool { return c.conn.Reusable() && c.stages() <= c.filters }
 
 // Discard gives the connection back to be closed: who is not sure what the peer will
 // say next must not Put it.
@@ -187,7 +187,7 @@ func (k *keeper) Data(_ *rondo.Conn, in []byte) (int, error) {
 	return len(in), nil
 }
 
-// EOF implements rondo.EOFer: the peer wants to close.
+// EOF implements rondo.EOFHandler: the peer wants to close.
 func (k *keeper) EOF(conn *rondo.Conn) {
 	k.ended(errEnded)
 	conn.Close()

@@ -25,7 +25,7 @@
 // methods, and none of a Conn's, may be called elsewhere. With several loops each has
 // one of its own, made when it is first asked for:
 //
-//	pools := rondo.Local[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
+//	pools := rondo.LoopLocal[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
 //		return pool.New(l, config)
 //	}}
 //	pools.Get(c.Loop()).Get(…)

@@ -16,7 +16,7 @@ import (
 
 // serve answers "PING" with "PONG" and other lines with their length.
 func serve(e *rondo.Engine) (address string) {
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (n int, err error) {
 			for line := range bytes.Lines(in) {
 				switch {
@@ -63,14 +63,14 @@ func (b *borrower) Closed(_ *rondo.Conn, err error) {
 // Functions borrow connections. Of the three questions two go out at once, and the
 // third when one of the two connections is free.
 func Example() {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	address := serve(e)
 	answers := make(chan string)
-	for loop := range e.All() {
+	for loop := range e.Loops() {
 		loop.Post(func() {
 			p := pool.New(loop, pool.Config{
-				Network: "tcp", Address: address, Socket: rondo.Socket{DialTimeout: time.Second},
+				Network: "tcp", Address: address, Socket: rondo.SocketOptions{DialTimeout: time.Second},
 				MaxLive: 2, MaxWait: time.Second,
 			})
 			for _, question := range []string{"one", "three", "seventeen"} {
@@ -100,11 +100,11 @@ func Example() {
 // connection's bufio.Reader goes along with it. If the server closes a connection,
 // or says what nobody asked for, it is not lent again.
 func ExamplePool_Borrow() {
-	backend := &rondo.Engine{Loops: 1}
+	backend := &rondo.Engine{NumLoops: 1}
 	defer backend.Close()
 	address := serve(backend)
 
-	pools := rondo.Local[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
+	pools := rondo.LoopLocal[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
 		return pool.New(l, pool.Config{Network: "tcp", Address: address, MinIdle: 1, MaxLive: 8, IdleTime: time.Minute})
 	}}
 	ask := func(co *coro.Co, question string) (string, error) {
@@ -127,9 +127,9 @@ func ExamplePool_Borrow() {
 		return answer, nil
 	}
 
-	front := &rondo.Engine{Loops: 2}
+	front := &rondo.Engine{NumLoops: 2}
 	defer front.Shutdown(context.Background())
-	ln, err := front.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+	ln, err := front.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		lines := bufio.NewScanner(c)
 		for lines.Scan() {
 			answer, err := ask(co, lines.Text())
@@ -170,11 +170,11 @@ func ExampleConfig() {
 	}
 	config := pool.Config{Network: "tcp", Setup: ping, Check: ping, CheckAfter: time.Minute, Patience: time.Second}
 
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	config.Address = serve(e)
 	got := make(chan error)
-	for loop := range e.All() {
+	for loop := range e.Loops() {
 		loop.Post(func() {
 			pool.New(loop, config).Get(func(c *pool.Conn, err error) {
 				if err == nil {

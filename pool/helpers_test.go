@@ -38,7 +38,7 @@ type world struct {
 }
 
 // newWorld serves lines with answers, unless serve is given.
-func newWorld(t *testing.T, o rondotest.Options, config pool.Config, serve rondo.Opener) *world {
+func newWorld(t *testing.T, o rondotest.Options, config pool.Config, serve rondo.OpenFunc) *world {
 	t.Helper()
 	w := &world{T: t, net: rondotest.New(t, o)}
 	if serve == nil {
@@ -58,7 +58,7 @@ func (w *world) start(config pool.Config) {
 	w.Helper()
 	w.engine = w.net.Engine(&rondo.Engine{})
 	w.net.Await(func() { w.engine.Start() })
-	for l := range w.engine.All() {
+	for l := range w.engine.Loops() {
 		w.loop = l
 	}
 	config.Network, config.Address = "tcp", "127.0.0.1:7"

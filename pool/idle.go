@@ -43,7 +43,7 @@ func (p *Pool) expire() {
 func (p *Pool) lend() *Conn {
 	for n := len(p.idle); n > 0 && !p.checks(p.idle[n-1]); n = len(p.idle) {
 		c := p.idle[n-1]
-		if !c.conn.Quiet() { // it is closing, and Closed was not called yet
+		if !c.conn.Reusable() { // it is closing, and Closed was not called yet
 			c.lost()
 			continue
 		}

@@ -23,10 +23,10 @@ type Config struct {
 	// Network and Address are what is dialed, as by Loop.Dial, with Socket's options,
 	// DialTimeout among them.
 	Network, Address string
-	Socket           rondo.Socket
+	Socket           rondo.SocketOptions
 	// Filters stand between wire and borrower, rtls.Client's for instance. A
 	// connection is usable when they are ready.
-	Filters []rondo.FilterOpener
+	Filters []rondo.FilterOpenFunc
 
 	// MaxLive is how many connections there may be, idle, borrowed and being made;
 	// those that close do not count. 0: DefaultMaxLive.
@@ -121,7 +121,7 @@ func New(loop *rondo.Loop, config Config) *Pool {
 	p.retry = timer(loop, func() { p.paused = false; p.balance() })
 	p.expiry = timer(loop, p.expire)
 	p.late = timer(loop, p.tooLate)
-	p.forget = loop.AtEnd(p.Close)
+	p.forget = loop.OnClose(p.Close)
 	p.balance()
 	return p
 }

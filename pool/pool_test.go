@@ -471,7 +471,7 @@ func TestForever(t *testing.T) {
 // TestFilters: a connection is ready when its filters are.
 func TestFilters(t *testing.T) {
 	through := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
-	w := newWorld(t, rondotest.Options{}, pool.Config{Filters: []rondo.FilterOpener{through, through}}, nil)
+	w := newWorld(t, rondotest.Options{}, pool.Config{Filters: []rondo.FilterOpenFunc{through, through}}, nil)
 	for range 3 {
 		c := w.mustGet()
 		got := ""
@@ -483,7 +483,7 @@ func TestFilters(t *testing.T) {
 	}
 	w.expect(1, 0, 0, 0)
 	failing := func(*rondo.Conn) rondo.Filter { return failingFilter{} }
-	w = newWorld(t, rondotest.Options{}, pool.Config{Filters: []rondo.FilterOpener{failing}}, nil)
+	w = newWorld(t, rondotest.Options{}, pool.Config{Filters: []rondo.FilterOpenFunc{failing}}, nil)
 	if _, err := w.get(); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("a filter that fails: %v", err)
 	}
@@ -492,4 +492,4 @@ func TestFilters(t *testing.T) {
 
 type failingFilter struct{ rondo.PassThrough }
 
-func (failingFilter) Start(*rondo.Stage) error { return io.ErrNoProgress }
+func (failingFilter) Start(*rondo.FilterPort) error { return io.ErrNoProgress }

@@ -38,8 +38,8 @@ func TestSettingsEnd(t *testing.T) {
 			"Pause":            func(c *rondo.Conn) { c.Pause() },
 			"Want":             func(c *rondo.Conn) { c.Want(1000) },
 			"SetIdle":          func(c *rondo.Conn) { c.SetIdle(time.Second) },
-			"SetReadDeadline":  func(c *rondo.Conn) { c.SetReadDeadline(w.net.Now().Add(time.Second)) },
-			"SetWriteDeadline": func(c *rondo.Conn) { c.SetWriteDeadline(w.net.Now().Add(time.Second)) },
+			"SetReadDeadline":  func(c *rondo.Conn) { c.CloseAt(w.net.Now().Add(time.Second)) },
+			"SetWriteDeadline": func(c *rondo.Conn) { c.AbortUnsentAt(w.net.Now().Add(time.Second)) },
 		} {
 			c := w.mustGet()
 			w.do(func() { set(c.Conn()) })

@@ -29,9 +29,9 @@ func onLoop(t testing.TB, l *rondo.Loop, f func()) {
 // listen serves answers on a backend.
 func listen(t testing.TB, backend string) (e *rondo.Engine, address string) {
 	t.Helper()
-	e = &rondo.Engine{Backend: backend, Loops: 1, Linger: time.Second}
+	e = &rondo.Engine{Backend: backend, NumLoops: 1, Linger: time.Second}
 	t.Cleanup(func() { e.Close() })
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(answer) })
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(answer) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,13 +45,13 @@ func TestSockets(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			const each, most = 200, 3
 			server, address := listen(t, backend)
-			e := &rondo.Engine{Backend: backend, Loops: 2}
+			e := &rondo.Engine{Backend: backend, NumLoops: 2}
 			defer e.Close()
-			pools := rondo.Local[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
+			pools := rondo.LoopLocal[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
 				return pool.New(l, pool.Config{Network: "tcp", Address: address, MaxLive: most, MinIdle: 1, Setup: greet, Check: greet})
 			}}
 			answers := make(chan string, 2*each)
-			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 				p := pools.Get(co.Loop())
 				for i := range each {
 					co.Go(func(co *coro.Co) error {
@@ -86,7 +86,7 @@ func TestSockets(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer home.Close()
-			for l := range e.All() {
+			for l := range e.Loops() {
 				l.Post(func() {
 					if l.ID() != 0 {
 						return
@@ -118,7 +118,7 @@ func TestSockets(t *testing.T) {
 					t.Error(wrong)
 				}
 			}
-			for l := range e.All() {
+			for l := range e.Loops() {
 				onLoop(t, l, func() {
 					if s := pools.Get(l).Stats(); s.ChecksFailed+s.DialsFailed+s.Discarded+s.Lost > 0 {
 						t.Errorf("%+v", s)
@@ -139,13 +139,13 @@ func TestSockets(t *testing.T) {
 // lender has a pool with an idle connection.
 func lender(t testing.TB, backend string) (*rondo.Loop, *pool.Pool) {
 	_, address := listen(t, backend)
-	e := &rondo.Engine{Backend: backend, Loops: 1}
+	e := &rondo.Engine{Backend: backend, NumLoops: 1}
 	t.Cleanup(func() { e.Close() })
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var loop *rondo.Loop
-	for loop = range e.All() {
+	for loop = range e.Loops() {
 	}
 	var p *pool.Pool
 	onLoop(t, loop, func() {

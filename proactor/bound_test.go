@@ -19,7 +19,7 @@ import (
 func everywhereEngine(t *testing.T, f func(t *testing.T, e *rondo.Engine, q *proactor.Queue)) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
-			e := &rondo.Engine{Backend: name, Loops: 2}
+			e := &rondo.Engine{Backend: name, NumLoops: 2}
 			f(t, e, queue(t, e, proactor.Options{}))
 		})
 	}
@@ -127,7 +127,7 @@ func TestLentMemory(t *testing.T) {
 
 // Return gives memory back before the next Wait.
 func TestReturn(t *testing.T) {
-	q := queue(t, &rondo.Engine{Loops: 1}, proactor.Options{Lend: 2000})
+	q := queue(t, &rondo.Engine{NumLoops: 1}, proactor.Options{Lend: 2000})
 	c, p := pair(t)
 	d, s := pair(t)
 	must(t, q.Read(c, nil, nil))
@@ -283,15 +283,15 @@ func TestWait(t *testing.T) {
 
 // Choose says which loop, and refuses.
 func TestChoose(t *testing.T) {
-	e := &rondo.Engine{Loops: 2}
-	other := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
+	other := &rondo.Engine{NumLoops: 2}
 	must(t, other.Start())
 	defer other.Close()
 	refused := errors.New("refused")
 	var choice *rondo.Loop
 	var why error
 	q := queue(t, e, proactor.Options{Choose: func(net.Conn) (*rondo.Loop, error) { return choice, why }})
-	for l := range e.All() {
+	for l := range e.Loops() {
 		choice = l
 		for range 3 {
 			c, _ := pair(t)
@@ -314,7 +314,7 @@ func TestChoose(t *testing.T) {
 		t.Error(r.Err)
 	}
 	why = nil
-	for l := range other.All() {
+	for l := range other.Loops() {
 		choice = l
 	}
 	if err := q.Read(c, nil, nil); err == nil {

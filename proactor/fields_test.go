@@ -17,13 +17,13 @@ func TestFieldsThatMeanNothing(t *testing.T) {
 	}{
 		"proactor: New: the engine is nil":                          {nil, proactor.Options{}},
 		"proactor: Options.Lend is -1: want 0, for 262144, or more": {&rondo.Engine{}, proactor.Options{Lend: -1}},
-		"proactor: rondo: Engine.Loops is -1":                       {&rondo.Engine{Loops: -1}, proactor.Options{}},
+		"proactor: rondo: Engine.NumLoops is -1":                    {&rondo.Engine{NumLoops: -1}, proactor.Options{}},
 	} {
 		if _, err := proactor.New(test.e, test.o); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	q := queue(t, &rondo.Engine{Loops: 1}, proactor.Options{})
+	q := queue(t, &rondo.Engine{NumLoops: 1}, proactor.Options{})
 	var ctx context.Context
 	for range 2 {
 		if _, err := q.Wait(ctx); err == nil || !strings.Contains(err.Error(), "ctx is nil: want a context") {

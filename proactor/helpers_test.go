@@ -20,7 +20,7 @@ const patience = 2 * time.Minute
 func everywhere(t *testing.T, o proactor.Options, f func(t *testing.T, q *proactor.Queue)) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
-			f(t, queue(t, &rondo.Engine{Backend: name, Loops: 2}, o))
+			f(t, queue(t, &rondo.Engine{Backend: name, NumLoops: 2}, o))
 		})
 	}
 }

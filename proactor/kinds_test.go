@@ -136,9 +136,9 @@ func checkMessages(r io.Reader, writers, each, size int) error {
 // A queue works on loops that have threads of their own, from the start or later.
 func TestPinned(t *testing.T) {
 	for name, e := range map[string]*rondo.Engine{
-		"CPUs":        {Loops: 1, CPUs: []int{0}},
-		"LockThreads": {Loops: 1, LockThreads: true},
-		"Pin":         {Loops: 1},
+		"CPUs":        {NumLoops: 1, CPUs: []int{0}},
+		"LockThreads": {NumLoops: 1, LockThreads: true},
+		"Pin":         {NumLoops: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := queue(t, e, proactor.Options{})
@@ -146,7 +146,7 @@ func TestPinned(t *testing.T) {
 			go io.Copy(struct{ io.Writer }{p}, struct{ io.Reader }{p})
 			roundTrip(t, q, c, "before")
 			if name == "Pin" {
-				for l := range e.All() {
+				for l := range e.Loops() {
 					pinned := make(chan error)
 					must(t, l.Post(func() { pinned <- l.Pin(0) }))
 					if err := <-pinned; err != nil {
@@ -164,7 +164,7 @@ func TestPinned(t *testing.T) {
 
 // A Handler must not have a connection opened in the middle of its own event.
 func TestAttachNowInHandler(t *testing.T) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	panicked := make(chan error, 1)
 	c, p := pair(t)
@@ -184,7 +184,7 @@ type misuser struct {
 }
 
 func (m misuser) Data(c *rondo.Conn, in []byte) (int, error) {
-	bridge.Of(c).Loop().AttachNow(m.other, rondo.Opener(func(*rondo.Conn) rondo.Handler { return nil }))
+	bridge.Of(c).Loop().AttachNow(m.other, rondo.OpenFunc(func(*rondo.Conn) rondo.Handler { return nil }))
 	return len(in), nil
 }
 

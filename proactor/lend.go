@@ -25,7 +25,7 @@ func (s *shard) lend(in []byte) ([]byte, *slab) {
 	if b == nil || len(b.bytes)-b.used < min(len(in), len(b.bytes)) {
 		if next := s.slab(); next != nil {
 			if b != nil {
-				b.home()
+				b.owner()
 			}
 			b, s.current = next, next
 		}
@@ -54,7 +54,7 @@ func (s *shard) slab() *slab {
 		s.made++
 		b = &slab{shard: s, bytes: make([]byte, size)}
 	default:
-		s.hungry = true
+		s.waitsForData = true
 		return nil
 	}
 	b.used = 0
@@ -63,7 +63,7 @@ func (s *shard) slab() *slab {
 }
 
 // home takes a piece back. Any goroutine may call it.
-func (b *slab) home() {
+func (b *slab) owner() {
 	left := b.refs.Add(-1)
 	if left > 1 {
 		return
@@ -73,9 +73,9 @@ func (b *slab) home() {
 	if left == 0 {
 		s.slabs = append(s.slabs, b)
 	}
-	post := s.hungry && !s.posted
-	s.posted = s.posted || s.hungry
-	s.hungry = false
+	post := s.waitsForData && !s.posted
+	s.posted = s.posted || s.waitsForData
+	s.waitsForData = false
 	s.mu.Unlock()
 	if post {
 		s.post(nil)
@@ -84,11 +84,11 @@ func (b *slab) home() {
 
 // feed lets those go on that waited for memory.
 func (s *shard) feed() {
-	if len(s.starved) == 0 {
+	if len(s.waiting) == 0 {
 		return
 	}
-	waiting := s.starved
-	s.starved = nil
+	waiting := s.waiting
+	s.waiting = nil
 	for _, st := range waiting {
 		if st.reading == starving {
 			st.reading = idle

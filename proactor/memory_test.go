@@ -17,7 +17,7 @@ func TestMemoryAfterClose(t *testing.T) {
 	ones := bytes.Repeat([]byte{1}, 4096)
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
-			e := &rondo.Engine{Loops: 1, Backend: name}
+			e := &rondo.Engine{NumLoops: 1, Backend: name}
 			t.Cleanup(func() { e.Close() })
 			for i := range 1000 {
 				q, err := proactor.New(e, proactor.Options{})
@@ -53,7 +53,7 @@ func TestCloseOnALoop(t *testing.T) {
 		must(t, q.Read(c, make([]byte, 10), nil))
 		must(t, q.Write(c, make([]byte, 64<<20), nil))
 		told := make(chan error, 1)
-		for l := range e.All() {
+		for l := range e.Loops() {
 			must(t, l.Post(func() { told <- q.Close() }))
 			break
 		}

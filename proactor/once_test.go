@@ -23,7 +23,7 @@ func TestAtOnce(t *testing.T) {
 		if name == "uring" || name == "std" {
 			continue // they have input that nobody asked for
 		}
-		t.Run(name, func(t *testing.T) { testAtOnce(t, &rondo.Engine{Backend: name, Loops: 1}) })
+		t.Run(name, func(t *testing.T) { testAtOnce(t, &rondo.Engine{Backend: name, NumLoops: 1}) })
 	}
 }
 

@@ -96,7 +96,7 @@ func New(e *rondo.Engine, o Options) (*Queue, error) {
 	c.streams.init()
 	c.results.bell = make(chan struct{}, 1)
 	c.results.fewer = make(chan struct{}, 1)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		c.shards = append(c.shards, newShard(c, l))
 	}
 	q := &Queue{c}
@@ -337,7 +337,7 @@ func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 		return nil, ErrWaiting
 	}
 	defer r.waiting.Store(false)
-	r.giveBack()
+	r.shrink()
 	for {
 		if r.closing.Load() {
 			<-q.settled

@@ -40,7 +40,7 @@ func (st *stream) Data(_ *rondo.Conn, in []byte) (int, error) {
 		n := o.take(in[done:])
 		if n == 0 {
 			st.reading, st.left = starving, true
-			st.shard.starved = append(st.shard.starved, st)
+			st.shard.waiting = append(st.shard.waiting, st)
 			st.conn.Pause()
 			return done, nil
 		}

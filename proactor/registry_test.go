@@ -58,7 +58,7 @@ func TestIdentity(t *testing.T) {
 // TestForgottenBehindAnother: a connection that was forgotten, and whose address another
 // one has got before that was noticed, is closed, though its queue is by then.
 func TestForgottenBehindAnother(t *testing.T) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	q, err := New(e, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -91,10 +91,10 @@ func (r *results) take() []Result {
 }
 
 // giveBack ends the life of the batch.
-func (r *results) giveBack() {
+func (r *results) shrink() {
 	for i := range r.batch {
 		if b := r.batch[i].slab; b != nil {
-			b.home()
+			b.owner()
 		}
 	}
 	clear(r.batch)
@@ -107,6 +107,6 @@ func (r *results) giveOne(one Result) {
 	}
 	if kept := &r.batch[one.place]; kept.slab == one.slab && &kept.Buf[0] == &one.Buf[0] {
 		kept.slab, kept.Buf = nil, nil
-		one.slab.home()
+		one.slab.owner()
 	}
 }

@@ -17,21 +17,21 @@ type shard struct {
 	run   func() // the methods runInbox and deliver: made once
 	hand  func()
 
-	mu     sync.Mutex
-	inbox  []*op
-	posted bool // run is
-	ended  bool // the loop has
-	free   []*op
-	slabs  []*slab // free ones
-	made   int     // slabs that exist
-	hungry bool    // somebody waits for one
+	mu           sync.Mutex
+	inbox        []*op
+	posted       bool // run is
+	ended        bool // the loop has
+	free         []*op
+	slabs        []*slab // free ones
+	made         int     // slabs that exist
+	waitsForData bool    // somebody waits for one
 
 	// The rest is the loop's.
 	spare    []*op
 	finished []Result
 	used     []*op // to be free when the turn ends
 	current  *slab // being filled
-	starved  []*stream
+	waiting  []*stream
 }
 
 // keepOps bounds the free ops that a shard keeps, and the length of its other lists

@@ -138,7 +138,7 @@ func TestManyConnections(t *testing.T) {
 // In a simulated network everything is as it is with sockets, on its clock.
 func TestSimulated(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{})
-	e := n.Engine(&rondo.Engine{Loops: 2})
+	e := n.Engine(&rondo.Engine{NumLoops: 2})
 	server := n.Serve(":7", func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) })
 	})
@@ -211,7 +211,7 @@ func TestSimulated(t *testing.T) {
 
 // In the steady state nothing is allocated for an operation.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	q := queue(t, &rondo.Engine{Loops: 1}, proactor.Options{})
+	q := queue(t, &rondo.Engine{NumLoops: 1}, proactor.Options{})
 	c, p := pair(t)
 	go io.Copy(struct{ io.Writer }{p}, struct{ io.Reader }{p})
 	msg, in := []byte(strings.Repeat("x", 1000)), make([]byte, 1000)

@@ -67,7 +67,7 @@ func (st *stream) start(o *op) {
 
 // attach gives the connection to the loop.
 func (st *stream) attach(nc net.Conn) {
-	if err := st.shard.wire.AttachNow(nc, rondo.Opener(st.open)); err != nil {
+	if err := st.shard.wire.AttachNow(nc, rondo.OpenFunc(st.open)); err != nil {
 		st.drop(err)
 	}
 }

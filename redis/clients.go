@@ -40,7 +40,7 @@ func (l *clients) init(s *Server) {
 	l.leaving = make(map[*client]struct{})
 }
 
-// open is the rondo.Opener of all listeners.
+// open is the rondo.OpenFunc of all listeners.
 func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	if conn.Loop() != s.loop {
 		return newRemote(s, conn)
@@ -53,8 +53,8 @@ func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	return d
 }
 
-// filtered is the rondo.Opener of a listener with filters.
-func (s *Server) filtered(filters []rondo.FilterOpener) rondo.Opener {
+// filtered is the rondo.OpenFunc of a listener with filters.
+func (s *Server) filtered(filters []rondo.FilterOpenFunc) rondo.OpenFunc {
 	limit := int64(s.maxUnready)
 	return func(conn *rondo.Conn) rondo.Handler {
 		if s.unready.Add(1) > limit {

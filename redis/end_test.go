@@ -14,8 +14,8 @@ import (
 // Close returns also when the engine closes at the same time, and the loop of the keys
 // ends before one that has clients.
 func TestCloseBesideTheEngines(t *testing.T) {
-	s := &Server{Engine: &rondo.Engine{Loops: 2}, Logger: slog.New(slog.DiscardHandler)}
-	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.Socket{})
+	s := &Server{Engine: &rondo.Engine{NumLoops: 2}, Logger: slog.New(slog.DiscardHandler)}
+	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestCloseBesideTheEngines(t *testing.T) {
 			t.Fatalf("%q", line)
 		}
 	}
-	loops := slices.Collect(s.Engine.All())
+	loops := slices.Collect(s.Engine.Loops())
 	held, hold := make(chan struct{}), make(chan struct{})
 	loops[1].Post(func() { close(held); <-hold })
 	<-held

@@ -13,7 +13,7 @@ import (
 // A server in a test, for a program that needs a Redis.
 func ExampleServer() {
 	var server redis.Server
-	ln, err := server.Listen("tcp", "127.0.0.1:0", rondo.Socket{})
+	ln, err := server.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{})
 	if err != nil {
 		panic(err)
 	}

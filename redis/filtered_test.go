@@ -22,7 +22,7 @@ import (
 // A wrapping is what lies between the server and the wire.
 type wrapping struct {
 	name    string
-	filters []rondo.FilterOpener
+	filters []rondo.FilterOpenFunc
 	client  func(net.Conn) net.Conn
 }
 
@@ -33,8 +33,8 @@ func wrappings() []wrapping {
 	bare := func(c net.Conn) net.Conn { return c }
 	return []wrapping{
 		{"bare", nil, bare},
-		{"counted", []rondo.FilterOpener{new(filter.Count).Filter}, bare},
-		{"TLS", []rondo.FilterOpener{rtls.Server(server)}, func(c net.Conn) net.Conn { return tls.Client(c, client) }},
+		{"counted", []rondo.FilterOpenFunc{new(filter.Count).Filter}, bare},
+		{"TLS", []rondo.FilterOpenFunc{rtls.Server(server)}, func(c net.Conn) net.Conn { return tls.Client(c, client) }},
 	}
 }
 
@@ -88,8 +88,8 @@ func TestPipelinesThroughFilters(t *testing.T) {
 				t.Run(fmt.Sprint(backend, "/", w.name, "/", loops, "loops"), func(t *testing.T) {
 					t.Parallel()
 					log := slog.New(slog.NewTextHandler(io.Discard, nil))
-					s := &Server{Engine: &rondo.Engine{Backend: backend, Loops: loops, Linger: closingTime, Logger: log}, Logger: log}
-					ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.Socket{SendBuffer: 32 << 10}, w.filters...)
+					s := &Server{Engine: &rondo.Engine{Backend: backend, NumLoops: loops, Linger: closingTime, Logger: log}, Logger: log}
+					ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{SendBuffer: 32 << 10}, w.filters...)
 					if err != nil {
 						t.Fatal(err)
 					}

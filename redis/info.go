@@ -85,7 +85,7 @@ func infoServer(s *Server, put func(string, any)) {
 	put("os", runtime.GOOS+" "+runtime.GOARCH)
 	put("arch_bits", strconv.IntSize)
 	put("monotonic_clock", "Go "+runtime.Version())
-	put("multiplexing_api", s.Engine.Backend)
+	put("multiplexing_api", s.Engine.BackendName())
 	put("process_id", os.Getpid())
 	put("process_supervised", "no")
 	put("run_id", s.runID)

@@ -39,12 +39,12 @@ func seeds(t *testing.T, n int, test func(t *testing.T, net *rondotest.Network, 
 }
 
 // serve makes s serve 127.0.0.1:6379.
-func serve(t *testing.T, net *rondotest.Network, loops int, s *Server, filters ...rondo.FilterOpener) {
+func serve(t *testing.T, net *rondotest.Network, loops int, s *Server, filters ...rondo.FilterOpenFunc) {
 	t.Helper()
-	s.Engine = net.Engine(&rondo.Engine{Loops: loops, Linger: closingTime})
+	s.Engine = net.Engine(&rondo.Engine{NumLoops: loops, Linger: closingTime})
 	s.Logger = s.Engine.Logger
 	var err error
-	net.Await(func() { _, err = s.Listen("tcp", ":6379", rondo.Socket{}, filters...) })
+	net.Await(func() { _, err = s.Listen("tcp", ":6379", rondo.SocketOptions{}, filters...) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestNetworkShutdown(t *testing.T) {
 		if err != nil {
 			t.Errorf("seed %d: Shutdown: %v", net.Seed(), err)
 		}
-		if _, err := s.Listen("tcp", ":1", rondo.Socket{}); err == nil {
+		if _, err := s.Listen("tcp", ":1", rondo.SocketOptions{}); err == nil {
 			t.Error("a server that was shut down listens")
 		}
 	})

@@ -34,12 +34,12 @@ type remote struct {
 
 	// The connection's loop's until run is posted, then the keyspace's until
 	// mail says done.
-	batch *block
-	taken int      // of batch, by the keyspace
-	args  [][]byte // in the place of batch: a long request
-	gate  gate     // what batch was made with
-	fault error    // the input is not RESP, by gate
-	want  int      // the next request takes at least so many bytes
+	batch  *batchBuffer
+	taken  int         // of batch, by the keyspace
+	args   [][]byte    // in the place of batch: a long request
+	limits inputLimits // what batch was made with
+	fault  error       // the input is not RESP, by gate
+	want   int         // the next request takes at least so many bytes
 
 	// The connection's loop's.
 	request   requestReader
@@ -49,36 +49,36 @@ type remote struct {
 
 	// The keyspace's loop's.
 	client *client
-	out    *block // output of the batch that runs
-	next   mail   // the rest of what is to be handed over at its end
-	listed bool   // in Server.outgoing
+	out    *batchBuffer // output of the batch that runs
+	next   batchReply   // the rest of what is to be handed over at its end
+	queued bool         // in Server.outgoing
 
 	transit  atomic.Int64 // bytes from the keyspace's loop to the connection's
 	buffered atomic.Int64 // bytes that wait to be sent there
 
-	mu   sync.Mutex
-	mail mail
+	mu    sync.Mutex
+	reply batchReply
 
-	runFunc  func()
-	mailFunc func(*rondo.Conn)
+	runFunc   func()
+	replyFunc func(*rondo.Conn)
 }
 
 // gate is how the connection's loop tells complete requests. It may be out of
 // date by a batch.
-type gate struct {
+type inputLimits struct {
 	limits resp.Limits
 	input  int64 // what an incomplete request may take
 }
 
 // mail is what the keyspace's loop has for the connection's.
-type mail struct {
+type batchReply struct {
 	posted bool // the connection's loop has been told
-	out    *block
+	out    *batchBuffer
 	idle   time.Duration
-	idled  bool // idle has been set
-	done   bool // run has returned
-	gate   gate // with done
-	ended  bool // the connection is to end: with err now, without when all is sent
+	idled  bool        // idle has been set
+	done   bool        // run has returned
+	limits inputLimits // with done
+	ended  bool        // the connection is to end: with err now, without when all is sent
 	err    error
 
 	patience patience // with ended
@@ -86,19 +86,19 @@ type mail struct {
 
 // block is the memory of a batch or of its replies. It is returned when they
 // are through: a connection at rest holds none.
-type block struct{ b []byte }
+type batchBuffer struct{ b []byte }
 
 // blockSize is how much input makes a batch though more requests follow.
-const blockSize = 64 << 10
+const batchSize = 64 << 10
 
-var blocks = sync.Pool{New: func() any { return &block{make([]byte, 0, 4<<10)} }}
+var batchBuffers = sync.Pool{New: func() any { return &batchBuffer{make([]byte, 0, 4<<10)} }}
 
-func newBlock() *block { return blocks.Get().(*block) }
+func newBatchBuffer() *batchBuffer { return batchBuffers.Get().(*batchBuffer) }
 
-func (b *block) free() {
-	if cap(b.b) <= 4*blockSize {
+func (b *batchBuffer) free() {
+	if cap(b.b) <= 4*batchSize {
 		b.b = b.b[:0]
-		blocks.Put(b)
+		batchBuffers.Put(b)
 	}
 }
 
@@ -108,7 +108,7 @@ func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
 	conn.SetMaxOutput(maxOutput)
 	conn.Pause()
 	r := &remote{server: s, ref: conn.Ref(), laddr: conn.LocalAddr(), raddr: conn.RemoteAddr(), highWater: conn.Limits().HighWater}
-	r.runFunc, r.mailFunc = r.run, r.deliver
+	r.runFunc, r.replyFunc = r.run, r.deliver
 	r.measured = func() { r.measure(conn) }
 	err := s.loop.Post(func() {
 		r.client = s.clients.admit(r)
@@ -125,7 +125,7 @@ func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
 
 // scratch is each loop's memory for the arguments of requests, which do not
 // matter here.
-var scratch = rondo.Local[*[][]byte]{New: func(*rondo.Loop) *[][]byte { return new([][]byte) }}
+var scratch = rondo.LoopLocal[*[][]byte]{New: func(*rondo.Loop) *[][]byte { return new([][]byte) }}
 
 // Data makes a batch of the complete requests.
 func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
@@ -133,7 +133,7 @@ func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
 		return len(in), nil
 	}
 	n, want := r.scan(scratch.Get(conn.Loop()), in)
-	if r.batch == nil && r.args == nil && r.fault == nil && int64(r.want) <= r.gate.input {
+	if r.batch == nil && r.args == nil && r.fault == nil && int64(r.want) <= r.limits.input {
 		conn.Want(want)
 		r.request.awaitMore(conn)
 		return n, nil
@@ -152,8 +152,8 @@ func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
 // wants.
 func (r *remote) scan(args *[][]byte, in []byte) (n, want int) {
 	r.want, r.fault = 0, nil
-	for r.request.long == nil && n < min(len(in), blockSize) {
-		out, used, _, _ := r.request.partial.Read(in[n:], *args, r.gate.limits)
+	for r.request.long == nil && n < min(len(in), batchSize) {
+		out, used, _, _ := r.request.partial.Read(in[n:], *args, r.limits.limits)
 		if cap(out) <= maxArgs {
 			*args = out[:0]
 		}
@@ -163,11 +163,11 @@ func (r *remote) scan(args *[][]byte, in []byte) (n, want int) {
 		n += used
 	}
 	if n > 0 {
-		r.batch = newBlock()
+		r.batch = newBatchBuffer()
 		r.batch.b = append(r.batch.b, in[:n]...)
 		return n, 0
 	}
-	out, n, want, err := r.request.read(in, nil, r.gate.limits)
+	out, n, want, err := r.request.read(in, nil, r.limits.limits)
 	if r.request.copied {
 		r.args = out
 	}
@@ -178,8 +178,8 @@ func (r *remote) scan(args *[][]byte, in []byte) (n, want int) {
 // deliver takes the mail.
 func (r *remote) deliver(conn *rondo.Conn) {
 	r.mu.Lock()
-	m := r.mail
-	r.mail = mail{}
+	m := r.reply
+	r.reply = batchReply{}
 	r.mu.Unlock()
 	if m.out != nil {
 		r.transit.Add(-int64(len(m.out.b)))
@@ -204,7 +204,7 @@ func (r *remote) deliver(conn *rondo.Conn) {
 	case m.ended:
 		r.departure.hasten(m.patience)
 	case m.done && r.departure == nil:
-		r.gate = m.gate
+		r.limits = m.limits
 		r.proceed(conn)
 	}
 }
@@ -268,7 +268,7 @@ func (r *remote) run() {
 		c.B = r.buffer()
 		c.runRequest(args, true)
 		c.conclude()
-	case r.gate != c.gate():
+	case r.limits != c.inputLimits():
 	case r.fault != nil:
 		c.B = r.buffer()
 		c.protocolError(r.fault)
@@ -284,25 +284,25 @@ func (r *remote) run() {
 // finish gives the turn back to the connection's loop.
 func (r *remote) finish() {
 	r.next.done = true
-	r.next.gate = r.client.gate()
+	r.next.limits = r.client.inputLimits()
 	r.list()
 }
 
-func (c *client) gate() gate { return gate{c.limits(), c.inputLimit()} }
+func (c *client) inputLimits() inputLimits { return inputLimits{c.limits(), c.inputLimit()} }
 
 // list has the server call handOver at the end of the batch.
 func (r *remote) list() {
-	if !r.listed {
-		r.listed = true
+	if !r.queued {
+		r.queued = true
 		r.server.outgoing = append(r.server.outgoing, r)
 	}
 }
 
 // handOver puts everything since the last call into the mail.
 func (r *remote) handOver() {
-	r.listed = false
+	r.queued = false
 	r.mu.Lock()
-	m := &r.mail
+	m := &r.reply
 	if m.out == nil {
 		m.out = r.out
 	} else if r.out != nil {
@@ -313,7 +313,7 @@ func (r *remote) handOver() {
 		m.idle, m.idled = r.next.idle, true
 	}
 	if r.next.done {
-		m.done, m.gate = true, r.next.gate
+		m.done, m.limits = true, r.next.limits
 	}
 	if r.next.ended {
 		m.ended, m.err, m.patience = true, cmp.Or(m.err, r.next.err), r.next.patience
@@ -321,15 +321,15 @@ func (r *remote) handOver() {
 	post := !m.posted
 	m.posted = true
 	r.mu.Unlock()
-	r.out, r.next = nil, mail{}
+	r.out, r.next = nil, batchReply{}
 	if post {
-		r.ref.Do(r.mailFunc) // an error: the connection has ended
+		r.ref.Do(r.replyFunc) // an error: the connection has ended
 	}
 }
 
 func (r *remote) buffer() []byte {
 	if r.out == nil {
-		r.out = newBlock()
+		r.out = newBatchBuffer()
 	}
 	return r.out.b[len(r.out.b):]
 }
@@ -340,7 +340,7 @@ func (r *remote) write(p []byte) {
 		return
 	}
 	if r.out == nil {
-		r.out = newBlock()
+		r.out = newBatchBuffer()
 	}
 	out := r.out.b
 	end := len(out) + len(p)

@@ -106,7 +106,7 @@ type Server struct {
 // Listen serves clients on an address; see rondo.Engine.Listen. It may be
 // called for several. Clients of an address with filters, such as rtls.Server,
 // are served when these are ready; MaxClients bounds those that are not yet.
-func (s *Server) Listen(network, address string, so rondo.Socket, filters ...rondo.FilterOpener) (*rondo.Listener, error) {
+func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters ...rondo.FilterOpenFunc) (*rondo.Listener, error) {
 	for i, f := range filters {
 		if f == nil {
 			return nil, fmt.Errorf("redis: filter %d is nil: want a rondo.FilterOpener", i)
@@ -152,13 +152,13 @@ func (s *Server) start() error {
 		return err
 	}
 	if s.Engine == nil {
-		s.Engine = &rondo.Engine{Loops: 1, Linger: closingTime, Logger: s.Logger}
+		s.Engine = &rondo.Engine{NumLoops: 1, Linger: closingTime, Logger: s.Logger}
 		s.own = true
 	}
 	if err := s.Engine.Start(); err != nil {
 		return err
 	}
-	for s.loop = range s.Engine.All() {
+	for s.loop = range s.Engine.Loops() {
 		break
 	}
 	s.clock = s.loop.Now
@@ -170,7 +170,7 @@ func (s *Server) start() error {
 	s.started = true
 	return s.loop.Post(func() {
 		s.since = s.clock()
-		s.loop.AtEnd(s.clients.engineEnds)
+		s.loop.OnClose(s.clients.engineEnds)
 	})
 }
 

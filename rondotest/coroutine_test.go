@@ -282,7 +282,7 @@ func dance(t *testing.T, seed uint64) uint64 {
 	faults := Harmless(0.1)
 	faults.Reset, faults.NoFiles = 0.01, 0.05
 	n := New(t, Options{Seed: seed, Faults: faults, Buffer: 2000})
-	e := n.Engine(&rondo.Engine{Loops: 1, HighWater: 4000, LowWater: 1000, MaxInput: 2500, Linger: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	e := n.Engine(&rondo.Engine{NumLoops: 1, HighWater: 4000, LowWater: 1000, MaxInput: 2500, Linger: time.Second, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	random := rand.New(rand.NewPCG(n.Seed(), 2))
 	var cond coro.Cond
 	alive, awaits := 0, false

@@ -235,8 +235,8 @@ func (n *Network) Close() {
 // the seed's; and Logger, if it is nil, to the test's log.
 func (n *Network) Engine(e *rondo.Engine) *rondo.Engine {
 	e.Backend = n.name
-	if e.Loops == 0 {
-		e.Loops = 1
+	if e.NumLoops == 0 {
+		e.NumLoops = 1
 	}
 	if e.Logger == nil && n.tb != nil {
 		e.Logger = slog.New(slog.NewTextHandler(logWriter{n}, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
@@ -249,7 +249,7 @@ func (n *Network) Engine(e *rondo.Engine) *rondo.Engine {
 // is not, and fails the test if e cannot listen. Addresses are literal, such as
 // "127.0.0.1:7", ":7", "localhost:7", or with port 0 for a free one; network
 // "unix" takes any name and makes no file.
-func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.Opener) *rondo.Listener {
+func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.OpenFunc) *rondo.Listener {
 	n.helper()
 	if e.Backend != n.name {
 		n.Engine(e)
@@ -260,7 +260,7 @@ func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.Op
 	if err != nil {
 		n.fatal(err)
 	}
-	n.Await(func() { ln, err = e.Listen(network, address, rondo.Socket{}, open) })
+	n.Await(func() { ln, err = e.Listen(network, address, rondo.SocketOptions{}, open) })
 	if err != nil {
 		n.fatal(err)
 	}
@@ -271,7 +271,7 @@ func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.Op
 func (n *Network) ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
 	n.helper()
 	return n.packets(e, func() (*rondo.PacketConn, error) {
-		return e.ListenPacket(network, address, rondo.Socket{}, h)
+		return e.ListenPacket(network, address, rondo.SocketOptions{}, h)
 	})
 }
 
@@ -279,7 +279,7 @@ func (n *Network) ListenPacket(e *rondo.Engine, network, address string, h rondo
 func (n *Network) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
 	n.helper()
 	return n.packets(e, func() (*rondo.PacketConn, error) {
-		return e.DialPacket(network, "", address, rondo.Socket{}, h)
+		return e.DialPacket(network, "", address, rondo.SocketOptions{}, h)
 	})
 }
 
@@ -313,7 +313,7 @@ func (n *Network) Blackhole(address string) {
 
 // Serve is rondo.Serve: it listens to address with a new engine, which it
 // returns.
-func (n *Network) Serve(address string, open rondo.Opener) *rondo.Engine {
+func (n *Network) Serve(address string, open rondo.OpenFunc) *rondo.Engine {
 	n.helper()
 	network, address, err := rondo.ParseAddress(address)
 	if err != nil {

@@ -168,7 +168,7 @@ func TestUntilNever(t *testing.T) {
 // Shutdown waits for connections, on the simulated clock.
 func TestShutdown(t *testing.T) {
 	n := New(t, Options{})
-	e := n.Engine(&rondo.Engine{Loops: 2, Linger: time.Hour})
+	e := n.Engine(&rondo.Engine{NumLoops: 2, Linger: time.Hour})
 	n.Listen(e, "tcp", ":7", func(c *rondo.Conn) rondo.Handler {
 		c.Write(make([]byte, 1<<20)) // more than the network holds
 		return &keeper{}
@@ -209,7 +209,7 @@ func TestFailNowInHandler(t *testing.T) {
 func TestWithoutAwait(t *testing.T) {
 	n := New(t, Options{})
 	e := n.Engine(&rondo.Engine{})
-	ln, err := e.Listen("tcp", ":0", rondo.Socket{}, echo)
+	ln, err := e.Listen("tcp", ":0", rondo.SocketOptions{}, echo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestNoGoroutinesLeft(t *testing.T) {
 	for range 20 {
 		t.Run("", func(t *testing.T) {
 			n := New(t, Options{})
-			n.Listen(n.Engine(&rondo.Engine{Loops: 3}), "tcp", ":7", echo)
+			n.Listen(n.Engine(&rondo.Engine{NumLoops: 3}), "tcp", ":7", echo)
 			n.Dial("tcp", "127.0.0.1:7").Send("hello")
 		})
 	}
@@ -280,7 +280,7 @@ func TestManySeeds(t *testing.T) {
 		f := Harmless(0.2)
 		f.NoFiles = 0.2
 		n := New(t, Options{Seed: seed, Faults: f, Buffer: 500})
-		n.Listen(n.Engine(&rondo.Engine{Loops: 2}), "tcp", ":7", echo)
+		n.Listen(n.Engine(&rondo.Engine{NumLoops: 2}), "tcp", ":7", echo)
 		var conns [4]*Conn
 		for i := range conns {
 			conns[i] = n.Dial("tcp", "127.0.0.1:7")

@@ -40,7 +40,7 @@ func (h *chatter) Data(c *rondo.Conn, in []byte) (int, error) {
 		go ref.Write(p)
 	case 3:
 		p, ref := append([]byte(nil), in[:n]...), c.Ref()
-		for l := range h.e.All() {
+		for l := range h.e.Loops() {
 			if l != c.Loop() {
 				l.Post(func() { ref.Write(p) })
 				return n, nil
@@ -61,7 +61,7 @@ func (h *chatter) Closed(c *rondo.Conn, _ error) {}
 // chat returns the network's digest after some clients have talked.
 func chat(t *testing.T, o Options) uint64 {
 	n := New(t, o)
-	e := n.Engine(&rondo.Engine{Loops: 3, Linger: time.Second})
+	e := n.Engine(&rondo.Engine{NumLoops: 3, Linger: time.Second})
 	n.Listen(e, "tcp", ":7", func(c *rondo.Conn) rondo.Handler {
 		c.SetIdle(time.Second)
 		return &chatter{e: e}

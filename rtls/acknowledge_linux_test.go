@@ -34,10 +34,10 @@ func TestHandshakeIsAcknowledged(t *testing.T) {
 					c.Loop().Defer(func() { done <- struct{}{} }) // at the end of the turn
 					return rondo.HandlerFunc((*rondo.Conn).Write)
 				}
-				e := &rondo.Engine{Loops: 1, Backend: backend}
+				e := &rondo.Engine{NumLoops: 1, Backend: backend}
 				defer e.Close()
 				o := &rtls.Options{OffLoop: test.offLoop}
-				ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(open, o.Server(serverConfig(test.version))))
+				ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(open, o.Server(serverConfig(test.version))))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -88,15 +88,15 @@ func TestClientsHandshakeIsAcknowledged(t *testing.T) {
 				}
 				accepted <- err
 			}()
-			e := &rondo.Engine{Loops: 1, Backend: backend}
+			e := &rondo.Engine{NumLoops: 1, Backend: backend}
 			defer e.Close()
 			if err := e.Start(); err != nil {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
-			for l := range e.All() {
+			for l := range e.Loops() {
 				l.Post(func() {
-					l.Dial("tcp", ln.Addr().String(), rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+					l.Dial("tcp", ln.Addr().String(), rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 						l.Defer(func() { done <- err })
 						return rondo.HandlerFunc(func(_ *rondo.Conn, in []byte) (int, error) { return len(in), nil })
 					}, rtls.Client(clientConfig())))

@@ -46,8 +46,8 @@ func BenchmarkHandshakes(b *testing.B) {
 }
 
 func benchmarkHandshakes(b *testing.B, o *rtls.Options, config *tls.Config) {
-	e := &rondo.Engine{Loops: 1}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(echo, o.Server(config)))
+	e := &rondo.Engine{NumLoops: 1}
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(echo, o.Server(config)))
 	if err != nil {
 		b.Fatal(err)
 	}

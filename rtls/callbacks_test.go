@@ -31,7 +31,7 @@ func everywhere(t *testing.T, f func(t *testing.T, backend string, o *rtls.Optio
 
 // quiet is an Engine of one loop that logs nothing.
 func quiet(backend string) *rondo.Engine {
-	return &rondo.Engine{Backend: backend, Loops: 1, Logger: slog.New(slog.DiscardHandler)}
+	return &rondo.Engine{Backend: backend, NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
 }
 
 // receive takes what must come.
@@ -116,7 +116,7 @@ func (h watched) open(*rondo.Conn) rondo.Handler             { return h }
 func (h watched) Data(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }
 func (h watched) EOF(c *rondo.Conn)                          { c.Close() }
 func (h watched) Closed(_ *rondo.Conn, err error)            { h <- err }
-func (h watched) filtered(f rondo.FilterOpener) rondo.Opener {
+func (h watched) filtered(f rondo.FilterOpenFunc) rondo.OpenFunc {
 	return func(c *rondo.Conn) rondo.Handler { c.Use(h.open, f); return h }
 }
 
@@ -143,7 +143,7 @@ var ofConns = map[string]func(c *rondo.Conn){
 		c.Ref().Loop().Engine().Attach(near, func(*rondo.Conn) rondo.Handler { return nil }) // panics on a loop
 	},
 	"Engine.Listen": func(c *rondo.Conn) {
-		if ln, err := c.Ref().Loop().Engine().Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo); err == nil {
+		if ln, err := c.Ref().Loop().Engine().Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo); err == nil {
 			ln.Close()
 		}
 	},
@@ -331,9 +331,9 @@ func dialSaboteur(t *testing.T, e *rondo.Engine, address string, s *saboteur, o 
 	}
 	_, clientSide := mutual(tls.VersionTLS13)
 	ended := make(chan error, 2)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
-			l.Dial("tcp", address, rondo.Socket{}, func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", address, rondo.SocketOptions{}, func(c *rondo.Conn, err error) rondo.Handler {
 				if err != nil {
 					ended <- err
 					return nil

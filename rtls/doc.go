@@ -2,9 +2,9 @@
 // crypto/tls. Its configuration, its certificates, its callbacks and its errors
 // are crypto/tls's.
 //
-//	engine.Listen("tcp", ":443", rondo.Socket{}, rondo.Filtered(open, rtls.Server(config)))
+//	engine.Listen("tcp", ":443", rondo.SocketOptions{}, rondo.Filtered(open, rtls.Server(config)))
 //
-// The Opener is called when the handshake is done; ConnectionState tells how it
+// The OpenFunc is called when the handshake is done; ConnectionState tells how it
 // went. A Handler reads and writes plain bytes. Its EOF is the peer's close_notify;
 // a stream that ends without one was cut off, perhaps by an attacker, and Closed
 // gets io.ErrUnexpectedEOF. CloseWrite and Close send close_notify.

@@ -31,7 +31,7 @@ func ExampleServer() {
 			return c.Write(bytes.ToUpper(in))
 		})
 	}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(open, rtls.Server(config)))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(open, rtls.Server(config)))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -53,7 +53,7 @@ func ExampleServer() {
 	// HELLO
 }
 
-// A client that shows a certificate. Its Opener is called when the handshake is
+// A client that shows a certificate. Its OpenFunc is called when the handshake is
 // done, or with the reason why there is no connection.
 func ExampleClient() {
 	server := serverConfig(0)
@@ -66,7 +66,7 @@ func ExampleClient() {
 	}
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(coro.Handler(who), rtls.Server(server)))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(coro.Handler(who), rtls.Server(server)))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -78,9 +78,9 @@ func ExampleClient() {
 		Certificates: []tls.Certificate{authority().Issue(testcert.ECDSA, "alice.test")},
 	}
 	done := make(chan bool)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
-			l.Dial("tcp", ln.Addr().String(), rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", ln.Addr().String(), rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 				if err != nil {
 					fmt.Println(err)
 					close(done)
@@ -114,7 +114,7 @@ func ExampleServer_reload() {
 
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(echo, rtls.Server(config)))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(echo, rtls.Server(config)))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -149,7 +149,7 @@ func ExampleOptions() {
 	}}
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(echo, options.Server(config)))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(echo, options.Server(config)))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -174,11 +174,11 @@ func certificateOf(ctx context.Context, name string) (*tls.Certificate, error) {
 }
 
 // TLS that begins in the middle of a connection: what Data leaves goes to the
-// filter, and the Opener makes the handler of what is encrypted.
+// filter, and the OpenFunc makes the handler of what is encrypted.
 func Example_startTLS() {
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
 			line := bytes.IndexByte(in, '\n') + 1
 			if string(in[:line]) == "STARTTLS\n" {

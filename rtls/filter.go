@@ -13,7 +13,7 @@ import (
 type filter struct {
 	options *Options
 	tls     *tls.Conn
-	stage   *rondo.Stage
+	stage   *rondo.FilterPort
 	hand    *handshake // nil: none is under way
 	shared  *shared    // of the loop's connections
 
@@ -44,7 +44,7 @@ type buffers struct {
 	plain [4 * maxPlain]byte
 }
 
-var shareds = rondo.Local[*shared]{New: func(l *rondo.Loop) *shared { return &shared{host: bridge.LoopOf(l)} }}
+var shareds = rondo.LoopLocal[*shared]{New: func(l *rondo.Loop) *shared { return &shared{host: bridge.LoopOf(l)} }}
 
 // take takes the buffers. What a connection delivers may lead to input of another one,
 // by a filter that answers what is written: that finds none, and gets others.
@@ -60,7 +60,7 @@ func (s *shared) take() *buffers {
 const maxPlain = 16 << 10
 
 // Start begins the handshake: a client says hello.
-func (f *filter) Start(s *rondo.Stage) error {
+func (f *filter) Start(s *rondo.FilterPort) error {
 	f.stage = s
 	f.shared = shareds.Get(s.Conn().Loop())
 	f.shared.spare.conns++
@@ -87,7 +87,7 @@ func (f *filter) written() {
 }
 
 // Inbound goes on with the handshake, or decrypts.
-func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *filter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	if f.writing {
 		f.late = true
 		return 0, nil
@@ -156,7 +156,7 @@ func (f *filter) read(b *buffers) (n int, err error) {
 			err = nil
 		}
 	}
-	giveBack(f.tls)
+	endLend(f.tls)
 	return n, err
 }
 
@@ -166,7 +166,7 @@ func (f *filter) asked() bool {
 }
 
 // Outbound encrypts.
-func (f *filter) Outbound(_ *rondo.Stage, out []byte) error {
+func (f *filter) Outbound(_ *rondo.FilterPort, out []byte) error {
 	f.writing = true
 	_, err := f.tls.Write(out)
 	f.written()
@@ -178,7 +178,7 @@ func (f *filter) Outbound(_ *rondo.Stage, out []byte) error {
 
 // EOF passes an end on that was announced. Another may be an attacker's
 // (RFC 8446, 6.1).
-func (f *filter) EOF(*rondo.Stage) error {
+func (f *filter) EOF(*rondo.FilterPort) error {
 	switch {
 	case f.over:
 		return nil // Inbound has passed it on
@@ -189,7 +189,7 @@ func (f *filter) EOF(*rondo.Stage) error {
 }
 
 // CloseWrite sends close_notify.
-func (f *filter) CloseWrite(*rondo.Stage) error {
+func (f *filter) CloseWrite(*rondo.FilterPort) error {
 	f.writing = true
 	err := f.tls.CloseWrite()
 	f.written()
@@ -200,7 +200,7 @@ func (f *filter) CloseWrite(*rondo.Stage) error {
 }
 
 // Closed gives up a handshake that is under way.
-func (f *filter) Closed(*rondo.Stage, error) {
+func (f *filter) Closed(*rondo.FilterPort, error) {
 	if h := f.hand; h != nil {
 		h.abandon(f.options)
 	}
@@ -257,7 +257,7 @@ func (f *filter) stepped() error {
 	case h.err != nil:
 		return fmt.Errorf("rtls: handshake: %w", h.err)
 	}
-	giveBack(f.tls)
+	endLend(f.tls)
 	if !f.done {
 		f.done = true
 		f.renegotiates = f.renegotiates && f.tls.ConnectionState().Version <= tls.VersionTLS12

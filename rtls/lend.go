@@ -49,7 +49,7 @@ func lend(c *tls.Conn, b *[rawSize]byte) {
 }
 
 // giveBack ends lend. What c has read was consumed, or c has failed.
-func giveBack(c *tls.Conn) {
+func endLend(c *tls.Conn) {
 	if lends {
 		*buffer(c, rawInput) = bytes.Buffer{}
 	}

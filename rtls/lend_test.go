@@ -35,15 +35,15 @@ func TestBuffersAreNotKept(t *testing.T) {
 		return rondo.HandlerFunc((*rondo.Conn).Write)
 	}, Server(server)))
 
-	e := n.Engine(&rondo.Engine{Loops: 1})
+	e := n.Engine(&rondo.Engine{NumLoops: 1})
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
 	var dialed *rondo.Conn
 	got := 0
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
-			l.Dial("tcp", "127.0.0.1:7", rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", "127.0.0.1:7", rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 				if err != nil {
 					t.Error(err)
 					return nil

@@ -47,14 +47,14 @@ func TestOffLoop(t *testing.T) {
 	})
 }
 
-// echo is the Opener of handlers that keep nothing: any loop's goroutine may call
+// echo is the OpenFunc of handlers that keep nothing: any loop's goroutine may call
 // them.
 func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) }
 
 // listen serves on a real socket: what blocks is real.
-func listen(t *testing.T, e *rondo.Engine, open rondo.Opener) string {
+func listen(t *testing.T, e *rondo.Engine, open rondo.OpenFunc) string {
 	t.Helper()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func connect(t *testing.T, address string, config *tls.Config) <-chan net.Conn {
 func TestOffLoopBlocks(t *testing.T) {
 	const limit = 2
 	gate := newGate()
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	o := &rtls.Options{OffLoop: limit}
 	address := listen(t, e, rondo.Filtered(echo, o.Server(gate.config())))
 	quick := listen(t, e, rondo.Filtered(echo, rtls.Server(serverConfig(0))))
@@ -113,7 +113,7 @@ func TestOffLoopBlocks(t *testing.T) {
 // The end of a connection ends the callback that it waits for.
 func TestOffLoopCanceled(t *testing.T) {
 	gate := newGate()
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	address := listen(t, e, rondo.Filtered(echo, (&rtls.Options{OffLoop: 1}).Server(gate.config())))
 	connect(t, address, clientConfig())
 	gate.await(t, 1)
@@ -165,7 +165,7 @@ func TestCallbackPanics(t *testing.T) {
 	for name, o := range map[string]*rtls.Options{"on the loop": {}, "off the loop": {OffLoop: 1}} {
 		t.Run(name, func(t *testing.T) {
 			var log lockedBuffer
-			e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 			config := serverConfig(0)
 			config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 				switch hello.ServerName {
@@ -242,11 +242,11 @@ func TestGoroutines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const conns = 50
 			before := runtime.NumGoroutine()
-			e := &rondo.Engine{Loops: 2}
+			e := &rondo.Engine{NumLoops: 2}
 			address := listen(t, e, rondo.Filtered(echo, o.Server(serverConfig(0))))
 			idle := runtime.NumGoroutine()
 			if o.OffLoop == 0 {
-				idle += e.Loops
+				idle += e.NumLoops
 			}
 			var open []net.Conn
 			for range conns {
@@ -299,7 +299,7 @@ func settles(t *testing.T, when string, want int) {
 // record with.
 func TestAllocations(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version uint16) {
-		address := listen(t, &rondo.Engine{Loops: 1}, rondo.Filtered(echo, rtls.Server(serverConfig(version))))
+		address := listen(t, &rondo.Engine{NumLoops: 1}, rondo.Filtered(echo, rtls.Server(serverConfig(version))))
 		c, ok := <-connect(t, address, clientConfig())
 		if !ok {
 			t.Fatal("no connection")
@@ -332,7 +332,7 @@ func TestAllocations(t *testing.T) {
 // ends with its last connection.
 func TestRoutines(t *testing.T) {
 	const many, kept = 100, 32
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	address := listen(t, e, rondo.Filtered(echo, rtls.Server(serverConfig(0))))
 	idle := runtime.NumGoroutine()
 	g := newGate()

@@ -139,9 +139,9 @@ func askToRenegotiate(t *testing.T, e *rondo.Engine, o *rtls.Options, may tls.Re
 	if err := e.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
-			l.Dial("tcp", ln.Addr().String(), rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", ln.Addr().String(), rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 				if err != nil {
 					ended <- err
 					return nil

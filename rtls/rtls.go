@@ -26,12 +26,12 @@ func (timeoutError) Is(target error) bool { return target == os.ErrDeadlineExcee
 // Server makes TLS servers of connections, with the default Options. config is as
 // for tls.Server; it may be shared, and is not to be changed. Server panics if config is
 // nil, or has nothing that could give a certificate: no handshake would succeed.
-func Server(config *tls.Config) rondo.FilterOpener { return new(Options).Server(config) }
+func Server(config *tls.Config) rondo.FilterOpenFunc { return new(Options).Server(config) }
 
 // Client makes TLS clients of connections, with the default Options. config is as
 // for tls.Client: it has a ServerName, or InsecureSkipVerify. Client panics if config is
 // nil.
-func Client(config *tls.Config) rondo.FilterOpener { return new(Options).Client(config) }
+func Client(config *tls.Config) rondo.FilterOpenFunc { return new(Options).Client(config) }
 
 // Options are what crypto/tls does not decide. The zero Options are ready for use;
 // they are not to be copied or changed after that, and may be used for any number
@@ -52,7 +52,7 @@ type Options struct {
 }
 
 // Server is Server with o. It also panics if OffLoop is negative.
-func (o *Options) Server(config *tls.Config) rondo.FilterOpener {
+func (o *Options) Server(config *tls.Config) rondo.FilterOpenFunc {
 	o.check("Server", config)
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		panic("rtls: Server: the config gives no certificate: want Certificates, GetCertificate or GetConfigForClient")
@@ -65,7 +65,7 @@ func (o *Options) Server(config *tls.Config) rondo.FilterOpener {
 }
 
 // Client is Client with o. It also panics if OffLoop is negative.
-func (o *Options) Client(config *tls.Config) rondo.FilterOpener {
+func (o *Options) Client(config *tls.Config) rondo.FilterOpenFunc {
 	o.check("Client", config)
 	return func(*rondo.Conn) rondo.Filter {
 		f := &filter{options: o, client: true, renegotiates: config.Renegotiation != tls.RenegotiateNever}

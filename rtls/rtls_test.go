@@ -106,13 +106,13 @@ func TestClient(t *testing.T) {
 
 // dial connects an engine of its own; opened is called with the connection. What
 // it returns is why there is none.
-func dial(n *rondotest.Network, address string, h *player, opened func(*rondo.Conn), filters ...rondo.FilterOpener) *error {
+func dial(n *rondotest.Network, address string, h *player, opened func(*rondo.Conn), filters ...rondo.FilterOpenFunc) *error {
 	e := n.Engine(&rondo.Engine{})
 	n.Await(func() { e.Start() })
 	failed := new(error)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
-			l.Dial("tcp", address, rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", address, rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 				if *failed = err; err != nil {
 					return nil
 				}
@@ -124,7 +124,7 @@ func dial(n *rondotest.Network, address string, h *player, opened func(*rondo.Co
 	return failed
 }
 
-// Who is not trusted is told so, and nobody's Opener hears of it.
+// Who is not trusted is told so, and nobody's OpenFunc hears of it.
 func TestHandshakeFails(t *testing.T) {
 	t.Run("server's certificate", func(t *testing.T) {
 		n := rondotest.New(t, rondotest.Options{})

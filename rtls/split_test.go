@@ -94,7 +94,7 @@ type cut struct {
 	waiting  []byte
 }
 
-func (f *cut) Outbound(s *rondo.Stage, out []byte) error {
+func (f *cut) Outbound(s *rondo.FilterPort, out []byte) error {
 	f.waiting = append(f.waiting, out...)
 	if len(f.waiting) == len(out) {
 		f.send(s)
@@ -102,7 +102,7 @@ func (f *cut) Outbound(s *rondo.Stage, out []byte) error {
 	return nil
 }
 
-func (f *cut) send(s *rondo.Stage) {
+func (f *cut) send(s *rondo.FilterPort) {
 	k := len(f.waiting)
 	switch {
 	case f.at < 0:
@@ -118,7 +118,7 @@ func (f *cut) send(s *rondo.Stage) {
 	}
 }
 
-func (f *cut) CloseWrite(s *rondo.Stage) error {
+func (f *cut) CloseWrite(s *rondo.FilterPort) error {
 	s.Send(f.waiting)
 	return nil
 }

@@ -19,7 +19,7 @@ type tunnel struct {
 	has   []byte
 }
 
-func (f *tunnel) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *tunnel) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	if f.holds {
 		f.has = append(f.has, in...)
 		return len(in), nil
@@ -27,7 +27,7 @@ func (f *tunnel) Inbound(s *rondo.Stage, in []byte) (int, error) {
 	return f.PassThrough.Inbound(s, in)
 }
 
-func (f *tunnel) Outbound(s *rondo.Stage, out []byte) error {
+func (f *tunnel) Outbound(s *rondo.FilterPort, out []byte) error {
 	has := f.has
 	f.has = nil
 	s.Send(out)

@@ -201,7 +201,7 @@ func (q *Queue) lingers() bool {
 	if q.n == 0 || q.state&(ending|eof) == 0 {
 		return false
 	}
-	if _, decides := q.handler.(rondo.EOFer); decides && q.state&ending == 0 {
+	if _, decides := q.handler.(rondo.EOFHandler); decides && q.state&ending == 0 {
 		return false
 	}
 	q.pool.mu.Lock()

@@ -40,7 +40,7 @@ func (s *submitter) more() {
 func submitterOf(t testing.TB, p *workers.Pool) *submitter {
 	s := &submitter{done: make(chan bool, 1)}
 	opened := make(chan bool)
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	address := serve(t, e, p.Open(func(c *rondo.Conn, q *workers.Queue) rondo.Handler {
 		s.q, s.loop = q, c.Loop()
 		s.work = func(context.Context) {}
@@ -94,7 +94,7 @@ func BenchmarkDo(b *testing.B) {
 // a goroutine each time, and on the loop.
 func BenchmarkEcho(b *testing.B) {
 	p := &workers.Pool{}
-	for name, open := range map[string]rondo.Opener{
+	for name, open := range map[string]rondo.OpenFunc{
 		"pool": p.Open(func(_ *rondo.Conn, q *workers.Queue) rondo.Handler {
 			return rondo.HandlerFunc(func(_ *rondo.Conn, in []byte) (int, error) {
 				line := append([]byte(nil), in...)
@@ -113,7 +113,7 @@ func BenchmarkEcho(b *testing.B) {
 		"loop": func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			address := serve(b, &rondo.Engine{Loops: 1}, open)
+			address := serve(b, &rondo.Engine{NumLoops: 1}, open)
 			const clients = 8
 			var done sync.WaitGroup
 			b.ReportAllocs()

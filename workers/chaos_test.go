@@ -56,7 +56,7 @@ func (c *chaos) run() {
 	if c.queue = c.pool.MaxQueue; c.queue == 0 {
 		c.queue = workers.DefaultMaxQueue
 	}
-	e := &rondo.Engine{Loops: 1 + int(c.seed%3), Linger: 50 * time.Millisecond, Logger: new(logged).logger()}
+	e := &rondo.Engine{NumLoops: 1 + int(c.seed%3), Linger: 50 * time.Millisecond, Logger: new(logged).logger()}
 	if c.seed%5 == 0 {
 		e.MaxOutput, e.HighWater, e.LowWater = 400, 40, 10
 	}

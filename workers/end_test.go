@@ -276,10 +276,10 @@ func TestTakenAway(t *testing.T) {
 // takes what was not read along.
 func TestMove(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
-		e := &rondo.Engine{Backend: backend, Loops: 2}
+		e := &rondo.Engine{Backend: backend, NumLoops: 2}
 		p := &workers.Pool{}
 		var loops []*rondo.Loop
-		var open rondo.Opener
+		var open rondo.OpenFunc
 		open = p.Open(func(c *rondo.Conn, q *workers.Queue) rondo.Handler {
 			id := c.Loop().ID()
 			s := &session{q: q, reply: func(_ context.Context, line string) ([]byte, error) {
@@ -290,7 +290,7 @@ func TestMove(t *testing.T) {
 		if err := e.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for l := range e.All() {
+		for l := range e.Loops() {
 			loops = append(loops, l)
 		}
 		address := serve(t, e, open)
@@ -310,7 +310,7 @@ func TestMove(t *testing.T) {
 // moves is a session that goes to another loop when it is told to.
 type moves struct {
 	*session
-	open rondo.Opener
+	open rondo.OpenFunc
 	to   func() *rondo.Loop
 }
 
@@ -332,7 +332,7 @@ func TestPanics(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		leakless(t)
 		log := &logged{}
-		e := &rondo.Engine{Backend: backend, Loops: 1, Logger: log.logger()}
+		e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: log.logger()}
 		p, g := &workers.Pool{MaxWorkers: 2}, newGate()
 		closed := make(chan error, 100)
 		address := serve(t, e, p.Open(func(c *rondo.Conn, q *workers.Queue) rondo.Handler {
@@ -491,7 +491,7 @@ func TestGo(t *testing.T) {
 // TestAwait: a coroutine waits for a function of a pool.
 func TestAwait(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
-		e := &rondo.Engine{Backend: backend, Loops: 2}
+		e := &rondo.Engine{Backend: backend, NumLoops: 2}
 		p := &workers.Pool{MaxWorkers: 2, MaxQueue: -1}
 		address := serve(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 			lines := bufio.NewScanner(c)

@@ -47,7 +47,7 @@ func Example() {
 	var pool workers.Pool
 	var engine rondo.Engine
 	defer engine.Close()
-	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, pool.Open(
+	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, pool.Open(
 		func(_ *rondo.Conn, q *workers.Queue) rondo.Handler { return &shop{q} }))
 	if err != nil {
 		fmt.Println(err)
@@ -116,11 +116,11 @@ func (s *cachedShop) ask(item string) (taken bool) {
 // An answer that is more than bytes.
 func ExampleQueue_Do() {
 	var pool workers.Pool
-	engine := rondo.Engine{Loops: 1}
+	engine := rondo.Engine{NumLoops: 1}
 	defer engine.Close()
 	cache := map[string]int{}
 	open := func(_ *rondo.Conn, q *workers.Queue) rondo.Handler { return &cachedShop{q, cache} }
-	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, pool.Open(open))
+	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, pool.Open(open))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,8 +8,8 @@ type handler Queue
 
 var (
 	_ rondo.Handler         = (*handler)(nil)
-	_ rondo.EOFer           = (*handler)(nil)
-	_ rondo.Drainer         = (*handler)(nil)
+	_ rondo.EOFHandler      = (*handler)(nil)
+	_ rondo.DrainHandler    = (*handler)(nil)
 	_ rondo.ShutdownHandler = (*handler)(nil)
 )
 
@@ -46,7 +46,7 @@ func (q *Queue) stopFull() {
 	}
 }
 
-// EOF implements rondo.EOFer.
+// EOF implements rondo.EOFHandler.
 func (h *handler) EOF(*rondo.Conn) {
 	q := (*Queue)(h)
 	q.state |= eof
@@ -56,19 +56,19 @@ func (h *handler) EOF(*rondo.Conn) {
 // tellEOF tells the user's Handler, all of whose work has been answered.
 func (q *Queue) tellEOF() {
 	q.state |= eofTold
-	if h, ok := q.handler.(rondo.EOFer); ok {
+	if h, ok := q.handler.(rondo.EOFHandler); ok {
 		h.EOF(q.conn)
 	} else {
 		q.Close()
 	}
 }
 
-// Drained implements rondo.Drainer.
+// Drained implements rondo.DrainHandler.
 func (h *handler) Drained(c *rondo.Conn) {
 	q := (*Queue)(h)
 	q.answer()
 	q.settle()
-	if d, ok := q.handler.(rondo.Drainer); ok {
+	if d, ok := q.handler.(rondo.DrainHandler); ok {
 		d.Drained(c)
 	}
 }

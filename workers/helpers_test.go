@@ -51,7 +51,7 @@ func (s *session) Closed(_ *rondo.Conn, err error) {
 }
 
 // open serves sessions.
-func (r reply) open(p *workers.Pool) rondo.Opener {
+func (r reply) open(p *workers.Pool) rondo.OpenFunc {
 	return p.Open(func(_ *rondo.Conn, q *workers.Queue) rondo.Handler { return &session{q: q, reply: r} })
 }
 
@@ -140,9 +140,9 @@ func eachBackend(t *testing.T, f func(t *testing.T, backend string)) {
 }
 
 // serve listens with e on a real socket.
-func serve(t testing.TB, e *rondo.Engine, open rondo.Opener) (address string) {
+func serve(t testing.TB, e *rondo.Engine, open rondo.OpenFunc) (address string) {
 	t.Helper()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,15 +88,15 @@ func orDefault(v, d int) int {
 	return v
 }
 
-// Open returns an Opener that gives each connection a Queue. open makes the Handler, as an
-// Opener does, or refuses the connection with nil. The callback of a dial calls the Opener
+// Open returns an OpenFunc that gives each connection a Queue. open makes the Handler, as an
+// OpenFunc does, or refuses the connection with nil. The callback of a dial calls the OpenFunc
 // itself: pool.Open(open)(c).
 //
 // Conn.Handler is then the Queue's, which calls the one that open made. Change that one
 // with Queue.SetHandler. Conn.SetHandler takes the connection away from its Queue: the
 // Queue still gives the answers under way, but does not learn that the connection ends, so
 // running work is not canceled. open must not return the Handler of a coroutine.
-func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.Opener {
+func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.OpenFunc {
 	p.prepare()
 	return func(c *rondo.Conn) rondo.Handler {
 		q := newQueue(p, c)

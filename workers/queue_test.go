@@ -25,7 +25,7 @@ type world struct {
 	pool   *workers.Pool
 }
 
-func newWorld(t *testing.T, o rondotest.Options, p *workers.Pool, e *rondo.Engine, open rondo.Opener) *world {
+func newWorld(t *testing.T, o rondotest.Options, p *workers.Pool, e *rondo.Engine, open rondo.OpenFunc) *world {
 	noWorkers(t) // of an earlier world: their end would confuse this one's network
 	w := &world{T: t, net: rondotest.New(t, o), engine: e, pool: p}
 	if e == nil {
@@ -410,7 +410,7 @@ func TestWriteIsBounded(t *testing.T) {
 // do runs f on the engine's first loop.
 func (w *world) do(f func()) {
 	w.Helper()
-	for l := range w.engine.All() {
+	for l := range w.engine.Loops() {
 		done := false
 		if err := l.Post(func() { defer func() { done = true }(); f() }); err != nil {
 			w.Fatal(err)

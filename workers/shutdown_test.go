@@ -18,7 +18,7 @@ func TestShutdown(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		leakless(t)
 		p, g := &workers.Pool{MaxPerConn: 2, MaxWorkers: 1}, newGate()
-		e := &rondo.Engine{Backend: backend, Loops: 2}
+		e := &rondo.Engine{Backend: backend, NumLoops: 2}
 		address := serve(t, e, reply(g.reply).open(p))
 		c, idle := dial(t, address), dial(t, address)
 		io.WriteString(c, "1\n2\n3\n")
@@ -51,7 +51,7 @@ func TestShutdown(t *testing.T) {
 func TestShutdownEnds(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		p, work := &workers.Pool{}, newCanceled()
-		e := &rondo.Engine{Backend: backend, Loops: 2}
+		e := &rondo.Engine{Backend: backend, NumLoops: 2}
 		c := dial(t, serve(t, e, reply(work.reply).open(p)))
 		io.WriteString(c, "1\n2\n")
 		<-work.started

@@ -33,13 +33,13 @@ func TestSockets(t *testing.T) {
 	client := &tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"}
 	eachBackend(t, func(t *testing.T, backend string) {
 		leakless(t)
-		for name, filters := range map[string][]rondo.FilterOpener{
+		for name, filters := range map[string][]rondo.FilterOpenFunc{
 			"plain":    nil,
 			"filtered": {func(*rondo.Conn) rondo.Filter { return &rondo.PassThrough{} }},
 			"TLS":      {rtls.Server(&tls.Config{Certificates: []tls.Certificate{cert}})},
 		} {
 			p := &workers.Pool{MaxWorkers: 4, MaxQueue: 5, MaxPerConn: 3}
-			e := &rondo.Engine{Backend: backend, Loops: 2}
+			e := &rondo.Engine{Backend: backend, NumLoops: 2}
 			address := serve(t, e, rondo.Filtered(reply(slowly).open(p), filters...))
 			var clients sync.WaitGroup
 			for i := range 20 {
@@ -87,7 +87,7 @@ func TestPeerNeverReads(t *testing.T) {
 		for _, most := range []int{0, 1 << 10, 1 << 20} {
 			p, g := &workers.Pool{MaxPerConn: share}, newGate()
 			g.letAll()
-			e := &rondo.Engine{Backend: backend, Loops: 1, MaxOutput: most}
+			e := &rondo.Engine{Backend: backend, NumLoops: 1, MaxOutput: most}
 			var ref rondo.Ref
 			address := serve(t, e, p.Open(func(c *rondo.Conn, q *workers.Queue) rondo.Handler {
 				ref = c.Ref()
@@ -130,7 +130,7 @@ func TestPeerGoes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		leakless(t)
 		p := &workers.Pool{MaxWorkers: 3, MaxQueue: 4, MaxPerConn: 3}
-		e := &rondo.Engine{Backend: backend, Loops: 2, Linger: 100 * time.Millisecond}
+		e := &rondo.Engine{Backend: backend, NumLoops: 2, Linger: 100 * time.Millisecond}
 		address := serve(t, e, reply(func(ctx context.Context, line string) ([]byte, error) {
 			select {
 			case <-ctx.Done():
@@ -185,7 +185,7 @@ func TestTwoEngines(t *testing.T) {
 		var engines []*rondo.Engine
 		var addresses []string
 		for range 2 {
-			e := &rondo.Engine{Backend: backend, Loops: 2}
+			e := &rondo.Engine{Backend: backend, NumLoops: 2}
 			engines = append(engines, e)
 			addresses = append(addresses, serve(t, e, reply(g.reply).open(p)))
 		}

@@ -40,7 +40,7 @@ var clientConfig = sync.OnceValue(func() *tls.Config {
 // A way is how a net.Conn is made of a connection on a loop.
 type way struct {
 	name           string
-	server, client []rondo.FilterOpener
+	server, client []rondo.FilterOpenFunc
 	above          bool // crypto/tls on top
 }
 
@@ -49,8 +49,8 @@ func pass(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
 var ways = sync.OnceValue(func() []way {
 	return []way{
 		{name: "plain"},
-		{name: "filter", server: []rondo.FilterOpener{pass}, client: []rondo.FilterOpener{pass}},
-		{name: "rtls", server: []rondo.FilterOpener{rtls.Server(serverConfig())}, client: []rondo.FilterOpener{rtls.Client(clientConfig())}},
+		{name: "filter", server: []rondo.FilterOpenFunc{pass}, client: []rondo.FilterOpenFunc{pass}},
+		{name: "rtls", server: []rondo.FilterOpenFunc{rtls.Server(serverConfig())}, client: []rondo.FilterOpenFunc{rtls.Client(clientConfig())}},
 		{name: "crypto-tls", above: true},
 	}
 })
@@ -66,7 +66,7 @@ func onEach(t *testing.T, f func(t *testing.T, backend string, w way)) {
 
 // makeNetconns connects two net.Conns on an engine of their own.
 func makeNetconns(backend string, w way) (c1, c2 net.Conn, stop func(), err error) {
-	e := &rondo.Engine{Loops: 2, Backend: backend, HighWater: 64 << 10, LowWater: 16 << 10}
+	e := &rondo.Engine{NumLoops: 2, Backend: backend, HighWater: 64 << 10, LowWater: 16 << 10}
 	stop = func() {
 		if c1 != nil {
 			c1.Close()
@@ -256,7 +256,7 @@ func TestHTTP2(t *testing.T) {
 func TestHTTPS(t *testing.T) {
 	for _, backend := range pick.Names() {
 		t.Run(backend, func(t *testing.T) {
-			e := &rondo.Engine{Loops: 2, Backend: backend}
+			e := &rondo.Engine{NumLoops: 2, Backend: backend}
 			defer e.Close()
 			ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
 			if err != nil {

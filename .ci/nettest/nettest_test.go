@@ -26,17 +26,17 @@ func TestConn(t *testing.T) {
 
 // makePipe connects two coroutines of one engine.
 func makePipe(backend string) (c1, c2 net.Conn, stop func(), err error) {
-	e := &rondo.Engine{Loops: 2, Backend: backend, HighWater: 4 << 10, LowWater: 1 << 10}
+	e := &rondo.Engine{NumLoops: 2, Backend: backend, HighWater: 4 << 10, LowWater: 1 << 10}
 	stop = func() { e.Close() }
 	conns := make(chan net.Conn, 2)
 	open := coro.Handler(func(co *coro.Co, c net.Conn) error { return (&remote{Conn: c}).serve(co, conns) })
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 	if err != nil {
 		return nil, nil, stop, err
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
-			l.Dial("tcp", ln.Addr().String(), rondo.Socket{}, func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", ln.Addr().String(), rondo.SocketOptions{}, func(c *rondo.Conn, err error) rondo.Handler {
 				if err != nil {
 					panic(err)
 				}

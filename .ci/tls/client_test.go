@@ -31,7 +31,7 @@ func dial(t *testing.T, backend, address string, config *tls.Config) *handler {
 	t.Helper()
 	config.RootCAs, config.ServerName = authorities(t), "localhost"
 	h := &handler{mute: true}
-	e := &rondo.Engine{Loops: 1, Backend: backend, Trace: &rondo.Trace{FilterReady: func(*rondo.Conn, rondo.Filter) {
+	e := &rondo.Engine{NumLoops: 1, Backend: backend, Trace: &rondo.Trace{FilterReady: func(*rondo.Conn, rondo.Filter) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.ready++
@@ -40,9 +40,9 @@ func dial(t *testing.T, backend, address string, config *tls.Config) *handler {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
-			l.Dial("tcp", address, rondo.Socket{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", address, rondo.SocketOptions{}, rondo.FilteredDial(func(c *rondo.Conn, err error) rondo.Handler {
 				if err != nil {
 					h.Closed(c, err)
 					return nil

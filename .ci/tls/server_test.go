@@ -18,8 +18,8 @@ func serve(t *testing.T, backend string, config *tls.Config) (string, *handler) 
 	t.Helper()
 	config.Certificates = keyPair(t, "server")
 	h := &handler{}
-	e := &rondo.Engine{Loops: 1, Backend: backend}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, rondo.Filtered(h.open, rtls.Server(config)))
+	e := &rondo.Engine{NumLoops: 1, Backend: backend}
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(h.open, rtls.Server(config)))
 	if err != nil {
 		t.Fatal(err)
 	}

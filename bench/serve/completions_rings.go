@@ -63,7 +63,7 @@ type queueRing struct {
 }
 
 func proactorRing(lend int) (ring, error) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	q, err := proactor.New(e, proactor.Options{Lend: 3 * lend, Limit: -1})
 	return &queueRing{engine: e, queue: q}, err
 }

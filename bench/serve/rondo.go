@@ -57,7 +57,7 @@ func rondos() []Library {
 // CPU time for each piece of input: see bench compare --burn.
 func (r Rondo) echo(address string, loops int) error { return r.serve(address, loops) }
 
-func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpener) error {
+func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpenFunc) error {
 	echo := func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }
 	if burn, _ := time.ParseDuration(os.Getenv("RONDO_BENCH_BURN")); burn > 0 {
 		echo = func(c *rondo.Conn, in []byte) (int, error) {
@@ -70,8 +70,8 @@ func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpener) e
 	if len(filters) > 0 {
 		open = rondo.Filtered(open, filters...)
 	}
-	engine := r.Spare.ask(&rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin})
-	if _, err := engine.Listen("tcp", address, rondo.Socket{}, open); err != nil {
+	engine := r.Spare.ask(&rondo.Engine{Backend: r.Backend, NumLoops: loops, Spin: r.Spin})
+	if _, err := engine.Listen("tcp", address, rondo.SocketOptions{}, open); err != nil {
 		return err
 	}
 	return engine.Wait()
@@ -81,7 +81,7 @@ func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpener) e
 // whose Engine takes one unasked, and has no such field.
 func (s spare) ask(e *rondo.Engine) *rondo.Engine {
 	if f := reflect.ValueOf(e).Elem().FieldByName("SpareProcessor"); f.IsValid() {
-		f.SetBool(s == always || s == ofOne && e.Loops == 1)
+		f.SetBool(s == always || s == ofOne && e.NumLoops == 1)
 	}
 	return e
 }

@@ -9,8 +9,8 @@ import (
 
 // coroutineEcho is netEcho's code, line by line, in coroutines of rondo's.
 func coroutineEcho(address string, loops int) error {
-	engine := ofOne.ask(&rondo.Engine{Loops: loops})
-	_, err := engine.Listen("tcp", address, rondo.Socket{}, coro.Handler(func(_ *coro.Co, c net.Conn) error {
+	engine := ofOne.ask(&rondo.Engine{NumLoops: loops})
+	_, err := engine.Listen("tcp", address, rondo.SocketOptions{}, coro.Handler(func(_ *coro.Co, c net.Conn) error {
 		echoAll(c)
 		return nil
 	}))

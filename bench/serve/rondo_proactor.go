@@ -17,7 +17,7 @@ func proactorEcho(address string, loops int) error {
 	}
 	queues, failed := make([]*proactor.Queue, loops), make(chan error, loops)
 	for i := range queues {
-		q, err := proactor.New(ofOne.ask(&rondo.Engine{Loops: 1}), proactor.Options{})
+		q, err := proactor.New(ofOne.ask(&rondo.Engine{NumLoops: 1}), proactor.Options{})
 		if err != nil {
 			return err
 		}

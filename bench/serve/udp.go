@@ -12,9 +12,9 @@ import (
 
 // udp echoes datagrams on rondo.
 func (r Rondo) udp(address string, loops int) error {
-	engine := r.Spare.ask(&rondo.Engine{Backend: r.Backend, Loops: loops, Spin: r.Spin, Balance: rondo.ReusePort})
+	engine := r.Spare.ask(&rondo.Engine{Backend: r.Backend, NumLoops: loops, Spin: r.Spin, Balance: rondo.ReusePort})
 	echo := rondo.PacketHandlerFunc(func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) { c.Reply(p) })
-	if _, err := engine.ListenPacket("udp", address, rondo.Socket{}, echo); err != nil {
+	if _, err := engine.ListenPacket("udp", address, rondo.SocketOptions{}, echo); err != nil {
 		return err
 	}
 	return engine.Wait()

@@ -55,7 +55,7 @@ type bench struct {
 	network  string
 	address  string
 	tls      *tls.Config // nil: without
-	filters  []rondo.FilterOpener
+	filters  []rondo.FilterOpenFunc
 	ctx      context.Context // over at a signal
 	results  []benchResult
 }
@@ -80,7 +80,7 @@ func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err e
 	if err != nil {
 		return nil, nil, err
 	}
-	var filters []rondo.FilterOpener
+	var filters []rondo.FilterOpenFunc
 	if config != nil {
 		filters = append(filters, rtls.Client(config))
 	}
@@ -136,7 +136,7 @@ func (b *bench) run(w load.Workload) (more bool, err error) {
 		}
 	}
 	loops := min(f.Loops, f.Conns)
-	engine := &rondo.Engine{SpareProcessor: loops == 1, Loops: loops, Backend: f.Backend}
+	engine := &rondo.Engine{SpareProcessor: loops == 1, NumLoops: loops, Backend: f.Backend}
 	progress := newProgress(os.Stderr, f.JSON, w.Name, f.Conns)
 	report, err := load.Run(b.ctx, engine, load.Config{
 		Network:  b.network,
@@ -157,7 +157,7 @@ func (b *bench) run(w load.Workload) (more bool, err error) {
 	if err != nil {
 		return false, b.explain(err)
 	}
-	result := b.result(w.Name, engine.Backend, report)
+	result := b.result(w.Name, engine.BackendName(), report)
 	b.results = append(b.results, result)
 	if !f.JSON {
 		result.print(os.Stdout)

@@ -18,10 +18,10 @@ import (
 )
 
 // serveHere serves an address in this process.
-func serveHere(t *testing.T, network, address string, open rondo.Opener) string {
+func serveHere(t *testing.T, network, address string, open rondo.OpenFunc) string {
 	t.Helper()
-	e := &rondo.Engine{Loops: 1}
-	ln, err := e.Listen(network, address, rondo.Socket{}, open)
+	e := &rondo.Engine{NumLoops: 1}
+	ln, err := e.Listen(network, address, rondo.SocketOptions{}, open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func echoHere(t *testing.T) (address string) {
 
 func redisHere(t *testing.T, password string) (address string) {
 	t.Helper()
-	s := &redis.Server{Engine: &rondo.Engine{Loops: 1}, Password: password}
-	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.Socket{})
+	s := &redis.Server{Engine: &rondo.Engine{NumLoops: 1}, Password: password}
+	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (e *echoCommand) Run() error {
 		if isPackets(network) {
 			return echoPackets(engine, network, address)
 		}
-		return engine.Listen(network, address, rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+		return engine.Listen(network, address, rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 			if clients.Add(1) > int64(e.Maxclients) {
 				clients.Add(-1)
 				return nil
@@ -76,7 +76,7 @@ func (e *echoCommand) Run() error {
 		engine.Close()
 		return err
 	}
-	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.Backend, "loops", loopsOf(engine))
+	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	return wait(signals, log, time.Duration(e.ShutdownTimeout), engine.Shutdown)
 }
 

@@ -22,6 +22,6 @@ func echoPackets(engine *rondo.Engine, network, address string) (listening, erro
 	echo := rondo.PacketHandlerFunc(func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
 		c.Reply(p) // a datagram that cannot be sent is lost, as others are
 	})
-	c, err := engine.ListenPacket(network, address, rondo.Socket{}, echo)
+	c, err := engine.ListenPacket(network, address, rondo.SocketOptions{}, echo)
 	return packets{c}, err
 }

@@ -79,7 +79,7 @@ func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.Leve
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	return &rondo.Engine{
 		SpareProcessor: loops == 1,
-		Loops:          loops,
+		NumLoops:       loops,
 		Backend:        f.Backend,
 		ReceiveBuffers: f.ReceiveBuffers,
 		Balance:        balances[f.Balance],

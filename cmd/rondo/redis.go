@@ -100,14 +100,14 @@ func (r *redisCommand) Run() error {
 	}
 	signals := notify()
 	addrs, err := listen(endpoints, func(network, address string) (listening, error) {
-		return server.Listen(network, address, rondo.Socket{}, filtersFor(network, filters)...)
+		return server.Listen(network, address, rondo.SocketOptions{}, filtersFor(network, filters)...)
 	})
 	if err != nil {
 		server.Close()
 		engine.Close()
 		return err
 	}
-	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.Backend, "loops", loopsOf(engine))
+	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	defer engine.Close()
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
 	return wait(signals, log, time.Duration(r.ShutdownTimeout), server.Shutdown)

@@ -77,7 +77,7 @@ func loadCA(file string) (*x509.CertPool, error) {
 
 // filters are those of connections to TCP addresses: none, or TLS with what the
 // files hold at the time. From now on SIGHUP has them read again.
-func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpener, error) {
+func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpenFunc, error) {
 	if err := f.check(); err != nil || !f.on() {
 		return nil, err
 	}
@@ -100,12 +100,12 @@ func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpener, error) {
 		}
 	}()
 	config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }}
-	return []rondo.FilterOpener{rtls.Server(config)}, nil
+	return []rondo.FilterOpenFunc{rtls.Server(config)}, nil
 }
 
 // filtersFor selects the filters of a network's connections: those of unix sockets have
 // none, as in Redis.
-func filtersFor(network string, filters []rondo.FilterOpener) []rondo.FilterOpener {
+func filtersFor(network string, filters []rondo.FilterOpenFunc) []rondo.FilterOpenFunc {
 	if network == "unix" {
 		return nil
 	}

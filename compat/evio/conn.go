@@ -36,7 +36,7 @@ func (c *conn) Wake()                      { c.ref.Do(wake) }
 
 // The rest runs on the loop.
 
-// accepted is the Opener.
+// accepted is the OpenFunc.
 func (l *loop) accepted(rc *rondo.Conn, index int) rondo.Handler {
 	c := &conn{loop: l, ref: rc.Ref(), index: index, remote: rc.RemoteAddr()}
 	switch l.state {

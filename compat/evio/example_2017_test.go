@@ -24,12 +24,12 @@ func echoing(*rondo.Conn) rondo.Handler { return echo }
 
 // Prewrite(id, amount) and Postwrite(id, amount, remaining) are hooks of the engine.
 func Example_prewrite() {
-	e := rondo.Engine{Loops: 1, Trace: &rondo.Trace{
+	e := rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{
 		BeforeWrite: func(c *rondo.Conn, amount int) { fmt.Println("prewrite", amount) },
 		AfterWrite:  func(c *rondo.Conn, amount int) { fmt.Println("postwrite", amount, c.Buffered()) },
 	}}
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echoing)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echoing)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -46,7 +46,7 @@ func Example_prewrite() {
 }
 
 // Translate(events, should, translate), whose translate made a TLS connection of a
-// NopConn, is a Filter: for the connections for which an Opener takes it. A filter of
+// NopConn, is a Filter: for the connections for which an OpenFunc takes it. A filter of
 // one's own is in the Example of rondo.Filter; and a library that wants a net.Conn or an
 // io.ReadWriter works in a Coroutine, as it is.
 func Example_translate() {
@@ -70,12 +70,12 @@ func Example_translate() {
 	defer os.RemoveAll(dir)
 	var e rondo.Engine
 	defer e.Close()
-	local, err := e.Listen("unix", filepath.Join(dir, "socket"), rondo.Socket{}, open)
+	local, err := e.Listen("unix", filepath.Join(dir, "socket"), rondo.SocketOptions{}, open)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	far, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	far, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -97,7 +97,7 @@ func Example_translate() {
 // called exactly once each, whatever becomes of it. c is nil if there is no connection.
 func dial(l *rondo.Loop, address string, timeout time.Duration,
 	opened func(c *rondo.Conn), data rondo.HandlerFunc, closed func(err error)) {
-	l.Dial("tcp", address, rondo.Socket{DialTimeout: timeout}, func(c *rondo.Conn, err error) rondo.Handler {
+	l.Dial("tcp", address, rondo.SocketOptions{DialTimeout: timeout}, func(c *rondo.Conn, err error) rondo.Handler {
 		opened(c)
 		if err != nil {
 			closed(err)
@@ -116,16 +116,16 @@ func (d *dialed) Closed(_ *rondo.Conn, err error) { d.closed(err) }
 
 // Dial is Loop.Dial, and from other goroutines Engine.Dial.
 func Example_dial() {
-	e := rondo.Engine{Loops: 1}
+	e := rondo.Engine{NumLoops: 1}
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echoing)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echoing)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	connect := func() {
 		done := make(chan struct{})
-		for l := range e.All() {
+		for l := range e.Loops() {
 			l.Post(func() {
 				dial(l, ln.Addr().String(), time.Minute, func(c *rondo.Conn) {
 					fmt.Println("opened", c != nil)
@@ -200,7 +200,7 @@ func Example_ids() {
 	opened := make(chan int, 1)
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 		n := &numbered{echo, set, set.add(c)}
 		opened <- n.id
 		return n

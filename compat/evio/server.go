@@ -80,7 +80,7 @@ func listen(events Events, addrs []string) (*server, error) {
 	if err := s.engine.Start(); err != nil {
 		return nil, err
 	}
-	for l := range s.engine.All() {
+	for l := range s.engine.Loops() {
 		s.loops = append(s.loops, &loop{server: s, loop: l})
 	}
 	for i, a := range parsed {
@@ -97,9 +97,9 @@ func (s *server) configure() {
 	e := &s.engine
 	switch {
 	case s.events.NumLoops < 0:
-		e.Loops = runtime.NumCPU()
+		e.NumLoops = runtime.NumCPU()
 	default:
-		e.Loops = max(1, s.events.NumLoops)
+		e.NumLoops = max(1, s.events.NumLoops)
 	}
 	switch s.events.LoadBalance {
 	case RoundRobin:
@@ -120,7 +120,7 @@ func (s *server) configure() {
 func (s *server) on(l *rondo.Loop) *loop { return s.loops[l.ID()] }
 
 func (s *server) listenOn(a address, index int) error {
-	socket := rondo.Socket{KeepAlive: -1, ReusePort: a.reusePort}
+	socket := rondo.SocketOptions{KeepAlive: -1, ReusePort: a.reusePort}
 	if a.datagrams() {
 		c, err := s.engine.ListenPacket(a.network, a.host, socket, &packetHandler{s, index})
 		if err != nil {

@@ -86,13 +86,13 @@ func NewWatcher() (*Watcher, error) { return NewWatcherSize(defaultInternalBuffe
 // NewWatcherSize makes a Watcher with swap buffers of bufsize bytes, three of them.
 // While all of these are with the program, reads into them wait.
 func NewWatcherSize(bufsize int) (*Watcher, error) {
-	w := &watcher{engine: &rondo.Engine{Loops: 1}}
+	w := &watcher{engine: &rondo.Engine{NumLoops: 1}}
 	q, err := proactor.New(w.engine, proactor.Options{Limit: -1, Lend: 3 * bufsize, Choose: w.choose})
 	if err != nil {
 		return nil, err
 	}
 	w.queue = q
-	for l := range w.engine.All() {
+	for l := range w.engine.Loops() {
 		w.loop = l
 	}
 	wrapper := &Watcher{w}

@@ -22,8 +22,8 @@ func main() {
 		log.Fatal(err)
 	}
 	var r room
-	e := rondo.Engine{Loops: 1} // the room is one loop's
-	if _, err := e.Listen(network, where, rondo.Socket{}, coro.Handler(r.serve)); err != nil {
+	e := rondo.Engine{NumLoops: 1} // the room is one loop's
+	if _, err := e.Listen(network, where, rondo.SocketOptions{}, coro.Handler(r.serve)); err != nil {
 		log.Fatal(err)
 	}
 	e.Wait()

@@ -13,7 +13,7 @@ import (
 )
 
 // styles are the ways in which the dialogue is written.
-var styles = map[string]rondo.Opener{"coroutine": coro.Handler(straight), "callbacks": newDialogue}
+var styles = map[string]rondo.OpenFunc{"coroutine": coro.Handler(straight), "callbacks": newDialogue}
 
 // TestDialogue has the same dialogues in both styles, on many networks.
 func TestDialogue(t *testing.T) {

@@ -184,18 +184,18 @@ const Headroom = 1024
 // socket is known to be empty, and is not asked.
 const LendSize = 9*(8<<10) - Headroom
 
-// A Handle is a connection that no backend holds: as Accept, Import and Disown
+// A Handle is a connection that no backend holds: as Accept, Import and Release
 // make it and Adopt takes it. It is adopted by any backend of the same kind, with
 // descriptors or without, in the same process (or the same simulated network),
 // and must be adopted, exported or discarded, once.
 type Handle struct {
 	FD   int            // descriptor, non-blocking and close-on-exec; -1: none
 	Obj  any            // what backends without descriptors hold instead
-	Peer netip.AddrPort // zero if it is not TCP; Disown leaves it out
+	Peer netip.AddrPort // zero if it is not TCP; Release leaves it out
 	// Shared says that others may hold the socket too, or that a user has changed its
 	// options: it may be in blocking mode, or close(2) wait (SO_LINGER).
 	Shared bool
-	// Unread is set by Disown of a backend that receives before it is asked: the
+	// Unread is set by Release of a backend that receives before it is asked: the
 	// bytes that no Recv got, and that come before what the connection gives.
 	// Either the loop takes them and sets it to nil, as it must before Export, or
 	// a backend of the same name adopts them.
@@ -216,10 +216,10 @@ type Backend interface {
 	Watch(fd int) (File, error)
 	// Adopt makes a File of a connection. On an error the Handle is closed.
 	Adopt(Handle) (File, error)
-	// Disown makes a Handle of a stream File, which is stale from then on. There
+	// Release makes a Handle of a stream File, which is stale from then on. There
 	// must be nothing in flight on it: ErrBusy, and nothing has changed. What was
 	// received stays with the loop, and what was not with the connection.
-	Disown(File) (Handle, error)
+	Release(File) (Handle, error)
 	// Discard closes a Handle that nobody adopts.
 	Discard(Handle)
 	// Import makes a Handle of a connection of package net, which is not to be
@@ -343,7 +343,7 @@ type Simulated interface {
 // began while a coroutine ended.
 var Coroutines atomic.Int64
 
-// Socket holds socket options. rondo.Socket documents them.
+// Socket holds socket options. rondo.SocketOptions documents them.
 type Socket struct {
 	KeepAlive  time.Duration
 	Delay      bool
@@ -361,7 +361,7 @@ var (
 	ErrClosed = net.ErrClosed
 	// ErrCanceled is the error of an Op that Cancel ended.
 	ErrCanceled = errors.New("operation canceled")
-	// ErrBusy is the error of Disown while an Op is in flight.
+	// ErrBusy is the error of Release while an Op is in flight.
 	ErrBusy = errors.New("operations are in flight")
 	// ErrForeign is the error of Import where a connection has nothing that the
 	// backend could work on: no descriptor of its own.

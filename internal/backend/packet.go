@@ -9,8 +9,8 @@ import (
 // package std's beside it (package mixed).
 //
 // One RecvFrom and one SendTo may be in flight on a datagram File; the laws of
-// other Ops hold for them, and Cancel, Close and Disown mean the same. Reset is
-// Close. Disown, Recv, Send, TrySend and Shutdown are of streams alone.
+// other Ops hold for them, and Cancel, Close and Release mean the same. Reset is
+// Close. Release, Recv, Send, TrySend and Shutdown are of streams alone.
 //
 // A File's errors are those that the system tells at the next call, of whatever
 // datagram: an ECONNREFUSED says that an earlier one found nobody. They end the

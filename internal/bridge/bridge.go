@@ -69,7 +69,7 @@ type IO interface {
 // Served is what coroutines need of the connection that they serve.
 type Served interface {
 	// Install makes handler, a rondo.Handler, the connection's handler. Unlike
-	// SetHandler it offers no input. It is for an Opener, which returns handler afterwards.
+	// SetHandler it offers no input. It is for an OpenFunc, which returns handler afterwards.
 	Install(handler any)
 
 	// SelfPaced says whether the handler paces itself. If on, full output does not stop
@@ -117,7 +117,7 @@ type Loop interface {
 	// Check panics if the caller is not on the loop and Engine.Check is set.
 	Check()
 
-	// AttachNow is Loop.Attach that calls open, a rondo.Opener, before it returns. It
+	// AttachNow is Loop.Attach that calls open, a rondo.OpenFunc, before it returns. It
 	// panics in a Handler's method: another connection's event is at hand there.
 	AttachNow(nc net.Conn, open any) error
 

@@ -17,7 +17,7 @@ func realRun(t testing.TB, address string, c Config) (allocations uint64) {
 	c.Address, c.Clock = address, nil
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r, err := Run(context.Background(), &rondo.Engine{Loops: 1}, c)
+	r, err := Run(context.Background(), &rondo.Engine{NumLoops: 1}, c)
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Fatal(err)
@@ -30,8 +30,8 @@ func realRun(t testing.TB, address string, c Config) (allocations uint64) {
 
 func serveEcho(t testing.TB) (address string) {
 	t.Helper()
-	e := &rondo.Engine{Loops: 1}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, echo)
+	e := &rondo.Engine{NumLoops: 1}
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +134,8 @@ func BenchmarkRequest(b *testing.B) {
 	b.Run("echo", run(echo, 1, echoOf(b, 64, 1)))
 	b.Run("echo/pipeline=32", run(echo, 32, echoOf(b, 64, 32)))
 
-	s := &redis.Server{Engine: &rondo.Engine{Loops: 1}}
-	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.Socket{})
+	s := &redis.Server{Engine: &rondo.Engine{NumLoops: 1}}
+	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}

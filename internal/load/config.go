@@ -14,7 +14,7 @@ type Config struct {
 	Network, Address string
 	// Filters are put into every connection, TLS for instance. It counts as made
 	// when they are ready.
-	Filters []rondo.FilterOpener
+	Filters []rondo.FilterOpenFunc
 	// Workload is what is said to it.
 	Workload Workload
 	// Conns is the number of connections.

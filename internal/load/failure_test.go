@@ -13,7 +13,7 @@ import (
 )
 
 // fails runs a load against a server, and returns its error.
-func fails(t *testing.T, open rondo.Opener, change func(*Config)) error {
+func fails(t *testing.T, open rondo.OpenFunc, change func(*Config)) error {
 	t.Helper()
 	n := exact(t)
 	n.Serve(":7", open)
@@ -31,7 +31,7 @@ func fails(t *testing.T, open rondo.Opener, change func(*Config)) error {
 
 // nth is an echo server that does something else with the n-th request of its
 // second connection.
-func nth(n int, other func(c *rondo.Conn, in []byte) (int, error)) rondo.Opener {
+func nth(n int, other func(c *rondo.Conn, in []byte) (int, error)) rondo.OpenFunc {
 	conns := 0
 	return func(*rondo.Conn) rondo.Handler {
 		conns++
@@ -119,7 +119,7 @@ func TestNoServer(t *testing.T) {
 
 // What fails before the load begins says so.
 func TestAFailureWhilePreparing(t *testing.T) {
-	reply := func(text string) rondo.Opener {
+	reply := func(text string) rondo.OpenFunc {
 		return func(*rondo.Conn) rondo.Handler {
 			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
 				c.Write([]byte(text))

@@ -46,7 +46,7 @@ func echoOf(t testing.TB, size, pipeline int) Workload {
 
 // runOn makes a load on a simulated network.
 func runOn(ctx context.Context, n *rondotest.Network, loops int, c Config) (r *Report, err error) {
-	e := n.Engine(&rondo.Engine{Loops: loops})
+	e := n.Engine(&rondo.Engine{NumLoops: loops})
 	n.Await(func() { r, err = Run(ctx, e, c) })
 	return r, err
 }

@@ -55,7 +55,7 @@ func newRun(e *rondo.Engine, c Config) *run {
 		base := time.Now()
 		r.Clock = func(*rondo.Loop) time.Duration { return time.Since(base) }
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		if len(r.workers) < c.Conns {
 			r.workers = append(r.workers, newWorker(r, l))
 		}

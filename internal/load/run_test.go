@@ -94,9 +94,9 @@ func TestRedisWorkloads(t *testing.T) {
 		for _, keys := range []int{1, 100} {
 			for seed := range uint64(3) {
 				n := rondotest.New(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Harmless(0.05)})
-				s := &redis.Server{Engine: n.Engine(&rondo.Engine{Loops: 1 + int(seed)%2}), Password: "secret"}
+				s := &redis.Server{Engine: n.Engine(&rondo.Engine{NumLoops: 1 + int(seed)%2}), Password: "secret"}
 				var err error
-				n.Await(func() { _, err = s.Listen("tcp", ":6379", rondo.Socket{}) })
+				n.Await(func() { _, err = s.Listen("tcp", ":6379", rondo.SocketOptions{}) })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -180,7 +180,7 @@ func TestProgress(t *testing.T) {
 	n := exact(t)
 	n.Serve(":7", echo)
 	c := config(t)
-	e := n.Engine(&rondo.Engine{Loops: 2})
+	e := n.Engine(&rondo.Engine{NumLoops: 2})
 	n.Await(func() { e.Start() })
 	r := newRun(e, c)
 	collect := newCollector(r)

@@ -75,7 +75,7 @@ func (w *worker) dial() {
 	c := w.conns[w.dialed]
 	w.dialed++
 	w.dialing++
-	w.loop.Dial(w.run.Network, w.address, rondo.Socket{}, rondo.FilteredDial(c.connected, w.run.Filters...))
+	w.loop.Dial(w.run.Network, w.address, rondo.SocketOptions{}, rondo.FilteredDial(c.connected, w.run.Filters...))
 }
 
 func (w *worker) dialMore() {

@@ -94,9 +94,9 @@ func tryReference(t *testing.T, path, address, password string) error {
 // startRondo starts a server of package redis on an engine of a backend with so
 // many loops, for the time of the test.
 func startRondo(t *testing.T, backend string, loops int, password string) *server {
-	engine := &rondo.Engine{Backend: backend, Loops: loops, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	engine := &rondo.Engine{Backend: backend, NumLoops: loops, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	s := &redis.Server{Engine: engine, Password: password, Debug: redis.DebugLocal, Logger: engine.Logger}
-	ln, err := s.Listen("tcp4", "127.0.0.1:0", rondo.Socket{})
+	ln, err := s.Listen("tcp4", "127.0.0.1:0", rondo.SocketOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

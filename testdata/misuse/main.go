@@ -11,7 +11,7 @@ import (
 func main() {
 	var e rondo.Engine
 	conns := make(chan *rondo.Conn, 1)
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 		conns <- c
 		return rondo.HandlerFunc((*rondo.Conn).Write)
 	})

@@ -9,7 +9,7 @@ import (
 
 func main() {
 	e := rondo.Engine{Repanic: true}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		panic("on purpose")
 	})
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 )
 
 func main() {
-	e := rondo.Engine{Loops: 1, Backend: os.Getenv("DEADLOCK")}
+	e := rondo.Engine{NumLoops: 1, Backend: os.Getenv("DEADLOCK")}
 	e.LockThreads = e.Backend == ""
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		tc := tls.Server(c, &tls.Config{})
 		read := func(*coro.Co) error {
 			_, err := tc.Read(make([]byte, 1))

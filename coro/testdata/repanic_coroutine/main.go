@@ -11,7 +11,7 @@ import (
 
 func main() {
 	e := rondo.Engine{Repanic: true}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, coro.Handler(onPurpose))
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, coro.Handler(onPurpose))
 	if err != nil {
 		panic(err)
 	}

@@ -27,9 +27,9 @@ func TestAcceptSurvivesWantOfDescriptors(t *testing.T) {
 
 func acceptWithoutDescriptors(t *testing.T, backend string) {
 	var log lockedBuffer
-	e := &rondo.Engine{Loops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	e := &rondo.Engine{NumLoops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(*rondo.Conn) rondo.Handler {
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc((*rondo.Conn).Write)
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ type veiled struct{ *net.TCPConn }
 // attached is the World of real sockets whose served ends were attached.
 type attached struct{ backendtest.World }
 
-func (w *attached) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+func (w *attached) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 	w.Helper()
 	e.Backend = pick.Names()[0]
 	if err := e.Start(); err != nil {

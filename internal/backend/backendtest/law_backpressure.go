@@ -33,7 +33,7 @@ func outputIsBounded(w World) {
 		}
 		return 0, errors.New("100 MB were taken for a peer that does not read")
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: most, Linger: time.Minute}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: most, Linger: time.Minute}, h.one()))
 	send(w, p, []byte("x"))
 	w.Until("a full output", func() bool { return h.received() == 1 || h.isClosed() })
 	expect(w, p, bytes.Repeat(block, written/len(block)+1)[:written])
@@ -54,7 +54,7 @@ func highWaterStopsReading(w World) {
 		most.Store(max(most.Load(), int64(c.Buffered())))
 		return n, err
 	}}
-	e := &rondo.Engine{Loops: 1, HighWater: high, LowWater: high / 4}
+	e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: high / 4}
 	p := w.Dial(w.Listen(e, h.one()))
 	block := pattern(1 << 20)
 	n := 0
@@ -100,7 +100,7 @@ func drainedOffersTheRest(w World) {
 		}
 		return n, nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, HighWater: 150_000, LowWater: 50_000}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, HighWater: 150_000, LowWater: 50_000}, h.one()))
 	const requests = 200
 	send(w, p, bytes.Repeat([]byte("?"), requests))
 	p.CloseWrite()
@@ -124,7 +124,7 @@ func inputIsBounded(w World) {
 		offered.Store(int64(len(in)))
 		return 0, nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxInput: most, Linger: 100 * time.Millisecond}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most, Linger: 100 * time.Millisecond}, h.one()))
 	p.SetWriteDeadline(w.Now().Add(patience))
 	p.Write(pattern(2 << 20)) // it may fail, since the connection closes on the way
 	if err := h.untilClosed(); !errors.Is(err, rondo.ErrInputFull) {
@@ -144,7 +144,7 @@ func slowHandlerIsBounded(w World) {
 		offered.Store(max(offered.Load(), int64(len(in))))
 		return min(len(in), 10_000), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxInput: most}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most}, h.one()))
 	sent := pattern(1 << 20)
 	send(w, p, sent)
 	w.Until("most of the input", func() bool { return h.received() > len(sent)-most-10_000 })
@@ -167,7 +167,7 @@ func floodStarvesNobody(w World) {
 	next := make(chan *handler, 2)
 	next <- flood
 	next <- echo
-	addr := w.Listen(&rondo.Engine{Loops: 1}, opener(func(*rondo.Conn) *handler { return <-next }))
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(*rondo.Conn) *handler { return <-next }))
 	flooder, client := w.Dial(addr), Peer(nil)
 	w.Until("the flooder's connection", flood.isOpened)
 	flood.do(func(c *rondo.Conn) {

@@ -15,7 +15,7 @@ func neverReadingIsBounded(w World) {
 	const high = 128 << 10
 	h := &handler{w: w}
 	most := h.watchOutput(nil)
-	e := &rondo.Engine{Loops: 1, HighWater: high, LowWater: high / 4}
+	e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: high / 4}
 	p := w.Dial(w.Listen(e, h.one()))
 	fill(w, p)
 	if m := most.Load(); m > 2*high {
@@ -36,7 +36,7 @@ func expandingFilterIsBounded(w World) {
 			offered.Store(max(offered.Load(), int64(len(in))))
 			return c.Write(in[:min(len(in), take)])
 		})
-		e := &rondo.Engine{Loops: 1, HighWater: high, LowWater: high / 4, MaxInput: input}
+		e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: high / 4, MaxInput: input}
 		p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return expander{times: times} })))
 		fill(w, p)
 		if m := most.Load(); m > 2*high {
@@ -56,7 +56,7 @@ type expander struct {
 	times int
 }
 
-func (f expander) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f expander) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	for n, b := range in {
 		if s.Room() == 0 {
 			return n, nil

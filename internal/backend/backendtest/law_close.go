@@ -31,7 +31,7 @@ func closeFlushesToASlowPeer(w World) {
 		}
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: time.Minute}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Minute}, h.one()))
 	send(w, p, []byte("x"))
 	slowly(w, p, big)
 	expectEOF(w, p)
@@ -50,7 +50,7 @@ func closeSurvivesUnreadInput(w World) {
 		c.Close()
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: time.Minute}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Minute}, h.one()))
 	for range 20 {
 		send(w, p, []byte("request after request"))
 	}
@@ -72,7 +72,7 @@ func lingerEndsUndelivered(w World) {
 		c.Close()
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: linger}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: linger}, h.one()))
 	begin := w.Now()
 	send(w, p, []byte("x"))
 	if err := h.untilClosed(); err != rondo.ErrLinger {
@@ -92,7 +92,7 @@ func lingerEndsUnclosed(w World) {
 		c.Close()
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: linger}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: linger}, h.one()))
 	begin := w.Now()
 	send(w, p, []byte("x"))
 	expect(w, p, []byte("bye"))
@@ -112,7 +112,7 @@ func abortDropsOutput(w World) {
 		c.Abort(nil)
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	send(w, p, []byte("x"))
 	if err := h.untilClosed(); !errors.Is(err, rondo.ErrClosed) {
 		w.Errorf("Closed got %v, want ErrClosed", err)
@@ -132,7 +132,7 @@ func peerHalfCloses(w World) {
 			})
 		},
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	question := pattern(100_000)
 	send(w, p, question)
 	p.CloseWrite()
@@ -161,7 +161,7 @@ func serverHalfCloses(w World) {
 		}
 		return len(in), nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	send(w, p, []byte("begin"))
 	expect(w, p, big)
 	expectEOF(w, p)
@@ -176,9 +176,9 @@ func serverHalfCloses(w World) {
 	}
 }
 
-// Without an EOFer the peer's end of stream closes, after the output.
-func eofWithoutEOFerCloses(w World) {
-	addr := w.Listen(&rondo.Engine{Loops: 1}, func(*rondo.Conn) rondo.Handler {
+// Without an EOFHandler the peer's end of stream closes, after the output.
+func eofWithoutEOFHandlerCloses(w World) {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc((*rondo.Conn).Write)
 	})
 	p := w.Dial(addr)

@@ -76,7 +76,7 @@ type script struct {
 }
 
 // opener serves with f.
-func (s *script) opener(f func(co *coro.Co, c net.Conn) error) rondo.Opener {
+func (s *script) opener(f func(co *coro.Co, c net.Conn) error) rondo.OpenFunc {
 	return coro.Handler(func(co *coro.Co, c net.Conn) (err error) {
 		defer s.counts()(&err)
 		return f(co, c)
@@ -124,7 +124,7 @@ func (s *script) untilEnded(n int) error {
 // serve serves with f on an engine of one loop, and connects to it.
 func (s *script) serve(f func(co *coro.Co, c net.Conn) error) Peer {
 	s.w.Helper()
-	return s.w.Dial(s.w.Listen(&rondo.Engine{Loops: 1}, s.opener(f)))
+	return s.w.Dial(s.w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(f)))
 }
 
 // wantErr complains, unless err is what it should be.

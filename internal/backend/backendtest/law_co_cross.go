@@ -25,7 +25,7 @@ func coIsClosedByAnotherLoop(w World) {
 		s := &script{w: w}
 		var member atomic.Pointer[net.Conn]
 		var began atomic.Int32
-		ofA := w.Listen(&rondo.Engine{Loops: 1, HighWater: 1 << 10}, s.opener(func(co *coro.Co, c net.Conn) error {
+		ofA := w.Listen(&rondo.Engine{NumLoops: 1, HighWater: 1 << 10}, s.opener(func(co *coro.Co, c net.Conn) error {
 			member.Store(&c)
 			if name == "SetWriteDeadline" {
 				began.Add(1)
@@ -36,7 +36,7 @@ func coIsClosedByAnotherLoop(w World) {
 			_, err := c.Read(make([]byte, 1))
 			return err
 		}))
-		ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
+		ofB := w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 			m := *member.Load()
 			if _, err := m.Read(make([]byte, 1)); !errors.Is(err, coro.ErrNotCoroutine) {
 				w.Errorf("Read by a coroutine of another loop: %v", err)
@@ -62,12 +62,12 @@ func coIsClosedByAnotherLoop(w World) {
 func coClosesNoOthersConn(w World) {
 	s := &script{w: w}
 	var old atomic.Pointer[net.Conn]
-	ofA := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
+	ofA := w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		co.Conn().SetHandler(rondo.HandlerFunc((*rondo.Conn).Write))
 		old.Store(&c)
 		return nil
 	}))
-	ofB := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, _ net.Conn) error {
+	ofB := w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(func(co *coro.Co, _ net.Conn) error {
 		c := *old.Load()
 		c.SetDeadline(co.Loop().Now().Add(-time.Hour))
 		return c.Close()
@@ -99,7 +99,7 @@ func coReadsOnWhatItTookOver(w World) {
 		_, err := c.Write(question)
 		return err
 	})
-	addr := w.Listen(&rondo.Engine{Loops: 1, HighWater: 1 << 10}, func(c *rondo.Conn) rondo.Handler {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1, HighWater: 1 << 10}, func(c *rondo.Conn) rondo.Handler {
 		if first.CompareAndSwap(nil, c) {
 			return rondo.HandlerFunc(nil)
 		}
@@ -122,7 +122,7 @@ func coReadsOnWhatItTookOver(w World) {
 // In the middle of a connection a coroutine calls Use, with filters that are ready at
 // once, or none: another coroutine serves from then on, and the first ends.
 func coUpgrades(w World) {
-	for name, filters := range map[string][]rondo.FilterOpener{
+	for name, filters := range map[string][]rondo.FilterOpenFunc{
 		"no filter":    nil,
 		"ready filter": {func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }},
 	} {
@@ -158,7 +158,7 @@ func coUpgrades(w World) {
 // themselves.
 type answering struct{ rondo.PassThrough }
 
-func (answering) Outbound(s *rondo.Stage, out []byte) error {
+func (answering) Outbound(s *rondo.FilterPort, out []byte) error {
 	s.Send(out)
 	s.Deliver([]byte("!"))
 	return nil
@@ -176,7 +176,7 @@ func coWriteIsDelivered(w World) {
 			got <- b[0]
 			return err
 		}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(s.opener(func(co *coro.Co, c net.Conn) error {
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(s.opener(func(co *coro.Co, c net.Conn) error {
 			if waits {
 				co.Go(func(*coro.Co) error { return read(c) })
 				co.Sleep(0)
@@ -216,7 +216,7 @@ func coWriteTurnIsPassedOn(w World) {
 	big := pattern(8 << 20)
 	var to atomic.Pointer[net.Conn]
 	var step atomic.Int32
-	addr := w.Listen(&rondo.Engine{Loops: 1, HighWater: 64 << 10}, s.opener(func(co *coro.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1, HighWater: 64 << 10}, s.opener(func(co *coro.Co, c net.Conn) error {
 		switch step.Add(1) {
 		case 1: // written to by the other two
 			to.Store(&c)

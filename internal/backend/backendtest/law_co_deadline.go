@@ -130,7 +130,7 @@ func coWriteDeadline(w World) {
 	const wait = 50 * time.Millisecond
 	s := &script{w: w}
 	sent := pattern(16 << 20)
-	e := &rondo.Engine{Loops: 1, HighWater: 50_000}
+	e := &rondo.Engine{NumLoops: 1, HighWater: 50_000}
 	var taken atomic.Int64
 	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		now := co.Loop().Now

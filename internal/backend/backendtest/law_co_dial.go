@@ -16,7 +16,7 @@ import (
 
 // A coroutine dials, and talks to what it dialed.
 func coDials(w World) {
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	echo := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	s := &script{w: w}
 	question := pattern(200_000)
@@ -60,7 +60,7 @@ func coDials(w World) {
 // A dial that fails says why.
 func coDialFails(w World) {
 	var nobody *rondo.Listener
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	s := &script{w: w}
 	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		if _, err := c.Read(make([]byte, 1)); err != nil {
@@ -83,7 +83,7 @@ func coDialFails(w World) {
 	})))
 	w.Call(func() {
 		var err error
-		if nobody, err = e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, opener(nil)); err != nil {
+		if nobody, err = e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, opener(nil)); err != nil {
 			w.Errorf("Listen: %v", err)
 			return
 		}
@@ -101,7 +101,7 @@ func coDialFails(w World) {
 func coProxies(w World) {
 	for _, serverFirst := range []bool{false, true} {
 		question, answer := pattern(1_500_000), pattern(2_000_000)
-		e := &rondo.Engine{Loops: 1, HighWater: 60_000, LowWater: 20_000}
+		e := &rondo.Engine{NumLoops: 1, HighWater: 60_000, LowWater: 20_000}
 		back, front := &script{w: w}, &script{w: w}
 		backAddr := w.Listen(e, back.opener(func(co *coro.Co, c net.Conn) error {
 			speak := func(*coro.Co) error {
@@ -122,7 +122,7 @@ func coProxies(w World) {
 			}
 			return err
 		}))
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, HighWater: 50_000}, front.opener(func(co *coro.Co, c net.Conn) error {
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, HighWater: 50_000}, front.opener(func(co *coro.Co, c net.Conn) error {
 			up, err := co.Dial("tcp", backAddr.String())
 			if err != nil {
 				return err
@@ -207,7 +207,7 @@ func (b *buffer) Read(p []byte) (int, error) {
 func coMany(w World) {
 	const conns, each = 10, 40
 	s := &script{w: w}
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	var awake atomic.Int64
 	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		var cond coro.Cond

@@ -39,7 +39,7 @@ func coEndsWithItsConn(w World) {
 	}
 	for name, wait := range waits {
 		s := &script{w: w}
-		e := &rondo.Engine{Loops: 1, HighWater: 1 << 20}
+		e := &rondo.Engine{NumLoops: 1, HighWater: 1 << 20}
 		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			err := wait(co, c)
 			// Nothing waits any more.
@@ -60,7 +60,7 @@ func second(_ int, err error) error { return err }
 // Engine.Close ends coroutines in the midst of anything; no goroutine is left.
 func coEndsWithTheEngine(w World) {
 	s := &script{w: w}
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		for range 3 {
 			co.Go(func(co *coro.Co) (err error) {
@@ -100,7 +100,7 @@ func coroutines() int {
 func coShutdownFlushes(w World) {
 	s := &script{w: w}
 	big := pattern(1 << 20)
-	e := &rondo.Engine{Loops: 2, HighWater: 2 << 20, Linger: time.Minute}
+	e := &rondo.Engine{NumLoops: 2, HighWater: 2 << 20, Linger: time.Minute}
 	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		c.Write(big)
 		_, err := c.Read(make([]byte, 1))
@@ -138,7 +138,7 @@ func coThatIgnoresErrorsEnds(w World) {
 	} {
 		var log safeBuffer
 		s := &script{w: w}
-		e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			defer func() {
 				for range 3 { // deferred functions can go on for a while
@@ -165,7 +165,7 @@ func coPanicCostsItsConnAlone(w World) {
 	var log safeBuffer
 	s := &script{w: w}
 	cause := errors.New("division of a goat")
-	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil {
@@ -211,7 +211,7 @@ func dividesTheGoat(err error) { panic(err) }
 // So does runtime.Goexit, as in a test's FailNow: the loop goes on.
 func coGoexitCostsItsConnAlone(w World) {
 	s := &script{w: w}
-	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		switch line {
@@ -308,7 +308,7 @@ func third(_ int64, err error) error { return err }
 func coStarvesNobody(w World) {
 	s := &script{w: w}
 	var ticks, floods atomic.Int64
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		if floods.Add(1) > 1 {
 			return echoAll(c)

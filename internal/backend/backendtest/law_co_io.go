@@ -140,7 +140,7 @@ func coReturnsInOrder(w World) {
 func coReturnFlushesToASlowPeer(w World) {
 	s := &script{w: w}
 	big := pattern(3 << 20)
-	e := &rondo.Engine{Loops: 1, Linger: time.Minute, HighWater: 8 << 20}
+	e := &rondo.Engine{NumLoops: 1, Linger: time.Minute, HighWater: 8 << 20}
 	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		_, err := c.Write(big)
 		return err
@@ -258,7 +258,7 @@ func coStaysThoughBothEnded(w World) {
 func coIdleReaderIsNotRead(w World) {
 	s := &script{w: w}
 	var more coro.Cond
-	e := &rondo.Engine{Loops: 1, MaxInput: 10_000}
+	e := &rondo.Engine{NumLoops: 1, MaxInput: 10_000}
 	var got atomic.Int64
 	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		if err := more.Wait(co); err != nil {
@@ -275,7 +275,7 @@ func coIdleReaderIsNotRead(w World) {
 			w.Fatal("64 MiB went to a coroutine that does not read")
 		}
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(more.Broadcast)
 	}
 	p.CloseWrite()
@@ -291,7 +291,7 @@ func coWriteWaits(w World) {
 	big := pattern(6 << 20)
 	var most atomic.Int64
 	var written atomic.Bool
-	e := &rondo.Engine{Loops: 1, HighWater: high, LowWater: low, MaxOutput: 150_000}
+	e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: low, MaxOutput: 150_000}
 	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		tick := co.Loop().Every(time.Millisecond, func() {
 			most.Store(max(most.Load(), int64(co.Conn().Buffered())))
@@ -324,7 +324,7 @@ func coWriteWaits(w World) {
 func coWritesDoNotMix(w World) {
 	const writers, size = 5, 300_000
 	s := &script{w: w}
-	e := &rondo.Engine{Loops: 1, HighWater: 20_000, LowWater: 5_000}
+	e := &rondo.Engine{NumLoops: 1, HighWater: 20_000, LowWater: 5_000}
 	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		for i := range writers {
 			co.Go(func(*coro.Co) error {
@@ -354,7 +354,7 @@ func coWritesDoNotMix(w World) {
 // Output that waits for its peer does not keep another coroutine from reading.
 func coReadsWhileItsWriteWaits(w World) {
 	s := &script{w: w}
-	e := &rondo.Engine{Loops: 1, HighWater: 50_000, LowWater: 5_000}
+	e := &rondo.Engine{NumLoops: 1, HighWater: 50_000, LowWater: 5_000}
 	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		co.Go(func(*coro.Co) error {
 			for {

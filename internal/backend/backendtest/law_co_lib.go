@@ -85,7 +85,7 @@ func coTextproto(w World) {
 func coHTTP(w World) {
 	s := &script{w: w}
 	body := pattern(150_000)
-	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		for r := bufio.NewReader(c); ; {
 			req, err := http.ReadRequest(r)
 			if err == io.EOF {
@@ -191,7 +191,7 @@ func coTLS(w World) {
 	sent := pattern(300_000)
 	server, client := tlsConfigs()
 	s := &script{w: w}
-	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		t := tls.Server(c, server)
 		if err := t.HandshakeContext(co.Context()); err != nil {
 			return err

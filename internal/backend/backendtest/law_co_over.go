@@ -51,7 +51,7 @@ func coTakesOver(w World) {
 		}
 		return haveTheEnd(w, b, nc)
 	})
-	addr := w.Listen(&rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, func(c *rondo.Conn) rondo.Handler {
 		if first.CompareAndSwap(nil, c) {
 			return h.one()(c)
 		}
@@ -90,7 +90,7 @@ func haveTurn(w World, co *coro.Co, b *rondo.Conn, nc net.Conn, round int) {
 	nc.SetReadDeadline(co.Loop().Now().Add(1))
 	_, err := nc.Read(buf)
 	wantErr(w, "Read of nothing", err, os.ErrDeadlineExceeded)
-	if !b.Quiet() {
+	if !b.Reusable() {
 		w.Error("not quiet, though everything was read")
 	}
 	nc.Write([]byte("took"))
@@ -106,7 +106,7 @@ func wantHandedOver(w World, nc net.Conn) {
 
 // haveTheEnd takes b, as nc, from a handler that was told the end of its input.
 func haveTheEnd(w World, b *rondo.Conn, nc net.Conn) error {
-	if b.Quiet() {
+	if b.Reusable() {
 		w.Error("quiet, after the end of its input")
 	}
 	b.SetHandler(nc.(rondo.Handler))
@@ -126,7 +126,7 @@ func (h *handler) ended() bool {
 // wantQuiet asks the handler's connection whether it is quiet.
 func wantQuiet(w World, h *handler, want bool, what string) {
 	h.do(func(c *rondo.Conn) {
-		if c.Quiet() != want {
+		if c.Reusable() != want {
 			w.Errorf("%s: quiet is %v", what, !want)
 		}
 	})
@@ -165,7 +165,7 @@ func coOfAHandlersConnIsRead(w World) {
 		back.Store(true)
 		return co.Wait()
 	})
-	e := &rondo.Engine{Loops: 1, MaxOutput: 64 << 20}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}
 	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler {
 		if first.CompareAndSwap(nil, c) {
 			return h.one()(c)
@@ -211,8 +211,8 @@ func coTakesOverAnUnreadConn(w World) {
 			_, err := io.ReadFull(<-taken, b)
 			return err
 		})
-		next := make(chan rondo.Opener, 1)
-		e := &rondo.Engine{Loops: 1, MaxOutput: 64 << 20}
+		next := make(chan rondo.OpenFunc, 1)
+		e := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}
 		addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler { return (<-next)(c) })
 		next <- h.one()
 		p := w.Dial(addr)
@@ -259,7 +259,7 @@ func coTakesOverFromCo(w World) {
 		}
 		return nil
 	})
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 2 * size}, first))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: 2 * size}, first))
 	send(w, p, []byte("x"))
 	expect(w, p, pattern(size)[:1])
 	send(w, p, []byte("more"))
@@ -283,7 +283,7 @@ func coLeaves(w World) {
 		}
 		return co.Conn().Move(co.Loop(), func(*rondo.Conn) rondo.Handler { return &handler{w: w} })
 	})
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, first))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, first))
 	send(w, p, []byte("go"))
 	expect(w, p, []byte("gone"))
 	if err := s.untilEnded(1); err != nil {

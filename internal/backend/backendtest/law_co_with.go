@@ -179,7 +179,7 @@ func coAwaits(w World) {
 	s := &script{w: w}
 	sorry := errors.New("sorry")
 	release := make(chan struct{})
-	addr := w.Listen(&rondo.Engine{Loops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(func(co *coro.Co, c net.Conn) error {
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 func idleCloses(w World) {
 	const idle = 150 * time.Millisecond
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, opener(func(c *rondo.Conn) *handler {
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(c *rondo.Conn) *handler {
 		c.SetIdle(idle)
 		return h
 	})))
@@ -50,7 +50,7 @@ func activityIsNotIdle(w World) { unspoilt(w, staysBusy) }
 func staysBusy(w World) bool {
 	const idle = 400 * time.Millisecond
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, opener(func(c *rondo.Conn) *handler {
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(c *rondo.Conn) *handler {
 		c.SetIdle(idle)
 		return h
 	})))
@@ -98,10 +98,10 @@ func readDeadlineCloses(w World) { unspoilt(w, closesLate) }
 func closesLate(w World) bool {
 	const wait = 300 * time.Millisecond
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
-		c.SetReadDeadline(c.Loop().Now().Add(wait))
+		c.CloseAt(c.Loop().Now().Add(wait))
 		return c.Write(in)
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	defer p.Close()
 	w.Sleep(2 * wait) // none is set yet
 	last := w.Now()
@@ -134,11 +134,11 @@ func closesLate(w World) bool {
 func writeDeadlineAborts(w World) {
 	const wait = 200 * time.Millisecond
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
-		c.SetWriteDeadline(c.Loop().Now().Add(wait))
+		c.AbortUnsentAt(c.Loop().Now().Add(wait))
 		c.Write([]byte("ok"))
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	send(w, p, []byte("x"))
 	expect(w, p, []byte("ok"))
 	w.Sleep(2 * wait)
@@ -146,12 +146,12 @@ func writeDeadlineAborts(w World) {
 		if _, err := c.Write([]byte("late")); !errors.Is(err, os.ErrDeadlineExceeded) {
 			w.Errorf("Write after the deadline: %v", err)
 		}
-		c.SetWriteDeadline(time.Time{})
+		c.AbortUnsentAt(time.Time{})
 		c.Write([]byte("and on"))
 	})
 	expect(w, p, []byte("and on"))
 	h.do(func(c *rondo.Conn) {
-		c.SetWriteDeadline(c.Loop().Now().Add(wait))
+		c.AbortUnsentAt(c.Loop().Now().Add(wait))
 		c.Write(pattern(12 << 20))
 	})
 	if err := h.untilClosed(); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -163,12 +163,12 @@ func writeDeadlineAborts(w World) {
 // A deadline so far away that no clock tells it, as the year 9999, never comes.
 func farDeadlinesNeverCome(w World) {
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(e, h.one()))
 	h.do(func(c *rondo.Conn) {
-		c.SetReadDeadline(far)
-		c.SetWriteDeadline(far)
+		c.CloseAt(far)
+		c.AbortUnsentAt(far)
 		c.SetIdle(math.MaxInt64)
 	})
 	co := w.Dial(w.Listen(e, coro.Handler(func(_ *coro.Co, c net.Conn) error {

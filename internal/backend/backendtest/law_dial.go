@@ -17,13 +17,13 @@ import (
 
 // A dialed connection is served like an accepted one, also by its own loop.
 func dialedConnIsServed(w World) {
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	question := pattern(200_000)
-	for l := range e.All() {
+	for l := range e.Loops() {
 		h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil }}
 		l.Post(func() {
-			l.Dial("tcp", addr.String(), rondo.Socket{}, func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", addr.String(), rondo.SocketOptions{}, func(c *rondo.Conn, err error) rondo.Handler {
 				if err != nil {
 					w.Errorf("dial: %v", err)
 					return nil
@@ -48,22 +48,22 @@ func dialedConnIsServed(w World) {
 
 // A dial that fails says so once, as package net does, and costs nothing.
 func dialFails(w World) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	var nobody *rondo.Listener
 	w.Call(func() {
 		var err error
-		if nobody, err = e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, opener(nil)); err != nil {
+		if nobody, err = e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, opener(nil)); err != nil {
 			w.Errorf("Listen: %v", err)
 			return
 		}
 		nobody.Close()
 	})
 	var calls atomic.Int32
-	for l := range e.All() {
+	for l := range e.Loops() {
 		l.Post(func() {
 			returned := false
-			l.Dial("tcp", nobody.Addr().String(), rondo.Socket{}, func(c *rondo.Conn, err error) rondo.Handler {
+			l.Dial("tcp", nobody.Addr().String(), rondo.SocketOptions{}, func(c *rondo.Conn, err error) rondo.Handler {
 				calls.Add(1)
 				var op *net.OpError
 				if c != nil || !errors.Is(err, syscall.ECONNREFUSED) || !errors.As(err, &op) || op.Op != "dial" {
@@ -152,10 +152,10 @@ var resolver = names{
 
 // Engine.Dial returns when the connection is served, or with the reason why not.
 func engineDial(w World) {
-	e := &rondo.Engine{Loops: 2, Resolver: resolver}
+	e := &rondo.Engine{NumLoops: 2, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	_, port, _ := net.SplitHostPort(addr.String())
-	dial := func(ctx context.Context, address string, s rondo.Socket) (ref rondo.Ref, opened int, err error) {
+	dial := func(ctx context.Context, address string, s rondo.SocketOptions) (ref rondo.Ref, opened int, err error) {
 		w.Call(func() {
 			ref, err = e.Dial(ctx, "tcp", address, s, func(c *rondo.Conn) rondo.Handler {
 				opened++
@@ -166,7 +166,7 @@ func engineDial(w World) {
 	}
 	before := came(e.Stats())
 	for _, host := range []string{"127.0.0.1", "here", "both", "many", "", "everywhere"} {
-		ref, opened, err := dial(context.Background(), net.JoinHostPort(host, port), rondo.Socket{DialTimeout: time.Minute})
+		ref, opened, err := dial(context.Background(), net.JoinHostPort(host, port), rondo.SocketOptions{DialTimeout: time.Minute})
 		if err != nil || opened != 1 {
 			w.Fatalf("Dial of %q: %v, opened %d times", host, err, opened)
 		}
@@ -183,40 +183,40 @@ func engineDial(w World) {
 
 	var dns *net.DNSError
 	var op *net.OpError
-	if _, n, err := dial(context.Background(), "nowhere:1", rondo.Socket{}); n != 0 || !errors.As(err, &dns) || !errors.As(err, &op) || op.Op != "dial" || op.Addr != nil {
+	if _, n, err := dial(context.Background(), "nowhere:1", rondo.SocketOptions{}); n != 0 || !errors.As(err, &dns) || !errors.As(err, &op) || op.Op != "dial" || op.Addr != nil {
 		w.Errorf("an unknown name: %v", err)
 	}
-	if _, n, err := dial(context.Background(), "no port", rondo.Socket{}); n != 0 || err == nil {
+	if _, n, err := dial(context.Background(), "no port", rondo.SocketOptions{}); n != 0 || err == nil {
 		w.Errorf("no port: %v", err)
 	}
-	if _, n, err := dial(context.Background(), "six:1", rondo.Socket{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}); n != 0 || err == nil {
+	if _, n, err := dial(context.Background(), "six:1", rondo.SocketOptions{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}); n != 0 || err == nil {
 		w.Errorf("from an address of the other family: %v", err)
 	}
-	if _, n, err := dial(canceled, addr.String(), rondo.Socket{}); n != 0 || !errors.Is(err, context.Canceled) {
+	if _, n, err := dial(canceled, addr.String(), rondo.SocketOptions{}); n != 0 || !errors.Is(err, context.Canceled) {
 		w.Errorf("with a context that is over: %v", err)
 	}
-	if _, n, err := dial(w.Timeout(10*time.Millisecond), "never:1", rondo.Socket{}); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, n, err := dial(w.Timeout(10*time.Millisecond), "never:1", rondo.SocketOptions{}); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
 		w.Errorf("a name that is never found, with a context: %v", err)
 	}
-	_, n, err := dial(context.Background(), "never:1", rondo.Socket{DialTimeout: 10 * time.Millisecond})
+	_, n, err := dial(context.Background(), "never:1", rondo.SocketOptions{DialTimeout: 10 * time.Millisecond})
 	var timeout net.Error
 	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
 		w.Errorf("a name that is never found: %v", err)
 	}
 	w.Call(func() { e.Close() })
-	if _, n, err := dial(context.Background(), addr.String(), rondo.Socket{}); n != 0 || !errors.Is(err, rondo.ErrClosed) {
+	if _, n, err := dial(context.Background(), addr.String(), rondo.SocketOptions{}); n != 0 || !errors.Is(err, rondo.ErrClosed) {
 		w.Errorf("of a closed engine: %v", err)
 	}
 }
 
 // A dial that is canceled says so, once; one that is over cannot be.
 func dialIsCanceled(w World) {
-	e := &rondo.Engine{Loops: 1, Resolver: resolver}
+	e := &rondo.Engine{NumLoops: 1, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	for _, address := range []string{"never:1", addr.String()} {
 		d := &dialed{w: w}
 		firstLoop(e).Post(func() {
-			dialing := firstLoop(e).Dial("tcp", address, rondo.Socket{DialTimeout: time.Minute}, d.open)
+			dialing := firstLoop(e).Dial("tcp", address, rondo.SocketOptions{DialTimeout: time.Minute}, d.open)
 			dialing.Cancel()
 			dialing.Cancel()
 			if n := len(d.calls()); n != 0 {
@@ -230,7 +230,7 @@ func dialIsCanceled(w World) {
 	d := &dialed{w: w}
 	var dialing *rondo.Dialing
 	l := firstLoop(e)
-	l.Post(func() { dialing = l.Dial("tcp", addr.String(), rondo.Socket{}, d.open) })
+	l.Post(func() { dialing = l.Dial("tcp", addr.String(), rondo.SocketOptions{}, d.open) })
 	if err := d.only("a connection"); err != nil {
 		w.Fatal(err)
 	}
@@ -248,11 +248,11 @@ func dialEndsWithTheEngine(w World) {
 		func(e *rondo.Engine) { e.Close() },
 		func(e *rondo.Engine) { e.Shutdown(context.Background()) },
 	} {
-		e := &rondo.Engine{Loops: 1, Resolver: resolver, Linger: -1}
+		e := &rondo.Engine{NumLoops: 1, Resolver: resolver, Linger: -1}
 		d := &dialed{w: w}
 		address := ""
 		addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler {
-			return &lastDial{handler{w: w}, func() { c.Loop().Dial("tcp", address, rondo.Socket{}, d.open) }}
+			return &lastDial{handler{w: w}, func() { c.Loop().Dial("tcp", address, rondo.SocketOptions{}, d.open) }}
 		})
 		address = addr.String()
 		p := w.Dial(addr)
@@ -262,12 +262,12 @@ func dialEndsWithTheEngine(w World) {
 		var begun atomic.Bool
 		l.Post(func() {
 			for range 3 {
-				l.Dial("tcp", "never:1", rondo.Socket{DialTimeout: time.Hour}, d.open)
+				l.Dial("tcp", "never:1", rondo.SocketOptions{DialTimeout: time.Hour}, d.open)
 			}
 			begun.Store(true)
 		})
 		w.Until("three dials", begun.Load)
-		l.Post(func() { l.Dial("tcp", "never:1", rondo.Socket{}, d.open) })
+		l.Post(func() { l.Dial("tcp", "never:1", rondo.SocketOptions{}, d.open) })
 		w.Call(func() { end(e) })
 		calls := d.calls()
 		for _, err := range calls {
@@ -294,32 +294,32 @@ func (h *lastDial) Closed(c *rondo.Conn, err error) {
 
 // Addresses of both families are tried; one that refuses costs no time.
 func dialTriesAll(w World) {
-	e := &rondo.Engine{Loops: 1, Resolver: resolver}
+	e := &rondo.Engine{NumLoops: 1, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	_, port, _ := net.SplitHostPort(addr.String())
 	l := firstLoop(e)
 	for _, network := range []string{"tcp", "tcp4"} {
 		for range 3 {
 			d := &dialed{w: w}
-			l.Post(func() { l.Dial(network, "many:"+port, rondo.Socket{}, d.open) })
+			l.Post(func() { l.Dial(network, "many:"+port, rondo.SocketOptions{}, d.open) })
 			if err := d.only("many:" + port); err != nil {
 				w.Errorf("%s: %v", network, err)
 			}
 		}
 	}
 	d := &dialed{w: w}
-	l.Post(func() { l.Dial("tcp6", "many:"+port, rondo.Socket{}, d.open) })
+	l.Post(func() { l.Dial("tcp6", "many:"+port, rondo.SocketOptions{}, d.open) })
 	var op *net.OpError
 	if err := d.only("tcp6"); !errors.As(err, &op) || op.Addr == nil || op.Addr.String() != "[::1]:"+port {
 		w.Errorf("IPv6 alone: %v", err)
 	}
 	d = &dialed{w: w}
-	l.Post(func() { l.Dial("tcp4", "six:"+port, rondo.Socket{}, d.open) })
+	l.Post(func() { l.Dial("tcp4", "six:"+port, rondo.SocketOptions{}, d.open) })
 	if err := d.only("tcp4"); err == nil {
 		w.Error("a name without addresses of the family was dialed")
 	}
 	d = &dialed{w: w}
-	l.Post(func() { l.Dial("udp", "here:"+port, rondo.Socket{}, d.open) })
+	l.Post(func() { l.Dial("udp", "here:"+port, rondo.SocketOptions{}, d.open) })
 	var unknown net.UnknownNetworkError
 	if err := d.only("udp"); !errors.As(err, &unknown) {
 		w.Errorf("a network that has no streams: %v", err)
@@ -328,14 +328,14 @@ func dialTriesAll(w World) {
 
 // The local address is where a connection comes from.
 func dialFrom(w World) {
-	e := &rondo.Engine{Loops: 1, Resolver: resolver}
+	e := &rondo.Engine{NumLoops: 1, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	_, port, _ := net.SplitHostPort(addr.String())
 	d := &dialed{w: w}
 	l := firstLoop(e)
 	var from net.Addr
 	l.Post(func() {
-		l.Dial("tcp", "both:"+port, rondo.Socket{LocalAddr: &net.TCPAddr{IP: elsewhere}}, func(c *rondo.Conn, err error) rondo.Handler {
+		l.Dial("tcp", "both:"+port, rondo.SocketOptions{LocalAddr: &net.TCPAddr{IP: elsewhere}}, func(c *rondo.Conn, err error) rondo.Handler {
 			if err == nil {
 				from = c.LocalAddr()
 			}

@@ -30,7 +30,7 @@ func releaseWritesAgain(w World) {
 		next()
 		return len(in), nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	send(w, p, []byte("g")) // one byte is one Data
 	expect(w, p, want)
 }
@@ -41,7 +41,7 @@ func recallTakesBack(w World) {
 	var unsent atomic.Int64
 	var releases atomic.Int32
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	out := pattern(size)
 	h.do(func(c *rondo.Conn) {
 		err := c.WriteOwned(out, func() {
@@ -94,7 +94,7 @@ func recallDropsNoMore(w World) {
 	const size = 12 << 20
 	h := &handler{w: w}
 	var inHook atomic.Bool
-	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{BeforeWrite: func(c *rondo.Conn, _ int) {
+	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{BeforeWrite: func(c *rondo.Conn, _ int) {
 		if inHook.CompareAndSwap(true, false) {
 			bridge.Of(c).Recall()
 		}
@@ -156,7 +156,7 @@ func receiveInto(w World) {
 	h := &handler{w: w}
 	i := &into{handler: h, mine: make([]byte, 100)}
 	i.own.Store(true)
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, func(c *rondo.Conn) rondo.Handler {
 		h.one()(c)
 		c.Pause()
 		return i
@@ -192,7 +192,7 @@ func receiveInto(w World) {
 // Deliver's functions are called at the end of the turn, when it has written.
 func deliverEndsTheTurn(w World) {
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	order := make(chan string, 3)
 	h.do(func(c *rondo.Conn) {
 		bridge.Of(c).Loop().Deliver(func() {
@@ -211,7 +211,7 @@ func deliverEndsTheTurn(w World) {
 // NoOutputLimit lifts the bounds of output, those of the engine and of the connection's own.
 func noOutputLimit(w World) {
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 10, HighWater: 5}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: 10, HighWater: 5}, h.one()))
 	message := bytes.Repeat([]byte("0123456789"), 10)
 	write := func(set func(c *rondo.Conn)) (err error) {
 		h.do(func(c *rondo.Conn) {

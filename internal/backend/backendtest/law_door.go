@@ -27,37 +27,37 @@ func (b *breaker) at(place string) {
 // breakerPlaces are the callbacks of a connection that is echoed to, half-closed by its
 // peer, and then closed by its handler.
 var breakerPlaces = []string{
-	"Opener", "Data", "EOF", "Ending", "Closed", "release", "Ref.Do",
-	"FilterOpener", "Filter.Start", "Filter.Inbound", "Filter.Outbound", "Filter.EOF", "Filter.CloseWrite", "Filter.Closed",
+	"OpenFunc", "Data", "EOF", "Ending", "Closed", "release", "Ref.Do",
+	"FilterOpenFunc", "Filter.Start", "Filter.Inbound", "Filter.Outbound", "Filter.EOF", "Filter.CloseWrite", "Filter.Closed",
 }
 
 func (b *breaker) open(c *rondo.Conn) rondo.Handler {
-	b.at("Opener")
+	b.at("OpenFunc")
 	return breakerHandler{b: b}
 }
 
 func (b *breaker) filter(*rondo.Conn) rondo.Filter {
-	b.at("FilterOpener")
+	b.at("FilterOpenFunc")
 	return b
 }
 
-func (b *breaker) Start(s *rondo.Stage) error { b.at("Filter.Start"); s.Ready(); return nil }
+func (b *breaker) Start(s *rondo.FilterPort) error { b.at("Filter.Start"); s.Ready(); return nil }
 
-func (b *breaker) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (b *breaker) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	b.at("Filter.Inbound")
 	return b.PassThrough.Inbound(s, in)
 }
 
-func (b *breaker) Outbound(s *rondo.Stage, out []byte) error {
+func (b *breaker) Outbound(s *rondo.FilterPort, out []byte) error {
 	b.at("Filter.Outbound")
 	return b.PassThrough.Outbound(s, out)
 }
 
-func (b *breaker) EOF(s *rondo.Stage) error { b.at("Filter.EOF"); s.EOF(); return nil }
+func (b *breaker) EOF(s *rondo.FilterPort) error { b.at("Filter.EOF"); s.EOF(); return nil }
 
-func (b *breaker) CloseWrite(*rondo.Stage) error { b.at("Filter.CloseWrite"); return nil }
+func (b *breaker) CloseWrite(*rondo.FilterPort) error { b.at("Filter.CloseWrite"); return nil }
 
-func (b *breaker) Closed(*rondo.Stage, error) { b.at("Filter.Closed") }
+func (b *breaker) Closed(*rondo.FilterPort, error) { b.at("Filter.Closed") }
 
 type breakerHandler struct {
 	bridge.Ours
@@ -84,8 +84,8 @@ func panicAnywhere(w World) { breakEverywhere(w, func() { panic("a goat") }) }
 func goexitAnywhere(w World) { breakEverywhere(w, runtime.Goexit) }
 
 func breakEverywhere(w World, fail func()) {
-	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.DiscardHandler)}
-	next := make(chan rondo.Opener, 1)
+	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
+	next := make(chan rondo.OpenFunc, 1)
 	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler { return (<-next)(c) })
 	bystander := &handler{w: w}
 	next <- bystander.one()
@@ -122,7 +122,7 @@ func breakEverywhere(w World, fail func()) {
 // runtime.Goexit there ends nothing either.
 func failuresOfNobody(w World) {
 	for _, fail := range []func(){func() { panic("a goat") }, runtime.Goexit} {
-		e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.DiscardHandler)}
+		e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
 		var turns atomic.Int32
 		e.Trace = &rondo.Trace{Turn: func(*rondo.Loop) {
 			if turns.Add(1) == 10 {
@@ -137,7 +137,7 @@ func failuresOfNobody(w World) {
 			l.AfterFunc(0, fail)
 			l.Defer(fail)
 			l.Every(1, fail) // ends
-			l.Dial("tcp", "not an address", rondo.Socket{}, func(*rondo.Conn, error) rondo.Handler { fail(); return nil })
+			l.Dial("tcp", "not an address", rondo.SocketOptions{}, func(*rondo.Conn, error) rondo.Handler { fail(); return nil })
 			c.Write([]byte("written before"))
 		})
 		expect(w, p, []byte("written before"))
@@ -158,13 +158,13 @@ type last struct {
 	closed *atomic.Int32
 }
 
-func (f last) Closed(*rondo.Stage, error) { f.closed.Add(1) }
+func (f last) Closed(*rondo.FilterPort, error) { f.closed.Add(1) }
 
-// A filter that was made is closed, also if the next one's FilterOpener fails.
+// A filter that was made is closed, also if the next one's FilterOpenFunc fails.
 func madeFiltersAreClosed(w World) {
 	for _, fail := range []func(){func() { panic("a goat") }, runtime.Goexit} {
 		var closed atomic.Int32
-		e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.DiscardHandler)}
+		e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
 		made := func(*rondo.Conn) rondo.Filter { return last{closed: &closed} }
 		fails := func(*rondo.Conn) rondo.Filter { fail(); return nil }
 		h := &handler{w: w}

@@ -17,7 +17,7 @@ import (
 // Shutdown delivers what was written, closes every connection, and ends.
 func shutdownDrains(w World) {
 	big := pattern(1 << 20)
-	e := &rondo.Engine{Loops: 2, Linger: time.Minute}
+	e := &rondo.Engine{NumLoops: 2, Linger: time.Minute}
 	var handlers []*handler
 	var mu sync.Mutex
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler {
@@ -53,7 +53,7 @@ func shutdownDrains(w World) {
 			w.Errorf("Closed got %v", err)
 		}
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		if err := l.Post(func() {}); !errors.Is(err, rondo.ErrClosed) {
 			w.Errorf("Post after Shutdown: %v", err)
 		}
@@ -79,7 +79,7 @@ func shutdownAsks(w World) {
 		"panic":  func(c *rondo.Conn) { c.Write([]byte("bye")); panic("a goat") },
 		"Goexit": func(c *rondo.Conn) { c.Write([]byte("bye")); runtime.Goexit() },
 	} {
-		e := &rondo.Engine{Loops: 1, Linger: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+		e := &rondo.Engine{NumLoops: 1, Linger: time.Minute, Logger: slog.New(slog.DiscardHandler)}
 		h := &handler{w: w}
 		next := make(chan rondo.Handler, 4)
 		addr := w.Listen(e, func(*rondo.Conn) rondo.Handler { return <-next })
@@ -117,7 +117,7 @@ func shutdownAsks(w World) {
 		}
 	}
 	// Shutdown's context bounds how long that may take.
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(e, func(*rondo.Conn) rondo.Handler { return &parting{h, func(*rondo.Conn) {}} }))
 	send(w, p, []byte("x"))
@@ -134,7 +134,7 @@ func shutdownAsks(w World) {
 
 // Close ends everything at once; it may be called again.
 func closeAborts(w World) {
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
 		c.Write(pattern(12 << 20))
 		return len(in), nil
@@ -160,12 +160,12 @@ func closeAborts(w World) {
 
 // A listener's Close stops accepting; connections go on.
 func listenerCloseKeepsConns(w World) {
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	var second *rondo.Listener
 	w.Call(func() {
 		var err error
-		second, err = e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
+		second, err = e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 		if err != nil {
 			w.Errorf("Listen: %v", err)
 		}
@@ -184,7 +184,7 @@ func listenerCloseKeepsConns(w World) {
 // Timers fire in the order of their times, not before them, and not after Stop.
 func timersFireInOrder(w World) {
 	h := &handler{w: w}
-	w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	var mu sync.Mutex
 	var order []string
 	note := func(s string) {
@@ -241,11 +241,11 @@ func timersFireInOrder(w World) {
 
 // Posts of one goroutine run in their order, on the loop.
 func postsKeepOrder(w World) {
-	e := &rondo.Engine{Loops: 3}
+	e := &rondo.Engine{NumLoops: 3}
 	w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	const posts = 2000
 	var ran atomic.Int64
-	for l := range e.All() {
+	for l := range e.Loops() {
 		next := 0
 		for i := range posts {
 			if err := l.Post(func() {
@@ -262,19 +262,19 @@ func postsKeepOrder(w World) {
 	w.Until("all posts", func() bool { return ran.Load() == 3*posts })
 }
 
-// Each loop makes a Local's value once, and keeps its own.
+// Each loop makes a LoopLocal's value once, and keeps its own.
 func localIsEachLoopsOwn(w World) {
-	e := &rondo.Engine{Loops: 3}
+	e := &rondo.Engine{NumLoops: 3}
 	w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	var made atomic.Int64
-	local := rondo.Local[*int]{New: func(l *rondo.Loop) *int {
+	local := rondo.LoopLocal[*int]{New: func(l *rondo.Loop) *int {
 		made.Add(1)
 		id := l.ID()
 		return &id
 	}}
-	var zero rondo.Local[int]
+	var zero rondo.LoopLocal[int]
 	var ran atomic.Int64
-	for l := range e.All() {
+	for l := range e.Loops() {
 		for range 5 {
 			l.Post(func() {
 				if p := local.Get(l); *p != l.ID() || local.Get(l) != p || zero.Get(l) != 0 {
@@ -295,7 +295,7 @@ func localIsEachLoopsOwn(w World) {
 func balanceSpreads(w World) {
 	const loops, conns = 3, 30
 	for _, b := range []rondo.Balance{rondo.RoundRobin, rondo.LeastConns, rondo.SourceHash, rondo.Random, rondo.ReusePort} {
-		e := &rondo.Engine{Loops: loops, Balance: b}
+		e := &rondo.Engine{NumLoops: loops, Balance: b}
 		addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 		var peers []Peer
 		for range conns {
@@ -325,7 +325,7 @@ func balanceSpreads(w World) {
 
 // A connection that gets no handler is closed.
 func refusedConnCloses(w World) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	addr := w.Listen(e, func(*rondo.Conn) rondo.Handler { return nil })
 	expectEOF(w, w.Dial(addr))
 	goodbye := w.Listen(e, func(c *rondo.Conn) rondo.Handler {
@@ -342,7 +342,7 @@ func refusedConnCloses(w World) {
 // Many connections at once, opened, used and closed in turns.
 func manyConns(w World) {
 	const conns, rounds = 100, 3
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	for round := range rounds {
 		peers := make([]Peer, conns)
@@ -374,7 +374,7 @@ func came(s rondo.Stats) uint64 { return s.Accepted + s.Attached }
 // Hooks are called and counts are true.
 func traceAndStats(w World) {
 	var accepted, turns, before, after, asked atomic.Int64
-	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{
+	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{
 		Accepted:    func(*rondo.Conn) { accepted.Add(1) },
 		BeforeWrite: func(_ *rondo.Conn, n int) { before.Add(1); asked.Add(int64(n)) },
 		AfterWrite:  func(_ *rondo.Conn, n int) { after.Add(int64(n)) },

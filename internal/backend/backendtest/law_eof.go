@@ -16,7 +16,7 @@ func eofIsAfterTheLastData(w World) {
 		c.Resume()
 		c.Loop().AfterFunc(10*time.Millisecond, c.Close)
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	send(w, p, []byte("half a message"))
 	p.CloseWrite()
 	expectEOF(w, p)
@@ -32,7 +32,7 @@ func newHandlerHearsOfEOF(w World) {
 	after := &handler{w: w}
 	before := &handler{w: w, data: func(*rondo.Conn, []byte) (int, error) { return 0, nil }}
 	before.eof = func(c *rondo.Conn) { c.SetHandler(after) }
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, before.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, before.one()))
 	send(w, p, []byte("what was left"))
 	p.CloseWrite()
 	expect(w, p, []byte("what was left"))
@@ -55,7 +55,7 @@ func (e *ender) Ending() { e.ended++ }
 // Ending is called of who is the handler by then.
 func endingIsTheHandlers(w World) {
 	before, after := &ender{handler: handler{w: w}}, &ender{handler: handler{w: w}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, func(c *rondo.Conn) rondo.Handler {
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, func(c *rondo.Conn) rondo.Handler {
 		c.Loop().Post(func() {
 			c.Close()
 			c.SetHandler(after)
@@ -88,7 +88,7 @@ func (h *lastWords) Ending() {
 func endingIsBeforeTheEnd(w World) {
 	h := &lastWords{handler: handler{w: w}}
 	var abort atomic.Pointer[rondo.Conn]
-	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{Turn: func(*rondo.Loop) {
+	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{Turn: func(*rondo.Loop) {
 		if c := abort.Swap(nil); c != nil {
 			c.Abort(nil)
 		}

@@ -13,7 +13,7 @@ import (
 // every law must hold as it does without.
 type filtered struct{ backendtest.World }
 
-func (w filtered) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+func (w filtered) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 	w.Helper()
 	pass := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
 	return w.World.Listen(e, rondo.Filtered(open, pass, pass))

@@ -11,7 +11,7 @@ import (
 // What a hook writes at the end of a turn is sent, though nothing else happens.
 func hookWritesAreSent(w World) {
 	var conn atomic.Pointer[rondo.Conn]
-	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{Turn: func(*rondo.Loop) {
+	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{Turn: func(*rondo.Loop) {
 		if c := conn.Swap(nil); c != nil {
 			c.Write([]byte("by a hook"))
 		}
@@ -31,7 +31,7 @@ func releaseWritesToOthers(w World) {
 		"has an end":    (*rondo.Conn).CloseWrite,
 		"closes":        (*rondo.Conn).Close,
 	} {
-		e := &rondo.Engine{Loops: 1, HighWater: high, LowWater: high, Linger: time.Hour}
+		e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: high, Linger: time.Hour}
 		first, second := &handler{w: w}, &handler{w: w}
 		next := make(chan *handler, 2)
 		addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return <-next }))
@@ -66,9 +66,9 @@ func releaseWritesToOthers(w World) {
 // A connection that leaves is written to by another one's release function, at the end
 // of the turn: that is sent, and then it leaves.
 func releaseWritesToALeaver(w World) {
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	first, second := &handler{w: w}, &handler{w: w}
-	next := make(chan rondo.Opener, 2)
+	next := make(chan rondo.OpenFunc, 2)
 	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler { return (<-next)(c) })
 	next <- first.one()
 	w.Dial(addr)
@@ -120,11 +120,11 @@ func answersAreSent(w World) {
 		}
 		return len(in), nil
 	}}
-	filters := []rondo.FilterOpener{
+	filters := []rondo.FilterOpenFunc{
 		func(*rondo.Conn) rondo.Filter { return answerer{} },
 		func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} },
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(h.one(), filters...)))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(h.one(), filters...)))
 	send(w, p, []byte("x"))
 	expect(w, p, []byte("questionthanks"))
 }
@@ -145,7 +145,7 @@ func hooksAreNotReentered(w World) {
 		depth--
 	}
 	h := &handler{w: w}
-	e := &rondo.Engine{Loops: 1, Trace: &rondo.Trace{BeforeWrite: hook, AfterWrite: hook}}
+	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{BeforeWrite: hook, AfterWrite: hook}}
 	p := w.Dial(w.Listen(e, h.one()))
 	send(w, p, []byte("x"))
 	expect(w, p, bytes.Repeat([]byte("x"), 1+writes))

@@ -40,7 +40,7 @@ func anySplitIsTheSame(w World) {
 		bodies = append(bodies, body[:n]...)
 	}
 	for _, want := range []bool{false, true} {
-		addr := w.Listen(&rondo.Engine{Loops: 1}, opener(func(*rondo.Conn) *handler {
+		addr := w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(*rondo.Conn) *handler {
 			return &handler{w: w, data: frames(want)}
 		}))
 		for _, piece := range []int{1, 2, 3, 1000, 1024, 1025, 9999, len(stream)} {
@@ -83,7 +83,7 @@ func wantWaits(w World) {
 		c.Want(50)
 		return len(in), nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	sent := pattern(second)
 	from := 0
 	for _, to := range []int{1, 2, 9, 10, 5000, 50_000, second - 1, second} {
@@ -130,7 +130,7 @@ func wantingALittleMoreIsLinear(w World) {
 		c.Write(in[size-3:])
 		return len(in), nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxInput: 2 * size}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: 2 * size}, h.one()))
 	send(w, p, pattern(size))
 	expect(w, p, pattern(size)[size-3:])
 	p.Close()
@@ -158,7 +158,7 @@ func pauseStopsReading(w World) {
 		})
 		return i + 1, nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	lines := []byte("one\ntwo\nthree\nfour\n")
 	send(w, p, lines)
 	expect(w, p, lines)
@@ -199,7 +199,7 @@ func upgradeKeepsTheRest(w World) {
 		c.SetHandler(after)
 		return i + 2, nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, before.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, before.one()))
 	send(w, p, []byte("upgrade\r\nand this is the new protocol"))
 	expect(w, p, []byte("switching\r\nand this is the new protocol"))
 	p.Close()
@@ -221,7 +221,7 @@ func upgradeOffersALongRest(w World) {
 			}
 			return 0, nil
 		}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, before.one()))
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, before.one()))
 		send(w, p, longRest)
 		if posted {
 			before.conn()

@@ -44,7 +44,7 @@ func detachKeepsEveryByte(w World) {
 			}
 			return 10, nil
 		}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 		out := pattern(80_000)
 		h.do(func(c *rondo.Conn) { c.Write(out[:50_000]) })
 		send(w, p, in)
@@ -117,7 +117,7 @@ func detachWaitsForOutput(w World) {
 		c.Write(out[len(out)/2:]) // still is sent
 		return len("go!"), nil
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 64 << 20}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}, h.one()))
 	send(w, p, []byte("go!and the rest"))
 	w.Until("Data", func() bool { return h.received() > 0 })
 	w.Sleep(20 * time.Millisecond)
@@ -152,7 +152,7 @@ func leavingIsDefinite(w World) {
 		},
 	} {
 		h := &handler{w: w}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 		s := &scribbler{w: w, name: name, ref: h.conn(), leave: leave, want: bytes.Clone(pattern(8 << 20))}
 		h.do(func(c *rondo.Conn) {
 			c.Write(s.want) // the peer does not read, so it stays for a while
@@ -219,7 +219,7 @@ func (s *scribbler) write(how string, taken, refused int, write func([]byte) err
 
 // A connection that ends before it has left is nobody's: f hears of it, once.
 func detachFails(w World) {
-	e := &rondo.Engine{Loops: 1, Linger: -1}
+	e := &rondo.Engine{NumLoops: 1, Linger: -1}
 	var next atomic.Pointer[handler]
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return next.Load() }))
 	why := errors.New("why")
@@ -280,7 +280,7 @@ func detachFails(w World) {
 // Closing the engine ends what is leaving, and tells f, whether it had begun.
 func detachAtClose(w World) {
 	for _, shutdown := range []bool{false, true} {
-		e := &rondo.Engine{Loops: 2, Linger: -1}
+		e := &rondo.Engine{NumLoops: 2, Linger: -1}
 		var opened, told, closed atomic.Int32
 		addr := w.Listen(e, opener(func(c *rondo.Conn) *handler {
 			c.Write(pattern(8 << 20)) // the peers do not read
@@ -312,7 +312,7 @@ func detachAtClose(w World) {
 
 // An attached connection is served like an accepted one.
 func attachedConnIsServed(w World) {
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	question := pattern(200_000)
 	for i := range 3 {
@@ -352,7 +352,7 @@ func attachedConnIsServed(w World) {
 		if h.conn() != ref {
 			w.Error("Attach returned another Ref than the connection's")
 		}
-		if e.Backend != "std" { // which goes on with the object
+		if e.BackendName() != "std" { // which goes on with the object
 			if n, err := nc.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 				w.Errorf("the attached connection is still the caller's: it read %d bytes, %v", n, err)
 			}
@@ -374,8 +374,8 @@ func attachedConnIsServed(w World) {
 
 // A connection that a closed engine does not take is still the caller's.
 func attachFails(w World) {
-	e := &rondo.Engine{Loops: 1}
-	other := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
+	other := &rondo.Engine{NumLoops: 1}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
 	w.Listen(other, opener(nil))
 	w.Call(func() { other.Close() })
@@ -409,7 +409,7 @@ var canceled = func() context.Context {
 
 // firstLoop is e's first.
 func firstLoop(e *rondo.Engine) *rondo.Loop {
-	for l := range e.All() {
+	for l := range e.Loops() {
 		return l
 	}
 	panic(fmt.Sprint("an engine without loops: ", e.Backend))
@@ -420,7 +420,7 @@ func firstLoop(e *rondo.Engine) *rondo.Loop {
 func closeWriteWhileLeaving(w World) {
 	for _, size := range []int{0, 100, 8 << 20} {
 		h := &handler{w: w}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 		var left atomic.Bool
 		var nc net.Conn
 		var why error

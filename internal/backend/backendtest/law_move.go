@@ -12,13 +12,13 @@ import (
 // A connection goes from loop to loop, of one engine or two, and what was not
 // consumed goes along. Its handlers there are told when it leaves.
 func moveKeepsEveryByte(w World) {
-	first := &rondo.Engine{Loops: 2}
-	second := &rondo.Engine{Loops: 1}
+	first := &rondo.Engine{NumLoops: 2}
+	second := &rondo.Engine{NumLoops: 1}
 	var next atomic.Pointer[handler]
 	addr := w.Listen(first, opener(func(*rondo.Conn) *handler { return next.Load() }))
 	w.Listen(second, opener(nil))
 	var loops []*rondo.Loop
-	for l := range first.All() {
+	for l := range first.Loops() {
 		loops = append(loops, l)
 	}
 	loops = append(loops, firstLoop(second))
@@ -78,11 +78,11 @@ func moveKeepsEveryByte(w World) {
 
 // An engine that accepts gives each connection to another that serves, at once.
 func moveFromOpener(w World) {
-	serve := &rondo.Engine{Loops: 2}
+	serve := &rondo.Engine{NumLoops: 2}
 	w.Listen(serve, opener(nil))
-	accept := &rondo.Engine{Loops: 1}
+	accept := &rondo.Engine{NumLoops: 1}
 	var on [2]atomic.Int32
-	addr := w.Listen(accept, serve.Take(opener(func(c *rondo.Conn) *handler {
+	addr := w.Listen(accept, serve.Adopt(opener(func(c *rondo.Conn) *handler {
 		if c.Loop().Engine() != serve {
 			w.Error("opened on another engine")
 		}
@@ -107,11 +107,11 @@ func moveFromOpener(w World) {
 
 // What is sent to a loop that has ended, or is shutting down, is closed.
 func moveToAnEndedLoop(w World) {
-	gone := &rondo.Engine{Loops: 1}
+	gone := &rondo.Engine{NumLoops: 1}
 	w.Listen(gone, opener(nil))
 	to := firstLoop(gone)
 	w.Call(func() { gone.Close() })
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	var ended atomic.Int32
 	addr := w.Listen(e, opener(func(c *rondo.Conn) *handler {
 		c.Write([]byte("bye"))
@@ -130,7 +130,7 @@ func moveToAnEndedLoop(w World) {
 // Connections echo while they are detached and attached, moved between loops and
 // engines, and served outside of any, over and over: no byte is lost or doubled.
 func everybodyLeavesUnderLoad(w World) {
-	t := &travel{w: w, engines: []*rondo.Engine{{Loops: 2}, {Loops: 1}}}
+	t := &travel{w: w, engines: []*rondo.Engine{{NumLoops: 2}, {NumLoops: 1}}}
 	var addrs []net.Addr
 	for i, e := range t.engines {
 		addrs = append(addrs, w.Listen(e, t.open(i)))
@@ -185,7 +185,7 @@ type travel struct {
 
 // open serves with an echo on engine i. It consumes some of what comes, and now
 // and then sends the connection away.
-func (t *travel) open(i int) rondo.Opener {
+func (t *travel) open(i int) rondo.OpenFunc {
 	return func(*rondo.Conn) rondo.Handler {
 		calls := 0
 		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {

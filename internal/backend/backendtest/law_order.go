@@ -12,7 +12,7 @@ import (
 // Closed comes exactly once and last, however a connection ends. The handler
 // checks the order; here are the ways to end.
 func closedOnceAndLast(w World) {
-	e := &rondo.Engine{Loops: 2, Linger: time.Second}
+	e := &rondo.Engine{NumLoops: 2, Linger: time.Second}
 	failure := errors.New("enough")
 	ways := []struct {
 		name string
@@ -69,7 +69,7 @@ func closedAfterDataError(w World) {
 		c.Write([]byte("-ERR bad request\r\n"))
 		return len(in), failure
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	send(w, p, []byte("GET / HTTP/1.1\r\n\r\n"))
 	expect(w, p, []byte("-ERR bad request\r\n"))
 	expectEOF(w, p)

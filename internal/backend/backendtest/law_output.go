@@ -44,7 +44,7 @@ func writesKeepOrder(w World) {
 		c.Close()
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: time.Minute}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Minute}, h.one()))
 	send(w, p, []byte("x"))
 	slowly(w, p, stream)
 	expectEOF(w, p)
@@ -70,7 +70,7 @@ func ownedIsReleasedOnce(w World) {
 			}
 			return len(in), nil
 		}}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: 50 * time.Millisecond}, h.one()))
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: 50 * time.Millisecond}, h.one()))
 		send(w, p, []byte("x"))
 		h.untilClosed()
 		for i := range released {
@@ -89,7 +89,7 @@ func writesToMany(w World) {
 	var all [conns]*rondo.Conn
 	h := &handler{w: w}
 	opened := 0
-	e := &rondo.Engine{Loops: 1, MaxOutput: 64 << 20, HighWater: 64 << 20}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20, HighWater: 64 << 20}
 	addr := w.Listen(e, opener(func(c *rondo.Conn) *handler {
 		all[opened] = c
 		if opened++; opened == 1 {
@@ -154,7 +154,7 @@ func writesToMany(w World) {
 func ownedShowsProgress(w World) {
 	const size, piece = 16 << 20, 512 << 10
 	h := &handler{w: w}
-	e := &rondo.Engine{Loops: 1, MaxOutput: 1 << 30}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: 1 << 30}
 	p := w.Dial(w.Listen(e, h.one()))
 	var buffered atomic.Int64
 	buffered.Store(size)

@@ -38,8 +38,8 @@ var packetLaws = []law{
 
 func packetsAreAnswered(w World) {
 	server, client := replies(w), &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp", "127.0.0.1:0", server)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", client)
 	for i := range 100 {
 		ask(w, c, addrOf(s), fmt.Sprint("question ", i), client)
 	}
@@ -63,8 +63,8 @@ func packetsAreAnswered(w World) {
 // in one turn.
 func packetsOfAllSizes(w World) {
 	server, client := replies(w), &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", client)
 	for _, n := range []int{0, 1, 64, 1200, 1472, 9000, 65507} {
 		p := string(pattern(n))
 		ask(w, c, addrOf(s), p, client)
@@ -98,7 +98,7 @@ func packetsOfAllSizes(w World) {
 
 // packetPanicCostsOne: the others of the batch are handled, and the socket goes on.
 func packetPanicCostsOne(w World) {
-	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	server := replies(w)
 	answer := server.packet
 	server.packet = func(c *rondo.PacketConn, p []byte, from netip.AddrPort) {
@@ -109,7 +109,7 @@ func packetPanicCostsOne(w World) {
 	}
 	client := &packetHandler{w: w}
 	s := w.ListenPacket(e, "udp4", "127.0.0.1:0", server)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", client)
 	retry(w, "answers to what came with what panics", func() {
 		onLoop(w, c, func(c *rondo.PacketConn) {
 			for _, p := range []string{"before", "panic", "between", "panic", "after"} {
@@ -128,10 +128,10 @@ func packetPanicCostsOne(w World) {
 // packetsOfAConnectedSocket: it hears its peer and nobody else.
 func packetsOfAConnectedSocket(w World) {
 	server, client, other := replies(w), &packetHandler{w: w}, &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
-	e := &rondo.Engine{Loops: 1}
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
+	e := &rondo.Engine{NumLoops: 1}
 	c := w.DialPacket(e, "udp4", addrOf(s).String(), client)
-	o := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", other)
+	o := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", other)
 	onLoop(w, o, func(o *rondo.PacketConn) { o.WriteTo([]byte("stranger's"), addrOf(c)) })
 	ask(w, c, netip.AddrPort{}, "hello", client)
 	ask(w, c, netip.AddrPort{}, "again", client)
@@ -143,12 +143,12 @@ func packetsOfAConnectedSocket(w World) {
 // packetToNobody: who sends to nobody hears of it, and goes on.
 func packetToNobody(w World) {
 	gone := &packetHandler{w: w}
-	g := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", gone)
+	g := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", gone)
 	to := addrOf(g)
 	g.Ref().Close()
 	gone.untilClosed()
 	h := &packetHandler{w: w}
-	c := w.DialPacket(&rondo.Engine{Loops: 1}, "udp4", to.String(), h)
+	c := w.DialPacket(&rondo.Engine{NumLoops: 1}, "udp4", to.String(), h)
 	retry(w, "an error", func() {
 		c.Ref().WriteTo([]byte("anybody?"), netip.AddrPort{})
 	}, func() bool {
@@ -162,17 +162,17 @@ func packetToNobody(w World) {
 		w.Errorf("sending to nobody: %v, want ECONNREFUSED", err)
 	}
 	back := replies(w)
-	w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", to.String(), back)
+	w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", to.String(), back)
 	ask(w, c, netip.AddrPort{}, "somebody!", h)
 }
 
 // packetOutputIsBounded: what the system does not take waits up to MaxOutput.
 func packetOutputIsBounded(w World) {
 	sink := &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", sink)
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", sink)
 	const limit = 100_000
 	h := &packetHandler{w: w}
-	e := &rondo.Engine{Loops: 1, MaxOutput: limit}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: limit}
 	c := w.ListenPacket(e, "udp4", "127.0.0.1:0", h)
 	onLoop(w, c, func(c *rondo.PacketConn) {
 		if err := c.WriteTo(make([]byte, limit), addrOf(s)); !errors.Is(err, rondo.ErrOutputFull) {
@@ -199,10 +199,10 @@ func packetOutputIsBounded(w World) {
 // packetCloseSendsFirst: Close sends what was written before it.
 func packetCloseSendsFirst(w World) {
 	server := &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
 	retry(w, "what was written before Close", func() {
 		h := &packetHandler{w: w}
-		c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", h)
+		c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", h)
 		onLoop(w, c, func(c *rondo.PacketConn) {
 			c.WriteTo([]byte("last words"), addrOf(s))
 			c.Close()
@@ -226,9 +226,9 @@ func packetClosedOnceAndLast(w World) {
 		c.Close()
 		c.Close()
 	}
-	e := &rondo.Engine{Loops: 2}
+	e := &rondo.Engine{NumLoops: 2}
 	s := w.ListenPacket(e, "udp4", "127.0.0.1:0", h)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", &packetHandler{w: w})
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", &packetHandler{w: w})
 	retry(w, "Closed", func() {
 		for range 10 {
 			c.Ref().WriteTo([]byte("x"), addrOf(s))
@@ -255,7 +255,7 @@ func packetShutdown(w World) {
 		{(*rondo.Engine).Close, rondo.ErrClosed},
 	} {
 		h := &packetHandler{w: w}
-		e := &rondo.Engine{Loops: 2}
+		e := &rondo.Engine{NumLoops: 2}
 		c := w.ListenPacket(e, "udp4", "127.0.0.1:0", h)
 		w.Call(func() {
 			if err := end.end(e); err != nil {
@@ -274,8 +274,8 @@ func packetShutdown(w World) {
 // packetPause: nothing is handled while a socket is paused.
 func packetPause(w World) {
 	server, client := replies(w), &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", server)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", client)
 	onLoop(w, s, func(s *rondo.PacketConn) { s.Pause() })
 	came := 0
 	for range 3 {
@@ -297,7 +297,7 @@ func packetPause(w World) {
 
 func packetRefOfAClosedSocket(w World) {
 	h := &packetHandler{w: w}
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", h)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", h)
 	r := c.Ref()
 	if r != c.Ref() || r.Closed() {
 		w.Errorf("a new socket's Ref")
@@ -316,8 +316,8 @@ func packetRefOfAClosedSocket(w World) {
 // not tell answer from the one that the route has, which here is the same.
 func packetReplyComesFromWhereItCame(w World) {
 	server, client := replies(w), &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp", ":0", server)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp", ":0", server)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", client)
 	to := netip.AddrPortFrom(otherLoopback(), addrOf(s).Port())
 	ask(w, c, to, "who are you?", client)
 	client.mu.Lock()
@@ -330,9 +330,9 @@ func packetReplyComesFromWhereItCame(w World) {
 // packetReusePort: every loop has a socket, and each closes.
 func packetReusePort(w World) {
 	server, client := replies(w), &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 2, Balance: rondo.ReusePort}, "udp4", "127.0.0.1:0", server)
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 2, Balance: rondo.ReusePort}, "udp4", "127.0.0.1:0", server)
 	for i := range 20 {
-		c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+		c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", client)
 		ask(w, c, addrOf(s), fmt.Sprint("from socket ", i), client)
 	}
 	s.Ref().Close()
@@ -348,20 +348,20 @@ func packetGroups(w World) {
 	group := netip.MustParseAddr("224.0.0.223")
 	lo, index := loopback()
 	h := &packetHandler{w: w}
-	s := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "0.0.0.0:0", h)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "0.0.0.0:0", &packetHandler{w: w})
+	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "0.0.0.0:0", h)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "0.0.0.0:0", &packetHandler{w: w})
 	onLoop(w, s, func(s *rondo.PacketConn) {
-		if err := s.Join(netip.MustParseAddr("127.0.0.1"), lo); err == nil {
+		if err := s.JoinGroup(netip.MustParseAddr("127.0.0.1"), lo); err == nil {
 			w.Errorf("joined what is no group")
 		}
-		if err := s.Join(group, lo); err != nil {
+		if err := s.JoinGroup(group, lo); err != nil {
 			w.Errorf("Join: %v", err)
 		}
 	})
 	// Wine has no such rule where Linux, under it, has not.
 	if runtime.GOOS != "windows" {
 		onLoop(w, c, func(c *rondo.PacketConn) {
-			if err := c.Join(group, lo); err != nil {
+			if err := c.JoinGroup(group, lo); err != nil {
 				w.Errorf("Join: %v", err)
 			}
 		})
@@ -370,13 +370,13 @@ func packetGroups(w World) {
 	say := func(p string) {
 		w.Helper()
 		onLoop(w, c, func(c *rondo.PacketConn) {
-			c.WriteVia([]byte(p), to, rondo.Path{Local: netip.MustParseAddr("127.0.0.1"), Interface: index})
+			c.WriteVia([]byte(p), to, rondo.ControlMessage{Local: netip.MustParseAddr("127.0.0.1"), Interface: index})
 		})
 		w.Sleep(10 * time.Millisecond)
 	}
 	retry(w, "a datagram to the group", func() { say("all") }, func() bool { return h.has("all") })
 	onLoop(w, s, func(s *rondo.PacketConn) {
-		if err := s.Leave(group, lo); err != nil {
+		if err := s.LeaveGroup(group, lo); err != nil {
 			w.Errorf("Leave: %v", err)
 		}
 	})
@@ -389,9 +389,9 @@ func packetGroups(w World) {
 
 func packetStats(w World) {
 	server, client := replies(w), &packetHandler{w: w}
-	e := &rondo.Engine{Loops: 1}
+	e := &rondo.Engine{NumLoops: 1}
 	s := w.ListenPacket(e, "udp4", "127.0.0.1:0", server)
-	c := w.ListenPacket(&rondo.Engine{Loops: 1}, "udp4", "127.0.0.1:0", client)
+	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", client)
 	ask(w, c, addrOf(s), "count me", client)
 	w.Until("counts", func() bool {
 		n, _, _ := server.state()

@@ -14,9 +14,9 @@ import (
 // logged with its stack.
 func panicCostsItsConnAlone(w World) {
 	var log safeBuffer
-	e := &rondo.Engine{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	cause := errors.New("division of a goat")
-	next := make(chan rondo.Opener, 1)
+	next := make(chan rondo.OpenFunc, 1)
 	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler { return (<-next)(c) })
 
 	bystander := &handler{w: w}
@@ -53,7 +53,7 @@ func panicCostsItsConnAlone(w World) {
 	next <- func(*rondo.Conn) rondo.Handler { panic(cause) }
 	p = w.Dial(addr)
 	expectReset(w, p)
-	check("after Opener")
+	check("after OpenFunc")
 
 	next <- func(*rondo.Conn) rondo.Handler { return panicsInClosed{} }
 	p = w.Dial(addr)

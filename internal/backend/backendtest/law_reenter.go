@@ -32,7 +32,7 @@ func releaseMayDoAnything(w World) {
 		within = false
 		return len(in), err
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	for i := range 3 {
 		send(w, p, []byte("x"))
 		expect(w, p, []byte("onetwo"))
@@ -50,7 +50,7 @@ func releaseMayDoAnything(w World) {
 func chainsLetTheTurnEnd(w World) {
 	const long = 100_000
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	var after atomic.Int64 // links of the chain when the post ran
 	try := func(what string, chain func(c *rondo.Conn, link func() bool)) {
 		after.Store(0)
@@ -93,7 +93,7 @@ func chainsLetTheTurnEnd(w World) {
 // Functions are called in the order in which they were deferred.
 func deferKeepsOrder(w World) {
 	h := &handler{w: w}
-	w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	got := make(chan int, 6)
 	h.do(func(c *rondo.Conn) {
 		for i := range 3 {
@@ -116,14 +116,14 @@ func deferKeepsOrder(w World) {
 // What Ref.Write has promised is not left out of a stream that goes on.
 func refWriteLeavesNoHole(w World) {
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	ref := h.conn()
-	h.do(func(c *rondo.Conn) { c.SetWriteDeadline(w.Now().Add(-1)) })
+	h.do(func(c *rondo.Conn) { c.AbortUnsentAt(w.Now().Add(-1)) })
 	if err := ref.Write([]byte("lost")); err != nil {
 		w.Fatal(err)
 	}
 	ref.Do(func(c *rondo.Conn) {
-		c.SetWriteDeadline(w.Now().Add(patience))
+		c.AbortUnsentAt(w.Now().Add(patience))
 		c.Write([]byte("next"))
 	})
 	expectReset(w, p)
@@ -138,7 +138,7 @@ type talkative struct {
 	rounds int
 }
 
-func (f *talkative) Outbound(s *rondo.Stage, out []byte) error {
+func (f *talkative) Outbound(s *rondo.FilterPort, out []byte) error {
 	if f.rounds > 0 {
 		f.rounds--
 		s.Deliver([]byte("again"))
@@ -162,7 +162,7 @@ func filtersThatAnswer(w World) {
 		})
 	}
 	talks := func(*rondo.Conn) rondo.Filter { return &talkative{rounds: 100} }
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(open, talks)))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(open, talks)))
 	send(w, p, []byte("x"))
 	for n := range blocks {
 		expect(w, p, bytes.Repeat([]byte{'a' + byte(n)}, size))
@@ -177,7 +177,7 @@ type remover struct {
 	leave *atomic.Bool
 }
 
-func (f remover) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f remover) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	if f.leave.Load() {
 		s.Remove()
 		return 0, nil
@@ -198,7 +198,7 @@ func removedInMidReceive(w World) {
 		return c.Write(in)
 	}}
 	open := rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return remover{leave: &leave} })
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, open))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, open))
 	data := pattern(3014)
 	send(w, p, data[:3010])
 	w.Until("3,000 bytes", func() bool { return seen.Load() == 3000 })
@@ -212,7 +212,7 @@ func removedInMidReceive(w World) {
 // of it than was written.
 type padding struct{ rondo.PassThrough }
 
-func (padding) Outbound(s *rondo.Stage, out []byte) error {
+func (padding) Outbound(s *rondo.FilterPort, out []byte) error {
 	s.Send(out)
 	s.Send(bytes.Repeat([]byte("#"), len(out)/16+1))
 	return nil
@@ -239,10 +239,10 @@ func (s source) Drained(c *rondo.Conn) {
 }
 
 func fullIsToldOf(w World) {
-	for _, filters := range [][]rondo.FilterOpener{nil, {func(*rondo.Conn) rondo.Filter { return padding{} }}} {
+	for _, filters := range [][]rondo.FilterOpenFunc{nil, {func(*rondo.Conn) rondo.Filter { return padding{} }}} {
 		for _, high := range []int{1, 10_000, 256 << 10} {
 			left := 3 << 20
-			e := &rondo.Engine{Loops: 1, HighWater: high, LowWater: high / 4}
+			e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: high / 4}
 			open := func(*rondo.Conn) rondo.Handler { return source{&handler{w: w}, &left} }
 			p := w.Dial(w.Listen(e, rondo.Filtered(open, filters...)))
 			send(w, p, []byte("x"))
@@ -265,7 +265,7 @@ func fullIsToldOf(w World) {
 // The engine's methods on its own loop work without waiting for it, or panic with what
 // to do instead.
 func engineOnItsLoop(w World) {
-	e := &rondo.Engine{Loops: 2, Logger: slog.New(slog.DiscardHandler)}
+	e := &rondo.Engine{NumLoops: 2, Logger: slog.New(slog.DiscardHandler)}
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(e, h.one()))
 	panics := func(what string, f func()) {
@@ -278,9 +278,9 @@ func engineOnItsLoop(w World) {
 	}
 	h.do(func(c *rondo.Conn) {
 		panics("Wait", func() { e.Wait() })
-		panics("Dial", func() { e.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.Socket{}, h.one()) })
+		panics("Dial", func() { e.Dial(context.Background(), "tcp", "127.0.0.1:1", rondo.SocketOptions{}, h.one()) })
 		panics("Attach", func() { e.Attach(p, h.one()) })
-		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, h.one())
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, h.one())
 		if err != nil {
 			w.Errorf("Listen on a loop: %v", err)
 			return
@@ -303,7 +303,7 @@ func engineOnItsLoop(w World) {
 		w.Error(err)
 	}
 
-	e = &rondo.Engine{Loops: 2}
+	e = &rondo.Engine{NumLoops: 2}
 	h = &handler{w: w}
 	w.Dial(w.Listen(e, h.one()))
 	h.do(func(c *rondo.Conn) { e.Close() })
@@ -316,7 +316,7 @@ func engineOnItsLoop(w World) {
 // An answerer is a filter that answers whatever it is given for output, at once.
 type answerer struct{ rondo.PassThrough }
 
-func (answerer) Outbound(s *rondo.Stage, out []byte) error {
+func (answerer) Outbound(s *rondo.FilterPort, out []byte) error {
 	s.Send(out)
 	s.Deliver([]byte("answer"))
 	return nil
@@ -340,7 +340,7 @@ func (f *lonely) enter(method string) (leave func()) {
 	return func() { f.within = "" }
 }
 
-func (f *lonely) Start(s *rondo.Stage) error {
+func (f *lonely) Start(s *rondo.FilterPort) error {
 	leave := f.enter("Start")
 	s.Send(f.start)
 	leave()
@@ -348,7 +348,7 @@ func (f *lonely) Start(s *rondo.Stage) error {
 	return nil
 }
 
-func (f *lonely) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *lonely) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	leave := f.enter("Inbound")
 	s.Send([]byte("seen"))
 	leave()
@@ -356,13 +356,13 @@ func (f *lonely) Inbound(s *rondo.Stage, in []byte) (int, error) {
 	return len(in), nil
 }
 
-func (f *lonely) Outbound(s *rondo.Stage, out []byte) error {
+func (f *lonely) Outbound(s *rondo.FilterPort, out []byte) error {
 	defer f.enter("Outbound")()
 	s.Send(out)
 	return nil
 }
 
-func (f *lonely) CloseWrite(s *rondo.Stage) error {
+func (f *lonely) CloseWrite(s *rondo.FilterPort) error {
 	defer f.enter("CloseWrite")()
 	s.Send(f.end)
 	return nil
@@ -381,11 +381,11 @@ func filtersAreNotReentered(w World) {
 		}
 		return len(in), nil
 	}}
-	filters := []rondo.FilterOpener{
+	filters := []rondo.FilterOpenFunc{
 		func(*rondo.Conn) rondo.Filter { return answerer{} },
 		func(*rondo.Conn) rondo.Filter { return &lonely{w: w, start: pattern(size), end: pattern(size)} },
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(h.one(), filters...)))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(h.one(), filters...)))
 	expect(w, p, pattern(size))
 	send(w, p, []byte("?"))
 	p.SetReadDeadline(w.Now().Add(patience))
@@ -404,7 +404,7 @@ func filtersAreNotReentered(w World) {
 // send then.
 type leaver struct{ rondo.PassThrough }
 
-func (leaver) Outbound(s *rondo.Stage, out []byte) error {
+func (leaver) Outbound(s *rondo.FilterPort, out []byte) error {
 	s.Remove()
 	s.Send(out[:len(out)/2])
 	s.Send(out[len(out)/2:])
@@ -415,11 +415,11 @@ func (leaver) Outbound(s *rondo.Stage, out []byte) error {
 func removedInOutbound(w World) {
 	const size = 64 << 10
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil }}
-	filters := []rondo.FilterOpener{
+	filters := []rondo.FilterOpenFunc{
 		func(*rondo.Conn) rondo.Filter { return answerer{} },
 		func(*rondo.Conn) rondo.Filter { return leaver{} },
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(h.one(), filters...)))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(h.one(), filters...)))
 	h.do(func(c *rondo.Conn) {
 		c.Write(pattern(size))
 		c.Close()
@@ -473,12 +473,12 @@ func (h *single) EOF(c *rondo.Conn) {
 func handlerIsNotReentered(w World) {
 	h := &single{handler: &handler{w: w}}
 	open := func(c *rondo.Conn) rondo.Handler {
-		defer h.enter("Opener")()
+		defer h.enter("OpenFunc")()
 		c.Write(pattern(20_000))
 		return h
 	}
 	answers := func(*rondo.Conn) rondo.Filter { return answerer{} }
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: 64 << 20}, rondo.Filtered(open, answers)))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}, rondo.Filtered(open, answers)))
 	expect(w, p, pattern(20_000))
 	send(w, p, []byte("?"))
 	expect(w, p, pattern(16<<20))

@@ -12,7 +12,7 @@ import (
 // A Ref of a closed connection is ErrClosed, also when its slot is used again.
 func refOfAClosedConn(w World) {
 	made := make(chan *handler, 1)
-	addr := w.Listen(&rondo.Engine{Loops: 1}, opener(func(*rondo.Conn) *handler {
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(*rondo.Conn) *handler {
 		h := &handler{w: w}
 		made <- h
 		return h
@@ -54,7 +54,7 @@ func refOfAClosedConn(w World) {
 func refWritesKeepOrder(w World) {
 	const writers, each = 4, 500
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	ref := h.conn()
 	w.Call(func() {
 		var wg sync.WaitGroup
@@ -96,7 +96,7 @@ func refWritesKeepOrder(w World) {
 func refWriteIsBounded(w World) {
 	const most = 1 << 20
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: most}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: most}, h.one()))
 	ref := h.conn()
 	block := make([]byte, most/4)
 	sent, refused := 0, false
@@ -125,7 +125,7 @@ func refWriteIsBounded(w World) {
 func smallRefWritesAreBounded(w World) {
 	const most = 1 << 20
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, MaxOutput: most}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: most}, h.one()))
 	ref := h.conn()
 	h.do(func(c *rondo.Conn) { // meanwhile the loop takes nothing
 		for _, size := range []int{0, 1} {
@@ -159,7 +159,7 @@ func refWriteAfterTheEnd(w World) {
 		"Abort": func(c *rondo.Conn) { c.Abort(nil) },
 	} {
 		h := &handler{w: w}
-		p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 		ref := h.conn()
 		h.do(func(c *rondo.Conn) {
 			end(c)

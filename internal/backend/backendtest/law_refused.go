@@ -48,7 +48,7 @@ func (r *retrier) try(c *rondo.Conn) {
 // serve serves one connection with r and tight bounds. Its first write was refused.
 func (r *retrier) serve(most int) (*rondo.Engine, Peer) {
 	w := r.w
-	e := &rondo.Engine{Loops: 1, MaxOutput: most, HighWater: most / 2, LowWater: most / 4}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: most, HighWater: most / 2, LowWater: most / 4}
 	p := w.Dial(w.Listen(e, func(*rondo.Conn) rondo.Handler { return r }))
 	send(w, p, []byte("x"))
 	w.Until("a refused write", func() bool { return r.refused.Load() > 0 })
@@ -115,7 +115,7 @@ func limitsTakeEffect(w World) {
 	var drained atomic.Int32
 	h := &handler{w: w, drained: func(*rondo.Conn) { drained.Add(1) }}
 	h.data = func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil }
-	e := &rondo.Engine{Loops: 1, MaxOutput: 64 << 20, HighWater: 64 << 20}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20, HighWater: 64 << 20}
 	p := w.Dial(w.Listen(e, h.one()))
 	h.do(func(c *rondo.Conn) {
 		c.Write(all)

@@ -44,7 +44,7 @@ type simulated struct {
 	net *rondotest.Network
 }
 
-func (w *simulated) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+func (w *simulated) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 	w.Helper()
 	return w.net.Listen(e, "tcp", "127.0.0.1:0", open).Addr()
 }

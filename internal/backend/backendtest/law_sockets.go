@@ -20,10 +20,10 @@ type sockets struct {
 	backend string
 }
 
-func (w *sockets) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+func (w *sockets) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 	w.Helper()
 	e.Backend = w.backend
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func (w *sockets) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
 func (w *sockets) ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
 	w.Helper()
 	e.Backend = w.backend
-	c, err := e.ListenPacket(network, address, rondo.Socket{}, h)
+	c, err := e.ListenPacket(network, address, rondo.SocketOptions{}, h)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func (w *sockets) ListenPacket(e *rondo.Engine, network, address string, h rondo
 func (w *sockets) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
 	w.Helper()
 	e.Backend = w.backend
-	c, err := e.DialPacket(network, "", address, rondo.Socket{}, h)
+	c, err := e.DialPacket(network, "", address, rondo.SocketOptions{}, h)
 	if err != nil {
 		w.Fatal(err)
 	}

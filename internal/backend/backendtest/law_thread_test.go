@@ -20,7 +20,7 @@ func TestCoroutineOfTheFirstTask(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// With one P the loop's goroutine begins when this one blocks, in Attach.
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-			e := &rondo.Engine{Loops: 1, Backend: name}
+			e := &rondo.Engine{NumLoops: 1, Backend: name}
 			defer e.Close()
 			served, peer := tcpPair(t)
 			if err := e.Start(); err != nil {

@@ -25,7 +25,7 @@ var secrets = sync.OnceValues(func() (server, client *tls.Config) {
 	return server, &tls.Config{RootCAs: a.Pool(), ServerName: "law.test"}
 })
 
-func (w secured) Listen(e *rondo.Engine, open rondo.Opener) net.Addr {
+func (w secured) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 	w.Helper()
 	server, _ := secrets()
 	return w.World.Listen(e, rondo.Filtered(open, w.o.Server(server)))

@@ -14,9 +14,9 @@ import (
 // unready is a Filter that delivers, and is never ready.
 type unready struct{ rondo.PassThrough }
 
-func (unready) Start(*rondo.Stage) error { return nil }
+func (unready) Start(*rondo.FilterPort) error { return nil }
 
-func (unready) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (unready) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	n := min(len(in), s.Room())
 	s.Deliver(in[:n])
 	return n, nil
@@ -24,7 +24,7 @@ func (unready) Inbound(s *rondo.Stage, in []byte) (int, error) {
 
 // A connection whose input is full while nobody may be given any costs no turns.
 func unreadyCostsNoTurns(w World) {
-	e := &rondo.Engine{Loops: 1, MaxInput: 1000}
+	e := &rondo.Engine{NumLoops: 1, MaxInput: 1000}
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return unready{} })))
 	push(w, p, pattern(200_000), 20*time.Millisecond)
@@ -50,7 +50,7 @@ func closeInOutboundKeepsTheWrite(w World) {
 		}
 		return len(in), nil
 	}}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, rondo.Filtered(h.one(), closing)))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(h.one(), closing)))
 	send(w, p, []byte("now"))
 	expect(w, p, longWrite)
 	expectEOF(w, p)
@@ -61,12 +61,12 @@ func closeInOutboundKeepsTheWrite(w World) {
 	}
 }
 
-// A Stage whose filter was refused a place, since its FilterOpener has closed the
+// A FilterPort whose filter was refused a place, since its FilterOpenFunc has closed the
 // connection, does nothing, whatever is called.
 func stageWithoutAPlace(w World) {
 	h := &handler{w: w}
 	var closed atomic.Bool
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1}, h.one()))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	h.do(func(c *rondo.Conn) {
 		c.Use(nil, func(c *rondo.Conn) rondo.Filter {
 			c.Close()
@@ -81,13 +81,13 @@ func stageWithoutAPlace(w World) {
 	w.Until("the filter's Closed", closed.Load)
 }
 
-// meddler calls every method of its Stage at the end.
+// meddler calls every method of its FilterPort at the end.
 type meddler struct {
 	rondo.PassThrough
 	closed *atomic.Bool
 }
 
-func (m *meddler) Closed(s *rondo.Stage, err error) {
+func (m *meddler) Closed(s *rondo.FilterPort, err error) {
 	for _, call := range []func(){
 		s.Ready, s.Unready, s.EOF, s.Pause, s.Resume, s.Remove,
 		func() { s.Deliver([]byte("x")) }, func() { s.Send([]byte("x")) },
@@ -105,7 +105,7 @@ var longWrite = pattern(16 << 10)
 // closer is a Filter that closes the connection when it is given output.
 type closer struct{ rondo.PassThrough }
 
-func (closer) Outbound(s *rondo.Stage, out []byte) error {
+func (closer) Outbound(s *rondo.FilterPort, out []byte) error {
 	s.Conn().Close()
 	s.Send(out)
 	return nil
@@ -114,16 +114,16 @@ func (closer) Outbound(s *rondo.Stage, out []byte) error {
 // A renegotiator is a filter that is not ready until its peer says so.
 type renegotiator struct {
 	rondo.PassThrough
-	stage *rondo.Stage
+	stage *rondo.FilterPort
 }
 
-func (f *renegotiator) Start(s *rondo.Stage) error {
+func (f *renegotiator) Start(s *rondo.FilterPort) error {
 	f.stage = s
 	s.Ready()
 	return nil
 }
 
-func (f *renegotiator) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *renegotiator) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	if !bytes.Contains(in, []byte("ready")) {
 		return 0, nil
 	}
@@ -138,12 +138,12 @@ func unreadyGetsInput(w World) {
 	for _, above := range []int{0, 1} {
 		for _, before := range []int{0, 16 << 20} { // that the peer does not read for now
 			f := &renegotiator{}
-			filters := []rondo.FilterOpener{func(*rondo.Conn) rondo.Filter { return f }}
+			filters := []rondo.FilterOpenFunc{func(*rondo.Conn) rondo.Filter { return f }}
 			for range above {
 				filters = append(filters, func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} })
 			}
 			h := &handler{w: w}
-			e := &rondo.Engine{Loops: 1, HighWater: high, MaxOutput: 64 << 20}
+			e := &rondo.Engine{NumLoops: 1, HighWater: high, MaxOutput: 64 << 20}
 			p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), filters...)))
 			all := pattern(16 << 20)
 			h.do(func(c *rondo.Conn) {
@@ -171,7 +171,7 @@ func pauseAfterCloseStopsNobody(w World) {
 		f.stage.Unready()
 		return h
 	}
-	p := w.Dial(w.Listen(&rondo.Engine{Loops: 1, Linger: time.Minute}, open))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Minute}, open))
 	h.do(func(c *rondo.Conn) {
 		c.Write([]byte("goodbye"))
 		c.Close()

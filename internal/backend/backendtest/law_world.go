@@ -19,7 +19,7 @@ import (
 type World interface {
 	testing.TB
 	// Listen serves open's handlers with e, and returns the address.
-	Listen(e *rondo.Engine, open rondo.Opener) net.Addr
+	Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr
 	// ListenPacket serves a datagram socket with e, on a backend of the world's.
 	ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn
 	// DialPacket is likewise.
@@ -78,7 +78,7 @@ var laws = []law{
 	{"AbortDropsOutput", abortDropsOutput},
 	{"PeerHalfCloses", peerHalfCloses},
 	{"ServerHalfCloses", serverHalfCloses},
-	{"EOFWithoutEOFerCloses", eofWithoutEOFerCloses},
+	{"EOFWithoutEOFHandlerCloses", eofWithoutEOFHandlerCloses},
 	{"EOFIsAfterTheLastData", eofIsAfterTheLastData},
 	{"NewHandlerHearsOfEOF", newHandlerHearsOfEOF},
 	{"EndingIsTheHandlers", endingIsTheHandlers},
@@ -196,7 +196,7 @@ type handler struct {
 }
 
 // opener serves every connection with a handler that made returns.
-func opener(made func(c *rondo.Conn) *handler) rondo.Opener {
+func opener(made func(c *rondo.Conn) *handler) rondo.OpenFunc {
 	return func(c *rondo.Conn) rondo.Handler {
 		h := made(c)
 		h.mu.Lock()
@@ -207,7 +207,7 @@ func opener(made func(c *rondo.Conn) *handler) rondo.Opener {
 }
 
 // one serves with h, which is for one connection.
-func (h *handler) one() rondo.Opener {
+func (h *handler) one() rondo.OpenFunc {
 	return opener(func(*rondo.Conn) *handler { return h })
 }
 

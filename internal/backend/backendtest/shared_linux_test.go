@@ -154,7 +154,7 @@ func closeNeverLingers(t *testing.T) {
 		{"Control, then adopted by another backend", func(l *loop) conn {
 			a, _ := l.pair("tcp4")
 			l.haveLinger(a.fd())
-			h, err := l.b.Disown(a.file)
+			h, err := l.b.Release(a.file)
 			if err != nil {
 				l.Fatal(err)
 			}

@@ -45,7 +45,7 @@ func (b *Backend) holds(h backend.Handle) backend.Backend {
 
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) { return b.holds(h).Adopt(h) }
 
-func (b *Backend) Disown(id backend.File) (backend.Handle, error) { return b.of(id).Disown(id) }
+func (b *Backend) Release(id backend.File) (backend.Handle, error) { return b.of(id).Release(id) }
 
 func (b *Backend) Discard(h backend.Handle) { b.holds(h).Discard(h) }
 

@@ -101,7 +101,7 @@ func (b *Backend) readable(f *file, ready Interest, c *backend.Completion) bool 
 		// then the Recv after it is to know.
 		if f.watched&Edge != 0 {
 			f.more = true
-			b.next.try = append(b.next.try, trial{f.id(), true})
+			b.next.try = append(b.next.try, retry{f.id(), true})
 		}
 	case f.in.Kind == backend.Recv:
 		return b.recv(f, c)

@@ -115,7 +115,7 @@ func (b *Backend) SendTo(op *backend.SendToOp) {
 	op.Sent, op.Slot = 0, b.turn
 	d.out, f.pending = op, true
 	if !f.full {
-		b.next.try = append(b.next.try, trial{op.File, false})
+		b.next.try = append(b.next.try, retry{op.File, false})
 		return
 	}
 	if err := b.watch(f, f.watched|Out); err != nil {

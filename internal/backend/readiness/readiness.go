@@ -95,12 +95,12 @@ var (
 // queue is work that needs no event of the poller.
 type queue struct {
 	done []result // completed without the system
-	try  []trial
+	try  []retry
 	i, j int // how far Next is in them
 }
 
 // trial is a Send or Recv to be tried though the poller reports nothing.
-type trial struct {
+type retry struct {
 	file backend.File
 	in   bool
 }

@@ -64,9 +64,9 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 
 func (b *Backend) Discard(h backend.Handle) { sys.CloseHandle(h) }
 
-// Disown ends the watching at once: the descriptor stays open, and with it what
+// Release ends the watching at once: the descriptor stays open, and with it what
 // a poller knows of it.
-func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	f := b.files.get(id)
 	switch {
 	case f == nil || f.closing:
@@ -99,7 +99,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		f.missed = false
 		b.wait(f, op, f.stream())
 		if f.more && f.edged {
-			b.next.try = append(b.next.try, trial{op.File, true})
+			b.next.try = append(b.next.try, retry{op.File, true})
 		}
 	case backend.Accept, backend.PollIn, backend.RecvFrom:
 		b.wait(f, op, In)
@@ -152,7 +152,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	f.out = op
 	if !f.full {
-		b.next.try = append(b.next.try, trial{op.File, false})
+		b.next.try = append(b.next.try, retry{op.File, false})
 		return
 	}
 	if err := b.watch(f, f.watched|Out); err != nil {

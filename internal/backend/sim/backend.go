@@ -324,9 +324,9 @@ func (b *Backend) take(h backend.Handle) (*end, error) {
 	return e, nil
 }
 
-// Disown implements backend.Backend.
-func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
-	b.enter("Disown")
+// Release implements backend.Backend.
+func (b *Backend) Release(id backend.File) (backend.Handle, error) {
+	b.enter("Release")
 	defer b.net.mu.Unlock()
 	f := b.file(id)
 	switch {

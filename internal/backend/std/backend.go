@@ -43,8 +43,8 @@ type Backend struct {
 	closed bool
 
 	watcher *watcher // nil: no Watch yet
-	shared  mailbox
-	bell    chan struct{}  // holds one ring of the mailbox; nil: another's Wait hears it
+	shared  resultQueue
+	bell    chan struct{}  // holds one ring of the resultQueue; nil: another's Wait hears it
 	alarm   *time.Timer    // for a Wait with an end
 	workers sync.WaitGroup // the goroutines
 }

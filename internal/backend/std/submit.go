@@ -67,8 +67,8 @@ func netConn(h backend.Handle) (net.Conn, error) {
 	return nil, fmt.Errorf("a %T is no net.Conn: %w", h.Obj, backend.ErrForeign)
 }
 
-// Disown lets the reader go, which is parked.
-func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+// Release lets the reader go, which is parked.
+func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	f := b.open(id)
 	switch {
 	case f == nil:

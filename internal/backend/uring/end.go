@@ -75,7 +75,7 @@ func (b *Backend) finish(c *backend.Completion) {
 		} else {
 			c.Err = f.closeNow()
 		}
-		delete(b.mailbox.sockets, c.Op.File)
+		delete(b.packets.sockets, c.Op.File)
 		b.files.remove(f)
 	}
 }
@@ -103,7 +103,7 @@ func (b *Backend) Close() error {
 	b.waker.Close()
 	err := b.ring.close()
 	b.bufs.close()
-	b.mailbox.close()
+	b.packets.close()
 	return err
 }
 

@@ -48,19 +48,19 @@ const (
 type fileFlags uint16
 
 const (
-	closing   fileFlags = 1 << iota // Close was submitted
-	canceling                       // at is being ended
-	outEnding                       // out is being ended
-	fed                             // it is in queue.fed
-	readable                        // there may be something to receive
-	ended                           // after what is at hand: the stream if errno is 0, else with that error
-	drained                         // the last receive left nothing behind
-	unnamed                         // of a unix listener: its connections' peers have no address
-	packets                         // it is a datagram socket
-	mail                            // there are datagrams at hand
-	sendWaits                       // the kernel waits until it can send, for a SendTo
-	shared                          // see backend.Handle
-	meets                           // connecting, perhaps to itself
+	closing        fileFlags = 1 << iota // Close was submitted
+	canceling                            // at is being ended
+	outEnding                            // out is being ended
+	fed                                  // it is in queue.fed
+	readable                             // there may be something to receive
+	ended                                // after what is at hand: the stream if errno is 0, else with that error
+	drained                              // the last receive left nothing behind
+	unnamed                              // of a unix listener: its connections' peers have no address
+	packets                              // it is a datagram socket
+	packetsWaiting                       // there are datagrams at hand
+	sendWaits                            // the kernel waits until it can send, for a SendTo
+	shared                               // see backend.Handle
+	meets                                // connecting, perhaps to itself
 )
 
 // surplus is input that has to wait and is not to occupy a buffer of the ring.
@@ -105,7 +105,7 @@ const (
 	tagIn
 	tagOut
 	tagSendTo
-	tagRest
+	tagShrink
 	tagTry // of TrySendAll, with a place among those in the file's stead
 
 	tagBits = 4 // which leaves 2^28 slots, more than a process has descriptors
@@ -147,7 +147,7 @@ func (f *file) surplus() *surplus {
 
 // waiting reports whether there is input at hand.
 func (f *file) waiting() bool {
-	return f.head != none || f.flags&(ended|readable|mail) != 0 || f.more != nil && !f.more.empty()
+	return f.head != none || f.flags&(ended|readable|packetsWaiting) != 0 || f.more != nil && !f.more.empty()
 }
 
 // busy reports whether the kernel may still complete something for f.

@@ -20,7 +20,7 @@ var _ backend.PacketBackend = (*Backend)(nil)
 // datagram is what a file is not: it is a datagram socket's, and there are few.
 type datagram struct {
 	*sys.Datagram
-	letters []letter          // received and not yet delivered
+	letters []receivedPacket  // received and not yet delivered
 	out     *backend.SendToOp // in flight
 }
 
@@ -41,8 +41,8 @@ func (b *Backend) packetFile(c sys.PacketSocket, err error) (backend.File, net.A
 	if err != nil {
 		return 0, nil, err
 	}
-	if b.mailbox.memory == nil {
-		if err := b.mailbox.open(b.ring, len(b.bufs.parts)); err != nil {
+	if b.packets.memory == nil {
+		if err := b.packets.open(b.ring, len(b.bufs.parts)); err != nil {
 			sys.Unlink(d.Path)
 			sys.Close(d.FD)
 			return 0, nil, err
@@ -50,7 +50,7 @@ func (b *Backend) packetFile(c sys.PacketSocket, err error) (backend.File, net.A
 	}
 	f := b.files.add(d.FD)
 	f.flags |= packets
-	b.mailbox.sockets[f.id()] = &datagram{Datagram: d}
+	b.packets.sockets[f.id()] = &datagram{Datagram: d}
 	if d.Path != "" {
 		b.paths[f.id()] = d.Path
 	}
@@ -63,7 +63,7 @@ func (b *Backend) socket(id backend.File) (*file, *datagram) {
 	if f == nil || f.flags&(closing|packets) != packets {
 		return nil, nil
 	}
-	return f, b.mailbox.sockets[id]
+	return f, b.packets.sockets[id]
 }
 
 func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, join bool) error {
@@ -74,16 +74,16 @@ func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, 
 	return d.Member(group, ifi, join)
 }
 
-func (b *Backend) Packets() []backend.Packet { return b.mailbox.got }
+func (b *Backend) Packets() []backend.Packet { return b.packets.got }
 
 // gather has the kernel receive for f.in: again and again, each datagram into a
-// buffer of the mailbox.
+// buffer of the packetRing.
 func (b *Backend) gather(f *file) {
 	s := b.request(opRecvMsg, f.fd(), f.userData(tagIn))
 	s.flags = sqeBufferSelect
-	s.bufGroup = mailGroup
+	s.bufGroup = packetGroup
 	s.ioprio = recvMultishot
-	s.addr = uint64(uintptr(unsafe.Pointer(&b.mailbox.header)))
+	s.addr = uint64(uintptr(unsafe.Pointer(&b.packets.header)))
 	s.len = 1
 	f.at = gathers
 }
@@ -96,16 +96,16 @@ func (b *Backend) gathered(f *file, e *cqe) {
 		number = uint16(e.flags >> cqeBufferShift)
 	}
 	if number != none && (e.res < int32(mailData) || f.flags&closing != 0) {
-		b.mailbox.putBack(number)
+		b.packets.putBack(number)
 	}
 	errno := syscall.Errno(-e.res)
 	switch {
 	case f.flags&closing != 0, e.res < 0 && passing(errno):
 		return
 	case e.res >= int32(mailData):
-		d := b.mailbox.sockets[f.id()]
-		d.letters = append(d.letters, letter{b.mailbox.at(number)[:e.res], number})
-		f.flags |= mail
+		d := b.packets.sockets[f.id()]
+		d.letters = append(d.letters, receivedPacket{b.packets.at(number)[:e.res], number})
+		f.flags |= packetsWaiting
 	case errno == unix.ENOBUFS:
 		f.flags |= readable // that is why it wanted a buffer
 	default:
@@ -121,20 +121,20 @@ func (b *Backend) gathered(f *file, e *cqe) {
 
 // deliverPackets completes f.in, a RecvFrom, with what is at hand.
 func (b *Backend) deliverPackets(f *file, c *backend.Completion) bool {
-	d := b.mailbox.sockets[f.id()]
+	d := b.packets.sockets[f.id()]
 	*c = backend.Completion{Op: f.in}
 	switch {
-	case f.flags&mail != 0:
-		c.N = b.mailbox.hand(d)
+	case f.flags&packetsWaiting != 0:
+		c.N = b.packets.hand(d)
 		if len(d.letters) == 0 {
-			f.flags &^= mail
+			f.flags &^= packetsWaiting
 		}
 	case f.flags&ended != 0:
 		c.Err = f.takeEnd("recvmsg")
 	default:
 		f.flags &^= readable
-		b.mailbox.got, c.Err = b.mailbox.calls.Recv(d.Datagram)
-		if c.N = len(b.mailbox.got); c.N == 0 && c.Err == nil {
+		b.packets.got, c.Err = b.packets.calls.Recv(d.Datagram)
+		if c.N = len(b.packets.got); c.N == 0 && c.Err == nil {
 			return false
 		}
 	}
@@ -142,16 +142,16 @@ func (b *Backend) deliverPackets(f *file, c *backend.Completion) bool {
 	return true
 }
 
-// keepPackets moves what nobody asks for out of the mailbox.
+// keepPackets moves what nobody asks for out of the packetRing.
 func (b *Backend) keepPackets(f *file) {
-	if f.flags&mail == 0 {
+	if f.flags&packetsWaiting == 0 {
 		return
 	}
-	d := b.mailbox.sockets[f.id()]
+	d := b.packets.sockets[f.id()]
 	for i, l := range d.letters {
 		if l.buffer != none {
-			d.letters[i] = letter{slices.Clone(l.bytes), none}
-			b.mailbox.putBack(l.buffer)
+			d.letters[i] = receivedPacket{slices.Clone(l.bytes), none}
+			b.packets.putBack(l.buffer)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (b *Backend) TrySendTo(id backend.File, packets []backend.Packet) (int, err
 	case d.out != nil:
 		return 0, nil
 	}
-	return b.mailbox.calls.Send(d.Datagram, packets)
+	return b.packets.calls.Send(d.Datagram, packets)
 }
 
 func (b *Backend) SendTo(op *backend.SendToOp) {
@@ -197,7 +197,7 @@ func (b *Backend) awaitRoom(f *file) {
 // canSendTo goes on with f's SendTo, and reports whether that ended it.
 func (b *Backend) canSendTo(f *file, e *cqe, c *backend.Completion) bool {
 	f.flags &^= sendWaits
-	d := b.mailbox.sockets[f.id()]
+	d := b.packets.sockets[f.id()]
 	op := d.out
 	switch {
 	case op == nil:
@@ -207,7 +207,7 @@ func (b *Backend) canSendTo(f *file, e *cqe, c *backend.Completion) bool {
 		b.awaitRoom(f)
 		return false
 	}
-	n, err := b.mailbox.calls.Send(d.Datagram, op.Packets[op.Sent:])
+	n, err := b.packets.calls.Send(d.Datagram, op.Packets[op.Sent:])
 	if op.Sent += n; op.Sent < len(op.Packets) && err == nil {
 		b.awaitRoom(f)
 		return false
@@ -219,7 +219,7 @@ func (b *Backend) canSendTo(f *file, e *cqe, c *backend.Completion) bool {
 
 // cancelSendTo ends op, if it is f's SendTo.
 func (b *Backend) cancelSendTo(f *file, op *backend.Op) {
-	if d := b.mailbox.sockets[f.id()]; d.out != nil && op == &d.out.Op {
+	if d := b.packets.sockets[f.id()]; d.out != nil && op == &d.out.Op {
 		b.done(op, d.out.Sent, backend.ErrCanceled)
 		d.out = nil
 	}
@@ -228,7 +228,7 @@ func (b *Backend) cancelSendTo(f *file, op *backend.Op) {
 // endPackets ends what is in flight on a datagram socket that closes, but for
 // what file.in tells of.
 func (b *Backend) endPackets(f *file) {
-	d := b.mailbox.sockets[f.id()]
+	d := b.packets.sockets[f.id()]
 	if d.out != nil {
 		b.done(&d.out.Op, d.out.Sent, backend.ErrClosed)
 		d.out = nil
@@ -238,9 +238,9 @@ func (b *Backend) endPackets(f *file) {
 	}
 	for _, l := range d.letters {
 		if l.buffer != none {
-			b.mailbox.putBack(l.buffer)
+			b.packets.putBack(l.buffer)
 		}
 	}
 	d.letters = nil
-	f.flags &^= mail
+	f.flags &^= packetsWaiting
 }

@@ -96,8 +96,8 @@ func (b *Backend) growBuffers() {
 	if b.grown != b.turn {
 		b.grown = b.turn
 		b.bufs.grow(b.bufs.made)
-		if b.bufs.made > firstBuffers && !b.rest.watched {
-			b.watchRest()
+		if b.bufs.made > firstBuffers && !b.shrinkTimer.watched {
+			b.startShrinkTimer()
 		}
 	}
 }

@@ -68,9 +68,9 @@ func TestSpilledIsSubmitted(t *testing.T) {
 	spill(1) // for Close
 }
 
-// TestDisownBehindSpilled: Disown takes back a connection whose request is to be
+// TestReleaseBehindSpilled: Release takes back a connection whose request is to be
 // canceled behind what had no room in the queue.
-func TestDisownBehindSpilled(t *testing.T) {
+func TestReleaseBehindSpilled(t *testing.T) {
 	b, err := open(config{submissions: 4, completions: 16, buffers: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestDisownBehindSpilled(t *testing.T) {
 	}
 	b.ring.spilled = append(b.ring.spilled, sqe{opcode: nop, userData: uint64(tagNothing)})
 	b.Cancel(&recv)
-	h, err := b.Disown(f)
+	h, err := b.Release(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,9 +59,9 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 
 func (b *Backend) Discard(h backend.Handle) { sys.CloseHandle(h) }
 
-// Disown takes back from the kernel what it has of the connection: its request,
+// Release takes back from the kernel what it has of the connection: its request,
 // and the bytes that this has brought since anybody asked.
-func (b *Backend) Disown(id backend.File) (backend.Handle, error) {
+func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	f := b.files.get(id)
 	switch {
 	case f == nil || f.flags&closing != 0:

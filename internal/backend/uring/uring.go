@@ -35,24 +35,24 @@ const DefaultBuffers = 256
 type config struct {
 	submissions, completions uint32 // room for so many, powers of two
 	buffers                  int    // at most
-	rest                     time.Duration
+	shrinkAfter              time.Duration
 	unlimited                bool // as on a kernel that cannot limit a multishot receive
 }
 
 // Backend is a backend.Backend.
 type Backend struct {
 	backend.Clock
-	ring    *ring
-	bufs    *buffers
-	rest    rest
-	waker   *sys.Waker
-	files   table
-	paths   map[backend.File]string // of unix listeners, removed at their end
-	enabled bool
-	limited bool // the kernel can limit a multishot receive
-	flights int  // requests that the kernel will tell the end of
-	vectors arenas
-	mailbox mailbox
+	ring        *ring
+	bufs        *buffers
+	shrinkTimer shrinkTimer
+	waker       *sys.Waker
+	files       table
+	paths       map[backend.File]string // of unix listeners, removed at their end
+	enabled     bool
+	limited     bool // the kernel can limit a multishot receive
+	flights     int  // requests that the kernel will tell the end of
+	vectors     arenas
+	packets     packetRing
 
 	// What was submitted in this turn, and what of it is up in the next.
 	later, now queue
@@ -93,7 +93,7 @@ func New(receiveBuffers int) (backend.Backend, error) {
 	if receiveBuffers <= 0 {
 		receiveBuffers = DefaultBuffers
 	}
-	b, err := open(config{submissions: 512, completions: 4096, buffers: receiveBuffers, rest: restTime})
+	b, err := open(config{submissions: 512, completions: 4096, buffers: receiveBuffers, shrinkAfter: shrinkTime})
 	if err != nil {
 		return nil, err
 	}
@@ -118,15 +118,15 @@ func open(c config) (*Backend, error) {
 	}
 	sys.Room(0)
 	return &Backend{
-		ring:    r,
-		bufs:    bufs,
-		rest:    rest{after: timespec{nsec: int64(c.rest)}},
-		waker:   waker,
-		Clock:   backend.NewClock(),
-		paths:   make(map[backend.File]string),
-		limited: !c.unlimited && canLimit(),
-		hot:     make([]byte, backend.Headroom+backend.LendSize),
-		lent:    lentNothing,
+		ring:        r,
+		bufs:        bufs,
+		shrinkTimer: shrinkTimer{after: timespec{nsec: int64(c.shrinkAfter)}},
+		waker:       waker,
+		Clock:       backend.NewClock(),
+		paths:       make(map[backend.File]string),
+		limited:     !c.unlimited && canLimit(),
+		hot:         make([]byte, backend.Headroom+backend.LendSize),
+		lent:        lentNothing,
 	}, nil
 }
 
@@ -183,9 +183,9 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	b.later, b.now = b.now, b.later
 	b.turn++
 	b.setAside()
-	b.lookAtRest()
+	b.restartShrinkTimer()
 	b.bufs.publish()
-	b.mailbox.publish()
+	b.packets.publish()
 	err := b.ring.look()
 	if !b.ring.unsubmitted() {
 		b.vectors.reset()
@@ -194,7 +194,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	if ready || err != nil || b.ring.unsubmitted() {
 		return ready, err
 	}
-	b.giveBack()
+	b.shrinkIdle()
 	timeout := forever
 	if until != backend.Forever {
 		if timeout = time.Duration(until - b.Now()); timeout <= 0 {
@@ -206,7 +206,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 }
 
 func (b *Backend) Next(c *backend.Completion) bool {
-	b.mailbox.takeBack()
+	b.packets.takeBack()
 	if b.nextQueued(c) {
 		return true
 	}
@@ -259,8 +259,8 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 		return b.sent(b.files.get(id), e, c)
 	case tagSendTo:
 		return b.canSendTo(b.files.get(id), e, c)
-	case tagRest:
-		b.rested()
+	case tagShrink:
+		b.shrinkTimerFired()
 	case tagWake:
 		if last {
 			b.watchWaker()
@@ -349,7 +349,7 @@ func (b *Backend) cancelIn(f *file) {
 func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
 		if f.flags&packets != 0 {
-			return b.mailbox.sockets[id].Local
+			return b.packets.sockets[id].Local
 		}
 		return sys.LocalAddr(f.fd())
 	}
@@ -359,7 +359,7 @@ func (b *Backend) LocalAddr(id backend.File) net.Addr {
 func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
 		if f.flags&packets != 0 {
-			return b.mailbox.sockets[id].Remote
+			return b.packets.sockets[id].Remote
 		}
 		return sys.RemoteAddr(f.fd())
 	}

@@ -28,8 +28,8 @@ func main() {
 		pool.Go(func() { work(context.Background()) })
 		time.Sleep(time.Minute)
 	}
-	e := rondo.Engine{Loops: 1, Repanic: true}
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, pool.Open(func(_ *rondo.Conn, q *workers.Queue) rondo.Handler {
+	e := rondo.Engine{NumLoops: 1, Repanic: true}
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, pool.Open(func(_ *rondo.Conn, q *workers.Queue) rondo.Handler {
 		return rondo.HandlerFunc(func(_ *rondo.Conn, in []byte) (int, error) {
 			q.Submit(work)
 			return len(in), nil

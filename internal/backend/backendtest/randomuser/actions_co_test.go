@@ -12,7 +12,7 @@ import (
 )
 
 // coroutine has coroutines of the user's serve connections.
-func (w *world) coroutine(name string) rondo.Opener {
+func (w *world) coroutine(name string) rondo.OpenFunc {
 	n := 0
 	return func(c *rondo.Conn) rondo.Handler {
 		w.mu.Lock()
@@ -20,7 +20,7 @@ func (w *world) coroutine(name string) rondo.Opener {
 		n++
 		w.mu.Unlock()
 		k := w.conn(id, c, nil)
-		w.act(site{kind: "Opener", who: id, loop: k.loop, conn: k})
+		w.act(site{kind: "OpenFunc", who: id, loop: k.loop, conn: k})
 		k.given = true
 		ends := w.promise(id+" (its coroutine ends)", 0, 1)
 		return coro.Handler(func(co *coro.Co, nc net.Conn) error {
@@ -166,17 +166,18 @@ var engineActions = []action{
 	{"Ref.Loop", 1, anyWhere, func(x *call) { x.conn.c.Ref().Loop() }},
 	{"Ref.Do", 4, anyWhere, refDo},
 	{"Ref.Write", 4, anyWhere, refWrite},
-	{"Engine.All", 1, nothing, func(x *call) { x.engine().All() }},
+	{"Engine.Loops", 1, nothing, func(x *call) { x.engine().Loops() }},
+	{"Engine.BackendName", 1, nothing, func(x *call) { x.engine().BackendName() }},
 	{"Engine.Stats", 1, nothing, func(x *call) { x.engine().Stats() }},
 	{"Engine.Start", 1, nothing, func(x *call) { x.engine().Start() }},
-	{"Engine.Take", 1, aConn, func(x *call) {
+	{"Engine.Adopt", 1, aConn, func(x *call) {
 		if x.conn.over() {
 			return
 		}
-		x.engine().Take(x.w.openerFrom(x.child("take"), x.conn, nil))(x.conn.c)
+		x.engine().Adopt(x.w.openerFrom(x.child("take"), x.conn, nil))(x.conn.c)
 	}},
 	{"Engine.Listen", 1, nothing, func(x *call) {
-		ln, err := x.engine().Listen("tcp", "127.0.0.1:0", rondo.Socket{}, x.w.opener(x.child("listen")))
+		ln, err := x.engine().Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, x.w.opener(x.child("listen")))
 		if err == nil {
 			x.w.mu.Lock()
 			x.w.listeners = append(x.w.listeners, &listener{ln: ln, addr: ln.Addr().String()})
@@ -194,9 +195,9 @@ var engineActions = []action{
 		if x.one(4) {
 			cancel()
 		}
-		_, err := x.engine().Dial(ctx, "tcp", address, rondo.Socket{DialTimeout: x.duration()}, func(c *rondo.Conn) rondo.Handler {
+		_, err := x.engine().Dial(ctx, "tcp", address, rondo.SocketOptions{DialTimeout: x.duration()}, func(c *rondo.Conn) rondo.Handler {
 			k := w.conn(name, c, nil)
-			return w.opened(k, site{kind: "Opener", who: name, loop: k.loop, conn: k})
+			return w.opened(k, site{kind: "OpenFunc", who: name, loop: k.loop, conn: k})
 		})
 		x.say("    %v", err)
 	}},

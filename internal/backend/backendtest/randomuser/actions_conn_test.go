@@ -50,7 +50,7 @@ var connActions = []action{
 	}},
 	{"Conn.Pause", 3, aConn, func(x *call) { x.conn.c.Pause() }},
 	{"Conn.Resume", 5, aConn, func(x *call) { x.conn.c.Resume() }},
-	{"Conn.Quiet", 1, aConn, func(x *call) { x.conn.c.Quiet() }},
+	{"Conn.Reusable", 1, aConn, func(x *call) { x.conn.c.Reusable() }},
 	{"IO.Recall", 2, aConn, func(x *call) {
 		if x.conn.given {
 			return // what a coroutine's Write has told is unknown
@@ -90,8 +90,8 @@ var connActions = []action{
 		x.conn.c.SetMaxOutput(1 + x.intn(50000))
 		x.relimited()
 	}},
-	{"Conn.SetReadDeadline", 1, aConn, func(x *call) { x.conn.c.SetReadDeadline(x.deadline()) }},
-	{"Conn.SetWriteDeadline", 1, aConn, func(x *call) { x.conn.c.SetWriteDeadline(x.deadline()) }},
+	{"Conn.CloseAt", 1, aConn, func(x *call) { x.conn.c.CloseAt(x.deadline()) }},
+	{"Conn.AbortUnsentAt", 1, aConn, func(x *call) { x.conn.c.AbortUnsentAt(x.deadline()) }},
 	{"IO.Acknowledge", 1, aConn, func(x *call) {
 		bridge.Of(x.conn.c).Acknowledge()
 	}},
@@ -207,10 +207,10 @@ func use(x *call) {
 		return
 	}
 	name := x.child("use")
-	var open rondo.Opener
+	var open rondo.OpenFunc
 	if x.one(2) {
 		open = func(c *rondo.Conn) rondo.Handler {
-			return w.opened(k, site{kind: "Opener", who: name, loop: k.loop, conn: k})
+			return w.opened(k, site{kind: "OpenFunc", who: name, loop: k.loop, conn: k})
 		}
 	}
 	k.c.Use(open, w.filter(name))

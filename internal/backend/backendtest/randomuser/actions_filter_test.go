@@ -22,14 +22,14 @@ type filter struct {
 }
 
 // filter makes filters.
-func (w *world) filter(name string) rondo.FilterOpener {
+func (w *world) filter(name string) rondo.FilterOpenFunc {
 	n := 0
 	return func(c *rondo.Conn) rondo.Filter {
 		w.pair(c)
 		w.holder(c).filters++
 		f := &filter{w: w, name: w.child(name, "filter"), loop: c.Loop(), c: c}
 		n++
-		w.act(site{kind: "FilterOpener", who: f.name, loop: f.loop, conn: f.conn()})
+		w.act(site{kind: "FilterOpenFunc", who: f.name, loop: f.loop, conn: f.conn()})
 		return f
 	}
 }
@@ -40,14 +40,14 @@ func (f *filter) conn() *conn {
 	return f.w.byConn[f.c]
 }
 
-func (f *filter) act(kind string, s *rondo.Stage) {
+func (f *filter) act(kind string, s *rondo.FilterPort) {
 	if f.closed > 0 && kind != "Filter.Closed" {
 		f.w.failf("%s: %s after Closed", f.name, kind)
 	}
 	f.w.act(site{kind: kind, who: f.name, loop: f.loop, conn: f.conn(), stage: s})
 }
 
-func (f *filter) Start(s *rondo.Stage) error {
+func (f *filter) Start(s *rondo.FilterPort) error {
 	h := &f.w.home(f.loop).held
 	h.stages = append(h.stages, s)
 	f.w.filters.Store(s, f)
@@ -56,7 +56,7 @@ func (f *filter) Start(s *rondo.Stage) error {
 	return nil
 }
 
-func (f *filter) Inbound(s *rondo.Stage, in []byte) (int, error) {
+func (f *filter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	f.act("Filter.Inbound", s)
 	f.raise(s)
 	n := min(len(in), max(s.Room(), 0))
@@ -105,7 +105,7 @@ func (f *filter) fails() error {
 	return errUser
 }
 
-func (f *filter) Outbound(s *rondo.Stage, out []byte) error {
+func (f *filter) Outbound(s *rondo.FilterPort, out []byte) error {
 	f.act("Filter.Outbound", s)
 	st := f.w.src.step(f.name + ".sends")
 	f.raise(s)
@@ -137,33 +137,33 @@ func (f *filter) Outbound(s *rondo.Stage, out []byte) error {
 }
 
 // flush sends what was kept.
-func (f *filter) flush(s *rondo.Stage) {
+func (f *filter) flush(s *rondo.FilterPort) {
 	kept := f.kept
 	f.kept = nil
 	s.Send(kept)
 }
 
 // raise delivers what was kept.
-func (f *filter) raise(s *rondo.Stage) {
+func (f *filter) raise(s *rondo.FilterPort) {
 	above := f.above
 	f.above = nil
 	s.Deliver(above)
 }
 
-func (f *filter) EOF(s *rondo.Stage) error {
+func (f *filter) EOF(s *rondo.FilterPort) error {
 	f.act("Filter.EOF", s)
 	f.raise(s)
 	s.EOF()
 	return nil
 }
 
-func (f *filter) CloseWrite(s *rondo.Stage) error {
+func (f *filter) CloseWrite(s *rondo.FilterPort) error {
 	f.act("Filter.CloseWrite", s)
 	f.flush(s)
 	return nil
 }
 
-func (f *filter) Closed(s *rondo.Stage, err error) {
+func (f *filter) Closed(s *rondo.FilterPort, err error) {
 	if f.closed++; f.closed > 1 {
 		f.w.failf("%s: Closed of a filter was called twice", f.name)
 	}
@@ -171,7 +171,7 @@ func (f *filter) Closed(s *rondo.Stage, err error) {
 }
 
 // stage is the filter's at hand, or another one of the loop's.
-func (x *call) stage() *rondo.Stage {
+func (x *call) stage() *rondo.FilterPort {
 	if x.at.stage != nil && !(len(x.held.stages) > 0 && x.one(4)) {
 		return x.at.stage
 	}
@@ -179,7 +179,7 @@ func (x *call) stage() *rondo.Stage {
 }
 
 // emptied has the stage's filter keep nothing any more: it would be lost.
-func (w *world) emptied(s *rondo.Stage) *rondo.Stage {
+func (w *world) emptied(s *rondo.FilterPort) *rondo.FilterPort {
 	if f, ok := w.filters.Load(s); ok {
 		f := f.(*filter)
 		f.passes = true
@@ -190,10 +190,10 @@ func (w *world) emptied(s *rondo.Stage) *rondo.Stage {
 }
 
 var stageActions = []action{
-	{"Stage.AvailableBuffer", 1, aStage, func(x *call) { x.stage().AvailableBuffer() }},
-	{"Stage.Conn", 1, aStage, func(x *call) { x.stage().Conn() }},
-	{"Stage.Deliver", 1, aStage, func(x *call) { x.stage().Deliver(nil) }},
-	{"Stage.EOF", 1, aStage, func(x *call) {
+	{"FilterPort.AvailableBuffer", 1, aStage, func(x *call) { x.stage().AvailableBuffer() }},
+	{"FilterPort.Conn", 1, aStage, func(x *call) { x.stage().Conn() }},
+	{"FilterPort.Deliver", 1, aStage, func(x *call) { x.stage().Deliver(nil) }},
+	{"FilterPort.EOF", 1, aStage, func(x *call) {
 		s := x.stage()
 		x.w.mu.Lock()
 		k := x.w.byConn[s.Conn()]
@@ -203,15 +203,15 @@ var stageActions = []action{
 			s.EOF()
 		}
 	}},
-	{"Stage.Fail", 1, aStage, func(x *call) { x.stage().Fail(errUser) }},
-	{"Stage.Pause", 1, aStage, func(x *call) { x.stage().Pause() }},
-	{"Stage.Resume", 2, aStage, func(x *call) { x.stage().Resume() }},
-	{"Stage.Ready", 1, aStage, func(x *call) { x.stage().Ready() }},
-	{"Stage.Unready", 1, aStage, func(x *call) { x.w.emptied(x.stage()).Unready() }},
-	{"Stage.Remove", 1, aStage, func(x *call) { x.w.emptied(x.stage()).Remove() }},
-	{"Stage.Room", 1, aStage, func(x *call) { x.stage().Room() }},
-	{"Stage.Send", 1, aStage, func(x *call) { x.stage().Send(nil) }},
-	{"Stage.SetAddrs", 1, aStage, func(x *call) {
+	{"FilterPort.Fail", 1, aStage, func(x *call) { x.stage().Fail(errUser) }},
+	{"FilterPort.Pause", 1, aStage, func(x *call) { x.stage().Pause() }},
+	{"FilterPort.Resume", 2, aStage, func(x *call) { x.stage().Resume() }},
+	{"FilterPort.Ready", 1, aStage, func(x *call) { x.stage().Ready() }},
+	{"FilterPort.Unready", 1, aStage, func(x *call) { x.w.emptied(x.stage()).Unready() }},
+	{"FilterPort.Remove", 1, aStage, func(x *call) { x.w.emptied(x.stage()).Remove() }},
+	{"FilterPort.Room", 1, aStage, func(x *call) { x.stage().Room() }},
+	{"FilterPort.Send", 1, aStage, func(x *call) { x.stage().Send(nil) }},
+	{"FilterPort.SetAddrs", 1, aStage, func(x *call) {
 		x.stage().SetAddrs(&net.TCPAddr{IP: net.IPv4(1, 2, 3, 4), Port: 5}, nil)
 	}},
 }

@@ -54,12 +54,12 @@ var loopActions = []action{
 		h.t.Reset(x.duration() + time.Millisecond)
 		h.due = true
 	}},
-	{"Loop.AtEnd", 1, aLoop, func(x *call) {
+	{"Loop.OnClose", 1, aLoop, func(x *call) {
 		w, loop, name := x.w, x.at.loop, x.child("atend")
 		t := w.promise(name, 1, 1)
-		forget := loop.AtEnd(func() {
+		forget := loop.OnClose(func() {
 			t.called(w)
-			w.act(site{kind: "Loop.AtEnd", who: name, loop: loop})
+			w.act(site{kind: "Loop.OnClose", who: name, loop: loop})
 		})
 		x.held.forgets = append(x.held.forgets, func() {
 			t.void.Store(true)
@@ -87,7 +87,7 @@ var loopActions = []action{
 				panic(r)
 			}
 		}()
-		if err := bridge.LoopOf(x.at.loop).AttachNow(a, rondo.Opener(x.w.opener(x.child("attach")))); err != nil {
+		if err := bridge.LoopOf(x.at.loop).AttachNow(a, rondo.OpenFunc(x.w.opener(x.child("attach")))); err != nil {
 			a.Close()
 		}
 	}},
@@ -116,10 +116,10 @@ var loopActions = []action{
 	{"Poll.Mask", 1, aPoll, func(x *call) { choose(x, x.held.polls).Mask() }},
 	{"Poll.Err", 1, aPoll, func(x *call) { choose(x, x.held.polls).Err() }},
 	{"Poll.Close", 1, aPoll, func(x *call) { choose(x, x.held.polls).Close() }},
-	{"Local.Get", 1, aLoop, func(x *call) {
+	{"LoopLocal.Get", 1, aLoop, func(x *call) {
 		x.at.loop.Engine()
-		l := rondo.Local[int]{New: func(loop *rondo.Loop) int {
-			x.w.act(site{kind: "Local.New", who: x.at.who, loop: x.at.loop, conn: x.at.conn})
+		l := rondo.LoopLocal[int]{New: func(loop *rondo.Loop) int {
+			x.w.act(site{kind: "LoopLocal.New", who: x.at.who, loop: x.at.loop, conn: x.at.conn})
 			return 1
 		}}
 		l.Get(x.at.loop)
@@ -142,7 +142,7 @@ func (x *call) mine(why string) {
 }
 
 // owner is the connection that the callback belongs to. A filter's may have had its
-// Opener called only now.
+// OpenFunc called only now.
 func (x *call) owner() *conn {
 	if x.at.conn == nil && x.at.stage != nil {
 		x.w.mu.Lock()
@@ -272,7 +272,7 @@ func dial(x *call) {
 		o := &rtls.Options{HandshakeTimeout: 300 * time.Millisecond}
 		open = rondo.FilteredDial(open, o.Client(client))
 	}
-	x.held.dialings = append(x.held.dialings, l.Dial("tcp", address, rondo.Socket{}, open))
+	x.held.dialings = append(x.held.dialings, l.Dial("tcp", address, rondo.SocketOptions{}, open))
 }
 
 func poll(x *call) {

@@ -42,7 +42,7 @@ func (h *packets) Packet(c *rondo.PacketConn, p []byte, from netip.AddrPort) {
 }
 
 func (h *packets) PacketFailed(c *rondo.PacketConn, to netip.AddrPort, err error) {
-	h.act("PacketFailer.PacketFailed", c)
+	h.act("PacketErrorHandler.PacketFailed", c)
 }
 
 func (h *packets) Closed(c *rondo.PacketConn, err error) {
@@ -93,22 +93,22 @@ var group = netip.MustParseAddr("224.0.0.251")
 var packetActions = []action{
 	{"Engine.ListenPacket", 1, nothing, func(x *call) {
 		x.w.packetSocket(x.child("socket"), func(h rondo.PacketHandler) (*rondo.PacketConn, error) {
-			return x.engine().ListenPacket("udp", "127.0.0.1:0", rondo.Socket{}, h)
+			return x.engine().ListenPacket("udp", "127.0.0.1:0", rondo.SocketOptions{}, h)
 		})
 	}},
 	{"Engine.DialPacket", 1, aSocket, func(x *call) {
 		to := x.socket().LocalAddr().String()
 		x.w.packetSocket(x.child("socket"), func(h rondo.PacketHandler) (*rondo.PacketConn, error) {
-			return x.engine().DialPacket("udp", "", to, rondo.Socket{}, h)
+			return x.engine().DialPacket("udp", "", to, rondo.SocketOptions{}, h)
 		})
 	}},
 	{"PacketConn.LocalAddr", 1, aSocket, func(x *call) { x.socket().LocalAddr() }},
 	{"PacketConn.Loop", 1, aSocket, func(x *call) { x.socket().Loop() }},
 	{"PacketConn.Ref", 1, aSocket, func(x *call) { x.socket().Ref() }},
-	{"PacketConn.Context", 1, aPacket, func(x *call) { x.packet().Context() }},
-	{"PacketConn.SetContext", 1, aPacket, func(x *call) { x.packet().SetContext(x) }},
-	{"PacketConn.Join", 1, aPacket, func(x *call) { x.packet().Join(group, nil) }},
-	{"PacketConn.Leave", 1, aPacket, func(x *call) { x.packet().Leave(group, nil) }},
+	{"PacketConn.Value", 1, aPacket, func(x *call) { x.packet().Value() }},
+	{"PacketConn.SetValue", 1, aPacket, func(x *call) { x.packet().SetValue(x) }},
+	{"PacketConn.JoinGroup", 1, aPacket, func(x *call) { x.packet().JoinGroup(group, nil) }},
+	{"PacketConn.LeaveGroup", 1, aPacket, func(x *call) { x.packet().LeaveGroup(group, nil) }},
 	{"PacketConn.Control", 1, aPacket, func(x *call) {
 		c := x.packet()
 		c.Control(func(uintptr) error {
@@ -120,11 +120,11 @@ var packetActions = []action{
 	{"PacketConn.Close", 1, aPacket, func(x *call) { x.packet().Close() }},
 	{"PacketConn.Truncated", 1, aPacket, func(x *call) { x.packet().Truncated() }},
 	{"PacketConn.Name", 1, aPacket, func(x *call) { x.packet().Name() }},
-	{"PacketConn.Path", 1, aPacket, func(x *call) { x.packet().Path() }},
+	{"PacketConn.ControlMessage", 1, aPacket, func(x *call) { x.packet().ControlMessage() }},
 	{"PacketConn.Pause", 1, aPacket, func(x *call) { x.packet().Pause() }},
 	{"PacketConn.Resume", 2, aPacket, func(x *call) { x.packet().Resume() }},
 	{"PacketConn.WriteTo", 5, aPacket, func(x *call) { x.packet().WriteTo(x.datagram(), addrPort(x.socket())) }},
-	{"PacketConn.WriteVia", 2, aPacket, func(x *call) { x.packet().WriteVia(x.datagram(), addrPort(x.socket()), rondo.Path{}) }},
+	{"PacketConn.WriteVia", 2, aPacket, func(x *call) { x.packet().WriteVia(x.datagram(), addrPort(x.socket()), rondo.ControlMessage{}) }},
 	{"PacketConn.WriteToName", 1, aPacket, func(x *call) { x.packet().WriteToName(x.datagram(), "@nobody") }},
 	{"PacketConn.Reply", 4, aPacket, func(x *call) { x.packet().Reply(x.datagram()) }},
 	{"PacketConn.Buffered", 1, aPacket, func(x *call) { x.packet().Buffered() }},

@@ -174,12 +174,12 @@ func (k *conn) look(in []byte, n int) {
 }
 
 func (h *handler) EOF(c *rondo.Conn) {
-	h.within("EOFer.EOF", c, func() {
+	h.within("EOFHandler.EOF", c, func() {
 		if h.eof {
 			h.k.w.failf("%s: EOF twice", h.k.name)
 		}
 		h.eof = true
-		h.k.w.act(h.k.site("EOFer.EOF"))
+		h.k.w.act(h.k.site("EOFHandler.EOF"))
 		if st := h.k.w.src.step(h.k.name + ".ends"); !st.one(4) {
 			h.k.endNow(c)
 		}
@@ -190,7 +190,7 @@ func (h *handler) EOF(c *rondo.Conn) {
 func (k *conn) endNow(c *rondo.Conn) { c.Close() }
 
 func (h *handler) Drained(c *rondo.Conn) {
-	h.within("Drainer.Drained", c, func() { h.k.w.act(h.k.site("Drainer.Drained")) })
+	h.within("DrainHandler.Drained", c, func() { h.k.w.act(h.k.site("DrainHandler.Drained")) })
 }
 
 func (h *handler) Paused() {

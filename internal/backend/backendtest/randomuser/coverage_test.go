@@ -25,7 +25,7 @@ var notTried = map[string]string{
 	"coro.Handler":          "makes an Opener: listeners are served with it",
 	"Filtered":              "likewise",
 	"FilteredDial":          "likewise",
-	"Unread":                "makes a net.Conn, as Detach does",
+	"PrefixConn":            "makes a net.Conn, as Detach does",
 	"Engine.AttachListener": "is Engine.Listen, but for the socket",
 
 	// Of package bridge.
@@ -52,7 +52,7 @@ var notCalled = map[string]string{
 	"Engine.AttachListener": "its function is an Opener",
 	"Engine.Dial":           "its function is an Opener",
 	"Engine.Attach":         "its function is an Opener",
-	"Engine.Take":           "its function is an Opener",
+	"Engine.Adopt":          "its function is an Opener",
 	"Loop.Attach":           "its function is an Opener",
 	"Conn.Move":             "its function is an Opener",
 	"Conn.Use":              "its functions are an Opener and FilterOpeners",
@@ -74,14 +74,14 @@ var notCalled = map[string]string{
 
 // callbacks are where the user's code is called: all the kinds of sites.
 var callbacks = []string{
-	"Handler.Data", "Handler.Closed", "EOFer.EOF", "Drainer.Drained", "Pauser.Paused", "Ender.Ending", "ShutdownHandler.Shutdown",
-	"Opener", "FilterOpener",
+	"Handler.Data", "Handler.Closed", "EOFHandler.EOF", "DrainHandler.Drained", "Pauser.Paused", "Ender.Ending", "ShutdownHandler.Shutdown",
+	"OpenFunc", "FilterOpenFunc",
 	"Filter.Start", "Filter.Inbound", "Filter.Outbound", "Filter.EOF", "Filter.CloseWrite", "Filter.Closed",
 	"Conn.WriteOwned", "Conn.Control", "Conn.Detach",
-	"Loop.Post", "Loop.Defer", "Loop.Deliver", "Loop.AfterFunc", "Loop.Every", "Loop.AtEnd", "Loop.Dial", "Loop.Poll",
-	"Local.New", "Ref.Do", "Coroutine", "Co.Go", "Await",
+	"Loop.Post", "Loop.Defer", "Loop.Deliver", "Loop.AfterFunc", "Loop.Every", "Loop.OnClose", "Loop.Dial", "Loop.Poll",
+	"LoopLocal.New", "Ref.Do", "Coroutine", "Co.Go", "Await",
 	"Trace.Accepted", "Trace.BeforeWrite", "Trace.AfterWrite", "Trace.FilterReady", "Trace.FilterFailed", "Trace.Turn",
-	"PacketHandler.Packet", "PacketHandler.Closed", "PacketFailer.PacketFailed", "PacketRef.Do", "PacketConn.Control",
+	"PacketHandler.Packet", "PacketHandler.Closed", "PacketErrorHandler.PacketFailed", "PacketRef.Do", "PacketConn.Control",
 	"goroutine",
 }
 

@@ -20,9 +20,9 @@ const inFocus = 12
 
 // rare are callbacks that worlds seldom come to: they are in the focus of so many more.
 var rare = map[string]int{
-	"EOFer.EOF": 3, "Drainer.Drained": 6, "Pauser.Paused": 6, "Filter.EOF": 4, "Conn.Detach": 6,
-	"Loop.AtEnd": 2, "Co.Go": 4, "Trace.FilterFailed": 2, "PacketFailer.PacketFailed": 5,
-	"Trace.BeforeWrite": 1, "Trace.AfterWrite": 1, "Local.New": 1,
+	"EOFHandler.EOF": 3, "DrainHandler.Drained": 6, "Pauser.Paused": 6, "Filter.EOF": 4, "Conn.Detach": 6,
+	"Loop.OnClose": 2, "Co.Go": 4, "Trace.FilterFailed": 2, "PacketErrorHandler.PacketFailed": 5,
+	"Trace.BeforeWrite": 1, "Trace.AfterWrite": 1, "LoopLocal.New": 1,
 }
 
 // focus is what a script has in focus.
@@ -101,21 +101,21 @@ func (f *focus) add(name string) {
 
 // madeBy names actions that lead to callbacks of another name.
 var madeBy = map[string][]string{
-	"Pauser.Paused":             {"Conn.Pause", "Conn.Resume"},
-	"Drainer.Drained":           {"Conn.Write"},
-	"Ender.Ending":              {"Conn.Close"},
-	"ShutdownHandler.Shutdown":  {"Engine.Shutdown"},
-	"FilterOpener":              {"Conn.Use"},
-	"Filter.Start":              {"Conn.Use"},
-	"Filter.Closed":             {"Conn.Close", "Stage.Remove"},
-	"Filter.Outbound":           {"Conn.Write"},
-	"Filter.CloseWrite":         {"Conn.CloseWrite", "Conn.Close"},
-	"Local.New":                 {"Local.Get"},
-	"Trace.FilterReady":         {"Conn.Use"},
-	"Trace.FilterFailed":        {"Stage.Fail"},
-	"PacketHandler.Packet":      {"PacketConn.WriteTo"},
-	"PacketHandler.Closed":      {"PacketConn.Close", "Engine.ListenPacket"},
-	"PacketFailer.PacketFailed": {"PacketConn.WriteTo", "PacketRef.Close", "Engine.DialPacket"},
+	"Pauser.Paused":                   {"Conn.Pause", "Conn.Resume"},
+	"DrainHandler.Drained":            {"Conn.Write"},
+	"Ender.Ending":                    {"Conn.Close"},
+	"ShutdownHandler.Shutdown":        {"Engine.Shutdown"},
+	"FilterOpenFunc":                  {"Conn.Use"},
+	"Filter.Start":                    {"Conn.Use"},
+	"Filter.Closed":                   {"Conn.Close", "FilterPort.Remove"},
+	"Filter.Outbound":                 {"Conn.Write"},
+	"Filter.CloseWrite":               {"Conn.CloseWrite", "Conn.Close"},
+	"LoopLocal.New":                   {"LoopLocal.Get"},
+	"Trace.FilterReady":               {"Conn.Use"},
+	"Trace.FilterFailed":              {"FilterPort.Fail"},
+	"PacketHandler.Packet":            {"PacketConn.WriteTo"},
+	"PacketHandler.Closed":            {"PacketConn.Close", "Engine.ListenPacket"},
+	"PacketErrorHandler.PacketFailed": {"PacketConn.WriteTo", "PacketRef.Close", "Engine.DialPacket"},
 }
 
 // suppliers name actions that bring about what others need.
@@ -147,9 +147,9 @@ func (f *focus) wants(kind string) bool {
 	case "co":
 		return f.callback == "Coroutine" || f.callback == "Co.Go" || f.callback == "Await"
 	case "drains":
-		return f.callback == "Drainer.Drained"
+		return f.callback == "DrainHandler.Drained"
 	case "ends":
-		return f.callback == "EOFer.EOF" || f.callback == "Filter.EOF"
+		return f.callback == "EOFHandler.EOF" || f.callback == "Filter.EOF"
 	case "hooks":
 		return f.callback == "Trace.BeforeWrite" || f.callback == "Trace.AfterWrite"
 	default:

@@ -58,7 +58,7 @@ func under(t reflect.Type, name string) reflect.Type {
 var (
 	connType    = reflect.TypeFor[rondo.Conn]()
 	filtersType = under(connType, "filters")
-	stageType   = reflect.TypeFor[rondo.Stage]()
+	stageType   = reflect.TypeFor[rondo.FilterPort]()
 	inletType   = under(stageType, "in")
 
 	connCarry     = field(connType, "carry")

@@ -234,7 +234,7 @@ func (e echo) Closed(c *rondo.Conn, err error) {
 func (w *world) bystander(e *rondo.Engine) {
 	b := &bystander{w: w}
 	w.called("Engine.Listen", func() {
-		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, func(c *rondo.Conn) rondo.Handler {
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.conn, b.loop = c, c.Loop()

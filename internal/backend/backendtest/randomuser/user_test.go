@@ -12,11 +12,11 @@ import (
 
 // A site is where the user's code is being called.
 type site struct {
-	kind   string       // the callback's name in the API
-	who    string       // whose it is, in the script
-	loop   *rondo.Loop  // that it runs on; nil: none
-	conn   *conn        // that it belongs to, and a panic ends; nil: none
-	stage  *rondo.Stage // of a filter's method
+	kind   string            // the callback's name in the API
+	who    string            // whose it is, in the script
+	loop   *rondo.Loop       // that it runs on; nil: none
+	conn   *conn             // that it belongs to, and a panic ends; nil: none
+	stage  *rondo.FilterPort // of a filter's method
 	packet *rondo.PacketConn
 	co     *coro.Co
 	nc     net.Conn // the coroutine's
@@ -64,7 +64,7 @@ type holdings struct {
 	timers   []*heldTimer
 	dialings []*rondo.Dialing
 	polls    []*rondo.Poll
-	stages   []*rondo.Stage
+	stages   []*rondo.FilterPort
 	forgets  []func()
 	conds    [2]*coro.Cond
 	netConns []net.Conn
@@ -229,9 +229,9 @@ func (x *call) child(kind string) string { return x.w.child(x.name, kind) }
 
 // opener has the random user serve connections. from is what a connection was on another
 // loop.
-func (w *world) opener(name string) rondo.Opener { return w.openerFrom(name, nil, nil) }
+func (w *world) opener(name string) rondo.OpenFunc { return w.openerFrom(name, nil, nil) }
 
-func (w *world) openerFrom(name string, from *conn, once *thing) rondo.Opener {
+func (w *world) openerFrom(name string, from *conn, once *thing) rondo.OpenFunc {
 	n := 0
 	return func(c *rondo.Conn) rondo.Handler {
 		w.mu.Lock()
@@ -245,11 +245,11 @@ func (w *world) openerFrom(name string, from *conn, once *thing) rondo.Opener {
 			once.called(w)
 		}
 		k := w.conn(id, c, from)
-		return w.opened(k, site{kind: "Opener", who: id, loop: k.loop, conn: k})
+		return w.opened(k, site{kind: "OpenFunc", who: id, loop: k.loop, conn: k})
 	}
 }
 
-// opened acts as an Opener does, which then returns a handler, or none.
+// opened acts as an OpenFunc does, which then returns a handler, or none.
 func (w *world) opened(k *conn, at site) rondo.Handler {
 	w.act(at)
 	st := w.src.step(k.name + ".serves")
@@ -295,7 +295,7 @@ func (x *call) writeDeadline(passed bool) {
 		if passed {
 			t = c.Loop().Now().Add(-1)
 		}
-		c.SetWriteDeadline(t)
+		c.AbortUnsentAt(t)
 	})
 }
 

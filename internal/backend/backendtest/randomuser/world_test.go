@@ -38,7 +38,7 @@ type world struct {
 	cover   map[[2]string]int
 	names   map[string]int
 	homes   sync.Map // of *rondo.Loop: *home
-	filters sync.Map // of *rondo.Stage: *filter
+	filters sync.Map // of *rondo.FilterPort: *filter
 	holders sync.Map // of *rondo.Conn: *holder
 	loops   []*rondo.Loop
 	engines []*rondo.Engine
@@ -215,7 +215,7 @@ func (w *world) play() {
 // begin starts an engine with its listeners.
 func (w *world) begin(i, loops int, st *step) bool {
 	e := &rondo.Engine{
-		Loops: loops, Logger: quiet(w), Trace: w.trace(fmt.Sprint("e", i)),
+		NumLoops: loops, Logger: quiet(w), Trace: w.trace(fmt.Sprint("e", i)),
 		MaxInput: w.maxInput, MaxOutput: w.maxOutput, HighWater: w.highWater, LowWater: w.highWater / 4,
 		Linger:   200 * time.Millisecond,
 		Resolver: resolver{w},
@@ -229,15 +229,15 @@ func (w *world) begin(i, loops int, st *step) bool {
 	}) {
 		return false
 	}
-	for l := range e.All() {
+	for l := range e.Loops() {
 		w.loops = append(w.loops, l)
 	}
 	server, _ := secrets()
-	add := func(kind string, open rondo.Opener) *listener {
+	add := func(kind string, open rondo.OpenFunc) *listener {
 		name := fmt.Sprintf("%s%d", kind, i)
 		ln := &listener{name: name}
 		w.called("Engine.Listen", func() {
-			l, err := e.Listen("tcp", "127.0.0.1:0", rondo.Socket{}, open)
+			l, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
 			if err != nil {
 				w.failf("listen: %v", err)
 				return
@@ -270,7 +270,7 @@ func (w *world) begin(i, loops int, st *step) bool {
 		for _, name := range []string{"socketA", "socketB"} {
 			w.called("Engine.ListenPacket", func() {
 				w.packetSocket(fmt.Sprint(name, i), func(h rondo.PacketHandler) (*rondo.PacketConn, error) {
-					return e.ListenPacket("udp", "127.0.0.1:0", rondo.Socket{}, h)
+					return e.ListenPacket("udp", "127.0.0.1:0", rondo.SocketOptions{}, h)
 				})
 			})
 		}

@@ -19,13 +19,13 @@ type result struct {
 	more bool
 }
 
-// A mailbox carries results from any goroutine to the loop, which takes all of
+// A resultQueue carries results from any goroutine to the loop, which takes all of
 // them at once, a turn's worth.
 //
 // asleep says that the loop will not look at the posts again before it hears the
 // bell. Whoever posts to a loop that is not asleep need not ring; whoever finds it
 // asleep clears the flag, and so is the only one to do so.
-type mailbox struct {
+type resultQueue struct {
 	mu     sync.Mutex
 	posts  []result
 	asleep bool
@@ -34,7 +34,7 @@ type mailbox struct {
 	ring  func()      // a late one costs a look in vain
 }
 
-func (m *mailbox) post(r result) {
+func (m *resultQueue) post(r result) {
 	m.mu.Lock()
 	m.posts = append(m.posts, r)
 	m.unlockAndRing()
@@ -42,14 +42,14 @@ func (m *mailbox) post(r result) {
 
 // wake has nothing to do where another one is still in effect: the loop will
 // look at everything that happened before this one too.
-func (m *mailbox) wake() {
+func (m *resultQueue) wake() {
 	if !m.woken.Swap(true) {
 		m.mu.Lock()
 		m.unlockAndRing()
 	}
 }
 
-func (m *mailbox) unlockAndRing() {
+func (m *resultQueue) unlockAndRing() {
 	ring := m.asleep
 	m.asleep = false
 	m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *mailbox) unlockAndRing() {
 }
 
 // prepareSleep reports whether the loop should wait for the bell.
-func (m *mailbox) prepareSleep() bool {
+func (m *resultQueue) prepareSleep() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asleep = len(m.posts) == 0 && !m.woken.Load()
@@ -68,7 +68,7 @@ func (m *mailbox) prepareSleep() bool {
 
 // collect moves the posts behind those in turn, and ends the effect of wake.
 // The arrays of both are used in turns.
-func (m *mailbox) collect(turn []result) []result {
+func (m *resultQueue) collect(turn []result) []result {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asleep = false

@@ -10,15 +10,15 @@ import (
 // disown takes c from its backend.
 func (c conn) disown() backend.Handle {
 	c.l.Helper()
-	h, err := c.l.b.Disown(c.file)
+	h, err := c.l.b.Release(c.file)
 	if err != nil {
-		c.l.Fatalf("Disown: %v", err)
+		c.l.Fatalf("Release: %v", err)
 	}
 	return h
 }
 
-// seamDisown: a connection goes from backend to backend, and its bytes with it.
-func seamDisown(d *driver, network string) {
+// seamRelease: a connection goes from backend to backend, and its bytes with it.
+func seamRelease(d *driver, network string) {
 	l, other := d.loop(), d.loop()
 	a, b := l.pair(network)
 	var out, in stream
@@ -58,14 +58,14 @@ func seamDisown(d *driver, network string) {
 	d.ok(a.close())
 }
 
-// seamDisownBusy: nothing may be in flight.
-func seamDisownBusy(d *driver, network string) {
+// seamReleaseBusy: nothing may be in flight.
+func seamReleaseBusy(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)
 	busy := func(what string) {
 		l.Helper()
-		if h, err := l.b.Disown(a.file); !errors.Is(err, backend.ErrBusy) {
-			l.Fatalf("Disown with %s in flight: %+v, %v; want ErrBusy", what, h, err)
+		if h, err := l.b.Release(a.file); !errors.Is(err, backend.ErrBusy) {
+			l.Fatalf("Release with %s in flight: %+v, %v; want ErrBusy", what, h, err)
 		}
 	}
 	waiting := a.recv(nil)
@@ -90,12 +90,12 @@ func seamDisownBusy(d *driver, network string) {
 	l.ok(b.send([]byte("answer")))
 	a.recvAll([]byte("answer"))
 	closed := a.close()
-	if h, err := l.b.Disown(a.file); !errors.Is(err, backend.ErrClosed) {
-		l.Fatalf("Disown of a closing File: %+v, %v; want ErrClosed", h, err)
+	if h, err := l.b.Release(a.file); !errors.Is(err, backend.ErrClosed) {
+		l.Fatalf("Release of a closing File: %+v, %v; want ErrClosed", h, err)
 	}
 	l.ok(closed, b.close())
-	if h, err := l.b.Disown(a.file); !errors.Is(err, backend.ErrClosed) {
-		l.Fatalf("Disown of a stale File: %+v, %v; want ErrClosed", h, err)
+	if h, err := l.b.Release(a.file); !errors.Is(err, backend.ErrClosed) {
+		l.Fatalf("Release of a stale File: %+v, %v; want ErrClosed", h, err)
 	}
 }
 

@@ -11,40 +11,40 @@ import (
 
 // restTime is how long buffers that a burst took are to be of no use before they are
 // given back, to twice that.
-const restTime = 40 * time.Millisecond
+const shrinkTime = 40 * time.Millisecond
 
 // rest gives back, in time, what a burst took: the memory of buffers that nobody
 // uses, which would also be more than the caches hold when few take turns.
-type rest struct {
+type shrinkTimer struct {
 	after   timespec
 	watched bool // the kernel is to tell of the time
 	due     bool // as soon as there is nothing to do
 }
 
 // watchRest has the kernel tell when to look whether the buffers are at rest.
-func (b *Backend) watchRest() {
-	b.rest.watched, b.rest.due = true, false
+func (b *Backend) startShrinkTimer() {
+	b.shrinkTimer.watched, b.shrinkTimer.due = true, false
 	b.bufs.used = false
-	s := b.request(opTimeout, -1, uint64(tagRest))
-	s.addr = uint64(uintptr(unsafe.Pointer(&b.rest.after)))
+	s := b.request(opTimeout, -1, uint64(tagShrink))
+	s.addr = uint64(uintptr(unsafe.Pointer(&b.shrinkTimer.after)))
 	s.len = 1
 }
 
 // rested takes the completion of watchRest.
-func (b *Backend) rested() { b.rest.watched, b.rest.due = false, true }
+func (b *Backend) shrinkTimerFired() { b.shrinkTimer.watched, b.shrinkTimer.due = false, true }
 
 // lookAtRest begins anew if buffers have been used since watchRest.
-func (b *Backend) lookAtRest() {
-	if b.rest.due && b.bufs.used {
-		b.watchRest()
+func (b *Backend) restartShrinkTimer() {
+	if b.shrinkTimer.due && b.bufs.used {
+		b.startShrinkTimer()
 	}
 }
 
-// giveBack is called when there is nothing to do. All buffers are with the kernel
+// shrinkIdle is called when there is nothing to do. All buffers are with the kernel
 // then, which uses none outside of its system calls.
-func (b *Backend) giveBack() {
-	if b.rest.due && !b.bufs.used && b.bufs.held == 0 {
-		b.rest.due = false
+func (b *Backend) shrinkIdle() {
+	if b.shrinkTimer.due && !b.bufs.used && b.bufs.held == 0 {
+		b.shrinkTimer.due = false
 		b.bufs.shrink()
 	}
 }

@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// mailGroup is the kernel's name for the mailbox's buffers.
-	mailGroup = 1
+	// packetGroup is the kernel's name for the packetRing's buffers.
+	packetGroup = 1
 	// mostMail is how many buffers there are: two batches, so that one can come
 	// while the loop has the other.
-	mostMail = 2 * backend.PacketBatch
+	maxPackets = 2 * backend.PacketBatch
 	// A buffer holds a packetHeader, the sender's address, control messages and
 	// the datagram. mailStride, from one to the next, is not a power of two, so
 	// that the beginnings do not compete for one line of the cache.
-	mailFrom    = int(unsafe.Sizeof(packetHeader{}))
-	mailControl = mailFrom + unix.SizeofSockaddrAny
-	mailData    = mailControl + sys.ControlSize
-	mailStride  = (mailData+backend.MaxPacket+63)&^63 + 64
+	mailFrom     = int(unsafe.Sizeof(packetHeader{}))
+	mailControl  = mailFrom + unix.SizeofSockaddrAny
+	mailData     = mailControl + sys.ControlSize
+	packetStride = (mailData+backend.MaxPacket+63)&^63 + 64
 )
 
 // packetHeader is the kernel's struct io_uring_recvmsg_out.
 type packetHeader struct{ from, control, data, flags uint32 }
 
-// mailbox is what a Backend has for datagram sockets: nothing, until the first.
+// packetRing is what a Backend has for datagram sockets: nothing, until the first.
 // The memory is mapped, and touched as far as datagrams reach.
-type mailbox struct {
+type packetRing struct {
 	sockets map[backend.File]*datagram
 	calls   *sys.Packets // what sends, and receives where the ring has no buffer
 	ring    bufRing
@@ -45,18 +45,18 @@ type mailbox struct {
 }
 
 // letter is a datagram received and not yet delivered, as the kernel wrote it.
-type letter struct {
+type receivedPacket struct {
 	bytes  []byte
 	buffer uint16 // none: bytes are memory of their own
 }
 
-// open makes the mailbox, with at most so many buffers.
-func (m *mailbox) open(r *ring, most int) (err error) {
-	most = min(most, mostMail)
-	if m.memory, err = anonymous(most * mailStride); err != nil {
+// open makes the packetRing, with at most so many buffers.
+func (m *packetRing) open(r *ring, most int) (err error) {
+	most = min(most, maxPackets)
+	if m.memory, err = anonymous(most * packetStride); err != nil {
 		return err
 	}
-	if m.ring, err = newBufRing(r, most, mailGroup); err != nil {
+	if m.ring, err = newBufRing(r, most, packetGroup); err != nil {
 		unix.Munmap(m.memory)
 		m.memory = nil
 		return err
@@ -73,28 +73,28 @@ func (m *mailbox) open(r *ring, most int) (err error) {
 }
 
 // close unmaps the memory. The ring that it was registered with must be closed.
-func (m *mailbox) close() {
+func (m *packetRing) close() {
 	m.ring.close()
 	if m.memory != nil {
 		unix.Munmap(m.memory)
 	}
 }
 
-func (m *mailbox) at(number uint16) []byte {
-	return m.memory[int(number)*mailStride:][:mailData+backend.MaxPacket]
+func (m *packetRing) at(number uint16) []byte {
+	return m.memory[int(number)*packetStride:][:mailData+backend.MaxPacket]
 }
 
-func (m *mailbox) putBack(number uint16) { m.ring.give(number, m.at(number)) }
+func (m *packetRing) putBack(number uint16) { m.ring.give(number, m.at(number)) }
 
 // publish has the kernel see what was put back.
-func (m *mailbox) publish() {
+func (m *packetRing) publish() {
 	if m.memory != nil {
 		m.ring.publish()
 	}
 }
 
 // takeBack ends the loan of what was delivered last.
-func (m *mailbox) takeBack() {
+func (m *packetRing) takeBack() {
 	for _, number := range m.taken {
 		m.putBack(number)
 	}
@@ -102,7 +102,7 @@ func (m *mailbox) takeBack() {
 }
 
 // hand tells of the first of d's letters, up to a batch.
-func (m *mailbox) hand(d *datagram) int {
+func (m *packetRing) hand(d *datagram) int {
 	n := min(len(d.letters), len(m.told))
 	for i, l := range d.letters[:n] {
 		m.describe(&m.told[i], l.bytes)
@@ -117,7 +117,7 @@ func (m *mailbox) hand(d *datagram) int {
 
 // describe reads what the kernel wrote. Lengths are the system's, and may be more
 // than there was room for.
-func (m *mailbox) describe(p *backend.Packet, b []byte) {
+func (m *packetRing) describe(p *backend.Packet, b []byte) {
 	h := (*packetHeader)(unsafe.Pointer(&b[0]))
 	data := b[mailData:]
 	m.calls.Describe(p, sys.Received{
