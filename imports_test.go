@@ -33,7 +33,8 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`coro`, `|internal/(backend|bridge|buf|sys|timer)`),
-	law(`filter|workers`, ``),
+	law(`filter`, ``),
+	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them

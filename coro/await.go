@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
 )
@@ -18,26 +19,50 @@ import (
 // watch co.Context, and change nothing that the coroutine uses. After the
 // connection has closed f is not called.
 func Await[T any](co *Co, f func() (T, error)) (T, error) {
-	a := &awaited[T]{}
+	return await(co, "Await", begin, f)
+}
+
+// begin begins a goroutine.
+func begin(work func()) error {
+	go work()
+	return nil
+}
+
+// AwaitOn is Await with a goroutine of run's: run has work called on one that is not the
+// loop's, once, now or later, and does not wait for it. With the method Go of a
+// workers.Pool no more functions run at the same time than the pool has goroutines. An
+// error of run's is AwaitOn's, and f is not called.
+func AwaitOn[T any](co *Co, run func(work func()) error, f func() (T, error)) (T, error) {
+	return await(co, "AwaitOn", run, f)
+}
+
+func await[T any](co *Co, method string, run func(work func()) error, f func() (T, error)) (T, error) {
+	var zero T
 	if !co.Calling() {
-		return a.value, co.stranger("Await")
+		return zero, co.stranger(method)
 	}
 	if err := co.begin(context.Background()); err != nil {
-		return a.value, co.failed(err)
+		return zero, co.failed(err)
 	}
+	a := &awaited[T]{}
 	co.sched.wire.HandedOut()
-	go func() {
+	err := run(func() {
 		defer co.sched.loop.Post(func() {
 			a.done = true
 			co.wake()
 		})
 		defer a.end()
-		a.value, a.err = f()
+		if !a.dropped.Load() {
+			a.value, a.err = f()
+		}
 		a.returned = true
-	}()
+	})
+	if err != nil {
+		return zero, co.failed(err)
+	}
 	for !a.done {
 		if err := co.wait(nil); err != nil {
-			var zero T
+			a.dropped.Store(true)
 			return zero, co.failed(err)
 		}
 	}
@@ -58,6 +83,7 @@ type awaited[T any] struct {
 	returned bool
 	panicked *rondo.PanicError
 	done     bool
+	dropped  atomic.Bool // nobody waits: f need not be called
 }
 
 func (a *awaited[T]) end() {

@@ -15,7 +15,7 @@
 //
 // A coroutine waits by the methods of Co and of its connections, and by those alone.
 // What blocks otherwise stops the whole loop: a channel, time.Sleep, a query, an
-// ordinary connection. Await is for that. A mutex must not be held while a coroutine
+// ordinary connection. Await is for that, and AwaitOn with a pool of goroutines. A mutex must not be held while a coroutine
 // waits if another coroutine of its loop locks it. runtime.LockOSThread must not be
 // called in a coroutine.
 //
@@ -28,7 +28,7 @@
 // # The files
 //
 //	co.go         Handler, NetConn, Co and its methods
-//	await.go      Await
+//	await.go      Await, AwaitOn
 //	cond.go       Cond
 //	conn.go       the connection as coroutines see it
 //	read.go       its Read, WriteTo and ReadFrom

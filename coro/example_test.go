@@ -13,6 +13,7 @@ import (
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/rondotest"
+	"github.com/rondo-go/rondo/workers"
 )
 
 // serveCoroutine serves f on a port of its own.
@@ -97,6 +98,24 @@ func ExampleAwait() {
 	address := serveCoroutine(&e, func(co *coro.Co, c net.Conn) error {
 		answer, err := coro.Await(co, func() (int, error) {
 			time.Sleep(time.Millisecond) // a query; it may use co.Context()
+			return 42, nil
+		})
+		fmt.Fprintln(c, answer)
+		return err
+	})
+	ask(address, "", 1)
+	// Output: 42
+}
+
+// What blocks is done by a pool, so no more than two queries run at once, however many
+// clients ask.
+func ExampleAwaitOn() {
+	var e rondo.Engine
+	defer e.Close()
+	pool := &workers.Pool{MaxWorkers: 2}
+	address := serveCoroutine(&e, func(co *coro.Co, c net.Conn) error {
+		answer, err := coro.AwaitOn(co, pool.Go, func() (int, error) {
+			time.Sleep(time.Millisecond) // a query
 			return 42, nil
 		})
 		fmt.Fprintln(c, answer)

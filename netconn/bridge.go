@@ -93,8 +93,8 @@ func (h *handler) Paused() {
 func (h *handler) Ending() {
 	cause := bridge.Of(h.c.conn).Cause()
 	h.c.ended(cause)
-	if cause == nil && h.c.unsent() {
-		h.c.conn.Abort(nil) // or the peer would take a part of the stream for all of it
+	if h.c.unsent() {
+		h.c.conn.Abort(cause) // or the peer would take a part of the stream for all of it
 	}
 }
 

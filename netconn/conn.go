@@ -1,9 +1,11 @@
 package netconn
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,8 +48,9 @@ var _ net.Conn = (*Conn)(nil)
 // Handler has left goes to Read. In an OpenFunc, return c.Handler() after it.
 //
 // From then on the connection is the net.Conn's: nobody else may read it or write to it,
-// give it another Handler or a Filter, or move it from its loop. A second New returns the
-// same net.Conn.
+// give it another Handler or a Filter, or move it from its loop. Deadlines that were set on
+// c stay, and close the connection: clear them before. A second New returns the same
+// net.Conn.
 func New(c *rondo.Conn) *Conn {
 	if h, ok := c.Handler().(*handler); ok {
 		return h.c
@@ -297,7 +300,11 @@ func (c *Conn) ended(why error) {
 	c.out.mu.Lock()
 	c.out.direct = nil
 	c.out.mu.Unlock()
-	c.in.fail(reason(why))
-	c.out.fail(reason(why))
+	why = reason(why)
+	if errors.Is(why, os.ErrDeadlineExceeded) { // the engine's own: no other deadline helps
+		why = fmt.Errorf("%w: %v", net.ErrClosed, why)
+	}
+	c.in.fail(why)
+	c.out.fail(why)
 	c.hub.note()
 }

@@ -45,9 +45,10 @@
 //
 // A Conn, a Listener and a Dialer may be used by any goroutines at the same time. The
 // exception is a loop's own goroutine, in a callback or a coroutine, where a call that waits
-// would wait for its caller: Read, Write, Accept and Dial panic there, on every loop of the
-// connection's engine. Use rondo.Conn's own methods on a loop, or begin a goroutine. Close
-// and the deadlines never wait and may be called on loops.
+// would wait for its caller: Read, Write, Accept and Dial panic there. On another loop of the
+// connection's engine than its own, Read and Write panic only if they have to wait. Use
+// rondo.Conn's own methods on a loop, or begin a goroutine. Close and the deadlines never
+// wait and may be called on loops.
 //
 // # The end
 //
@@ -56,9 +57,10 @@
 // it, as it does with package net, where it makes the kernel reset the connection.
 //
 // Engine.Close resets every connection. Engine.Shutdown closes every connection as Close
-// does: Reads return what was received before, and then, like Writes, net.ErrClosed. A
-// connection whose accepted output does not fit into the rondo.Conn at that moment is
-// reset instead, so a peer never takes a part of a stream for all of it. Listeners stop
+// does: Reads return what was received before, and then, like Writes, net.ErrClosed. When
+// the engine closes a connection (Shutdown, Ref.Close, an idle timeout) whose accepted output
+// does not fit into the rondo.Conn at that moment, it is reset instead, so a peer never takes
+// a part of a stream for all of it. Listeners stop
 // accepting at once, and Accept returns net.ErrClosed when the engine has closed.
 //
 // # What this package is not

@@ -157,19 +157,57 @@ func TestShutdownDelivers(t *testing.T) {
 	})
 }
 
-// TestShutdownNeverTruncates: a peer of a connection whose accepted output does not fit at
-// a Shutdown sees an error, and no end of the stream.
-func TestShutdownNeverTruncates(t *testing.T) {
+// TestNeverTruncated: a peer of a connection whose accepted output does not fit when the
+// engine closes it, for whatever reason, sees an error, and no end of the stream.
+func TestNeverTruncated(t *testing.T) {
+	ends := map[string]func(e *rondo.Engine, c *netconn.Conn){
+		"Shutdown":  func(e *rondo.Engine, _ *netconn.Conn) { go e.Shutdown(context.Background()) },
+		"Ref.Close": func(_ *rondo.Engine, c *netconn.Conn) { c.Ref().Close() },
+		"CloseWith": func(_ *rondo.Engine, c *netconn.Conn) {
+			c.Ref().Do(func(c *rondo.Conn) { c.CloseWith(io.ErrNoProgress) })
+		},
+		"idle": func(_ *rondo.Engine, c *netconn.Conn) {
+			c.Ref().Do(func(c *rondo.Conn) { c.SetIdle(time.Millisecond) })
+		},
+	}
 	onEach(t, func(t *testing.T, backend string) {
-		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Linger: time.Second})
-		c, peer := withPeer(t, e)
-		accepted := full(t, c)
-		go e.Shutdown(context.Background())
-		peer.SetDeadline(time.Now().Add(patience))
-		time.Sleep(20 * time.Millisecond)
-		n, err := io.Copy(io.Discard, peer)
-		if err == nil && n != int64(accepted) {
-			t.Errorf("the stream ended after %d bytes of %d", n, accepted)
+		for name, end := range ends {
+			e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Linger: time.Second})
+			c, peer := withPeer(t, e)
+			accepted := full(t, c)
+			c.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			n, _ := c.Write(make([]byte, 10<<10)) // which waits behind what the loop has
+			accepted += n
+			end(e, c)
+			peer.SetDeadline(time.Now().Add(patience))
+			time.Sleep(20 * time.Millisecond)
+			if n, err := io.Copy(io.Discard, peer); err == nil && n != int64(accepted) {
+				t.Errorf("%s: the stream ended after %d bytes of %d", name, n, accepted)
+			}
+		}
+	})
+}
+
+// TestEnginesDeadline: an idle timeout or a deadline of the rondo.Conn's is the end, and no
+// timeout of a Read's or a Write's that could be moved.
+func TestEnginesDeadline(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		for name, set := range map[string]func(*rondo.Conn){
+			"idle": func(c *rondo.Conn) { c.SetIdle(time.Millisecond) },
+			"read": func(c *rondo.Conn) { c.CloseAt(c.Loop().Now().Add(time.Millisecond)) },
+		} {
+			c, _ := withPeer(t, engine(t, &rondo.Engine{Backend: backend, NumLoops: 1}))
+			c.SetDeadline(time.Now().Add(patience))
+			must(t, c.Ref().Do(set))
+			_, err := c.Read(make([]byte, 1))
+			is(t, err, "read", net.ErrClosed)
+			_, writeErr := c.Write([]byte("x"))
+			is(t, writeErr, "write", net.ErrClosed)
+			for _, err := range []error{err, writeErr} {
+				if ne, ok := err.(net.Error); !ok || ne.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: %v is a timeout", name, err)
+				}
+			}
 		}
 	})
 }

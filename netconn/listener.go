@@ -38,7 +38,7 @@ func AttachListener(e *rondo.Engine, ln net.Listener, o Options) (*Listener, err
 	l, err := listen(e, o, func(open rondo.OpenFunc) (*rondo.Listener, error) {
 		return e.AttachListener(ln, o.Socket, open)
 	})
-	if err != nil {
+	if err != nil && ln != nil {
 		ln.Close()
 	}
 	return l, err

@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // tasks are a queue's, in the order of submission.
@@ -86,10 +87,13 @@ func (q *Queue) woken(*rondo.Conn) {
 		q.ready.append(q.tasks.pop())
 	}
 	p.mu.Unlock()
-	if q.state&dropped != 0 {
+	switch {
+	case q.state&dropped != 0:
 		return
-	}
-	if broke != nil {
+	case q.state&closing != 0:
+		q.drop(bridge.Of(q.conn).Cause())
+		return
+	case broke != nil:
 		q.drop(broke)
 		if q.repanic { // it was no panic
 			runtime.Goexit()
@@ -103,7 +107,7 @@ func (q *Queue) woken(*rondo.Conn) {
 // answer gives answers, until none is ready or output is full. Then Drained goes on.
 func (q *Queue) answer() {
 	q.state |= answering
-	for q.ready.first != nil && q.state&dropped == 0 && !q.outputFull() {
+	for q.ready.first != nil && q.state&(closing|dropped) == 0 && !q.outputFull() {
 		t := q.ready.first
 		sent, err := q.write(t)
 		if !sent {
@@ -150,20 +154,20 @@ func (q *Queue) write(t *task) (sent bool, err error) {
 
 // fail closes the connection because of an answer.
 func (q *Queue) fail(err error) {
-	q.conn.CloseWith(err)
 	q.drop(err)
+	q.conn.CloseWith(err)
 }
 
 // settle does what follows from answers that were given, or from room.
 func (q *Queue) settle() {
-	if q.state&(dropped|answering) != 0 {
+	if q.state&(dropped|closing|answering) != 0 {
 		return
 	}
 	if q.n == 0 && q.state&ending != 0 {
 		q.fail(q.reason)
 		return
 	}
-	if q.n == 0 && q.state&(eof|eofTold|paused|ending) == eof {
+	if q.n == 0 && q.state&(eof|eofTold|paused|ending) == eof && q.installed() {
 		q.tellEOF()
 	}
 	if q.state&(waits|ending|dropped) == waits && !q.isFull() {

@@ -50,10 +50,11 @@
 // Engine.Shutdown: answers of what was submitted before go first. A peer that does not
 // take them has Engine.Linger time for it.
 //
-// A connection that closes otherwise drops its answers. Work that has not begun does
-// not run, and the context of running work is canceled. Conn.Close drops them too: to
-// answer first, use Queue.Close or return an error. So do Detach and Move: to leave
-// when all is answered, call them in the answer of the last work (see Queue.Do).
+// A connection that closes otherwise drops its answers as soon as it begins to. Work that
+// has not begun does not run, and the context of running work is canceled. Conn.Close
+// drops them too: to answer first, use Queue.Close or return an error. So do Detach and
+// Move: to leave when all is answered, call them in the answer of the last work (see
+// Queue.Do).
 //
 // Deadlines go on while work runs: Conn.SetIdle must allow for the slowest function.
 //
@@ -66,6 +67,7 @@
 //
 // # What this package is not
 //
-// It is not for coroutines, which wait by themselves: they need Pool.Go at most. It
-// keeps no queue across connections or restarts, and retries nothing.
+// Coroutines need none of its Queues, since they wait by themselves: Pool.Go runs their
+// functions, by coro.AwaitOn. It keeps no queue across connections or restarts, and retries
+// nothing.
 package workers

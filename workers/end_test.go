@@ -107,6 +107,45 @@ func TestConnEnds(t *testing.T) {
 	}
 }
 
+// TestCloseDropsAtOnce: what a connection's Close drops is dropped though the peer does not
+// close, and an answer that comes then is not given.
+func TestCloseDropsAtOnce(t *testing.T) {
+	bySeed(t, 10, func(t *testing.T, seed uint64, o rondotest.Options) {
+		p, work, g := &workers.Pool{MaxWorkers: 2}, newCanceled(), newGate()
+		var at *rondo.Conn
+		var q *workers.Queue
+		closed := false
+		w := newWorld(t, o, p, nil, p.Open(func(c *rondo.Conn, queue *workers.Queue) rondo.Handler {
+			at, q = c, queue
+			q.Do(func(context.Context) { g.pass("first") }, func(*rondo.Conn) error {
+				t.Error("an answer was given after Close")
+				return nil
+			})
+			return &session{q: q, reply: work.reply, closed: func(error) { closed = true }}
+		}))
+		c := w.dial()
+		c.Send("1\n2\n3\n")
+		w.expect(2, 2, 0)
+		w.do(func() {
+			at.Close()
+			if q.Submit(answer1) || q.Do(nil, nil) {
+				t.Error("work was taken after Close")
+			}
+		})
+		w.expect(1, 0, 0)
+		if cause := <-work.causes; cause != workers.ErrClosed {
+			t.Errorf("the cause is %v", cause)
+		}
+		g.letAll()
+		p.Wait()
+		w.net.Run()
+		if len(work.started) != 1 || closed {
+			t.Errorf("%d functions began; the connection is gone: %v", len(work.started), closed)
+		}
+		w.net.Close()
+	})
+}
+
 func answer1(context.Context) ([]byte, error) { return []byte("1\n"), nil }
 
 // TestDropsNobodyElse: when a connection ends its places in the pool are the others'.
@@ -269,6 +308,46 @@ func TestTakenAway(t *testing.T) {
 		other.Expect("re: again\nre: and again\n")
 		w.net.Close()
 		p.Wait()
+	})
+}
+
+// TestTakenAwayWhenFull: answers that wait for a peer who does not read go out when
+// another Handler takes the connection away; the end of the peer's stream is that one's.
+func TestTakenAwayWhenFull(t *testing.T) {
+	bySeed(t, 20, func(t *testing.T, seed uint64, o rondotest.Options) {
+		const size = 100 << 10
+		p, g := &workers.Pool{}, newGate()
+		var q *workers.Queue
+		o.Buffer = 1 << 10
+		w := newWorld(t, o, p, &rondo.Engine{HighWater: 1 << 10, LowWater: 1}, p.Open(func(_ *rondo.Conn, queue *workers.Queue) rondo.Handler {
+			q = queue
+			return &session{q: q, reply: func(_ context.Context, line string) ([]byte, error) {
+				g.pass(line)
+				return make([]byte, size), nil
+			}}
+		}))
+		c := w.dial()
+		c.Send("1\n2\n3\n")
+		c.CloseWrite()
+		w.expect(3, 0, 0)
+		if seed%2 == 0 {
+			g.letAll()
+			p.Wait()
+			w.net.Run()
+		}
+		ended, closed := 0, 0
+		w.do(func() {
+			q.Conn().SetHandler(&ends{session{closed: func(error) { closed++ }}, func(*rondo.Conn) { ended++ }})
+		})
+		g.letAll()
+		p.Wait()
+		w.net.Run()
+		c.Expect(string(make([]byte, 3*size)))
+		w.net.Advance(time.Minute)
+		if ended != 1 || closed != 0 {
+			t.Errorf("EOF was called %d times, Closed %d times", ended, closed)
+		}
+		w.net.Close()
 	})
 }
 
@@ -497,7 +576,7 @@ func TestAwait(t *testing.T) {
 			lines := bufio.NewScanner(c)
 			for lines.Scan() {
 				ctx, line := co.Context(), lines.Text()
-				re, err := await(co, p, func() ([]byte, error) { return answer(ctx, line) })
+				re, err := coro.AwaitOn(co, p.Go, func() ([]byte, error) { return answer(ctx, line) })
 				if err != nil {
 					return err
 				}
@@ -518,20 +597,4 @@ func TestAwait(t *testing.T) {
 		}
 		p.Wait()
 	})
-}
-
-// await is coro.Await with a goroutine of a pool.
-func await[T any](co *coro.Co, p *workers.Pool, f func() (T, error)) (v T, err error) {
-	var done bool
-	var cond coro.Cond
-	err = p.Go(func() {
-		v2, err2 := f()
-		co.Loop().Post(func() { v, err, done = v2, err2, true; cond.Broadcast() })
-	})
-	for err == nil && !done {
-		if err := cond.Wait(co); err != nil {
-			return v, err
-		}
-	}
-	return v, err
 }

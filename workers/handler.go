@@ -1,16 +1,23 @@
 package workers
 
-import "github.com/rondo-go/rondo"
+import (
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
+)
 
 // handler is a Queue as the Handler of its connection. It calls the user's, and stands
 // between where work is not done.
 type handler Queue
+
+// marked makes it a Handler that the engine tells more than a user's, see bridge.Keeper.
+type marked = bridge.Ours
 
 var (
 	_ rondo.Handler         = (*handler)(nil)
 	_ rondo.EOFHandler      = (*handler)(nil)
 	_ rondo.DrainHandler    = (*handler)(nil)
 	_ rondo.ShutdownHandler = (*handler)(nil)
+	_ bridge.Keeper         = (*handler)(nil)
 )
 
 // Data implements rondo.Handler. A Queue that is full stops the reading only here: a
@@ -68,7 +75,7 @@ func (h *handler) Drained(c *rondo.Conn) {
 	q := (*Queue)(h)
 	q.answer()
 	q.settle()
-	if d, ok := q.handler.(rondo.DrainHandler); ok {
+	if d, ok := q.handler.(rondo.DrainHandler); ok && q.state&(closing|dropped) == 0 {
 		d.Drained(c)
 	}
 }
@@ -82,6 +89,28 @@ func (h *handler) Shutdown(c *rondo.Conn) {
 		q.Close()
 	}
 }
+
+// Closing implements bridge.Keeper: the connection takes no more work. What it has is
+// dropped as soon as the event at hand has ended, and not when the peer, too, has closed.
+func (h *handler) Closing() {
+	q := (*Queue)(h)
+	q.state |= closing
+	if q.n > 0 {
+		q.ref.Do(q.wake) // fails if Closed comes now
+	}
+}
+
+// Replaced implements bridge.Keeper: Drained will be another Handler's, so answers that
+// waited for it are given now.
+func (h *handler) Replaced() {
+	q := (*Queue)(h)
+	if q.ready.first != nil {
+		q.ref.Do(q.wake)
+	}
+}
+
+// Installed implements bridge.Keeper.
+func (h *handler) Installed() {}
 
 // Closed implements rondo.Handler.
 func (h *handler) Closed(c *rondo.Conn, err error) {

@@ -113,7 +113,7 @@ func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.Open
 }
 
 // Go runs f on a goroutine of the pool, when its turn comes. It is for callers that wait
-// until f has run, a coroutine for instance: each of them waits for one f, so f does not
+// until f has run, as coroutines do by coro.AwaitOn: each of them waits for one f, so f does not
 // count for MaxQueue, and Go never refuses it for lack of room. A panic in f ends the
 // program, as it does after a go statement.
 //

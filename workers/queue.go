@@ -10,6 +10,7 @@ import (
 // submission. Like the connection it belongs to the loop: call its methods in handlers,
 // answers, timers and posted functions only. Other goroutines use the connection's Ref.
 type Queue struct {
+	marked
 	pool    *Pool
 	conn    *rondo.Conn
 	ref     rondo.Ref
@@ -45,7 +46,7 @@ type Queue struct {
 
 // queueState are facts of a Queue. A connection is read when none of waits (if Data was
 // stopped by it), paused and ending holds.
-type queueState uint8
+type queueState uint16
 
 const (
 	waits     queueState = 1 << iota // it was full, and somebody is to be told of room
@@ -55,11 +56,13 @@ const (
 	eof                              // the peer's stream has ended
 	eofTold                          // and the Handler knows
 	answering                        // answers are being given
+	closing                          // the connection began to close: it is dropped soon
 	dropped                          // no answer is given any more
 )
 
 // A RoomHandler is a Handler that wants to know when its Queue has room again, after Full
-// reported true or Submit refused work. It serves Handlers that submit work outside Data.
+// reported true, Submit refused work, or Write had no room. It serves Handlers that submit
+// work outside Data.
 // Data needs no Room: it is called again with what it left, after Room.
 type RoomHandler interface {
 	Room(c *rondo.Conn)
@@ -78,7 +81,7 @@ func newQueue(p *Pool, c *rondo.Conn) *Queue {
 // and the bytes returned with the error have been sent; Handler.Closed is given it.
 //
 // work runs on a goroutine of the pool: it must not use the connection, nor the bytes
-// given to Data. ctx is canceled when the connection has closed, and its cause tells why.
+// given to Data. ctx is canceled when the connection closes, and its cause tells why.
 // The answer belongs to the Queue from then on: work must not change it later.
 //
 // Submit reports whether it took the work. If q is full it did not, and the Handler is
@@ -116,7 +119,8 @@ func (q *Queue) Do(work func(ctx context.Context), answer func(c *rondo.Conn) er
 // Write writes p to the connection after the answers of what was submitted before. It is
 // for answers that need no work; Conn.Write would overtake the others. If no answer is
 // due, Write is Conn.Write. Otherwise it copies p, which then counts as an unanswered
-// function, and returns ErrOutputFull if more than MaxOutput bytes would wait.
+// function, and returns ErrOutputFull if more than MaxOutput bytes would wait: then the
+// Handler is called again, as after a Submit that refuses, when an answer was given.
 func (q *Queue) Write(p []byte) (n int, err error) {
 	q.check()
 	switch {
@@ -125,6 +129,7 @@ func (q *Queue) Write(p []byte) (n int, err error) {
 	case q.n == 0:
 		return q.conn.Write(p)
 	case q.kept+len(p) > q.conn.Limits().MaxOutput:
+		q.state |= waits
 		return 0, rondo.ErrOutputFull
 	}
 	q.keep(p, nil)
@@ -197,7 +202,7 @@ func (q *Queue) Close() {
 func (q *Queue) check() { q.conn.Loop() }
 
 // isOver reports whether nothing more may be submitted.
-func (q *Queue) isOver() bool { return q.state&(ending|dropped) != 0 }
+func (q *Queue) isOver() bool { return q.state&(ending|closing|dropped) != 0 }
 
 // installed reports whether the connection's Handler is q's.
 func (q *Queue) installed() bool { return q.conn.Handler() == rondo.Handler((*handler)(q)) }

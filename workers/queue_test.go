@@ -407,6 +407,45 @@ func TestWriteIsBounded(t *testing.T) {
 	})
 }
 
+// bulky is a session that answers the line "bulk" at once, at length.
+type bulky struct{ session }
+
+func (b *bulky) Data(c *rondo.Conn, in []byte) (n int, err error) {
+	for line := range bytes.Lines(in) {
+		taken := len(line)
+		if string(line) != "bulk\n" {
+			taken, err = b.session.Data(c, line)
+		} else if _, err = b.q.Write(bulk); err == rondo.ErrOutputFull {
+			return n, nil
+		}
+		if err != nil || taken == 0 {
+			return n, err
+		}
+		n += taken
+	}
+	return n, nil
+}
+
+var bulk = bytes.Repeat([]byte("bulk "), 18)
+
+// TestWriteThatIsRefused: a Handler whose Queue.Write had no room is called again, with what
+// it has left.
+func TestWriteThatIsRefused(t *testing.T) {
+	bySeed(t, 10, func(t *testing.T, seed uint64, o rondotest.Options) {
+		p, g := &workers.Pool{}, newGate()
+		e := &rondo.Engine{MaxOutput: 100, HighWater: 100, LowWater: 10}
+		w := newWorld(t, o, p, e, p.Open(func(_ *rondo.Conn, q *workers.Queue) rondo.Handler {
+			return &bulky{session{q: q, reply: g.reply}}
+		}))
+		c := w.dial()
+		c.Send("1\nbulk\nbulk\n2\nbulk\n")
+		w.expect(1, 0, 0)
+		g.letAll()
+		c.Expect("re: 1\n" + string(bulk) + string(bulk) + "re: 2\n" + string(bulk))
+		w.net.Close()
+	})
+}
+
 // do runs f on the engine's first loop.
 func (w *world) do(f func()) {
 	w.Helper()

@@ -53,6 +53,7 @@ var coLaws = []law{
 	{"CoCondWakes", coCondWakes},
 	{"CoAwaits", coAwaits},
 	{"CoAwaitIsLeft", coAwaitIsLeft},
+	{"CoAwaitsOn", coAwaitsOn},
 	{"CoContextEnds", coContextEnds},
 	{"CoDials", coDials},
 	{"CoDialFails", coDialFails},

@@ -250,6 +250,38 @@ func coAwaitIsLeft(w World) {
 	wantErr(w, "the context's cause", cause.Load().(error), syscall.ECONNRESET)
 }
 
+// AwaitOn has its function called where it is told to: not at all if that is refused, or if
+// the connection has closed before.
+func coAwaitsOn(w World) {
+	s := &script{w: w}
+	refused := errors.New("refused")
+	works := make(chan func(), 1)
+	later := func(work func()) error { works <- work; return nil }
+	p := s.serve(func(co *coro.Co, c net.Conn) error {
+		_, err := coro.AwaitOn(co, func(func()) error { return refused }, func() (int, error) {
+			w.Error("AwaitOn called a function that was refused")
+			return 0, nil
+		})
+		wantErr(w, "AwaitOn of what is refused", err, refused)
+		n, err := coro.AwaitOn(co, later, func() (int, error) { return 42, nil })
+		if n != 42 || err != nil {
+			w.Errorf("AwaitOn: %d, %v", n, err)
+		}
+		_, err = coro.AwaitOn(co, later, func() (int, error) {
+			w.Error("AwaitOn called its function after the connection had closed")
+			return 0, nil
+		})
+		return err
+	})
+	waits := func() bool { return len(works) > 0 }
+	w.Until("the first function", waits)
+	(<-works)()
+	w.Until("the second function", waits)
+	p.Reset()
+	wantErr(w, "AwaitOn", s.untilEnded(1), net.ErrClosed)
+	(<-works)()
+}
+
 // The Context is done once the connection begins to close.
 func coContextEnds(w World) {
 	s := &script{w: w}

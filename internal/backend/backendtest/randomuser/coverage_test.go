@@ -23,6 +23,7 @@ var notTried = map[string]string{
 	"Serve":                 "makes an engine, which is Engine.Listen, and waits for ever",
 	"ServePackets":          "likewise, of Engine.ListenPacket",
 	"coro.Handler":          "makes an Opener: listeners are served with it",
+	"coro.AwaitOn":          "is coro.Await, but for who starts the goroutine",
 	"Filtered":              "likewise",
 	"FilteredDial":          "likewise",
 	"PrefixConn":            "makes a net.Conn, as Detach does",
@@ -64,6 +65,7 @@ var notCalled = map[string]string{
 
 	"coro.Handler":     "its function is the site Coroutine",
 	"coro.Await":       "its function is the site Await",
+	"coro.AwaitOn":     "likewise",
 	"RunQueue.*":       "is a coroutine's site",
 	"Keeper.*":         "calls nothing of the user's",
 	"Loop.AttachNow":   "its function is an Opener",
