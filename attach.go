@@ -171,9 +171,7 @@ func (c *Conn) openedLate(open OpenFunc) {
 // on. So one engine accepts and others serve. Adopt starts e if need be; if that
 // fails, or e is closed, it refuses connections.
 func (e *Engine) Adopt(open OpenFunc) OpenFunc {
-	if open == nil {
-		panic("rondo: Engine.Adopt was given no function")
-	}
+	mustGive(open != nil, "Engine.Adopt", "function")
 	return func(c *Conn) Handler {
 		if err := e.Start(); err != nil {
 			return nil

@@ -226,6 +226,7 @@ func (c *Conn) Handler() Handler {
 // does the end of the peer's stream, if that has come.
 func (c *Conn) SetHandler(h Handler) {
 	c.loop.check()
+	mustGive(h != nil, "Conn.SetHandler", "Handler")
 	c.setHandler(h)
 	c.flags &^= eofTold // h hears of it too, after what was left
 	if len(c.carry) > 0 || c.flags&eof != 0 || c.loop.current == c || c.filters != nil {

@@ -2,6 +2,7 @@ package rondo
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 
@@ -250,6 +251,9 @@ func (c *Conn) tellClosed(err error) {
 // PrefixConn made. On backend "std", and where Attach got another type, it is the object
 // that was attached.
 func (c *Conn) Detach(f func(net.Conn, error)) error {
+	if f == nil {
+		return fmt.Errorf("rondo: Conn.Detach: %w", errNilTaker)
+	}
 	remote := c.RemoteAddr()
 	return c.depart(func(h backend.Handle, rest []byte, err error) {
 		var nc net.Conn
@@ -277,6 +281,12 @@ func (c *Conn) Detach(f func(net.Conn, error)) error {
 // What holds for Detach until the connection has left holds for Move, and so do
 // its errors.
 func (c *Conn) Move(to *Loop, open OpenFunc) error {
+	switch {
+	case to == nil:
+		return fmt.Errorf("rondo: Conn.Move: %w", errNilLoop)
+	case open == nil:
+		return fmt.Errorf("rondo: Conn.Move: %w", errNilOpener)
+	}
 	from := c.loop
 	return c.depart(func(h backend.Handle, rest []byte, err error) {
 		if err != nil {

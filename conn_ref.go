@@ -9,9 +9,7 @@ type Ref struct{ conn *Conn }
 // Do calls f with the connection, on its loop, after what this goroutine posted
 // before. With a nil error f is called soon, unless the connection closes first.
 func (r Ref) Do(f func(*Conn)) error {
-	if f == nil {
-		panic("rondo: Ref.Do was given no function")
-	}
+	mustGive(f != nil, "Ref.Do", "function")
 	return r.post(task{conn: r.conn, do: f})
 }
 

@@ -141,9 +141,7 @@ type Dialing struct {
 // may return nil. (A loop that has ended calls nobody.)
 func (l *Loop) Dial(network, address string, s SocketOptions, open func(*Conn, error) Handler) *Dialing {
 	l.check()
-	if open == nil {
-		panic("rondo: Loop.Dial was given no function")
-	}
+	mustGive(open != nil, "Loop.Dial", "function")
 	l.dials++
 	d := &Dialing{loop: l, seq: l.dials, network: network, address: address,
 		socket: s.options(), local: s.LocalAddr, open: open}

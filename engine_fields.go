@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -79,6 +80,10 @@ func (s *SocketOptions) check() error {
 		return fmt.Errorf("SocketOptions.SendBuffer is %d: want 0, for the system's choice, or more", s.SendBuffer)
 	case s.RecvBuffer < 0:
 		return fmt.Errorf("SocketOptions.RecvBuffer is %d: want 0, for the system's choice, or more", s.RecvBuffer)
+	case s.SendBuffer > math.MaxInt32: // the system would take the lower half of it
+		return fmt.Errorf("SocketOptions.SendBuffer is %d: want no more than %d", s.SendBuffer, math.MaxInt32)
+	case s.RecvBuffer > math.MaxInt32:
+		return fmt.Errorf("SocketOptions.RecvBuffer is %d: want no more than %d", s.RecvBuffer, math.MaxInt32)
 	case s.UnixMode&^fs.ModePerm != 0:
 		return fmt.Errorf("SocketOptions.UnixMode is %#o: want permissions alone, such as 0660", uint32(s.UnixMode))
 	}
@@ -113,4 +118,14 @@ var (
 	errNilConn     = errors.New("nc is nil: want a net.Conn")
 	errNilHandler  = errors.New("h is nil: want a PacketHandler")
 	errNilContext  = errors.New("ctx is nil: want a context, such as context.Background()")
+	errNilLoop     = errors.New("to is nil: want a Loop")
+	errNilTaker    = errors.New("f is nil: want a function that takes the connection")
 )
+
+// mustGive panics if an argument is missing and the method has no error to return: what
+// would come of it later does not tell who called.
+func mustGive(given bool, method, what string) {
+	if !given {
+		panic("rondo: " + method + " was given no " + what)
+	}
+}

@@ -2,6 +2,7 @@ package rondo_test
 
 import (
 	"context"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -112,6 +113,11 @@ func TestSocketsThatMeanNothing(t *testing.T) {
 	for name := range calls {
 		refused(name, "SendBuffer is -1: want 0, for the system's choice, or more", rondo.SocketOptions{SendBuffer: -1})
 		refused(name, "RecvBuffer is -2: want 0, for the system's choice, or more", rondo.SocketOptions{RecvBuffer: -2})
+		if large := math.MaxInt32; math.MaxInt > large {
+			large++ // an int of 32 bits cannot be that much
+			refused(name, "SendBuffer is 2147483648: want no more than 2147483647", rondo.SocketOptions{SendBuffer: large})
+			refused(name, "RecvBuffer is 2147483648: want no more than 2147483647", rondo.SocketOptions{RecvBuffer: large})
+		}
 		if name != "AttachListener" {
 			refused(name, "UnixMode is 01224: want permissions alone, such as 0660", rondo.SocketOptions{UnixMode: 660})
 		}
@@ -198,6 +204,59 @@ func TestNothingGiven(t *testing.T) {
 	} {
 		if got := panicOf(f); !strings.HasPrefix(got, want) {
 			t.Errorf("panicked with %q, want %q", got, want)
+		}
+	}
+}
+
+// TestNothingGivenToAConn: it is told at once, and the connection goes on.
+func TestNothingGivenToAConn(t *testing.T) {
+	e := &rondo.Engine{NumLoops: 1}
+	defer e.Close()
+	text := func(err error) string {
+		if err == nil {
+			return "no error"
+		}
+		return err.Error()
+	}
+	told := make(chan []string, 1)
+	c := connTo(t, e, func(c *rondo.Conn) rondo.Handler {
+		l := c.Loop()
+		told <- []string{
+			text(c.Move(l, nil)),
+			text(c.Move(nil, echo)),
+			text(c.Detach(nil)),
+			panicOf(func() { c.SetHandler(nil) }),
+			panicOf(func() { c.Use(echo, passThrough, nil) }),
+			panicOf(func() { c.Ref().Do(nil) }),
+			panicOf(func() { l.Post(nil) }),
+			panicOf(func() { l.Defer(nil) }),
+			panicOf(func() { l.OnClose(nil) }),
+			panicOf(func() { l.AfterFunc(0, nil) }),
+			panicOf(func() { l.Every(time.Hour, nil) }),
+			panicOf(func() { rondo.PacketRef{}.Do(nil) }),
+		}
+		return echo(c)
+	})
+	echoes(t, c, "hello")
+	got := <-told
+	want := []string{
+		"rondo: Conn.Move: open is nil: want a function",
+		"rondo: Conn.Move: to is nil: want a Loop",
+		"rondo: Conn.Detach: f is nil: want a function",
+		"rondo: Conn.SetHandler was given no Handler",
+		"rondo: Conn.Use: filter 1 is nil: want a FilterOpenFunc",
+		"rondo: Ref.Do was given no function",
+		"rondo: Loop.Post was given no function",
+		"rondo: Loop.Defer was given no function",
+		"rondo: Loop.AtEnd was given no function",
+		"rondo: Loop.AfterFunc was given no function",
+		"rondo: Loop.Every was given no function",
+		"rondo: PacketRef.Do was given no function",
+	}
+	for i, w := range want {
+		if i >= len(got) || !strings.HasPrefix(got[i], w) {
+			t.Errorf("got %q, want %q", got[i:], w)
+			break
 		}
 	}
 }

@@ -99,8 +99,8 @@ func Filtered(open OpenFunc, filters ...FilterOpenFunc) OpenFunc {
 	}
 }
 
-// mustBeFilters panics if something of what makes filtered connections is nil: it would
-// for each connection.
+// mustBeFilters panics if something of what makes filtered connections is nil. Without it
+// each connection would end by a panic that does not tell which.
 func mustBeFilters(function string, noOpen bool, filters []FilterOpenFunc) {
 	if noOpen {
 		panic("rondo: " + function + ": open is nil: want a function that makes each connection's Handler")
@@ -154,8 +154,11 @@ func (open *unready) Closed(_ *Conn, err error) {
 //
 // A connection whose output has ended, or which is leaving its loop, cannot have
 // filters: Use closes it.
+//
+// It panics if one of the filters is nil.
 func (c *Conn) Use(open OpenFunc, filters ...FilterOpenFunc) {
 	c.loop.check()
+	mustBeFilters("Conn.Use", false, filters)
 	if c.life != connOpen || c.flags&endWrite != 0 {
 		c.CloseWith(ErrClosed)
 		return

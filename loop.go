@@ -380,6 +380,7 @@ func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 // next turn. f may do what a handler may; what it writes is sent when it returns.
 func (l *Loop) Defer(f func()) {
 	l.check()
+	mustGive(f != nil, "Loop.Defer", "function")
 	l.deferred.push(f)
 }
 
@@ -390,7 +391,10 @@ func (l *Loop) load() int32 { return l.loaded.Load() + l.expected.Load() }
 // Post runs f on the loop, soon, after what the caller posted before. Any
 // goroutine may call it. It fails, with ErrClosed, only if the loop has ended;
 // then f is not called.
-func (l *Loop) Post(f func()) error { return l.post(task{f: f}) }
+func (l *Loop) Post(f func()) error {
+	mustGive(f != nil, "Loop.Post", "function")
+	return l.post(task{f: f})
+}
 
 func (l *Loop) post(t task) error {
 	wake, ok := l.inbox.Put(t)

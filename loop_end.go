@@ -36,6 +36,7 @@ func (l *Loop) stop() {
 // only, undoes it.
 func (l *Loop) OnClose(f func()) (forget func()) {
 	l.check()
+	mustGive(f != nil, "Loop.AtEnd", "function")
 	if l.stopping {
 		l.Defer(f)
 		return func() {}

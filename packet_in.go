@@ -259,6 +259,7 @@ type PacketRef struct{ conn *PacketConn }
 // Do calls f with the socket, on its loop, after what this goroutine posted before.
 // With a nil error f is called soon, unless the socket closes first.
 func (r PacketRef) Do(f func(*PacketConn)) error {
+	mustGive(f != nil, "PacketRef.Do", "function")
 	if r.Closed() {
 		return ErrClosed
 	}

@@ -99,7 +99,7 @@ func (e *timeout) Is(target error) bool {
 }
 
 // A PanicError closes the connection whose Handler panicked, or a method of which did, of
-// a type of the user'"'"'s own (Engine.Attach).
+// a type of the user's own (Engine.Attach).
 type PanicError struct {
 	Value any    // what it panicked with
 	Stack []byte // where, as runtime/debug.Stack formats it

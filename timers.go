@@ -20,6 +20,7 @@ type Timer struct {
 
 // AfterFunc calls f on the loop when d has passed, in a later turn.
 func (l *Loop) AfterFunc(d time.Duration, f func()) *Timer {
+	mustGive(f != nil, "Loop.AfterFunc", "function")
 	t := &Timer{loop: l, f: f}
 	t.timer.Owner = (*firing)(t)
 	t.Reset(d)
@@ -32,6 +33,7 @@ func (l *Loop) Every(d time.Duration, f func()) *Timer {
 	if d <= 0 {
 		panic("rondo: Every: the interval must be positive")
 	}
+	mustGive(f != nil, "Loop.Every", "function")
 	t := l.AfterFunc(d, f)
 	t.every = d
 	return t

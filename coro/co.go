@@ -34,6 +34,9 @@ import (
 // it goes on regardless, as a loop does that ignores errors, it is ended by
 // runtime.Goexit at its thousandth attempt.
 func Handler(f func(co *Co, c net.Conn) error) rondo.OpenFunc {
+	if f == nil {
+		panic("coro: Handler was given no function")
+	}
 	return func(c *rondo.Conn) rondo.Handler {
 		s := &served{}
 		s.bind(c)
@@ -136,6 +139,9 @@ func (co *Co) Sleep(d time.Duration) error {
 // closes the connection, as with Handler; nil does not.
 func (co *Co) Go(f func(co *Co) error) {
 	co.must("Go")
+	if f == nil {
+		panic("coro: Co.Go was given no function")
+	}
 	s := co.owner
 	child := &Co{sched: co.sched, owner: s, body: f, parent: co, at: int32(len(s.others))}
 	s.others = append(s.others, child)

@@ -258,3 +258,13 @@ func TestRepanicOfACoroutine(t *testing.T) {
 		t.Errorf("the program went on, or did not tell: %v\n%s", err, out)
 	}
 }
+
+// TestHandlerWithoutFunction: it is told where it should have been given.
+func TestHandlerWithoutFunction(t *testing.T) {
+	defer func() {
+		if text := recover(); text != "coro: Handler was given no function" {
+			t.Errorf("panicked with %v", text)
+		}
+	}()
+	coro.Handler(nil)
+}

@@ -85,6 +85,8 @@ var (
 	dest6   = &net.TCPAddr{IP: net.ParseIP("2001:db8::9"), Port: 443}
 	sourceU = &net.UnixAddr{Net: "unix", Name: "/run/client"}
 	destU   = &net.UnixAddr{Net: "unix", Name: "/run/server"}
+
+	dest4in6 = &net.TCPAddr{IP: dest4.IP.To16(), Port: 443}
 )
 
 func TestAcceptProxy(t *testing.T) {
@@ -213,6 +215,7 @@ func (f closing) Closed(_ *rondo.Conn, err error)     { f(err) }
 func TestSendProxy(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{})
 	g := &guest{}
+	var none *net.TCPAddr
 	n.Serve(":7", rondo.Filtered(g.open, filter.AcceptProxy{}.Filter))
 	e := n.Engine(&rondo.Engine{})
 	n.Await(func() { e.Start() })
@@ -244,9 +247,21 @@ func TestSendProxy(t *testing.T) {
 		"addresses of two kinds":   {Source: source4, Destination: destU},
 		"too much in a TLV":        {TLVs: []filter.ProxyTLV{{Type: 1, Value: make([]byte, 1<<16)}}},
 		"one address without dest": {Version: 1, Source: source4},
+		"a destination alone":      {Destination: dest4},
+		"a nil source":             {Source: none, Destination: dest4},
+		"a nil destination":        {Source: source4, Destination: none},
+		"a large port":             {Source: source4, Destination: &net.TCPAddr{IP: dest4.IP, Port: 65536}},
+		"a negative port":          {Version: 1, Source: &net.TCPAddr{IP: dest4.IP, Port: -1}, Destination: dest4},
+		"a long name":              {Source: sourceU, Destination: &net.UnixAddr{Net: "unix", Name: strings.Repeat("x", 109)}},
+		"version 1 of unix":        {Version: 1, Source: sourceU, Destination: destU},
+		"version 1 of UDP":         {Version: 1, Source: &net.UDPAddr{IP: source4.IP}, Destination: &net.UDPAddr{IP: dest4.IP}},
+		"version 1 of both":        {Version: 1, Source: source6, Destination: dest4},
+		"version 1 with TLVs":      {Version: 1, TLVs: []filter.ProxyTLV{{Type: 4}}},
+		"too many TLVs":            {Source: sourceU, Destination: destU, TLVs: []filter.ProxyTLV{{Value: make([]byte, 65400)}}},
 	} {
-		if err := dial(h); !errors.Is(err, filter.ErrProxyHeader) {
-			t.Errorf("%s: %v", what, err)
+		opened := g.opened
+		if err := dial(h); !errors.Is(err, filter.ErrProxyHeader) || strings.Contains(err.Error(), "panic") || g.opened != opened {
+			t.Errorf("%s: %v; opened %d times", what, err, g.opened-opened)
 		}
 	}
 }
@@ -264,6 +279,8 @@ func TestProxyHeaderArrives(t *testing.T) {
 	sent := []filter.ProxyHeader{
 		{Version: 2, Source: source4, Destination: dest4, TLVs: []filter.ProxyTLV{{Type: 2, Value: []byte("example.org")}, {Type: 0xE0, Value: []byte{1}}}},
 		{Version: 2, Source: sourceU, Destination: destU},
+		{Version: 2, Source: sourceU, Destination: destU, TLVs: []filter.ProxyTLV{{Type: 2, Value: []byte("example.org")}}},
+		{Version: 2, Source: source6, Destination: dest4in6},
 		{Version: 2},
 		{Version: 1},
 	}

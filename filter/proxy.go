@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/pires/go-proxyproto"
@@ -28,8 +30,8 @@ type ProxyHeader struct {
 	// Version is 1 or 2. 0: 2.
 	Version int
 	// Source is the client's address, and Destination the one that it connected to:
-	// two *net.TCPAddr, *net.UDPAddr or *net.UnixAddr. nil: the header says nothing of
-	// addresses (LOCAL, UNKNOWN), as in a balancer's own checks.
+	// two *net.TCPAddr, or in version 2 two *net.UDPAddr or *net.UnixAddr. Both nil: the
+	// header says nothing of addresses (LOCAL, UNKNOWN), as in a balancer's own checks.
 	Source, Destination net.Addr
 	// TLVs is what else a header of version 2 has.
 	TLVs []ProxyTLV
@@ -56,12 +58,15 @@ func (p *ProxyHeader) read(h *proxyproto.Header) error {
 
 // format returns the header's bytes.
 func (p *ProxyHeader) format() ([]byte, error) {
-	if p.Version < 0 || p.Version > 2 {
-		return nil, fmt.Errorf("version %d: want 1 or 2", p.Version)
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	h := proxyproto.HeaderProxyFromAddrs(byte(p.Version), p.Source, p.Destination)
 	if p.Source != nil && !h.Command.IsProxy() {
 		return nil, fmt.Errorf("no header has the addresses %v (a %T) and %v (a %T)", p.Source, p.Source, p.Destination, p.Destination)
+	}
+	if p.Version == 1 && h.Command.IsProxy() && !isTCP(p.Source, p.Destination) {
+		return nil, fmt.Errorf("version 1 has no addresses but TCP's, of one family: %v (a %T) and %v (a %T): want version 2", p.Source, p.Source, p.Destination, p.Destination)
 	}
 	var tlvs []proxyproto.TLV
 	for _, t := range p.TLVs {
@@ -70,7 +75,61 @@ func (p *ProxyHeader) format() ([]byte, error) {
 	if err := h.SetTLVs(tlvs); err != nil {
 		return nil, err
 	}
-	return h.Format()
+	b, err := h.Format()
+	if err == nil && h.Version == 2 {
+		rest := len(b) - fixed2
+		if rest > math.MaxUint16 {
+			return nil, fmt.Errorf("it would have %d bytes of addresses and TLVs, more than %d", rest, math.MaxUint16)
+		}
+		// go-proxyproto does not count the TLVs behind unix addresses: to the receiver
+		// they would be the stream's.
+		binary.BigEndian.PutUint16(b[fixed2-2:], uint16(rest))
+	}
+	return b, err
+}
+
+// check finds what a header cannot tell. Some of it go-proxyproto leaves out or cuts.
+func (p *ProxyHeader) check() error {
+	switch {
+	case p.Version < 0 || p.Version > 2:
+		return fmt.Errorf("version %d: want 1 or 2", p.Version)
+	case p.Version == 1 && len(p.TLVs) > 0:
+		return fmt.Errorf("version 1 has no TLVs, and there are %d: want version 2", len(p.TLVs))
+	case (p.Source == nil) != (p.Destination == nil):
+		return fmt.Errorf("the source is %v and the destination %v: want both, or neither", p.Source, p.Destination)
+	}
+	return cmp.Or(checkAddr("source", p.Source), checkAddr("destination", p.Destination))
+}
+
+// maxUnixName is how long a unix address may be in a header.
+const maxUnixName = 108
+
+func checkAddr(which string, a net.Addr) error {
+	if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("the %s is a nil %T: want nil, or an address", which, a)
+	}
+	port := 0
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		port = a.Port
+	case *net.UDPAddr:
+		port = a.Port
+	case *net.UnixAddr:
+		if len(a.Name) > maxUnixName {
+			return fmt.Errorf("the %s's name has %d bytes: want %d or less", which, len(a.Name), maxUnixName)
+		}
+	}
+	if port < 0 || port > math.MaxUint16 {
+		return fmt.Errorf("the %s's port is %d: want 0 to %d", which, port, math.MaxUint16)
+	}
+	return nil
+}
+
+// isTCP reports whether both are TCP's, and both IPv4 or both IPv6.
+func isTCP(a, b net.Addr) bool {
+	x, ok := a.(*net.TCPAddr)
+	y, ok2 := b.(*net.TCPAddr)
+	return ok && ok2 && (x.IP.To4() == nil) == (y.IP.To4() == nil)
 }
 
 // AcceptProxy takes the PROXY header, of version 1 or 2, with which each

@@ -180,6 +180,9 @@ func TestProxied(t *testing.T) {
 // TestOptions: what means nothing is an error that names it.
 func TestOptions(t *testing.T) {
 	e := engine(t, &rondo.Engine{NumLoops: 1})
+	nothing := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
+	ln, err := netconn.Listen(e, "tcp", "127.0.0.1:0", netconn.Options{})
+	must(t, err)
 	for want, f := range map[string]func() error{
 		"netconn: the engine is nil": func() error { _, err := netconn.Listen(nil, "tcp", ":0", netconn.Options{}); return err },
 		"netconn: Options.Backlog is -1: want 0, for the default, or more": func() error {
@@ -193,6 +196,16 @@ func TestOptions(t *testing.T) {
 		},
 		"netconn: the engine is nil  ": func() error { _, err := netconn.AttachListener(nil, nil, netconn.Options{}); return err },
 		"netconn: the engine is nil ":  func() error { _, err := new(netconn.Dialer).Dial("tcp", "127.0.0.1:1"); return err },
+		"netconn: Options.Filters[1] is nil: want a rondo.FilterOpenFunc": func() error {
+			_, err := netconn.Listen(e, "tcp", ":0", netconn.Options{Filters: []rondo.FilterOpenFunc{nothing, nil}})
+			return err
+		},
+		"netconn: Options.Filters[0] is nil: want a rondo.FilterOpenFunc": func() error {
+			d := netconn.Dialer{Engine: e, Options: netconn.Options{Filters: []rondo.FilterOpenFunc{nil}}}
+			_, err := d.Dial("tcp", ln.Addr().String())
+			return err
+		},
+		"listen: ln is nil: want a net.Listener": func() error { _, err := netconn.AttachListener(e, nil, netconn.Options{}); return err },
 	} {
 		if err := f(); err == nil || err.Error() != strings.TrimRight(want, " ") {
 			t.Errorf("%v, want %q", err, want)

@@ -1,6 +1,10 @@
 package netconn
 
-import "github.com/rondo-go/rondo"
+import (
+	"fmt"
+
+	"github.com/rondo-go/rondo"
+)
 
 // Options of a Listener or a Dialer. The zero Options are right for most uses.
 type Options struct {
@@ -35,6 +39,11 @@ func (o *Options) check() error {
 		return fieldError("Options.Backlog", o.Backlog)
 	case o.ReadAhead < 0:
 		return fieldError("Options.ReadAhead", o.ReadAhead)
+	}
+	for i, f := range o.Filters {
+		if f == nil {
+			return fmt.Errorf("netconn: Options.Filters[%d] is nil: want a rondo.FilterOpenFunc", i)
+		}
 	}
 	return nil
 }

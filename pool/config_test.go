@@ -24,7 +24,7 @@ func TestFieldsThatMeanNothing(t *testing.T) {
 		"pool.Config.CheckAfter is -1ns: want 0 or more":                                      {CheckAfter: -1},
 		"pool.Config.CheckAfter is 1ns, and Check is nil: want a Check too":                   {CheckAfter: 1},
 		"pool.Config.Patience is -1ns: want 0 or more":                                        {Patience: -1},
-		"pool.Config.Filters[0] is nil: want a rondo.FilterOpener":                            {Filters: []rondo.FilterOpenFunc{nil}},
+		"pool.Config.Filters[0] is nil: want a rondo.FilterOpenFunc":                          {Filters: []rondo.FilterOpenFunc{nil}},
 		"SocketOptions.RecvBuffer is -1: want 0, for the system's choice, or more":            {Socket: rondo.SocketOptions{RecvBuffer: -1}},
 		"SocketOptions.DialTimeout is -1ns: want 0, for as long as the system tries, or more": {Socket: rondo.SocketOptions{DialTimeout: -1}},
 	} {
@@ -58,4 +58,18 @@ func TestBorrowWithoutContext(t *testing.T) {
 	if err := <-told; err == nil || !strings.Contains(err.Error(), "ctx is nil: want a context") {
 		t.Error(err)
 	}
+}
+
+// Nor is a function that is missing found out later, where nobody knows who called.
+func TestGetWithoutFunction(t *testing.T) {
+	w := newWorld(t, rondotest.Options{Seed: 1}, pool.Config{}, nil)
+	w.do(func() {
+		defer func() {
+			if text := recover(); text != "pool: Pool.Get was given no function" {
+				t.Errorf("panicked with %v", text)
+			}
+		}()
+		w.pool.Get(nil)
+	})
+	w.expect(0, 0, 0, 0)
 }

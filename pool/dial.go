@@ -22,7 +22,8 @@ var errPanicked = errors.New("it panicked")
 type dial struct {
 	pool    *Pool
 	dialing *rondo.Dialing
-	conn    *rondo.Conn // whose filters are not ready; nil: it is not connected, or was told
+	conn    *rondo.Conn  // whose filters are not ready; nil: it is not connected, or was told
+	late    *rondo.Timer // limits the filters; nil: there are none, or no conn
 }
 
 // coming is how many connections will be free soon, if all goes well.
@@ -59,7 +60,9 @@ func (p *Pool) dial() {
 	if len(p.config.Filters) > 0 {
 		filtered := rondo.FilteredDial(opened, p.config.Filters...)
 		opened = func(conn *rondo.Conn, err error) rondo.Handler {
-			d.conn = conn
+			if d.conn = conn; conn != nil {
+				d.late = p.loop.AfterFunc(p.config.Patience, d.tooLong)
+			}
 			return filtered(conn, err)
 		}
 	}
@@ -74,9 +77,15 @@ func (d *dial) cancel() {
 	}
 }
 
+// tooLong ends a connection whose filters do not get ready: opened is told.
+func (d *dial) tooLong() { d.conn.Abort(fmt.Errorf("its filters are not ready: %w", errPatience)) }
+
 // opened is told what became of the dial.
 func (d *dial) opened(conn *rondo.Conn, err error) rondo.Handler {
 	p := d.pool
+	if d.late != nil {
+		d.late.Stop()
+	}
 	for i, other := range p.dialing {
 		if other == d {
 			p.dialing = append(p.dialing[:i], p.dialing[i+1:]...)
@@ -117,6 +126,9 @@ func (p *Pool) dialFailed(err error) {
 		return
 	}
 	if p.waiters.n > p.coming() {
+		if _, ok := err.(*net.OpError); !ok {
+			err = p.opError("dial", err)
+		}
 		p.fail(p.waiters.first, err)
 	}
 	p.pause = min(max(2*p.pause, minPause), maxPause)
@@ -161,6 +173,6 @@ func (c *Conn) finished(err error) {
 		return
 	}
 	p.drop(c)
-	p.dialFailed(fmt.Errorf("setting up a connection to %s %s: %w", p.config.Network, p.config.Address, err))
+	p.dialFailed(fmt.Errorf("setting up the connection: %w", err))
 	c.end()
 }

@@ -57,7 +57,8 @@ type Config struct {
 	// that at once.
 	Check      func(c *Conn, done func(error))
 	CheckAfter time.Duration
-	// Patience is how long Setup, and Check, may take. 0: DefaultPatience.
+	// Patience is how long Filters may take to get ready, once a connection is made, and
+	// how long Setup, and Check, may take. 0: DefaultPatience.
 	Patience time.Duration
 }
 
@@ -171,8 +172,10 @@ func (p *Pool) Drain() {
 }
 
 // refused is the error of a borrower.
-func (p *Pool) refused(err error) error {
-	return &net.OpError{Op: "borrow", Net: p.config.Network, Addr: address{p.config.Network, p.config.Address}, Err: err}
+func (p *Pool) refused(err error) error { return p.opError("borrow", err) }
+
+func (p *Pool) opError(op string, err error) error {
+	return &net.OpError{Op: op, Net: p.config.Network, Addr: address{p.config.Network, p.config.Address}, Err: err}
 }
 
 // address is the configured one.

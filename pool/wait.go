@@ -82,6 +82,9 @@ func (w Waiting) cancel(err error) {
 // ErrTimeout, context.Canceled, or what made a dial fail. If f panics its connection
 // is closed.
 func (p *Pool) Get(f func(*Conn, error)) Waiting {
+	if f == nil {
+		panic("pool: Pool.Get was given no function")
+	}
 	p.stats.Gets++
 	if p.waiters.first == nil && !p.closed {
 		if c := p.lend(); c != nil {

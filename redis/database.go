@@ -20,8 +20,8 @@ type database struct {
 	entries  map[string]*entry
 	dense    chunked[*entry]
 	expires  expiryHeap
-	watchers map[string][]*watch
-	memory   int // estimate of the bytes that keys and values hold
+	watchers map[string]*watch // the first of each key
+	memory   int               // estimate of the bytes that keys and values hold
 }
 
 func (db *database) init(space *keyspace, index int) {

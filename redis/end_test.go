@@ -1,10 +1,13 @@
 package redis
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +63,43 @@ func TestCloseBesideTheEngines(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("Server.Close waits for clients that nobody counts any more")
+	}
+}
+
+// On a loop Shutdown and Close would wait for themselves: they panic, and nothing has
+// changed.
+func TestShutdownOnALoop(t *testing.T) {
+	s := &Server{Engine: &rondo.Engine{NumLoops: 2}, Logger: slog.New(slog.DiscardHandler)}
+	defer s.Engine.Close()
+	ln, err := s.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range s.Engine.Loops() {
+		for _, end := range []func(){func() { s.Close() }, func() { s.Shutdown(context.Background()) }} {
+			told := make(chan string)
+			l.Post(func() {
+				defer func() { told <- fmt.Sprint(recover()) }()
+				end()
+			})
+			if text := <-told; !strings.HasPrefix(text, fmt.Sprintf("redis: Server.Shutdown or Close was called on loop %d", l.ID())) {
+				t.Errorf("panicked with %q", text)
+			}
+		}
+	}
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if line := readLine(t, c); string(line) != "+PONG\r\n" {
+		t.Errorf("%q", line)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

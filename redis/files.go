@@ -28,7 +28,7 @@ func (s *Server) fitMaxClients() error {
 	if ok {
 		return nil
 	}
-	wanted := s.config.maxClients + ReservedFiles
+	wanted := uint64(s.config.maxClients) + ReservedFiles
 	if n <= 0 {
 		return fmt.Errorf("redis: your current 'ulimit -n' of %d is not enough for the server to start. "+
 			"Please increase your open file limit to at least %d", n+ReservedFiles, wanted)

@@ -109,7 +109,7 @@ type Server struct {
 func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters ...rondo.FilterOpenFunc) (*rondo.Listener, error) {
 	for i, f := range filters {
 		if f == nil {
-			return nil, fmt.Errorf("redis: filter %d is nil: want a rondo.FilterOpener", i)
+			return nil, fmt.Errorf("redis: filter %d is nil: want a rondo.FilterOpenFunc", i)
 		}
 	}
 	if err := s.start(); err != nil {
@@ -151,14 +151,26 @@ func (s *Server) start() error {
 	if err := s.checkFields(); err != nil {
 		return err
 	}
-	if s.Engine == nil {
-		s.Engine = &rondo.Engine{NumLoops: 1, Linger: closingTime, Logger: s.Logger}
-		s.own = true
+	engine, own := s.Engine, s.Engine == nil
+	if own {
+		engine = &rondo.Engine{NumLoops: 1, Linger: closingTime, Logger: s.Logger}
 	}
-	if err := s.Engine.Start(); err != nil {
+	if err := engine.Start(); err != nil {
 		return err
 	}
-	for s.loop = range s.Engine.Loops() {
+	if err := s.startOn(engine); err != nil {
+		if own {
+			engine.Close() // Close will not: there is nothing to close
+		}
+		return err
+	}
+	s.Engine, s.own, s.started = engine, own, true
+	return nil
+}
+
+// startOn makes the state on an engine that runs.
+func (s *Server) startOn(engine *rondo.Engine) error {
+	for s.loop = range engine.Loops() {
 		break
 	}
 	s.clock = s.loop.Now
@@ -167,7 +179,6 @@ func (s *Server) start() error {
 		return err
 	}
 	s.maxUnready = s.config.maxClients
-	s.started = true
 	return s.loop.Post(func() {
 		s.since = s.clock()
 		s.loop.OnClose(s.clients.engineEnds)
@@ -274,10 +285,16 @@ func (s *Server) Close() error {
 func (s *Server) stop(end func()) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
 	if !s.started {
+		s.closed = true
 		return nil
 	}
+	for l := range s.Engine.Loops() {
+		if l.Calling() {
+			panic(fmt.Sprintf("redis: Server.Shutdown or Close was called on loop %d, for which it would wait for ever: call it from another goroutine", l.ID()))
+		}
+	}
+	s.closed = true
 	for _, ln := range s.listeners {
 		ln.Close()
 	}

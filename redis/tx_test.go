@@ -1,6 +1,10 @@
 package redis
 
-import "testing"
+import (
+	"net"
+	"testing"
+	"time"
+)
 
 func TestTransaction(t *testing.T) {
 	newBench(t, &Server{}).script(`
@@ -172,10 +176,39 @@ func TestWatchIsForgottenWithTheClient(t *testing.T) {
 		b: WATCH k => +OK
 		QUIT => +OK
 	`)
-	if got := b.s.space.dbs[0].watchers; len(got) != 1 || len(got["k"]) != 1 {
+	if got := b.s.space.dbs[0].watchers; len(got) != 1 || got["k"] == nil || got["k"].behind != nil {
 		t.Errorf("watchers are left: %v", got)
 	}
 	b.script(`b: RESET => +RESET`)
+	if got := b.s.space.dbs[0].watchers; len(got) != 0 {
+		t.Errorf("watchers are left: %v", got)
+	}
+}
+
+// What many clients watch costs each of them the same as what one does, also when it
+// changes.
+func TestManyWatchOneKey(t *testing.T) {
+	b := newBench(t, &Server{})
+	watchers := make([]*client, 100_000)
+	for i := range watchers {
+		f := &fakeConn{remote: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}
+		f.client = &client{server: b.s, transport: f, db: &b.s.space.dbs[0]}
+		f.client.watchKey([]byte("k"))
+		watchers[i] = f.client
+	}
+	watchers[0].unwatch() // the list's last, one in its middle, and its first
+	watchers[len(watchers)/2].unwatch()
+	watchers[len(watchers)-1].unwatch()
+	began := time.Now()
+	b.script(`SET k v => +OK`)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("a change took %v", took)
+	}
+	for i, c := range watchers {
+		if want := i != 0 && i != len(watchers)/2 && i != len(watchers)-1; c.dirtyCAS != want || c.watching != nil {
+			t.Fatalf("client %d: told %v, want %v; watches %v", i, c.dirtyCAS, want, c.watching)
+		}
+	}
 	if got := b.s.space.dbs[0].watchers; len(got) != 0 {
 		t.Errorf("watchers are left: %v", got)
 	}

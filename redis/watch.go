@@ -1,8 +1,7 @@
 package redis
 
-import "slices"
-
-// A watch is a client's interest in a key between WATCH and EXEC.
+// A watch is a client's interest in a key between WATCH and EXEC. Those of one key are a
+// list, since a change of the key ends them all: in a slice each would be searched for.
 type watch struct {
 	client *client
 	db     *database
@@ -10,6 +9,8 @@ type watch struct {
 	// expired tells that the key was there but had expired when WATCH was
 	// called: its deletion is then no change.
 	expired bool
+
+	before, behind *watch // of the same key
 }
 
 type watchID struct {
@@ -30,23 +31,35 @@ func (c *client) watchKey(key []byte) {
 	}
 	c.watching[id] = w
 	if c.db.watchers == nil {
-		c.db.watchers = make(map[string][]*watch)
+		c.db.watchers = make(map[string]*watch)
 	}
-	c.db.watchers[id.key] = append(c.db.watchers[id.key], w)
+	if w.behind = c.db.watchers[id.key]; w.behind != nil {
+		w.behind.before = w
+	}
+	c.db.watchers[id.key] = w
 }
 
 // unwatch ends all watches of the client.
 func (c *client) unwatch() {
-	for id, w := range c.watching {
-		watchers := id.db.watchers[id.key]
-		i := slices.Index(watchers, w)
-		if watchers = slices.Delete(watchers, i, i+1); len(watchers) == 0 {
-			delete(id.db.watchers, id.key)
-		} else {
-			id.db.watchers[id.key] = watchers
-		}
+	for _, w := range c.watching {
+		w.end()
 	}
 	c.watching = nil
+}
+
+// end takes the watch from the list.
+func (w *watch) end() {
+	if w.behind != nil {
+		w.behind.before = w.before
+	}
+	switch {
+	case w.before != nil:
+		w.before.behind = w.behind
+	case w.behind != nil:
+		w.db.watchers[w.key] = w.behind
+	default:
+		delete(w.db.watchers, w.key)
+	}
 }
 
 // watchedExpired reports whether a watched key has expired since, though
@@ -65,7 +78,9 @@ func (db *database) touched(key string) {
 	if len(db.watchers) == 0 {
 		return
 	}
-	for _, w := range slices.Clone(db.watchers[key]) {
+	var behind *watch
+	for w := db.watchers[key]; w != nil; w = behind {
+		behind = w.behind // unwatch ends w, and no other one of this key
 		if w.expired && db.entries[key] == nil {
 			w.expired = false
 			continue
@@ -78,11 +93,11 @@ func (db *database) touched(key string) {
 // touchedAll tells those who watch any key that is in the database that it is
 // about to be deleted.
 func (db *database) touchedAll() {
-	for key, watchers := range db.watchers {
+	for key, w := range db.watchers {
 		if db.entries[key] == nil {
 			continue
 		}
-		for _, w := range watchers {
+		for ; w != nil; w = w.behind {
 			if w.expired {
 				w.expired = false
 			} else {

@@ -97,6 +97,9 @@ func orDefault(v, d int) int {
 // Queue still gives the answers under way, but does not learn that the connection ends, so
 // running work is not canceled. open must not return the Handler of a coroutine.
 func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.OpenFunc {
+	if open == nil {
+		panic("workers: Pool.Open was given no function")
+	}
 	p.prepare()
 	return func(c *rondo.Conn) rondo.Handler {
 		q := newQueue(p, c)

@@ -169,6 +169,9 @@ func (q *Queue) Conn() *rondo.Conn {
 // and leaves it with its Queue.
 func (q *Queue) SetHandler(h rondo.Handler) {
 	q.check()
+	if h == nil {
+		panic("workers: Queue.SetHandler was given no Handler")
+	}
 	q.handler = h
 	q.state &^= eof | eofTold // h is told again, if it has come
 	q.conn.SetHandler((*handler)(q))

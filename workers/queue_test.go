@@ -776,3 +776,20 @@ func (u *upgrades) Data(c *rondo.Conn, in []byte) (int, error) {
 	}
 	return n, err
 }
+
+// What is missing is told where it should have been given.
+func TestNothingGiven(t *testing.T) {
+	for want, f := range map[string]func(){
+		"workers: Pool.Open was given no function": func() { new(workers.Pool).Open(nil) },
+		"workers: Pool.Go was given no function":   func() { new(workers.Pool).Go(nil) },
+	} {
+		func() {
+			defer func() {
+				if text := recover(); text != want {
+					t.Errorf("panicked with %v, want %s", text, want)
+				}
+			}()
+			f()
+		}()
+	}
+}

@@ -45,6 +45,13 @@ const benchHelp = `Every byte that comes back is verified. A wrong one, or a los
 
 Progress goes to standard error once a second, the results to standard output. Latencies are of requests sent (with --rate: due) after the warm-up; each ends when its reply was received.`
 
+// Memory is taken for so many at the start.
+const (
+	// maxConns is how many descriptors Linux lets a process have open.
+	maxConns    = 1 << 20
+	maxPipeline = 1 << 20
+)
+
 // bench makes one load, and prints what became of it.
 type bench struct {
 	command  string // "echo" or "redis"
@@ -91,9 +98,9 @@ func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err e
 // check finds what makes no sense.
 func (f *benchFlags) check() error {
 	err := cmp.Or(
-		checkNumber("--conns", f.Conns, 1, math.MaxInt32),
+		checkNumber("--conns", f.Conns, 1, maxConns),
 		checkNumber("--size", f.Size, 1, math.MaxInt32),
-		checkNumber("--pipeline", f.Pipeline, 1, math.MaxInt32),
+		checkNumber("--pipeline", f.Pipeline, 1, maxPipeline),
 		checkNumber("--loops", f.Loops, 1, maxLoops),
 		checkNumber("--count", f.Count, 0, math.MaxInt64),
 		checkBackend(f.Backend, 0),
@@ -101,8 +108,8 @@ func (f *benchFlags) check() error {
 	switch {
 	case err != nil:
 		return err
-	case !(f.Rate >= 0 && f.Rate <= load.MaxRate):
-		return usagef("--rate is %v: want 0, for as many requests as the server takes, to %v", f.Rate, int64(load.MaxRate))
+	case f.Rate != 0 && !(f.Rate >= load.MinRate && f.Rate <= load.MaxRate):
+		return usagef("--rate is %v: want 0, for as many requests as the server takes, or %v to %v", f.Rate, load.MinRate, int64(load.MaxRate))
 	case f.Count == 0 && f.Duration == 0:
 		return usagef("--duration and --count are 0, so nothing would be measured: give one of them")
 	case f.Timeout == 0:
@@ -160,7 +167,11 @@ func (b *bench) run(w load.Workload) (more bool, err error) {
 	result := b.result(w.Name, engine.BackendName(), report)
 	b.results = append(b.results, result)
 	if !f.JSON {
-		result.print(os.Stdout)
+		var text bytes.Buffer
+		result.print(&text)
+		if _, err := os.Stdout.Write(text.Bytes()); err != nil {
+			return false, err
+		}
 	}
 	return !report.Interrupted, nil
 }

@@ -14,6 +14,9 @@ type benchRedisCommand struct {
 	benchFlags
 }
 
+// maxKeyspace bounds the memory for the counters of incr, of which each takes 8 bytes.
+const maxKeyspace = 1e9
+
 // Help is the end of "rondo bench redis --help".
 func (*benchRedisCommand) Help() string {
 	return `It writes the keys key:<12 digits> and counter:<12 digits> of database 0: point it at no server whose data matter.
@@ -39,8 +42,8 @@ func (r *benchRedisCommand) Run() error {
 		return err
 	}
 	defer stop()
-	if r.Keyspace < 1 || int64(r.Keyspace) > 1e12 {
-		return usagef("--keyspace: %d is no number of keys: it must be from 1 to 10^12", r.Keyspace)
+	if err := checkNumber("--keyspace", r.Keyspace, 1, maxKeyspace); err != nil {
+		return err
 	}
 	b.keyspace = r.Keyspace
 	var loads []load.Workload

@@ -223,7 +223,7 @@ func TestBenchFailures(t *testing.T) {
 		{"echo --count 0 --duration 0 --addr " + silent, 2, "--duration and --count are 0"},
 		{"echo --backend nope --addr " + silent, 2, "choose one of"},
 		{"redis --tests set,nope --addr " + silent, 2, `no test "nope": choose from ping, set, get, incr, mset`},
-		{"redis --keyspace 0 --addr " + silent, 2, "--keyspace: 0 is no number of keys"},
+		{"redis --keyspace 0 --addr " + silent, 2, "--keyspace is 0: want 1 or more"},
 	} {
 		stdout, stderr, code := runBench(t, append(strings.Fields(c.args), "--json", "--warmup", "0")...)
 		if code != c.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "rondo: ") || !strings.Contains(stderr, c.want) {

@@ -134,15 +134,16 @@ func listen(endpoints []endpoint, on func(network, address string) (listening, e
 	for _, e := range endpoints {
 		ln, err := on(e.network, e.address)
 		if err != nil {
-			return nil, notListening(e.given, err)
+			return nil, e.notListening(err, len(got) > 0)
 		}
 		got = append(got, e.network+"://"+ln.Addr().String())
 	}
 	return got, nil
 }
 
-// notListening says why an address cannot be listened on.
-func notListening(addr string, err error) error {
+// notListening says why an address cannot be listened on. others tells whether the program
+// listens on other ones already.
+func (e *endpoint) notListening(err error, others bool) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		err = op.Err // the address is named once
@@ -150,11 +151,24 @@ func notListening(addr string, err error) error {
 	var wrong *net.AddrError
 	switch {
 	case errors.As(err, &wrong):
-		return usagef("--addr %s: %s", addr, wrong.Err)
+		return usagef("--addr %s: %s", e.given, wrong.Err)
+	case errors.Is(err, syscall.EADDRINUSE) && e.isTaken():
+		return fmt.Errorf("cannot listen on %s: there is a file of that name, which is no socket; remove it, or choose another address with --addr", e.given)
+	case errors.Is(err, syscall.EADDRINUSE) && others:
+		return fmt.Errorf("cannot listen on %s: another program, or another --addr, has that address; stop that program, or choose another address", e.given)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("cannot listen on %s: another program has that address; stop it, or choose another address with --addr", addr)
+		return fmt.Errorf("cannot listen on %s: another program has that address; stop it, or choose another address with --addr", e.given)
 	}
-	return fmt.Errorf("cannot listen on %s: %w", addr, err)
+	return fmt.Errorf("cannot listen on %s: %w", e.given, err)
+}
+
+// isTaken reports whether the path of a unix socket is that of something else.
+func (e *endpoint) isTaken() bool {
+	if !strings.HasPrefix(e.network, "unix") {
+		return false
+	}
+	info, err := os.Lstat(e.address)
+	return err == nil && info.Mode().Type() != os.ModeSocket
 }
 
 // listening is a *rondo.Listener, or like one.
@@ -186,6 +200,9 @@ func (s *size) UnmarshalText(text []byte) error {
 // duration is a time, given with a unit, as in 90s or 5m, or in seconds.
 type duration time.Duration
 
+// maxDuration is 68 years: longer ones overflow when they are added.
+const maxDuration = math.MaxInt32 * time.Second
+
 // UnmarshalText parses a duration.
 func (d *duration) UnmarshalText(text []byte) error {
 	t := string(text)
@@ -195,6 +212,9 @@ func (d *duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(t)
 	if err != nil || v < 0 {
 		return fmt.Errorf("%q is no duration: give seconds, or a unit, as in 90s or 5m", text)
+	}
+	if v > maxDuration {
+		return fmt.Errorf("%q is too long: want %v or less", text, maxDuration)
 	}
 	*d = duration(v)
 	return nil

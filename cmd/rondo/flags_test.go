@@ -27,13 +27,14 @@ func TestSize(t *testing.T) {
 func TestDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "300": 300 * time.Second, "5m": 5 * time.Minute, "1h30m": 90 * time.Minute, "50ms": 50 * time.Millisecond,
+		"2147483647": math.MaxInt32 * time.Second,
 	} {
 		var d duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {
 			t.Errorf("%s is %v, %v, want %v", text, time.Duration(d), err, want)
 		}
 	}
-	for _, text := range []string{"", "-1", "-5s", "soon", "5 m"} {
+	for _, text := range []string{"", "-1", "-5s", "soon", "5 m", "2147483648", "2562047h"} {
 		var d duration
 		if err := d.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is %v", text, time.Duration(d))

@@ -64,6 +64,28 @@ func TestBenchOfNoUnixServer(t *testing.T) {
 	}
 }
 
+// What cannot be printed is a failure.
+func TestOutputThatIsLost(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Logf("this system has no file that is always full: %v", err)
+		return
+	}
+	defer full.Close()
+	for _, args := range []string{"version", "bench echo --count 10 --warmup 0", "bench echo --json --count 10 --warmup 0"} {
+		if strings.HasPrefix(args, "bench") {
+			args += " --addr " + echoHere(t)
+		}
+		cmd := exec.Command(binary, strings.Fields(args)...)
+		var errs strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &errs
+		cmd.Run()
+		if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.HasSuffix(errs.String(), "rondo: write /dev/stdout: no space left on device\n") {
+			t.Errorf("rondo %s: exit code %d, errors %q", args, code, errs.String())
+		}
+	}
+}
+
 // limited is the program, which may have so many descriptors open.
 func limited(files int, args ...string) *exec.Cmd {
 	script := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, files)

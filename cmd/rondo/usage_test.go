@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -65,13 +68,18 @@ func TestMistakesAreOneSentence(t *testing.T) {
 		mistake{"redis --requirepass", "--requirepass: the value is missing"},
 		mistake{"bench redis --tests", "--tests: the value is missing"},
 		mistake{"bench redis --rate", "--rate: the value is missing"},
+		mistake{"bench redis --keyspace 1000000000000", "--keyspace is 1000000000000: want 1000000000 or less"},
 	)
 	for _, c := range []string{"bench redis", "bench echo"} {
 		mistakes = append(mistakes,
 			mistake{c + " --loops -1", "--loops is -1: want 1 or more"},
 			mistake{c + " --count -1", "--count is -1: want 0 or more"},
-			mistake{c + " --rate -1", "--rate is -1: want 0, for as many requests as the server takes, to 10000000"},
-			mistake{c + " --rate NaN", "--rate is NaN: want 0, for as many requests as the server takes, to 10000000"},
+			mistake{c + " --rate -1", "--rate is -1: want 0, for as many requests as the server takes, or 0.001 to 10000000"},
+			mistake{c + " --rate NaN", "--rate is NaN: want 0, for as many requests as the server takes, or 0.001 to 10000000"},
+			mistake{c + " --rate 1e-9", "--rate is 1e-09: want 0, for as many requests as the server takes, or 0.001 to 10000000"},
+			mistake{c + " --conns 2147483647", "--conns is 2147483647: want 1048576 or less"},
+			mistake{c + " --pipeline 60000000", "--pipeline is 60000000: want 1048576 or less"},
+			mistake{c + " --duration 2562047h", `--duration: "2562047h" is too long: want 596523h14m7s or less`},
 			mistake{c + " --timeout 0", "--timeout is 0, so no reply would come in time: give more"},
 			mistake{c + " --tls --addr unix:///tmp/s", "--tls needs the name that the server's certificate is for, which the address does not have: give it with --tls-name, or say --insecure"},
 		)
@@ -94,6 +102,34 @@ func TestFailuresAreOneSentence(t *testing.T) {
 		if code != 1 || !strings.HasPrefix(out, "rondo: "+want) || strings.Count(out, "\n") != 1 {
 			t.Errorf("rondo %s: exit code %d, output %q, want %q", args, code, out, want)
 		}
+	}
+}
+
+// Who has an address is told as far as it is known.
+func TestAddressesInUse(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := ln.Addr().String()
+	ln.Close()
+	for _, c := range []string{"redis", "echo"} {
+		for addrs, want := range map[string]string{
+			" --addr unix://" + file:                     "unix://" + file + ": there is a file of that name, which is no socket; remove it, or choose another address with --addr\n",
+			" --addr " + free + " --addr tcp4://" + free: "tcp4://" + free + ": another program, or another --addr, has that address; stop that program, or choose another address\n",
+		} {
+			out, code := run(t, strings.Fields(c+addrs)...)
+			if code != 1 || out != "rondo: cannot listen on "+want {
+				t.Errorf("%s%s: exit code %d, output %q, want %q", c, addrs, code, out, want)
+			}
+		}
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the file: %v", err)
 	}
 }
 

@@ -11,8 +11,8 @@ type versionCommand struct{}
 
 // Run prints what --version prints.
 func (versionCommand) Run() error {
-	fmt.Println(versionOfThis())
-	return nil
+	_, err := fmt.Println(versionOfThis())
+	return err
 }
 
 // versionOfThis tells what this program was built of.

@@ -45,8 +45,12 @@ type Config struct {
 	Clock func(*rondo.Loop) time.Duration
 }
 
-// MaxRate is the highest Rate.
-const MaxRate = 10e6
+// MinRate and MaxRate are the least Rate and the highest. With less than one request in a
+// quarter of an hour, times overflow where connections are many.
+const (
+	MinRate = 1e-3
+	MaxRate = 10e6
+)
 
 func (c *Config) check() error {
 	switch {
@@ -54,8 +58,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%d connections: at least 1 is needed", c.Conns)
 	case c.Pipeline < 1:
 		return fmt.Errorf("%d requests in flight: at least 1 is needed", c.Pipeline)
-	case !(c.Rate >= 0 && c.Rate <= MaxRate):
-		return fmt.Errorf("a rate of %v requests/s: it must be from 0 (as many as the server takes) to %v", c.Rate, int64(MaxRate))
+	case c.Rate != 0 && !(c.Rate >= MinRate && c.Rate <= MaxRate):
+		return fmt.Errorf("a rate of %v requests/s: it must be 0 (as many as the server takes), or from %v to %v", c.Rate, MinRate, int64(MaxRate))
 	case c.Count < 0 || c.Count == 0 && c.Duration <= 0:
 		return errors.New("nothing would be measured: a duration or a count is needed")
 	case c.Timeout <= 0:

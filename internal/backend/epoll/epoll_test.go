@@ -75,3 +75,27 @@ func TestParkIsNotEarly(t *testing.T) {
 		t.Errorf("Park with an event at hand: %d events, slept: %v, error %v", n, slept, err)
 	}
 }
+
+// TestParkLooks: neither a time that has passed before Park sleeps nor a Wake keeps it from
+// the events at hand. Each turn might have one.
+func TestParkLooks(t *testing.T) {
+	p, err := newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	p.Park(time.Microsecond) // registers the epoll
+	for range 3 {
+		p.waker.Wake()
+		if n, slept, err := p.Park(time.Nanosecond); n != 1 || slept || err != nil {
+			t.Errorf("Park until a time that has passed: %d events, slept: %v, error %v; want one event", n, slept, err)
+		}
+		p.parked.Store(true) // as if the Wake came at the end of a Park
+		p.Wake()
+		p.parked.Store(false)
+		p.waker.Wake()
+		if n, slept, err := p.Park(-1); n != 1 || slept || err != nil {
+			t.Errorf("Park after a Wake: %d events, slept: %v, error %v; want one event", n, slept, err)
+		}
+	}
+}

@@ -62,10 +62,16 @@ func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 		p.woken.Store(false)
 	}
 	p.parked.Store(false)
+	slept = p.looks > 1 || p.looks == 1 && p.found == 0
+	if p.looks == 0 {
+		// A Wake or a time that has passed already must not keep the loop from its
+		// events: there may be one in each turn.
+		p.found, p.errno = p.look()
+	}
 	if p.errno != 0 {
 		return 0, false, os.NewSyscallError("epoll_wait", p.errno)
 	}
-	return p.found, p.looks > 1 || p.looks == 1 && p.found == 0, nil
+	return p.found, slept, nil
 }
 
 // unpark wakes a parked goroutine; false: none is.
