@@ -85,8 +85,9 @@ type Engine struct {
 	// handler, and so the largest message; see ErrInputFull. 0: DefaultMaxInput.
 	MaxInput int
 	// MaxOutput is how many written bytes of a connection may wait for its
-	// peer; see ErrOutputFull. What a Handler writes in one call has to fit between
-	// HighWater and MaxOutput, or a slow peer's writes fail before its reading stops.
+	// peer; see ErrOutputFull. The output of one call of a Handler has to fit between
+	// HighWater and MaxOutput: otherwise writes for a slow peer fail before the loop
+	// stops reading it.
 	// 0: DefaultMaxOutput.
 	MaxOutput int
 	// HighWater is how many bytes of waiting output stop the reading of a

@@ -43,8 +43,8 @@ func (f HandlerFunc) Data(c *Conn, in []byte) (int, error) { return f(c, in) }
 func (f HandlerFunc) Closed(*Conn, error) {}
 
 // EOFHandler is a Handler that wants to know of the peer's end of stream
-// (half-close). EOF is called at most once, after the last Data; what that left is
-// not offered again. The connection can still be written to, and stays until the
+// (half-close). EOF is called at most once, after the last Data; bytes that
+// Data left are not offered again. The connection can still be written to, and stays until the
 // handler closes it. A connection whose handler is no EOFHandler is closed, after its
 // output has drained: answers that come later are lost.
 type EOFHandler interface {
@@ -67,8 +67,8 @@ type ShutdownHandler interface {
 }
 
 // An OpenFunc makes the Handler of a new connection. It runs on the connection's
-// loop, once, before any other call, and may write. nil refuses the connection: what was
-// written is sent, then it closes, and no Handler hears of it.
+// loop, once, before any other call, and may write. nil refuses the connection: its
+// output is sent, then it closes, and no Handler hears of it.
 type OpenFunc func(*Conn) Handler
 
 var (

@@ -20,6 +20,7 @@ import (
 	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/internal/testcert"
 	"github.com/rondo-go/rondo/rondotest"
+	"github.com/rondo-go/rondo/rtls"
 	"github.com/rondo-go/rondo/workers"
 )
 
@@ -114,6 +115,37 @@ func TestLimitedSlow(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{Buffer: 64 << 10, Fragment: -1})
 	n.Serve(":5000", (&front{most: 2}).open)
 	echoed(t, n, n.Dial("tcp", "127.0.0.1:5000"))
+}
+
+// TestLimitedTLS: a connection whose handshake fails is counted, and then no more.
+func TestLimitedTLS(t *testing.T) {
+	f := &front{most: 1}
+	tlsFilter := rtls.Server(serverTLS())
+	n := rondotest.New(t, rondotest.Options{})
+	n.Serve(":5000", func(c *rondo.Conn) rondo.Handler {
+		h := f.open(c)
+		if h != nil {
+			c.Use(nil, tlsFilter)
+		}
+		return h
+	})
+	c := n.Dial("tcp", "127.0.0.1:5000")
+	n.Run()
+	if now := f.now.Load(); now != 1 {
+		t.Errorf("%d connections, want 1", now)
+	}
+	c.Send("this is no handshake\n")
+	c.Close()
+	n.Run()
+	if now := f.now.Load(); now != 0 {
+		t.Errorf("%d connections, want none", now)
+	}
+	c = n.Dial("tcp", "127.0.0.1:5000")
+	secret := tls.Client(c, clientTLS())
+	io.WriteString(secret, "hello")
+	answer := make([]byte, 5)
+	io.ReadFull(secret, answer)
+	want(t, string(answer), "hello")
 }
 
 // echoed sends 2 MiB, as much as it can before it reads, and wants them back.
