@@ -37,7 +37,7 @@ const (
 // on that loop. Those that cannot do without (Wait, Dial and Attach) panic, and say
 // what to call instead.
 type Engine struct {
-	// Loops is the number of loops, each a goroutine. 0: GOMAXPROCS.
+	// NumLoops is the number of loops, each a goroutine. 0: GOMAXPROCS.
 	NumLoops int
 	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if its loops are as
 	// many and sleep in system calls (on any backend but "std"). As long as one of Go's
@@ -85,7 +85,10 @@ type Engine struct {
 	// handler, and so the largest message; see ErrInputFull. 0: DefaultMaxInput.
 	MaxInput int
 	// MaxOutput is how many written bytes of a connection may wait for its
-	// peer; see ErrOutputFull. 0: DefaultMaxOutput.
+	// peer; see ErrOutputFull. The output of one call of a Handler has to fit between
+	// HighWater and MaxOutput: otherwise writes for a slow peer fail before the loop
+	// stops reading it.
+	// 0: DefaultMaxOutput.
 	MaxOutput int
 	// HighWater is how many bytes of waiting output stop the reading of a
 	// connection, which goes on at LowWater: so a peer that sends requests and
@@ -105,7 +108,8 @@ type Engine struct {
 	// Timer, a Loop's own methods), by a goroutine that is none of that loop's. They
 	// panic, with the caller's and the loop's stacks. The race detector finds most of
 	// these too; this needs no special build, and takes some nanoseconds a call. The
-	// environment variable RONDO_CHECK=1 sets it.
+	// environment variable RONDO_CHECK=1 sets it. On rondotest's network it finds
+	// nothing while a loop stands still there.
 	Check bool
 	// Repanic lets a panic in a handler end the program, as one in a goroutine
 	// does. Otherwise it ends its connection and is logged with its stack.

@@ -46,6 +46,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for
 	law(`compat/gaio`, `|proactor`),
 	law(`compat/evio`, `|internal/sys`),
+	law(`docs/(tutorial|cookbook)/.*`, `|coro|rtls`), // users' programs: nothing of internal/
 	law(`cmd/.*|examples/.*|((coro|workers)/)?testdata/.*|redis/.*`, `.*`),
 }
 

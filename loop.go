@@ -390,7 +390,7 @@ func (l *Loop) load() int32 { return l.loaded.Load() + l.expected.Load() }
 
 // Post runs f on the loop, soon, after what the caller posted before. Any
 // goroutine may call it. It fails, with ErrClosed, only if the loop has ended;
-// then f is not called.
+// then f is not called. With a nil error f is called, also if the engine closes first.
 func (l *Loop) Post(f func()) error {
 	mustGive(f != nil, "Loop.Post", "function")
 	return l.post(task{f: f})

@@ -64,7 +64,7 @@ type PacketConn struct {
 	local     net.Addr
 	group     *packetGroup
 	place     int          // in loop.packets
-	context   any          // SetContext's
+	context   any          // SetValue's
 	connected bool         // by DialPacket
 	posted    atomic.Int64 // bytes that PacketRefs have on their way, with packetCost
 	closed    atomic.Bool  // for them
@@ -325,26 +325,26 @@ func (c *PacketConn) LocalAddr() net.Addr { return c.local }
 // Loop is the loop of the socket. Any goroutine may call it.
 func (c *PacketConn) Loop() *Loop { return c.loop }
 
-// Context is what SetContext was given last.
+// Value is what SetValue was given last.
 func (c *PacketConn) Value() any {
 	c.loop.check()
 	return c.context
 }
 
-// SetContext keeps v with the socket.
+// SetValue keeps v with the socket.
 func (c *PacketConn) SetValue(v any) {
 	c.loop.check()
 	c.context = v
 }
 
-// Join makes the socket a member of a multicast group, on an interface; nil: on
+// JoinGroup makes the socket a member of a multicast group, on an interface; nil: on
 // the system's choice of one. The socket is to be bound to the group's port, and
 // to no address or the group's.
 func (c *PacketConn) JoinGroup(group netip.Addr, ifi *net.Interface) error {
 	return c.member("join", group, ifi, true)
 }
 
-// Leave ends what Join with the same arguments began; Close does too.
+// LeaveGroup ends what JoinGroup with the same arguments began; Close does too.
 func (c *PacketConn) LeaveGroup(group netip.Addr, ifi *net.Interface) error {
 	return c.member("leave", group, ifi, false)
 }

@@ -26,7 +26,8 @@ type Handler interface {
 	Data(c *Conn, in []byte) (n int, err error)
 
 	// Closed is the last call, made exactly once, after the release functions of what
-	// was still to be sent. err is nil after an orderly close: by Close, or by the
+	// was still to be sent. It is never made within another call: a handler that
+	// closes a connection by Close or Abort goes on first. err is nil after an orderly close: by Close, or by the
 	// peer's end of stream. A callback that panics ends its connection with a
 	// *PanicError.
 	Closed(c *Conn, err error)
@@ -42,16 +43,17 @@ func (f HandlerFunc) Data(c *Conn, in []byte) (int, error) { return f(c, in) }
 func (f HandlerFunc) Closed(*Conn, error) {}
 
 // EOFHandler is a Handler that wants to know of the peer's end of stream
-// (half-close). It is called at most once, after the last Data; the connection
-// can still be written to, and stays until the handler closes it. A connection
-// whose handler is no EOFHandler is closed, after its output has drained.
+// (half-close). EOF is called at most once, after the last Data; bytes that
+// Data left are not offered again. The connection can still be written to, and stays until the
+// handler closes it. A connection whose handler is no EOFHandler is closed, after its
+// output has drained: answers that come later are lost.
 type EOFHandler interface {
 	EOF(*Conn)
 }
 
 // DrainHandler is a Handler that wants to know when output that was full (see Conn.Full), or
 // too full for a write (ErrOutputFull), has fallen to LowWater; to nothing, if a write was
-// refused though no more than LowWater waited.
+// refused though no more than LowWater waited. Drained is called of a paused connection too.
 type DrainHandler interface {
 	Drained(*Conn)
 }
@@ -65,7 +67,8 @@ type ShutdownHandler interface {
 }
 
 // An OpenFunc makes the Handler of a new connection. It runs on the connection's
-// loop, once, before any other call, and may write. nil refuses the connection.
+// loop, once, before any other call, and may write. nil refuses the connection: its
+// output is sent, then it closes, and no Handler hears of it.
 type OpenFunc func(*Conn) Handler
 
 var (

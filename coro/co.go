@@ -102,7 +102,8 @@ func (co *Co) Loop() *rondo.Loop { return co.sched.loop }
 // it is what one writes to many with (see rondo.ErrOutputFull); what it writes may come
 // between the pieces of a Write that is larger than HighWater. With its
 // SetHandler a coroutine hands the connection over, after a dialogue that was
-// best written straight on: then the coroutine can wait for nothing any more,
+// best written straight on: the Handler gets the bytes that were not read, without
+// those that a bufio.Reader has read ahead. Then the coroutine can wait for nothing any more,
 // and when it returns nil the connection stays. So it does, until it leaves, after
 // Detach or Move. Any goroutine may call Conn itself.
 func (co *Co) Conn() *rondo.Conn { return co.owner.conn }

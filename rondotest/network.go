@@ -231,7 +231,7 @@ func (n *Network) Close() {
 }
 
 // Engine puts e on the network, by setting its Backend, and returns it. It sets
-// Loops to 1 if it is 0, since the number of this machine's processors is not
+// NumLoops to 1 if it is 0, since the number of this machine's processors is not
 // the seed's; and Logger, if it is nil, to the test's log.
 func (n *Network) Engine(e *rondo.Engine) *rondo.Engine {
 	e.Backend = n.name
@@ -245,7 +245,7 @@ func (n *Network) Engine(e *rondo.Engine) *rondo.Engine {
 	return e
 }
 
-// Listen is e.Listen, with the default Socket. It puts e on the network if it
+// Listen is e.Listen, with the default SocketOptions. It puts e on the network if it
 // is not, and fails the test if e cannot listen. Addresses are literal, such as
 // "127.0.0.1:7", ":7", "localhost:7", or with port 0 for a free one; network
 // "unix" takes any name and makes no file.

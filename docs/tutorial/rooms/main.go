@@ -1,0 +1,15 @@
+package main
+
+import (
+	"log"
+
+	"github.com/rondo-go/rondo"
+)
+
+func main() {
+	e := rondo.Engine{NumLoops: 1} // the rooms are one loop's
+	if _, err := e.Listen("tcp", "127.0.0.1:5000", rondo.SocketOptions{}, newChat().open); err != nil {
+		log.Fatal(err)
+	}
+	e.Wait()
+}
