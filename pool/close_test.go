@@ -284,7 +284,7 @@ func TestBorrowEnds(t *testing.T) {
 	}
 }
 
-// TestEngineClosesWithManyWaiters: everybody who waits is told, however many they are.
+// TestEngineClosesWithManyWaiters: every waiter is told, however many there are.
 func TestEngineClosesWithManyWaiters(t *testing.T) {
 	const waiters = 1000
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, MaxWaiters: waiters}, nil)
