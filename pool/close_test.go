@@ -95,8 +95,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestEngineCloses: the end of the engine is the end of its pools, and everybody who
-// waits is told.
+// TestEngineCloses: the end of the engine is the end of its pools, and every waiter is
+// told.
 func TestEngineCloses(t *testing.T) {
 	for _, end := range []func(*rondo.Engine) error{
 		(*rondo.Engine).Close,

@@ -29,7 +29,7 @@ func (c *Config) check() error {
 	}
 	for i, f := range c.Filters {
 		if f == nil {
-			return fmt.Errorf("pool.Config.Filters[%d] is nil: want a rondo.FilterOpener", i)
+			return fmt.Errorf("pool.Config.Filters[%d] is nil: want a rondo.FilterOpenFunc", i)
 		}
 	}
 	return nil

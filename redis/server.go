@@ -109,7 +109,7 @@ type Server struct {
 func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters ...rondo.FilterOpenFunc) (*rondo.Listener, error) {
 	for i, f := range filters {
 		if f == nil {
-			return nil, fmt.Errorf("redis: filter %d is nil: want a rondo.FilterOpener", i)
+			return nil, fmt.Errorf("redis: filter %d is nil: want a rondo.FilterOpenFunc", i)
 		}
 	}
 	if err := s.start(); err != nil {
