@@ -203,6 +203,19 @@ func ExampleLoopLocal() {
 	// visitor 2
 }
 
+// caesar shifts characters by three places on their way out, and back on their way in.
+type caesar struct{ rondo.PassThrough }
+
+func (caesar) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	s.Deliver(bytes.Map(func(r rune) rune { return r - 3 }, in))
+	return len(in), nil
+}
+
+func (caesar) Outbound(s *rondo.FilterPort, out []byte) error {
+	s.Send(bytes.Map(func(r rune) rune { return r + 3 }, out))
+	return nil
+}
+
 // A translation of all that passes, in both directions, is a Filter. The handler
 // knows nothing of it: it gets "ave, Caesar".
 func ExampleFilter() {

@@ -154,7 +154,7 @@ func pass(dst, src net.Conn) error {
 // TestForward: a client that ends its stream gets all that upstream then says; one that
 // does not read stops upstream, and nothing is lost.
 func TestForward(t *testing.T) {
-	const size = 32 << 20
+	const size = 8 << 20
 	upstream, end := serve(coro.Handler(func(_ *coro.Co, c net.Conn) error {
 		n, err := io.Copy(io.Discard, c)
 		if err != nil {
