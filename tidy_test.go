@@ -151,6 +151,20 @@ func wordPattern(text string) *regexp.Regexp {
 	return regexp.MustCompile(pattern)
 }
 
+// find returns where the word stands in a text; -1: nowhere. plain is the text in small
+// letters, its words separated by one space: most texts are dismissed by that, since
+// patterns take long with the race detector.
+func (w *bannedWord) find(text, plain string) int {
+	if !strings.Contains(plain, strings.ToLower(w.text)) {
+		return -1
+	}
+	at := w.pattern.FindStringIndex(text)
+	if at == nil {
+		return -1
+	}
+	return at[0]
+}
+
 func (w *bannedWord) isExcepted(path string) bool {
 	return slices.ContainsFunc(w.except, func(dir string) bool { return strings.HasPrefix(path, dir+"/") })
 }
@@ -204,9 +218,10 @@ func TestPlainWords(t *testing.T) {
 	check := func(path string, passages []passage) {
 		slash := filepath.ToSlash(path)
 		for _, p := range passages {
+			plain := strings.ToLower(strings.Join(strings.Fields(p.text), " "))
 			for _, w := range words {
-				if at := w.pattern.FindStringIndex(p.text); at != nil && !w.isExcepted(slash) {
-					line := p.line + strings.Count(p.text[:at[0]], "\n")
+				if at := w.find(p.text, plain); at >= 0 && !w.isExcepted(slash) {
+					line := p.line + strings.Count(p.text[:at], "\n")
 					t.Errorf("%s:%d: %q: say instead: %s", slash, line, w.text, w.instead)
 				}
 			}
@@ -251,7 +266,8 @@ func TestWordPattern(t *testing.T) {
 		{"Unread(", "rondo.Unread(c)", true},
 		{"Unread(", "h.Unread", false},
 	} {
-		if wordPattern(c.word).MatchString(c.text) != c.found {
+		w := bannedWord{text: c.word, pattern: wordPattern(c.word)}
+		if w.find(c.text, strings.ToLower(strings.Join(strings.Fields(c.text), " "))) >= 0 != c.found {
 			t.Errorf("%q in %q: found %t, want %t", c.word, c.text, !c.found, c.found)
 		}
 	}
