@@ -150,7 +150,7 @@ func (p *poster) settle() {
 	}
 }
 
-// BenchmarkPost posts to a busy loop. The time is that of a post in the median
+// BenchmarkPost posts to a busy loop. The time is a post's in the median
 // burst: not that until the loop has run what was posted, which goes on meanwhile,
 // nor that in which the system lets others run.
 func BenchmarkPost(b *testing.B) {

@@ -129,7 +129,7 @@ func TestIdleLoopLetsGoOfPosts(t *testing.T) {
 	}
 }
 
-// What lies behind the bytes given to Unread is the caller's.
+// What lies behind the bytes given to PrefixConn is the caller's.
 func TestUnreadKeepsTheCallersMemory(t *testing.T) {
 	mine := make([]byte, 32<<10)
 	near, far := net.Pipe()

@@ -34,7 +34,7 @@ func (e *Engine) leave() {
 	delete(running.engines, e)
 }
 
-// callingLoop is the loop, of whichever engine, on which it is called; nil: on none.
+// callingLoop is the loop, of this engine or another, on which it is called; nil: on none.
 func callingLoop() *Loop {
 	running.Lock()
 	defer running.Unlock()

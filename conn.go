@@ -203,7 +203,7 @@ func (c *Conn) RemoteAddr() net.Addr {
 }
 
 // Control calls f at once with the socket's descriptor, which f must not keep, for
-// the options that Socket does not have or that one connection has other than the
+// the options that SocketOptions does not have or that one connection has other than the
 // rest of its Listener's, and returns f's error. Without a descriptor, on the
 // simulated network or for a connection such as a *tls.Conn that Attach took, it is
 // errors.ErrUnsupported; once the connection is closed, ErrClosed.

@@ -14,7 +14,7 @@ type receiver Conn
 
 func (r *receiver) Complete(comp *backend.Completion) { (*Conn)(r).received(comp) }
 
-// read submits a Recv, if the connection is to be read.
+// read submits a Recv, unless something stops the reading.
 func (c *Conn) read() {
 	if !c.wantsInput() {
 		return
@@ -157,7 +157,7 @@ func (l *Loop) keep(carry, rest []byte) []byte {
 	return kept
 }
 
-// behind returns a buffer from the pool that holds b and p: b, if it has the
+// appendPooled returns a buffer from the pool that holds b and p: b, if it has the
 // room, or else another, and then b is put back.
 func (l *Loop) appendPooled(b, p []byte) []byte {
 	if size := len(b) + len(p); cap(b) < size {

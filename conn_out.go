@@ -294,7 +294,7 @@ func (c *Conn) awaitDrain() {
 	c.flushSoon()
 }
 
-// wrote sees to it that what waits for the wire, size bytes now, will be sent.
+// wrote has the size bytes sent that wait for the wire now, at the turn's end.
 func (c *Conn) wrote(size int) {
 	switch {
 	case size+c.filters.waiting() > c.limits.high:

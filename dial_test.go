@@ -104,7 +104,7 @@ func TestDialOneWins(t *testing.T) {
 }
 
 // TestDialGivesUp: when nobody answers, at the time limit; without one when the
-// system does. The error is that of the first address.
+// system does. The error is the first address's.
 func TestDialGivesUp(t *testing.T) {
 	all := []string{"192.0.2.1", "2001:db8::1"}
 	took, err := dialAt(t, rondotest.Options{}, all, all, nil, rondo.SocketOptions{DialTimeout: 10 * time.Second})

@@ -1,10 +1,8 @@
-// Package rondo is an event-loop networking toolkit: servers with very many
-// connections, for which a goroutine each is too dear in time or memory.
+// Package rondo is an event-loop networking toolkit, for servers with so many connections
+// that a goroutine for each costs too much.
 //
-// An Engine runs loops. A Loop is one goroutine that serves all its connections
-// in turns, so the code of a connection needs no locks, and costs about what the
-// system calls cost. A Handler is given the bytes that arrived and says how many
-// it is done with:
+// An Engine runs loops. A Loop is one goroutine that serves all its connections in turns.
+// A Handler gets the bytes that have arrived and returns how many it has consumed:
 //
 //	rondo.Serve("tcp://:5000", func(*rondo.Conn) rondo.Handler {
 //		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
@@ -19,15 +17,39 @@
 //		return err
 //	}))
 //
+// # Shared state
+//
+// Serve, and an Engine whose NumLoops is 0, run one loop for each processor, at the same
+// time. All callbacks of one connection run on one loop, one after the other, so the
+// fields of its Handler need no lock. Variables that several connections use do need
+// one, unless the engine has one loop (NumLoops: 1), or each loop has its own value
+// (LoopLocal). See Serve.
+//
 // # Who may call what
 //
-// A Conn, a Timer and a Loop belong to the loop's goroutine: handlers, timer
-// functions and posted functions run there, and may use them without locks.
-// Other goroutines hold a Ref, whose methods they may call at any time, or use
-// Loop.Post. The race detector reports what breaks this rule.
+// A Conn, a Timer and a Loop belong to the loop's goroutine: handlers, timer functions
+// and posted functions run there, and may use them without locks. Other goroutines use a
+// Ref, or Loop.Post. The race detector reports calls from wrong goroutines; with
+// Engine.Check, or RONDO_CHECK=1 in the environment, they panic in any build.
 //
-// A handler that blocks stops its loop. Work that takes long belongs on another
-// goroutine, which answers through a Ref, or whose answer a coroutine awaits.
+// # Half-close
+//
+// When the peer ends its stream, the engine sends what was written so far and closes the
+// connection. A Handler that answers later implements EOFHandler; then the connection
+// stays open until the Handler closes it.
+//
+// # What blocks a loop
+//
+// While a callback runs, all other connections of its loop wait. What sleeps, reads a
+// file, queries a database, looks up a name, or waits for a channel, a mutex or a
+// WaitGroup belongs on another goroutine: package workers runs it and returns the
+// answers in order, coro.Await waits for it in a coroutine, and any goroutine can answer
+// through a Ref. The methods of a Conn, a Loop and a Ref never wait. Engine.Wait, Dial
+// and Attach do, and panic on a loop.
+//
+// The engine does not measure how long a callback takes. To notice one that takes long,
+// post a function to each loop and measure when it runs: docs/operators.md has the code.
+// Package coro logs a coroutine that waits for anything else than its loop for a second.
 //
 // # What a connection may cost
 //
@@ -37,15 +59,15 @@
 //
 // # What this package is not
 //
-// It is not a replacement for package net where connections are few or their
-// code blocks; and it knows no protocol: see resp and redis.
+// It does not replace package net where connections are few or their code blocks
+// (package netconn serves such code), and it knows no protocol: see resp and redis.
 //
 // # The files
 //
 // To begin with:
 //
 //	rondo.go         Handler and its optional methods, errors, Serve, ParseAddress
-//	engine.go        Engine: its fields, its start and its end; Socket; Listen
+//	engine.go        Engine: its fields, its start and its end; SocketOptions; Listen
 //	engine_fields.go what Start, Listen and Dial refuse
 //	stats.go         what is counted, and Trace's hooks
 //

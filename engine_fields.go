@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// The values that the fields of an Engine and a Socket, and the arguments of their
+// The values that the fields of an Engine and of SocketOptions, and the arguments of their
 // methods, cannot have. Start, Listen and Dial refuse them: what would come of them
 // later, a connection that is full for ever or a panic on the loop, names no field.
 

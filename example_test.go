@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// An echo server on every interface's port 5000. Data and Write have one shape,
-// so the handler can be the method itself.
+// An echo server on port 5000 of every interface. Data and Conn.Write have the same
+// signature, so the handler can be the method itself.
 func ExampleServe() {
 	err := rondo.Serve("tcp://:5000", func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc((*rondo.Conn).Write)
@@ -22,7 +22,8 @@ func ExampleServe() {
 	fmt.Println(err)
 }
 
-// ask connects to addr, sends question, and reads lines lines.
+// ask connects to addr, sends question and the end of its stream, as printf … | nc -N
+// does, and reads so many lines of the answer.
 func ask(addr net.Addr, question string, lines int) {
 	c, err := net.Dial(addr.Network(), addr.String())
 	if err != nil {
@@ -31,6 +32,7 @@ func ask(addr net.Addr, question string, lines int) {
 	}
 	defer c.Close()
 	io.WriteString(c, question)
+	c.(*net.TCPConn).CloseWrite()
 	for r := bufio.NewReader(c); lines > 0; lines-- {
 		line, err := r.ReadString('\n')
 		if err != nil {
@@ -144,21 +146,30 @@ func (o *oracle) closeIfDone(c *rondo.Conn) {
 
 func (o *oracle) Closed(*rondo.Conn, error) {}
 
+// A clock tells the time by a timer of its connection's loop, without a lock.
+type clock struct{ timer *rondo.Timer }
+
+func newClock(c *rondo.Conn) rondo.Handler {
+	ticks := 0
+	return &clock{c.Loop().Every(time.Millisecond, func() {
+		ticks++
+		fmt.Fprintln(c, "tick", ticks)
+	})}
+}
+
+func (k *clock) Data(_ *rondo.Conn, in []byte) (int, error) { return len(in), nil }
+
+// EOF keeps the connection open: a client that sends nothing more still reads.
+func (k *clock) EOF(*rondo.Conn) {}
+
+// Closed is called when the client has gone.
+func (k *clock) Closed(*rondo.Conn, error) { k.timer.Stop() }
+
 // Timers run on the connection's loop, so they use it without a lock.
 func ExampleLoop_Every() {
 	var e rondo.Engine
 	defer e.Close()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
-		n := 0
-		var tick *rondo.Timer
-		tick = c.Loop().Every(time.Millisecond, func() {
-			n++
-			if _, err := fmt.Fprintln(c, "tick", n); err != nil {
-				tick.Stop() // the connection is closed
-			}
-		})
-		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil })
-	})
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, newClock)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -170,8 +181,8 @@ func ExampleLoop_Every() {
 	// tick 3
 }
 
-// A value that each loop makes once and uses without a lock.
-func ExampleLocal() {
+// Each loop makes its value once, and uses it without a lock.
+func ExampleLoopLocal() {
 	hits := rondo.LoopLocal[*int]{New: func(*rondo.Loop) *int { return new(int) }}
 	e := rondo.Engine{NumLoops: 1}
 	defer e.Close()
@@ -192,7 +203,7 @@ func ExampleLocal() {
 	// visitor 2
 }
 
-// caesar moves letters by three places on their way out, and back on their way in.
+// caesar shifts characters by three places on their way out, and back on their way in.
 type caesar struct{ rondo.PassThrough }
 
 func (caesar) Inbound(s *rondo.FilterPort, in []byte) (int, error) {

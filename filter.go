@@ -7,9 +7,8 @@ import (
 
 // A Filter stands between the wire and a connection's Handler, and changes what
 // passes: TLS (package rtls), the PROXY protocol (package filter), compression,
-// counting. A connection may have several, each with the next one's output for
-// its input. What is said here of the Handler is so of the next Filter too, and
-// what of the wire, of the one before.
+// counting. A connection may have several. Between two Filters the same holds: the next
+// Filter takes the Handler's place, the previous one the wire's.
 //
 // A Filter serves one connection. Its methods run on the connection's loop, one
 // at a time, and must not block. Embed PassThrough for those that are not needed.
@@ -61,7 +60,8 @@ type Filter interface {
 // refuses the connection.
 type FilterOpenFunc func(*Conn) Filter
 
-// PassThrough is a Filter that changes nothing. It is to be embedded in others.
+// PassThrough is a Filter that changes nothing. Embed it in a Filter that needs some
+// of the methods only.
 type PassThrough struct{}
 
 // Start calls s.Ready.

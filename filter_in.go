@@ -265,8 +265,8 @@ func (f *filters) quiet() bool {
 	return f.carry.len() == 0 && !f.ended
 }
 
-// full reports whether so much is waiting somewhere that no more is to be read
-// before some of it was taken.
+// full reports whether so much waits somewhere that reading stops until some of it was
+// taken.
 func (f *filters) full() bool {
 	c := f.conn
 	for s := f.top; s != nil; s = s.below {

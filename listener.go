@@ -104,8 +104,8 @@ func (ln *Listener) listen(address string, s backend.Socket) error {
 // Addr is the address listened on, with the port that the system chose.
 func (ln *Listener) Addr() net.Addr { return ln.acceptors[0].addr }
 
-// Close stops accepting. Connections go on. On a loop, of whichever engine, it does
-// not wait until that is done.
+// Close stops accepting. Connections go on. It waits until that is done, unless it is
+// called on a loop, of this engine or another.
 func (ln *Listener) Close() error {
 	ln.engine.forget(ln)
 	onLoop := callingLoop() != nil

@@ -49,13 +49,13 @@ type Loop struct {
 
 	dialing     map[*Dialing]struct{}
 	dials       uint64         // so far
-	failedDials fifo[*Dialing] // whose open is to be told
+	failedDials fifo[*Dialing] // whose open is due
 
 	completion backend.Completion // the one at hand
 
-	// What is to be done in a turn. Each is taken out before it is done.
+	// Work of a turn. Each item is taken out before it is done.
 	tasks        []task            // posted before this turn
-	again        fifo[*Conn]       // to be served though nothing happened
+	again        fifo[*Conn]       // to serve though nothing happened
 	calls        fifo[due]         // to be made when the event at hand has ended
 	dirty        fifo[*Conn]       // to be flushed at the turn's end
 	dirtyPackets fifo[*PacketConn] // likewise
@@ -314,7 +314,7 @@ func (l *Loop) wait() error {
 // parkings is how many waits a loop parks that has handed results over.
 const parkings = 1000
 
-// parking reports whether the next wait is to be that of a goroutine.
+// parking reports whether the loop waits as a goroutine does next time.
 func (l *Loop) parking() bool {
 	return l.parker != nil && (l.crowded || l.parks > 0) && !l.pinned
 }

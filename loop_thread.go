@@ -30,12 +30,12 @@ func (l *Loop) pin() (undo func()) {
 	return func() {}
 }
 
-// errRooted: Go's runtime ends a process whose coroutine goes on on a thread that is
+// errThreadBound: Go's runtime ends a process whose coroutine goes on on a thread that is
 // locked otherwise than it was when the coroutine began.
-var errRooted = errors.New("rondo: the loop has had coroutines or filters: pin it before, or set Engine.CPUs")
+var errThreadBound = errors.New("rondo: the loop has had coroutines or filters: pin it before, or set Engine.CPUs")
 
-// Pin locks the loop to its thread, and that to a CPU, for good, as Engine.CPUs does
-// from the start. Where the system cannot do the latter it returns an error, and the
+// Pin locks the loop to its thread, and the thread to a CPU, until the loop ends, as
+// Engine.CPUs does from the start. Where the system cannot do the latter it returns an error, and the
 // loop has the thread of its own all the same. A loop that has had coroutines or
 // connections with filters is not pinned any more, which is an error, too. Pin is
 // called on the loop.
@@ -43,7 +43,7 @@ func (l *Loop) Pin(cpu int) error {
 	l.check()
 	if !l.pinned {
 		if l.threadBound {
-			return errRooted
+			return errThreadBound
 		}
 		l.pinned = true
 		runtime.LockOSThread()

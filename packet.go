@@ -338,8 +338,8 @@ func (c *PacketConn) SetValue(v any) {
 }
 
 // JoinGroup makes the socket a member of a multicast group, on an interface; nil: on
-// the system's choice of one. The socket is to be bound to the group's port, and
-// to no address or the group's.
+// the system's choice of one. The socket must be bound to the group's port, and to no
+// address or the group's.
 func (c *PacketConn) JoinGroup(group netip.Addr, ifi *net.Interface) error {
 	return c.member("join", group, ifi, true)
 }
@@ -381,7 +381,7 @@ func (c *PacketConn) logAttr() slog.Attr { return slog.String("socket", c.String
 // String is for logs.
 func (c *PacketConn) String() string { return fmt.Sprintf("%s %v", c.network, c.local) }
 
-// Pauses of receiving when the system keeps telling errors.
+// Pauses of receiving while the system returns one error after another.
 const (
 	packetErrors      = 64 // in a row, which cost no pause
 	minPacketPause    = time.Millisecond

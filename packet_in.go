@@ -134,7 +134,7 @@ func (c *PacketConn) receiveFailed(err error) {
 	c.failed(packetFailure{err: err})
 }
 
-// A packetFailure is what a PacketErrorHandler is to be told.
+// A packetFailure waits to be told to a PacketErrorHandler.
 type packetFailure struct {
 	to  netip.AddrPort
 	err error

@@ -94,7 +94,7 @@ func withoutIOUring(t *testing.T, what string) {
 	}
 }
 
-// forbid has a system call of this process end with an error, for good (seccomp(2)).
+// forbid makes a system call of this process fail from now on (seccomp(2)).
 func forbid(t *testing.T, call, errno uint32) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

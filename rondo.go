@@ -42,11 +42,17 @@ func (f HandlerFunc) Data(c *Conn, in []byte) (int, error) { return f(c, in) }
 // Closed does nothing.
 func (f HandlerFunc) Closed(*Conn, error) {}
 
-// EOFHandler is a Handler that wants to know of the peer's end of stream
-// (half-close). EOF is called at most once, after the last Data; bytes that
-// Data left are not offered again. The connection can still be written to, and stays until the
-// handler closes it. A connection whose handler is no EOFHandler is closed, after its
-// output has drained: answers that come later are lost.
+// EOFHandler is a Handler that is told when the peer has ended its stream (half-close).
+// EOF is called at most once, after the last Data; bytes that Data left are not offered
+// again. The connection can still be written
+// to, and stays open until the handler closes it.
+//
+// A Handler without EOF is for answers that Data writes before it returns: at the peer's
+// end of stream the engine sends what was written so far, and closes the connection. A
+// Handler that answers later, from a timer, a dial or another goroutine, needs EOF: a
+// client that sends its request and ends its stream, as printf … | nc -N does, would get
+// no answer. EOF calls Conn.Close when nothing is left to answer; if something is, the
+// last answer calls it (see the Example of Ref).
 type EOFHandler interface {
 	EOF(*Conn)
 }
@@ -116,8 +122,29 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Serve serves connections to address with an Engine of the default settings.
-// It returns only if it cannot listen. ParseAddress tells what address may be.
+// Serve serves connections to address with an Engine of the default settings: one loop
+// for each processor. It returns only if it cannot listen. ParseAddress tells what
+// address may be.
+//
+// All callbacks of one connection run on one loop, so the fields of its Handler need no
+// lock. The loops run at the same time, so variables that several connections use do
+// need one. There are three ways:
+//
+//	// One loop: its callbacks never run at the same time. No lock.
+//	e := rondo.Engine{NumLoops: 1}
+//	_, err := e.Listen("tcp", ":5000", rondo.SocketOptions{}, open)
+//
+//	// Each loop has its own value. No lock.
+//	var counts = rondo.LoopLocal[*counter]{New: newCounter}
+//	counts.Get(c.Loop()).n++
+//
+//	// All loops share one value. A callback must not keep the lock for long.
+//	mu.Lock()
+//	visits[name]++
+//	mu.Unlock()
+//
+// At the peer's end of stream the connection closes, after what was written so far has
+// been sent: a Handler that answers later implements EOFHandler.
 func Serve(address string, open OpenFunc) error {
 	network, address, err := ParseAddress(address)
 	if err != nil {

@@ -91,7 +91,7 @@ type Co struct {
 	at       int32       // index in home.others
 	parent   *Co         // nil: the connection's first
 	children int32       // that run
-	lost     atomic.Bool // for good, see giveUp
+	lost     atomic.Bool // it will never be resumed, see giveUp
 	failure  error       // a child's
 }
 

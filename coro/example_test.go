@@ -25,7 +25,8 @@ func serveCoroutine(e *rondo.Engine, f func(co *coro.Co, c net.Conn) error) net.
 	return ln.Addr()
 }
 
-// ask connects to addr, sends question, and reads lines lines.
+// ask connects to addr, sends question and the end of its stream, as printf … | nc -N
+// does, and reads so many lines of the answer.
 func ask(addr net.Addr, question string, lines int) {
 	c, err := net.Dial(addr.Network(), addr.String())
 	if err != nil {
@@ -34,6 +35,7 @@ func ask(addr net.Addr, question string, lines int) {
 	}
 	defer c.Close()
 	io.WriteString(c, question)
+	c.(*net.TCPConn).CloseWrite()
 	for r := bufio.NewReader(c); lines > 0; lines-- {
 		line, err := r.ReadString('\n')
 		if err != nil {
@@ -154,13 +156,16 @@ func ExampleCo_Dial() {
 	// and back
 }
 
-// One coroutine writes what another one, or a callback, puts into a queue.
+// One coroutine writes what another one, or a callback, puts into a queue. A peer that has
+// ended its stream still gets every line: the first coroutine waits for the writer.
 func ExampleCond() {
 	var e rondo.Engine
 	defer e.Close()
 	address := serveCoroutine(&e, func(co *coro.Co, c net.Conn) error {
 		var queue []string
-		var more coro.Cond
+		var more coro.Cond // there is a line, or there will be none
+		ended := false     // the peer says no more
+		timers := 0        // that will put a line
 		put := func(line string) {
 			queue = append(queue, line)
 			more.Signal()
@@ -168,6 +173,9 @@ func ExampleCond() {
 		co.Go(func(co *coro.Co) error {
 			for {
 				for len(queue) == 0 {
+					if ended && timers == 0 {
+						return nil
+					}
 					if err := more.Wait(co); err != nil {
 						return err
 					}
@@ -179,9 +187,15 @@ func ExampleCond() {
 		in := bufio.NewScanner(c)
 		for in.Scan() {
 			put("from the peer: " + in.Text())
-			co.Loop().AfterFunc(time.Millisecond, func() { put("from a timer") })
+			timers++
+			co.Loop().AfterFunc(time.Millisecond, func() {
+				timers--
+				put("from a timer")
+			})
 		}
-		return in.Err()
+		ended = true
+		more.Signal()
+		return errors.Join(in.Err(), co.Wait())
 	})
 	ask(address, "hello\n", 2)
 	// Output:

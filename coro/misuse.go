@@ -48,8 +48,8 @@ func (l *scheduler) caller() *Co {
 // Calling implements bridge.RunQueue.
 func (l *scheduler) Calling() bool { return l.caller() != nil }
 
-// isRunning reports whether a coroutine is running: then it is what calls. It is
-// to be asked on the loop.
+// isRunning reports whether a coroutine is running: then it is what calls. The loop
+// calls it.
 func (l *scheduler) isRunning() bool {
 	co := l.running.Load()
 	return co != nil && co.state == running

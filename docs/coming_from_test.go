@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +16,7 @@ import (
 	"github.com/rondo-go/rondo/proactor"
 )
 
-// The code of coming-from.md, as Examples; TestComingFrom sees to it that it is the
-// same.
+// The code of coming-from.md, as Examples. TestComingFrom compares the two.
 
 // shout answers lines in capitals.
 func shout(c *rondo.Conn, in []byte) (n int, err error) {
@@ -72,21 +70,48 @@ func Example_session() {
 	// bye after 2
 }
 
-// later answers from another goroutine.
-func later(c *rondo.Conn, in []byte) (int, error) {
+// An oracle has its answers found by other goroutines. Its fields belong to the loop.
+type oracle struct {
+	asked int  // questions without an answer yet
+	ended bool // no further questions come
+}
+
+func (o *oracle) Data(c *rondo.Conn, in []byte) (int, error) {
 	ref, question := c.Ref(), string(in) // in itself is valid until return
+	o.asked++
 	go func() {
 		answer := slowly(question)
-		ref.Write([]byte(answer))
-		ref.Do(func(c *rondo.Conn) { c.SetIdle(time.Minute) }) // anything else, on the loop
+		ref.Do(func(c *rondo.Conn) { // on the loop
+			io.WriteString(c, answer)
+			o.asked--
+			o.closeIfDone(c)
+		})
 	}()
 	return len(in), nil
 }
 
-func slowly(question string) string { return "42\n" }
+// EOF keeps the connection open for the answers: without it the connection would close
+// when the client has ended its stream.
+func (o *oracle) EOF(c *rondo.Conn) {
+	o.ended = true
+	o.closeIfDone(c)
+}
 
-func Example_later() {
-	address, end := serve(func(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc(later) })
+func (o *oracle) closeIfDone(c *rondo.Conn) {
+	if o.ended && o.asked == 0 {
+		c.Close()
+	}
+}
+
+func (o *oracle) Closed(*rondo.Conn, error) {}
+
+func slowly(question string) string {
+	time.Sleep(time.Millisecond)
+	return "42\n"
+}
+
+func Example_oracle() {
+	address, end := serve(func(*rondo.Conn) rondo.Handler { return &oracle{} })
 	defer end()
 	talk(address, "the answer?", 1)
 	// Output: 42
@@ -194,7 +219,7 @@ func counts(_ *coro.Co, c net.Conn) error {
 	return err
 }
 
-// TestPipeHalfCloses: what is said after the end of the other's stream comes through.
+// TestPipeHalfCloses: what upstream sends after the end of the client's stream comes through.
 func TestPipeHalfCloses(t *testing.T) {
 	upstream, end := serve(coro.Handler(counts))
 	defer end()
@@ -255,7 +280,8 @@ func serve(open rondo.OpenFunc) (address string, end func()) {
 	}
 }
 
-// talk says something, and prints so many lines of the answer.
+// talk sends words and the end of its stream, as printf … | nc -N does, and prints so many
+// lines of the answer.
 func talk(address, words string, lines int) {
 	c, err := net.DialTimeout("tcp", address, time.Minute)
 	if err != nil {
@@ -264,7 +290,8 @@ func talk(address, words string, lines int) {
 	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(time.Minute))
-	io.Copy(c, strings.NewReader(words))
+	io.WriteString(c, words)
+	c.(*net.TCPConn).CloseWrite()
 	for in := bufio.NewReader(c); lines > 0; lines-- {
 		line, err := in.ReadString('\n')
 		if err != nil {

@@ -13,25 +13,15 @@ import (
 	"testing"
 )
 
-// TestComingFrom keeps coming-from.md true: its code is that of the Examples here, and
-// what its tables have on rondo's side exists.
+// TestComingFrom keeps coming-from.md true: its code is the code here, and the names on
+// rondo's side of its tables exist.
 func TestComingFrom(t *testing.T) {
 	b, err := os.ReadFile("coming-from.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := string(b)
-	source, err := os.ReadFile("coming_from_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := strings.Split(page, "\n```go\n")[1:]
-	for _, block := range blocks {
-		code, _, _ := strings.Cut(block, "```\n")
-		if !strings.Contains(string(source), code) {
-			t.Errorf("no Example has this code:\n%s", code)
-		}
-	}
+	blocks := checkBlocks(t, page)
 	known := names(t)
 	checked := 0
 	for _, row := range regexp.MustCompile(`(?m)^\|.*\| (.*) \|$`).FindAllStringSubmatch(page, -1) {
@@ -43,15 +33,47 @@ func TestComingFrom(t *testing.T) {
 			checked++
 		}
 	}
-	if len(blocks) < 5 || checked < 100 {
-		t.Errorf("found %d pieces of code and %d names", len(blocks), checked)
+	if blocks < 10 || checked < 100 {
+		t.Errorf("found %d pieces of code and %d names", blocks, checked)
 	}
+}
+
+// checkBlocks finds code of a page that no test here has, and returns how many pieces
+// there are.
+func checkBlocks(t *testing.T, page string) int {
+	t.Helper()
+	source := sources(t)
+	blocks := strings.Split(page, "\n```go\n")[1:]
+	for _, block := range blocks {
+		code, _, _ := strings.Cut(block, "```\n")
+		if !strings.Contains(source, code) {
+			t.Errorf("no test has this code:\n%s", code)
+		}
+	}
+	return len(blocks)
+}
+
+// sources is the code of this directory.
+func sources(t *testing.T) (code string) {
+	t.Helper()
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code += string(text)
+	}
+	return code
 }
 
 // names are those of the packages that the page speaks of: T, T.Method, T.Field, and
 // with the package in front where it is not rondo's.
 func names(t *testing.T) (known []string) {
-	for prefix, dir := range map[string]string{"": "..", "coro.": "../coro", "proactor.": "../proactor", "pool.": "../pool", "rtls.": "../rtls", "rondotest.": "../rondotest"} {
+	for prefix, dir := range map[string]string{"": "..", "coro.": "../coro", "proactor.": "../proactor", "pool.": "../pool", "rtls.": "../rtls", "rondotest.": "../rondotest", "workers.": "../workers"} {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -52,17 +52,19 @@ func ExampleNew() {
 		}
 		fmt.Fprintf(c, "goodbye, %s\n", strings.TrimSpace(name))
 	}
-	commands := func(c *rondo.Conn, in []byte) (int, error) {
-		line, _, complete := strings.Cut(string(in), "\n")
-		switch {
-		case !complete:
-			return 0, nil
-		case line == "TALK":
-			go dialogue(netconn.New(c)) // what follows the line is the dialogue's
-		default:
+	commands := func(c *rondo.Conn, in []byte) (n int, err error) {
+		for {
+			line, _, complete := strings.Cut(string(in[n:]), "\n")
+			if !complete {
+				return n, nil
+			}
+			n += len(line) + 1
+			if line == "TALK" {
+				go dialogue(netconn.New(c)) // what follows the line is the dialogue's
+				return n, nil
+			}
 			fmt.Fprintf(c, "%s yourself\n", line)
 		}
-		return len(line) + 1, nil
 	}
 	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc(commands)
@@ -76,13 +78,14 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	in := bufio.NewScanner(c)
-	for _, line := range []string{"hello", "TALK", "Ann"} {
-		fmt.Fprintln(c, line)
-		if in.Scan() {
-			fmt.Println(in.Text())
-		}
+	// The client says everything and ends its stream, as printf … | nc -N does.
+	io.WriteString(c, "hello\nTALK\nAnn\n")
+	c.(*net.TCPConn).CloseWrite()
+	answers, err := io.ReadAll(c)
+	if err != nil {
+		log.Fatal(err)
 	}
+	fmt.Print(string(answers))
 	// Output:
 	// hello yourself
 	// your name?

@@ -143,8 +143,8 @@ func TestConcurrentClose(t *testing.T) {
 	})
 }
 
-// simulate echoes through a netconn on a simulated network: what is to be sent in pieces,
-// and how much each Read and Write of the server has, is decided by the seed.
+// simulate echoes through a netconn on a simulated network. The seed decides what is sent
+// in pieces, and how much each Read and Write of the server has.
 func simulate(tb testing.TB, seed uint64, size int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	n := rondotest.New(tb, rondotest.Options{Seed: seed, Buffer: 1 + r.IntN(1<<17), Faults: rondotest.Harmless(0.2)})

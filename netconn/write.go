@@ -28,7 +28,7 @@ type outbound struct {
 
 	// The rest is the loop's.
 	held   blocks
-	begun  bool   // something was pushed, or is to be
+	begun  bool   // something was pushed, or will be
 	owned  bool   // there was a Direct: blocks are sent from where they are, one at a time
 	flying *block // the one that is being sent
 	sent   func() // the method landed: made once
@@ -116,8 +116,8 @@ func (out *outbound) end() error {
 
 // The rest runs on the loop.
 
-// push gives the rondo.Conn what is to be sent, as far as there is room, and then what is
-// to come after it.
+// push gives the rondo.Conn the output that waits, as far as there is room, and then what
+// comes after it.
 func (c *Conn) push() {
 	out := &c.out
 	if out.ends&toClose != 0 {

@@ -152,8 +152,8 @@ func TestCheckFails(t *testing.T) {
 	}
 }
 
-// TestCheckInOrder: what is being checked is for the first who waits, and who gets
-// another connection meanwhile leaves it to the next.
+// TestCheckInOrder: a connection that is being checked is for the first waiter; a waiter that gets another
+// connection meanwhile leaves it to the next.
 func TestCheckInOrder(t *testing.T) {
 	var pending []func(error)
 	config := pool.Config{MaxLive: 2, CheckAfter: time.Minute, Check: func(_ *pool.Conn, done func(error)) { pending = append(pending, done) }}
@@ -180,8 +180,8 @@ func TestCheckInOrder(t *testing.T) {
 	}
 }
 
-// TestSetupFailsOnce: who waits is not told of a dial that failed while another one
-// can still serve him.
+// TestSetupFailsOnce: a waiter is not told of a dial that failed while another one can still
+// serve it.
 func TestSetupFailsOnce(t *testing.T) {
 	calls := 0
 	config := pool.Config{MaxLive: 2, MinIdle: 1, Setup: func(_ *pool.Conn, done func(error)) {

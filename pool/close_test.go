@@ -95,8 +95,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestEngineCloses: the end of the engine is the end of its pools, and everybody who
-// waits is told.
+// TestEngineCloses: the end of the engine is the end of its pools, and every waiter is
+// told.
 func TestEngineCloses(t *testing.T) {
 	for _, end := range []func(*rondo.Engine) error{
 		(*rondo.Engine).Close,
@@ -284,7 +284,7 @@ func TestBorrowEnds(t *testing.T) {
 	}
 }
 
-// TestEngineClosesWithManyWaiters: everybody who waits is told, however many they are.
+// TestEngineClosesWithManyWaiters: every waiter is told, however many there are.
 func TestEngineClosesWithManyWaiters(t *testing.T) {
 	const waiters = 1000
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, MaxWaiters: waiters}, nil)

@@ -33,7 +33,7 @@ type Conn struct {
 }
 
 // A connection is set up, then put back for the first time; then idle, or with a
-// borrower, or looked at by Check; and gone for good once it is to close.
+// borrower, or looked at by Check; and gone once it begins to close.
 //
 //	setUpDue → settingUp → returned → idle → borrowed → returned …
 //	                                   └→ checkDue → checking → returned

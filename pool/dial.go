@@ -29,8 +29,8 @@ type dial struct {
 // coming is how many connections will be free soon, if all goes well.
 func (p *Pool) coming() int { return len(p.dialing) + p.busy }
 
-// balance sees to it that there is a connection coming for everybody who waits, and
-// that there are MinIdle idle ones, as far as MaxLive allows.
+// balance dials until a connection is coming for every waiter, and there are MinIdle idle
+// ones, as far as MaxLive allows.
 func (p *Pool) balance() {
 	if p.closed || p.invalid != nil {
 		return

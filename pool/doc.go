@@ -41,8 +41,8 @@
 // got out of step, and the connection is closed. So is an idle one that receives
 // something, that is idle for too long, or whose peer closes it.
 //
-// Who waits is served in the order of coming, by connections that were put back and
-// by new ones, whatever is there first. If a dial fails, so does the waiter that it
+// Waiters are served first come, first served, by the next connection that is put back
+// or new. If a dial fails, so does the waiter that it
 // was begun for: with the dial's error, although another connection might still have
 // come back.
 //

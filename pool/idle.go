@@ -58,7 +58,7 @@ func (p *Pool) lend() *Conn {
 	return nil
 }
 
-// checks reports whether c is to be checked before it is lent.
+// checks reports whether c must be checked before it is lent.
 func (p *Pool) checks(c *Conn) bool {
 	return p.config.Check != nil && p.loop.Now().Sub(c.since) >= p.config.CheckAfter
 }

@@ -228,8 +228,8 @@ func TestCancel(t *testing.T) {
 	w.expect(0, 1, 0, 1)
 }
 
-// TestIdleTime: those that were idle for too long are closed, and as many made as
-// there are to be.
+// TestIdleTime: connections that were idle for too long are closed, and new ones take their
+// places up to MinIdle.
 func TestIdleTime(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 5, IdleTime: time.Minute}, nil)
 	var all []*pool.Conn

@@ -247,7 +247,7 @@ func (p *Pool) serve(c *Conn) {
 	give(f, c)
 }
 
-// A failure is an error that is to be told.
+// A failure is an error that a waiter will be told.
 type failure struct {
 	f   func(*Conn, error)
 	err error

@@ -179,13 +179,19 @@ func Example_startTLS() {
 	var e rondo.Engine
 	defer e.Close()
 	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
-		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
-			line := bytes.IndexByte(in, '\n') + 1
-			if string(in[:line]) == "STARTTLS\n" {
-				fmt.Fprint(c, "go ahead\n") // in plain text still
-				c.Use(echo, rtls.Server(serverConfig(0)))
+		return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (n int, err error) {
+			for line := range bytes.Lines(in) {
+				if line[len(line)-1] != '\n' {
+					break
+				}
+				n += len(line)
+				if string(line) == "STARTTLS\n" {
+					fmt.Fprint(c, "go ahead\n") // in plain text still
+					c.Use(echo, rtls.Server(serverConfig(0)))
+					break // what follows goes to TLS
+				}
 			}
-			return line, nil
+			return n, nil
 		})
 	})
 	if err != nil {

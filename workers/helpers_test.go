@@ -90,7 +90,7 @@ func (g *gate) pass(line string) {
 	delete(g.inside, line)
 }
 
-// reply is that of a server whose work waits in g.
+// reply is the reply of a server whose work waits in g.
 func (g *gate) reply(ctx context.Context, line string) ([]byte, error) {
 	g.pass(line)
 	return answer(ctx, line)

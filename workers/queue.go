@@ -49,7 +49,7 @@ type Queue struct {
 type queueState uint16
 
 const (
-	waits     queueState = 1 << iota // it was full, and somebody is to be told of room
+	waits     queueState = 1 << iota // it was full, and somebody waits for room
 	stopped                          // Conn.Pause was called, by us
 	paused                           // Pause was called
 	ending                           // the connection closes after the last answer

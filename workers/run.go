@@ -141,7 +141,7 @@ func (p *Pool) take() *task {
 	return t
 }
 
-// finish notes that a task has run. It returns its queue if that is to be woken. p.mu is
+// finish notes that a task has run. It returns its queue if that must be woken. p.mu is
 // held.
 func (p *Pool) finish(t *task) (wake *Queue) {
 	q := t.queue

@@ -41,7 +41,7 @@ func options(protocol int) *redis.Options {
 		ReadTimeout:  patience,
 		WriteTimeout: patience,
 		PoolTimeout:  patience,
-		MaxRetries:   -1, // an error is to be seen, not tried again
+		MaxRetries:   -1, // an error must be seen, not tried again
 	}
 	if strings.HasPrefix(o.Addr, "/") {
 		o.Network = "unix"

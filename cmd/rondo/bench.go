@@ -67,7 +67,7 @@ type bench struct {
 	results  []benchResult
 }
 
-// newBench checks what is common to all loads. stop is to be called at the end.
+// newBench checks what is common to all loads. The caller calls stop at the end.
 func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err error) {
 	network, address, err := parseAddress(addr, streams)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/rondo-go/rondo/redis"
 )
 
-// signalable prepares a command that is to be sent signals.
+// signalable prepares a command that will be sent signals.
 func signalable(*exec.Cmd) {}
 
 func sendSignal(cmd *exec.Cmd, sig os.Signal) error { return cmd.Process.Signal(sig) }

@@ -1,6 +1,5 @@
-// Chat is a chat room: who connects gives a name, and then reads what the others
-// write. Its room is shared by all connections, without a mutex: they are
-// coroutines of one loop.
+// Chat is a chat room: a client gives a name, and then reads what all members write. All
+// connections share the room without a mutex, since they are coroutines of one loop.
 //
 //	go run ./examples/chat
 //	nc 127.0.0.1 5002

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/rondo-go/rondo/coro"
 )
@@ -14,16 +16,21 @@ import (
 // the same time.
 type room struct{ members []*member }
 
-// A member is somebody in the room, and what is to be sent to him.
+// A member is somebody in the room, with the lines to be sent to them.
 type member struct {
 	name  string
 	lines []string
-	more  coro.Cond // than no lines
+	ended bool      // no further lines come
+	more  coro.Cond // there is a line, or ended is set
 }
 
-// maxLines is how many lines may wait for a member who does not read. What comes
-// then he misses.
-const maxLines = 100
+const (
+	// maxLines is how many lines may wait for a member who does not read. Such a
+	// member misses further lines.
+	maxLines = 100
+	// lastTime is how long a member who has left may take to read the lines that wait.
+	lastTime = 10 * time.Second
+)
 
 // serve is a member's connection.
 func (r *room) serve(co *coro.Co, c net.Conn) error {
@@ -35,19 +42,31 @@ func (r *room) serve(co *coro.Co, c net.Conn) error {
 	}
 	m := &member{name: in.Text()}
 	r.say(m.name + " is here\n")
+	co.Go(func(co *coro.Co) error { return m.deliver(co, c) })
+	r.listen(m, in)
+	// The member has ended the stream, and may still read.
+	c.SetWriteDeadline(co.Loop().Now().Add(lastTime))
+	m.ended = true
+	m.more.Signal()
+	return errors.Join(in.Err(), co.Wait())
+}
+
+// listen tells the room what a member says, until the end of the member's stream.
+func (r *room) listen(m *member, in *bufio.Scanner) {
 	r.members = append(r.members, m)
 	defer r.leave(m)
-	co.Go(func(co *coro.Co) error { return m.deliver(co, c) })
 	for in.Scan() {
 		r.say(m.name + ": " + in.Text() + "\n")
 	}
-	return in.Err()
 }
 
 // deliver sends a member the lines that come, while another coroutine reads.
 func (m *member) deliver(co *coro.Co, c net.Conn) error {
 	for {
 		for len(m.lines) == 0 {
+			if m.ended {
+				return nil
+			}
 			if err := m.more.Wait(co); err != nil {
 				return err
 			}

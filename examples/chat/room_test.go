@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -41,7 +42,28 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// A member who does not read keeps nobody waiting, and misses what is too much.
+// TestHalfClose: a member who ends the stream behind the last line, as printf … | nc -N
+// does, still gets that line, also when reading slowly.
+func TestHalfClose(t *testing.T) {
+	for range 100 {
+		n := rondotest.New(t, rondotest.Options{Faults: rondotest.Harmless(0.1), Buffer: 100})
+		n.Serve(":5002", coro.Handler(new(room).serve))
+		c := n.Dial("tcp", "127.0.0.1:5002")
+		want, said := "your name? ", "ann\n"
+		for i := range 20 {
+			said += fmt.Sprintln("line", i)
+			want += fmt.Sprintln("ann: line", i)
+		}
+		c.Send(said)
+		c.CloseWrite()
+		if got, err := io.ReadAll(c); string(got) != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+		n.Close()
+	}
+}
+
+// A member who does not read keeps nobody waiting, and misses the lines that are too many.
 func TestSlowMember(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{Buffer: 1000})
 	var r room

@@ -127,7 +127,7 @@ func (k Kind) Polls() int {
 	return 0
 }
 
-// Op is a submission: what is to be done, and who hears of its end. It is
+// Op is a submission: what to do, and who hears of its end. It is
 // embedded in what uses it, never allocated an operation.
 type Op struct {
 	Owner Completer // the loop calls it
@@ -302,7 +302,7 @@ type Parker interface {
 
 // A Director is a Backend that touches a stream only for the Ops in flight on it.
 type Director interface {
-	// Direct returns a stream's system calls; nil: there are none to be had.
+	// Direct returns a stream's system calls; nil: there are none.
 	Direct(File) Direct
 }
 
@@ -323,7 +323,7 @@ type Acknowledger interface {
 	Acknowledge(File)
 }
 
-// Sending is a TrySend among others: what is to be sent, and what became of it.
+// Sending is a TrySend among others: what to send, and what became of it.
 type Sending struct {
 	File  File
 	Bytes []byte

@@ -73,8 +73,7 @@ const MaxPacket = 64 << 10
 const PacketBatch = 32
 
 // SendToOp is an Op of kind SendTo: all of Packets, in order. The completion has
-// N, the packets sent; fewer than all come with an Err, which is that of the next
-// one. The backend does not change Packets.
+// N, the packets sent; fewer than all come with the Err of the next one. The backend does not change Packets.
 type SendToOp struct {
 	Op
 	Packets []Packet

@@ -15,7 +15,7 @@ type Config struct {
 	// Filters are put into every connection, TLS for instance. It counts as made
 	// when they are ready.
 	Filters []rondo.FilterOpenFunc
-	// Workload is what is said to it.
+	// Workload is what it is sent.
 	Workload Workload
 	// Conns is the number of connections.
 	Conns int

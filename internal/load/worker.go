@@ -13,7 +13,7 @@ import (
 // belongs to that loop.
 //
 // It connects, lets each connection prepare, waits for the other workers,
-// begins, is over when no more requests are to be sent, and finished when all
+// begins, is over when there are no more requests to send, and finished when all
 // replies have come.
 type worker struct {
 	run   *run

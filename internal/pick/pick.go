@@ -86,7 +86,7 @@ func Find(name string) (Open, string, error) {
 }
 
 // Choose returns the backends that names stands for, in the order in which they
-// are to be tried: one name, or several with commas between; "" is the best.
+// are tried: one name, or several with commas between; "" is the best.
 func Choose(names string, o Options) ([]Candidate, error) {
 	if names == "" {
 		names = best

@@ -273,8 +273,8 @@ const (
 	maxSegmented = 65000
 )
 
-// address makes messages of the first packets, one of each if single. The error is
-// that of a packet that can be none; if it is the first, there are no messages.
+// address makes messages of the first packets, one of each if single. The error tells
+// of a packet that can be none; if it is the first, there are no messages.
 func (p *Packets) address(d *Datagram, packets []backend.Packet, single bool) (messages int, err error) {
 	for i := 0; i < len(packets) && messages < sendBatch; messages++ {
 		k := &packets[i]

@@ -13,8 +13,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A Datagram is a datagram socket's descriptor, and what is to be known for the
-// use of it.
+// A Datagram is a datagram socket's descriptor, and what its user must know.
 type Datagram struct {
 	FD            int
 	Local, Remote net.Addr // Remote: of a connected one

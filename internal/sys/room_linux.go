@@ -40,7 +40,7 @@ func makeRoom(n int64) {
 	}
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
-		return // there is none to be had, and no room needed
+		return // there is none left, and no room needed
 	}
 	defer unix.Close(fd)
 	last := min(uint64(n), limit.Cur) - 1

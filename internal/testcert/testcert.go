@@ -1,5 +1,5 @@
 // Package testcert makes certificates for tests and examples: an authority, and
-// what it signs. Nothing of it is to be trusted outside of them.
+// what it signs. Do not trust them anywhere else.
 package testcert
 
 import (

@@ -84,7 +84,7 @@ func (s *script) opener(f func(co *coro.Co, c net.Conn) error) rondo.OpenFunc {
 	})
 }
 
-// counts counts a coroutine. What it returns is to be deferred.
+// counts counts a coroutine. The caller defers what it returns.
 func (s *script) counts() func(*error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -75,7 +75,7 @@ func coReadDeadlineMoves(w World) {
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		b := make([]byte, 10)
 		now := co.Loop().Now
-		late := false // the machine stands still until the deadline that is to be moved
+		late := false // the machine stands still until the deadline that moves
 		move := func(t func() time.Time) {
 			began := now()
 			late = true

@@ -134,7 +134,7 @@ func coChildrenEnd(w World) {
 	wantErr(w, "the child's Read", child.Load().(error), net.ErrClosed)
 }
 
-// A Cond wakes who waits, in order, by coroutines and by callbacks.
+// Coroutines and callbacks wake the waiters of a Cond, in order.
 func coCondWakes(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {

@@ -264,7 +264,7 @@ func TestNobodyMeetsHimself(t *testing.T) {
 		if err := l.b.Control(f, func(fd uintptr) error {
 			return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, ipLocalPortRange, addr.Port|addr.Port<<16)
 		}); err != nil {
-			l.Log("there is no way to choose the system's choice: ", err) // an older Linux, or std, where package net sees to it
+			l.Log("there is no way to choose the system's choice: ", err) // an older Linux, or std, where package net chooses
 			return
 		}
 		c := l.connect(f, addr)

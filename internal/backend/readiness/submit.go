@@ -216,7 +216,7 @@ func (b *Backend) cancelSend(f *file, err error) {
 	b.done(&op.Op, op.Sent, err)
 }
 
-// cancelAll ends what is in flight on a file that is to be closed.
+// cancelAll ends what is in flight on a file that will be closed.
 func (b *Backend) cancelAll(f *file) {
 	if f.in != nil {
 		b.done(f.in, 0, backend.ErrClosed)

@@ -9,9 +9,8 @@ import (
 )
 
 // A Conn is a connection, or the attempt at one, that no loop owns: the side of
-// it that a test has. None of its methods waits. They are to be called by who
-// drives the network, in Drive's done, so that they have their place in the
-// order of things.
+// it that a test has. None of its methods waits. Whoever drives the network
+// calls them in Drive's done, so that they have their place in the order of things.
 type Conn struct {
 	net *Network
 	end *end
@@ -58,7 +57,7 @@ func (n *Network) Dial(network, address string, local netip.Addr) (*Conn, error)
 	return c, nil
 }
 
-// acted is to be called when something from outside changed the network.
+// acted is called when something from outside changed the network.
 func (n *Network) acted() {
 	n.loopTurns = 0
 	n.moved()

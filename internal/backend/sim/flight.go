@@ -109,7 +109,7 @@ func (b *Backend) flight(op *backend.Op) *flight {
 	return nil
 }
 
-// launch does what is to be done when the Op is submitted. An error ends it.
+// launch does what is due when the Op is submitted. An error ends it.
 func (fl *flight) launch() error {
 	f := fl.file
 	switch fl.op.Kind {

@@ -149,7 +149,7 @@ func (l *loop) adopt(h backend.Handle) {
 	l.be.Submit(&e.recv)
 }
 
-// echo is a connection. It receives while nothing is to be sent, now and then
+// echo is a connection. It receives while there is nothing to send, now and then
 // cancels that to begin again, and now and then uses a buffer of its own.
 type echo struct {
 	loop              *loop

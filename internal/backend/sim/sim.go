@@ -1,5 +1,5 @@
 // Package sim is a backend on a network that does not exist. A Network has its
-// own clock, which stands still while anything is to be done and then jumps to
+// own clock, which stands still while there is work and then jumps to
 // what happens next, and takes every decision, from the latency of a segment to
 // the order of completions, from one seed. So the same seed gives the same run,
 // a test of a day's timeouts takes no time, and what goes wrong once in ten

@@ -264,8 +264,8 @@ func (f *file) hurryOut() {
 	}
 }
 
-// hurried helps where a deadline cannot be set, if only to end a file that is to
-// be closed anyway, as one is whose method for it has panicked.
+// hurried helps where a deadline cannot be set, if only to end a file that will be
+// closed anyway, as one is whose method for it has panicked.
 func (f *file) hurried(err error) {
 	if _, panicked := err.(*backend.PanicError); err != nil && (f.end != nil || panicked) {
 		f.apart(nil, f.conn.Close)

@@ -25,8 +25,8 @@ const bulkEnds = 16
 // ring, one for each message or part of one. It does so when the bytes come, and
 // so also when nobody asks for them any more: never for more than about a buffer.
 //
-// Bulk streams, and messages that are to be put behind what the loop already has
-// of them, are polled instead and received by deliver, as on epoll: into the one
+// Bulk streams, and messages that go behind what the loop already has of
+// them, are polled instead and received by deliver, as on epoll: into the one
 // hot buffer, as much as there is, and never early.
 func (b *Backend) receive(f *file) {
 	if f.in.Buf != nil || f.bulk > 0 {
@@ -102,7 +102,7 @@ func (b *Backend) growBuffers() {
 	}
 }
 
-// passing tells errors that only mean that a request is to be made again, if
+// passing reports whether an error only means that the request must be made again, if
 // anybody still wants it.
 func passing(e syscall.Errno) bool {
 	return e == unix.ECANCELED || e == unix.EINTR || e == unix.EAGAIN

@@ -71,7 +71,7 @@ func (r *ring) usable() error {
 }
 
 // canLimit reports whether the kernel can limit what a multishot receive brings:
-// Linux 6.17. Older ones take the field for another one, which is to be zero.
+// Linux 6.17. Older ones take the field for another one, which must be zero.
 var canLimit = sync.OnceValue(func() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -164,8 +164,8 @@ func (r *ring) take(to *[]cqe) {
 	atomic.StoreUint32(r.cqHead, r.head)
 }
 
-// clear sees to it that nothing waits to be submitted or to be taken, so that both
-// queues are empty. It reports whether that went well.
+// clear empties both queues: nothing waits to be submitted or to be taken. It reports
+// whether that went well.
 func (r *ring) clear() bool {
 	if r.refill(); r.queued() {
 		r.enter(0)

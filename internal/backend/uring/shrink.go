@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restTime is how long buffers that a burst took are to be of no use before they are
-// given back, to twice that.
+// shrinkTime is how long buffers that a burst took must be of no use before they are given
+// back. It may take twice as long.
 const shrinkTime = 40 * time.Millisecond
 
-// rest gives back, in time, what a burst took: the memory of buffers that nobody
+// A shrinkTimer tells when to give back what a burst took: the memory of buffers that nobody
 // uses, which would also be more than the caches hold when few take turns.
 type shrinkTimer struct {
 	after   timespec
@@ -21,7 +21,7 @@ type shrinkTimer struct {
 	due     bool // as soon as there is nothing to do
 }
 
-// watchRest has the kernel tell when to look whether the buffers are at rest.
+// startShrinkTimer has the kernel tell when to look whether the buffers are unused.
 func (b *Backend) startShrinkTimer() {
 	b.shrinkTimer.watched, b.shrinkTimer.due = true, false
 	b.bufs.used = false
@@ -30,10 +30,10 @@ func (b *Backend) startShrinkTimer() {
 	s.len = 1
 }
 
-// rested takes the completion of watchRest.
+// shrinkTimerFired takes the completion of startShrinkTimer.
 func (b *Backend) shrinkTimerFired() { b.shrinkTimer.watched, b.shrinkTimer.due = false, true }
 
-// lookAtRest begins anew if buffers have been used since watchRest.
+// restartShrinkTimer begins anew if buffers have been used since startShrinkTimer.
 func (b *Backend) restartShrinkTimer() {
 	if b.shrinkTimer.due && b.bufs.used {
 		b.startShrinkTimer()

@@ -68,7 +68,7 @@ func TestSpilledIsSubmitted(t *testing.T) {
 	spill(1) // for Close
 }
 
-// TestReleaseBehindSpilled: Release takes back a connection whose request is to be
+// TestReleaseBehindSpilled: Release takes back a connection whose request will be
 // canceled behind what had no room in the queue.
 func TestReleaseBehindSpilled(t *testing.T) {
 	b, err := open(config{submissions: 4, completions: 16, buffers: 16})
