@@ -88,22 +88,22 @@ const (
 type connFlags uint16
 
 const (
-	receiving  connFlags = 1 << iota // recv is in flight
-	into                             // recv.Buf is the handler's, by ReceiveInto (see package bridge)
-	eof                              // the peer's stream has ended
-	eofTold                          // and the handler knows
-	queued                           // in Loop.again or Loop.offers
-	reoffer                          // offer carry to the handler though nothing was received
-	drainDue                         // tell the handler that output drained
-	tellDrain                        // when it has: output is full, or somebody waits for room
-	dirty                            // in Loop.dirty
-	inOutbox                         // has a part in Loop.outbox
-	recalled                         // the Send in flight was canceled by Recall
-	endWrite                         // nothing more is written: by CloseWrite, Close, or soon after Detach
-	shut                             // Shutdown was submitted, after the last byte
-	ownsOutput                       // its output does not stop its reading: see full
-	keepOpen                         // though both streams have ended, until the handler closes it
-	drainAll                         // tellDrain is due when nothing waits, see refused
+	receiving connFlags = 1 << iota // recv is in flight
+	into                            // recv.Buf is the handler's, by ReceiveInto (see package bridge)
+	eof                             // the peer's stream has ended
+	eofTold                         // and the handler knows
+	queued                          // in Loop.again or Loop.offers
+	reoffer                         // offer carry to the handler though nothing was received
+	drainDue                        // tell the handler that output drained
+	tellDrain                       // when it has: output is full, or somebody waits for room
+	dirty                           // in Loop.dirty
+	inOutbox                        // has a part in Loop.outbox
+	recalled                        // the Send in flight was canceled by Recall
+	endWrite                        // nothing more is written: by CloseWrite, Close, or soon after Detach
+	shut                            // Shutdown was submitted, after the last byte
+	selfPaced                       // full output does not stop its reading, nor the end of both streams close it: see SelfPaced
+	accepted                        // by a Listener, of this engine or of the one that it was moved from
+	drainAll                        // tellDrain is due when nothing waits, see refused
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
@@ -256,55 +256,48 @@ func (c *Conn) Reusable() bool {
 		(c.filters == nil || c.filters.quiet())
 }
 
-// SetMaxInput overrides Engine.MaxInput. It panics if bytes is less than 1.
-func (c *Conn) SetMaxInput(bytes int) {
-	mustBe("SetMaxInput", "bytes", bytes, 1)
-	c.ownLimits().maxIn = bytes
-}
-
-// SetMaxOutput overrides Engine.MaxOutput. What Ref.Write has under way is
-// bounded by the Engine's all the same. It panics if bytes is less than 1.
-func (c *Conn) SetMaxOutput(bytes int) {
-	mustBe("SetMaxOutput", "bytes", bytes, 1)
-	c.ownLimits().maxOut = bytes
-	c.limited()
-}
-
-// SetHighWater overrides Engine.HighWater and LowWater: high may be more than
-// MaxOutput, and then nothing that is written stops the reading. A high of 0 stops it as
-// long as anything waits, and a low of 0 until nothing does; low counts as no more than
-// high. It panics if one of them is negative.
-func (c *Conn) SetHighWater(high, low int) {
-	mustBe("SetHighWater", "high", high, 0)
-	mustBe("SetHighWater", "low", low, 0)
-	l := c.ownLimits()
-	l.high, l.low = high, min(low, high)
-	c.limited()
-}
-
-// Limits are how many bytes of a connection may wait, see the Engine's fields of these
-// names.
+// Limits are how many bytes of a connection may wait, and what full output stops.
 type Limits struct {
+	// MaxInput, MaxOutput, HighWater and LowWater are as the Engine's fields of these
+	// names. HighWater may be more than MaxOutput: then nothing that is written stops the
+	// reading. A HighWater of 0 stops it as long as anything waits; a LowWater of 0, until
+	// nothing does. What Ref.Write and Broadcast have under way is bounded by the Engine's
+	// MaxOutput.
 	MaxInput, MaxOutput, HighWater, LowWater int
+
+	// ReadWhenFull has the connection read, and its Handler offered input, while its
+	// output is full (see Conn.Full). Drained is called as ever. It is for a Handler whose
+	// input does not become its own output. A relay, for instance, writes each
+	// connection's input to the other one: it pauses the one while the other is full.
+	// Without the field each direction of a relay also waits for the other direction, and
+	// two peers that send before they read wait for each other for ever. MaxOutput holds.
+	ReadWhenFull bool
 }
 
-// Limits returns the connection's: its Engine's, unless they were overridden.
+// Limits returns the connection's limits: its Engine's, unless SetLimits has changed them.
 func (c *Conn) Limits() Limits {
 	c.loop.check()
 	l := c.limits
-	return Limits{l.maxIn, l.maxOut, l.high, l.low}
+	return Limits{l.maxIn, l.maxOut, l.high, l.low, l.readWhenFull}
 }
 
-// SetLimits overrides all of them. It is for those who give a connection from one user
-// to the next, as package pool does. It panics where SetMaxInput, SetMaxOutput and
-// SetHighWater do.
+// SetLimits changes the connection's limits, all of them: to change one, change that
+// field of what Limits returned.
+//
+//	l := c.Limits()
+//	l.MaxOutput = 1 << 30
+//	c.SetLimits(l)
+//
+// The limits hold from now on, for what waits already too. LowWater counts as no more
+// than HighWater. SetLimits panics if MaxInput or MaxOutput is less than 1, or HighWater
+// or LowWater negative.
 func (c *Conn) SetLimits(l Limits) {
 	c.loop.check()
-	mustBe("SetLimits", "MaxInput", l.MaxInput, 1)
-	mustBe("SetLimits", "MaxOutput", l.MaxOutput, 1)
-	mustBe("SetLimits", "HighWater", l.HighWater, 0)
-	mustBe("SetLimits", "LowWater", l.LowWater, 0)
-	own := limits{l.MaxInput, l.MaxOutput, l.HighWater, min(l.LowWater, l.HighWater)}
+	mustBe("MaxInput", l.MaxInput, 1)
+	mustBe("MaxOutput", l.MaxOutput, 1)
+	mustBe("HighWater", l.HighWater, 0)
+	mustBe("LowWater", l.LowWater, 0)
+	own := limits{l.MaxInput, l.MaxOutput, l.HighWater, min(l.LowWater, l.HighWater), l.ReadWhenFull}
 	switch e := c.loop.engine; own {
 	case *c.limits:
 	case e.limits:
@@ -317,17 +310,20 @@ func (c *Conn) SetLimits(l Limits) {
 	c.limited()
 }
 
-// mustBe panics if a method's limit is less than it may be: the connection would be full
-// for ever.
-func mustBe(method, name string, value, least int) {
+// mustBe panics if a limit is less than it may be: the connection would be full for ever.
+func mustBe(name string, value, least int) {
 	if value < least {
-		panic(fmt.Sprintf("rondo: Conn.%s: %s is %d: want %d or more", method, name, value, least))
+		panic(fmt.Sprintf("rondo: Conn.SetLimits: %s is %d: want %d or more", name, value, least))
 	}
 }
 
 // limited looks at output anew, whose limits have changed: it may be full by them, or
 // drained.
 func (c *Conn) limited() {
+	if c.stops&stopOutput != 0 && c.readsWhenFull() {
+		c.stops &^= stopOutput
+		c.offerSoon() // which reads on
+	}
 	switch {
 	case c.full():
 		c.awaitDrain()

@@ -169,14 +169,14 @@ func (w *wire) Install(handler any) {
 func (w *wire) SelfPaced(on bool) {
 	c := (*Conn)(w)
 	if !on {
-		c.flags &^= keepOpen | ownsOutput
+		c.flags &^= selfPaced
 		if c.full() {
 			c.awaitDrain() // the other Handler is not read for meanwhile
 		}
 		return
 	}
 	c.want = 0
-	c.flags |= keepOpen | ownsOutput
+	c.flags |= selfPaced
 	if c.stops&stopOutput != 0 {
 		c.stops &^= stopOutput
 		c.offerSoon() // which reads on

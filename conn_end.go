@@ -20,6 +20,9 @@ type ending struct {
 	late  timer.Timer
 	then  func(backend.Handle, []byte, error) // Detach and Move: what becomes of it
 	lined bool                                // endWrite is theirs: the stream stays open
+
+	within  bool // Move keeps it in the engine, whose gate counts it on
+	refused bool // it is in Loop.refused
 }
 
 func (c *Conn) ending() *ending {
@@ -30,8 +33,8 @@ func (c *Conn) ending() *ending {
 }
 
 // CloseWrite ends the output, after what was written so far: the peer sees the
-// end of the stream, and can still send. When its stream has ended too the
-// connection closes, unless a coroutine serves it.
+// end of the stream, and can still send. When its stream has ended too, and all output
+// is sent, the connection closes, unless a coroutine serves it.
 func (c *Conn) CloseWrite() {
 	c.loop.check()
 	switch {
@@ -139,6 +142,9 @@ func (c *Conn) shutdown() {
 	c.loop.backend.Submit(&e.shut)
 }
 
+// outputEnded reports whether the peer has been sent all output and the end of the stream.
+func (c *Conn) outputEnded() bool { return c.flags&shut != 0 && c.end.shut.Kind == 0 }
+
 // drained reports whether output has fallen so far that a writer may go on: to
 // LowWater, and where that is HighWater to less.
 func (c *Conn) drained() bool {
@@ -161,7 +167,7 @@ func (s *shutter) Complete(comp *backend.Completion) {
 		c.fail("shutdown", comp.Err)
 	case c.life == connLeaving:
 		c.flushSoon() // advance has it leave
-	case c.flags&(eofTold|keepOpen) == eofTold && !c.isClosing():
+	case c.flags&(eofTold|selfPaced) == eofTold && !c.isClosing():
 		c.Close()
 	}
 }
@@ -208,6 +214,9 @@ func (e *ending) Complete(comp *backend.Completion) {
 	}
 	c.posted.Add(gone)
 	c.loop.stats.now.Closed++
+	if c.flags&accepted != 0 {
+		c.loop.engine.gate.leave(c.peer.Addr())
+	}
 	c.over(e.err)
 	e.stayed()
 	if p := panicked(comp.Err); p != nil {
@@ -219,6 +228,9 @@ func (e *ending) Complete(comp *backend.Completion) {
 func (c *Conn) over(err error) {
 	c.life = connGone
 	c.loop.leave(c)
+	if l := c.loop; c.end.refused {
+		l.refused = slices.DeleteFunc(l.refused, func(r *Conn) bool { return r == c })
+	}
 	c.filters.over(err)
 	c.loop.callSoon(due{conn: c, closed: true, err: err})
 }
@@ -287,17 +299,24 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 	case open == nil:
 		return fmt.Errorf("rondo: Conn.Move: %w", errNilOpener)
 	}
-	from := c.loop
-	return c.depart(func(h backend.Handle, rest []byte, err error) {
+	from, counts, within := c.loop, c.flags&accepted != 0, to.engine == c.loop.engine
+	err := c.depart(func(h backend.Handle, rest []byte, err error) {
 		if err != nil {
 			return // Closed was told
 		}
 		to.expected.Add(1)
-		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open) }) != nil {
+		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open, counts, within) }) != nil {
 			to.expected.Add(-1)
+			if counts && within {
+				from.engine.gate.leave(h.Peer.Addr())
+			}
 			from.discard(h)
 		}
 	})
+	if err == nil {
+		c.end.within = within
+	}
+	return err
 }
 
 // depart has the connection leave its loop: first its output, then its Recv must
@@ -360,6 +379,9 @@ func (c *Conn) left() {
 	h.Unread = nil
 	c.stopTimes()
 	c.loop.stats.now.Detached++
+	if c.flags&accepted != 0 && !c.end.within {
+		c.loop.engine.gate.leave(c.peer.Addr())
+	}
 	c.over(ErrDetached)
 	if k, ok := c.handler.(bridge.Keeper); ok {
 		k.Closing()
@@ -380,19 +402,36 @@ func (e *ending) stayed() {
 	e.conn.loop.callSoon(due{f: func() { e.then(backend.Handle{}, nil, err) }})
 }
 
-// moved serves a connection that another loop has sent.
-func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc) {
+// moved serves a connection that another loop has sent. counts says that a Listener has
+// accepted it, and within that the engine's gate counts it already.
+func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, within bool) {
+	addr, gate := h.Peer.Addr(), l.engine.gate
+	if counts && !within {
+		if limit := gate.enter(addr, l, false); limit != "" {
+			l.refuse(h, limit, &l.stats.now.Attached)
+			return
+		}
+	}
 	if l.stopping || l.draining {
+		if counts {
+			gate.leave(addr)
+		}
 		l.discard(h)
 		return
 	}
 	file, err := l.own(h)
 	if err != nil {
+		if counts {
+			gate.leave(addr)
+		}
 		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
 		return
 	}
 	l.stats.now.Attached++
 	c := newConn(l, file, h.Peer)
+	if counts {
+		c.flags |= accepted
+	}
 	c.keep(rest)
 	c.opened(open)
 }

@@ -396,8 +396,8 @@ func (c *Conn) endInput() {
 	if ok {
 		c.occupied(func() { h.EOF(c) })
 	}
-	if !ok || c.flags&(endWrite|keepOpen) == endWrite {
-		c.Close()
+	if !ok || c.flags&(endWrite|selfPaced) == endWrite && c.outputEnded() {
+		c.Close() // otherwise the Shutdown's completion closes it
 	}
 }
 

@@ -271,9 +271,10 @@ func (c *Conn) writable() error {
 }
 
 // Full reports whether output is full: more than HighWater bytes of it are Buffered.
-// Then the connection is not read and its Handler not offered anything, and a Handler
-// that makes output by itself should stop too. It is called again when no more than
-// LowWater bytes wait: Drained (see DrainHandler), then Data with what it had left.
+// Then the connection is not read and its Handler not offered anything, unless
+// Limits.ReadWhenFull is set. A Handler that makes output by itself should stop too. It is
+// called again when no more than LowWater bytes wait: Drained (see DrainHandler), then Data
+// with what it had left.
 func (c *Conn) Full() bool {
 	c.loop.check()
 	return c.full()
@@ -284,15 +285,19 @@ func (c *Conn) Full() bool {
 func (c *Conn) full() bool { return c.Buffered() > c.limits.high }
 
 // awaitDrain has Drained called when output has fallen to LowWater. Until then the
-// connection is not read if its output is full, unless a coroutine serves it, which
-// is stopped by its own writes, or its filters are not ready: a handshake needs input.
+// connection is not read if its output is full, unless its filters are not ready: a
+// handshake needs input.
 func (c *Conn) awaitDrain() {
 	c.flags |= tellDrain
-	if c.flags&ownsOutput == 0 && c.full() && c.filters.areReady() {
+	if !c.readsWhenFull() && c.full() && c.filters.areReady() {
 		c.stops |= stopOutput
 	}
 	c.flushSoon()
 }
+
+// readsWhenFull reports whether full output does not stop the reading: a coroutine serves
+// the connection, which its own writes stop, or the user wants it so.
+func (c *Conn) readsWhenFull() bool { return c.flags&selfPaced != 0 || c.limits.readWhenFull }
 
 // wrote has the size bytes sent that wait for the wire now, at the turn's end.
 func (c *Conn) wrote(size int) {

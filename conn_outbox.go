@@ -14,14 +14,16 @@ type outbox struct {
 	parts    []part
 	reserved *Conn // has the room behind bytes, by AvailableBuffer
 	sends    []backend.Sending
+	sharing  bool // a part is shared
 }
 
 // part is what one connection has written. Its bytes begin where those of the
-// part before it end. While it exists the connection is flagged inOutbox, and has no
-// output beside it.
+// part before it end, unless they are shared. While it exists the connection is flagged
+// inOutbox, and has no output beside it.
 type part struct {
-	conn *Conn // nil: nobody's any more
-	end  int
+	conn   *Conn // nil: nobody's any more
+	end    int
+	shared []byte // bytes that never change, in place of the outbox's; nil: there are none
 }
 
 const (
@@ -55,7 +57,23 @@ func (o *outbox) mayAdd(c *Conn) bool {
 	case c.out != nil, o.reserved != nil && o.reserved != c, o.loop.hooked:
 		return false
 	}
-	return c.flags&inOutbox == 0 || o.parts[len(o.parts)-1].conn == c
+	if c.flags&inOutbox == 0 {
+		return true
+	}
+	last := &o.parts[len(o.parts)-1]
+	return last.conn == c && last.shared == nil
+}
+
+// share makes p, which never changes, all of c's part, and reports whether it has. To
+// make room it may send what is there, and find that c has failed.
+func (o *outbox) share(c *Conn, p []byte) bool {
+	if c.flags&inOutbox != 0 || !o.makeRoom(c, 0) {
+		return false
+	}
+	c.flags |= inOutbox
+	o.parts = append(o.parts, part{c, len(o.bytes), p})
+	o.sharing = true
+	return true
 }
 
 // isFull reports whether there is no room for n bytes more of c.
@@ -85,6 +103,11 @@ func (o *outbox) flush() {
 	} else {
 		o.sendEach()
 	}
+	if o.sharing { // lets go of what was shared
+		o.sharing = false
+		clear(o.parts)
+		clear(o.sends)
+	}
 	o.parts = o.parts[:0]
 	o.bytes = o.bytes[:0]
 }
@@ -92,12 +115,12 @@ func (o *outbox) flush() {
 func (o *outbox) sendEach() {
 	start := 0
 	for _, p := range o.parts {
-		bytes := o.bytes[start:p.end]
+		bytes := o.of(start, p)
 		start = p.end
 		if c := p.conn; c != nil {
 			c.flags &^= inOutbox
 			n, err := c.trySend(bytes)
-			c.sendRest(bytes[n:], err)
+			c.sendRest(bytes[n:], p.shared != nil, err)
 		}
 	}
 }
@@ -107,11 +130,11 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 	o.sends = o.sends[:0]
 	start := 0
 	for _, p := range o.parts {
-		bytes := o.bytes[start:p.end]
+		bytes := o.of(start, p)
 		start = p.end
 		if c := p.conn; c != nil {
 			c.flags &^= inOutbox
-			o.parts[len(o.sends)].conn = c // those of the sends come to the front
+			o.parts[len(o.sends)] = p // those of the sends come to the front
 			o.sends = append(o.sends, backend.Sending{File: c.recv.File, Bytes: bytes})
 		}
 	}
@@ -120,15 +143,32 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 		s := &o.sends[i]
 		c := o.parts[i].conn
 		c.tried(s.N, s.Err)
-		c.sendRest(s.Bytes[s.N:], s.Err)
+		c.sendRest(s.Bytes[s.N:], o.parts[i].shared != nil, s.Err)
 	}
 }
 
+// of returns a part's bytes, of which those in the outbox begin at start.
+func (o *outbox) of(start int, p part) []byte {
+	if p.shared != nil {
+		return p.shared
+	}
+	return o.bytes[start:p.end]
+}
+
 // sendRest sends what TrySend has left, unless it was an error.
-func (c *Conn) sendRest(p []byte, err error) {
+func (c *Conn) sendRest(p []byte, shared bool, err error) {
 	if len(p) > 0 && err == nil {
-		c.gather(p)
+		c.keepOutput(p, shared)
 		c.send()
+	}
+}
+
+// keepOutput puts p behind the queue: p itself, if it never changes, or a copy.
+func (c *Conn) keepOutput(p []byte, shared bool) {
+	if shared {
+		c.queueShared(p)
+	} else {
+		c.gather(p)
 	}
 }
 
@@ -143,7 +183,7 @@ func (o *outbox) find(c *Conn) (i int, bytes []byte) {
 	if i > 0 {
 		start = o.parts[i-1].end
 	}
-	return i, o.bytes[start:o.parts[i].end]
+	return i, o.of(start, o.parts[i])
 }
 
 // size is how many bytes c has there.
@@ -158,9 +198,10 @@ func (o *outbox) size(c *Conn) int {
 // unload moves c's part, if there is one, to its queue.
 func (o *outbox) unload(c *Conn) {
 	if c.flags&inOutbox != 0 {
-		_, b := o.find(c)
+		i, b := o.find(c)
+		shared := o.parts[i].shared != nil
 		o.drop(c)
-		c.gather(b)
+		c.keepOutput(b, shared)
 	}
 }
 
@@ -171,7 +212,7 @@ func (o *outbox) drop(c *Conn) {
 	}
 	if c.flags&inOutbox != 0 {
 		i, _ := o.find(c)
-		o.parts[i].conn = nil
+		o.parts[i].conn, o.parts[i].shared = nil, nil
 		c.flags &^= inOutbox
 	}
 }

@@ -88,12 +88,12 @@
 //	conn_out.go      output: Write, Flush, Send
 //	conn_outbox.go   the loop's outbox, where the output of a turn is gathered
 //	conn_end.go      Close, Abort; Detach and Move
-//	conn_ref.go      Ref: from other goroutines
+//	conn_ref.go      Ref and Broadcast: from other goroutines
 //	conn_bridge.go   what coro, proactor, redis and rtls need and nobody else
 //
 // Where connections come from:
 //
-//	listener.go      Listener, and which loop serves
+//	listener.go      Listener, which loop serves, and limits of connections
 //	dial.go          Engine.Dial, Loop.Dial
 //	dial_try.go      addresses: looked up, and tried in turns
 //	attach.go        Attach, AttachListener's connections, Adopt; PrefixConn

@@ -96,6 +96,28 @@ type Engine struct {
 	// MaxOutput, and LowWater must be no more than HighWater. 0: DefaultHighWater;
 	// DefaultLowWater, or HighWater if that is less.
 	HighWater, LowWater int
+	// MaxConns is how many accepted connections may be open at once. A connection counts
+	// from when a Listener accepts it until it is closed, or leaves the engine by Detach
+	// or Move; one that another engine has accepted counts from when Move brings it here.
+	// Connections that Dial made or Attach took do not count. 0: no limit.
+	MaxConns int
+	// MaxConnsPerAddr is MaxConns for each remote address: an IPv4 address, or an IPv6
+	// network of 64 bits, of which one host has all addresses. What counts is the address
+	// that the system tells when the connection is accepted. The one that a PROXY header
+	// tells comes too late: behind a proxy all connections have the proxy's address. Unix
+	// sockets have none, and this limit does not hold for them. 0: no limit.
+	MaxConnsPerAddr int
+	// AcceptRate is how many connections may be accepted in a second, and how many at
+	// once after a second without any. 0: no limit.
+	AcceptRate int
+	// Refuse is called, on a loop, with a connection that one of these limits forbids;
+	// limit is the field's name. It may write what the peer is to be told, through filters
+	// that it puts there by Use perhaps. When it returns the connection is closed, as
+	// Conn.Close does, so it must not keep it. A loop has 16 such connections at most: the
+	// next one has the oldest cut off. nil: connections that are too many are closed at
+	// once, which costs least. LoopStats.Refused counts them, and the Logger is told of
+	// one in ten seconds.
+	Refuse func(c *Conn, limit string)
 	// Linger is how long a closing connection may take to deliver its output
 	// and to be closed by the peer. Negative: no time.
 	Linger time.Duration
@@ -126,6 +148,7 @@ type Engine struct {
 	listeners   []*Listener
 	stopped     chan struct{} // closed when every loop has ended
 	watching    sync.Once     // see Watch in package bridge
+	gate        *gate         // nil: any number of connections may come
 	limits      limits        // every Conn's, unless it has its own
 	unbound     limits        // of those that have no bound of output: see NoOutputLimit in package bridge
 	accepting   atomic.Uint32 // sockets listened on so far
@@ -143,6 +166,7 @@ const (
 // limits bounds what a connection may have waiting, in bytes.
 type limits struct {
 	maxIn, maxOut, high, low int
+	readWhenFull             bool
 }
 
 // writeLimit is how much output may wait before a coroutine has to.
@@ -234,6 +258,7 @@ func (e *Engine) start() ([]refusal, error) {
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
 	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt, low: math.MaxInt}
+	e.gate = e.newGate()
 	loops, used, refused, err := e.open(candidates)
 	if err != nil {
 		return refused, err

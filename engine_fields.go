@@ -29,6 +29,9 @@ func (e *Engine) checkFields() error {
 		{"HighWater", e.HighWater, "the default"},
 		{"LowWater", e.LowWater, "the default"},
 		{"ReceiveBuffers", e.ReceiveBuffers, "the default"},
+		{"MaxConns", e.MaxConns, "any number"},
+		{"MaxConnsPerAddr", e.MaxConnsPerAddr, "any number"},
+		{"AcceptRate", e.AcceptRate, "any number"},
 	} {
 		if field.value < 0 {
 			return fmt.Errorf("rondo: Engine.%s is %d: want 0, for %s, or more", field.name, field.value, field.zero)

@@ -21,6 +21,9 @@ func TestFieldsThatMeanNothing(t *testing.T) {
 	for want, e := range map[string]*rondo.Engine{
 		"Engine.NumLoops is -1: want 0, for GOMAXPROCS, or more":                                      {NumLoops: -1},
 		"Engine.HighWater is -1: want 0, for the default, or more":                                    {HighWater: -1},
+		"Engine.MaxConns is -1: want 0, for any number, or more":                                      {MaxConns: -1},
+		"Engine.MaxConnsPerAddr is -2: want 0, for any number, or more":                               {MaxConnsPerAddr: -2},
+		"Engine.AcceptRate is -3: want 0, for any number, or more":                                    {AcceptRate: -3},
 		"Engine.LowWater is 2: want no more than HighWater, which is 1":                               {HighWater: 1, LowWater: 2},
 		"Engine.LowWater is 262145: want no more than HighWater, which is 262144":                     {LowWater: rondo.DefaultHighWater + 1},
 		"Engine.LowWater is 1001: want no more than MaxOutput, which is 1000":                         {MaxOutput: 1000, LowWater: 1001},

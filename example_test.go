@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -96,6 +97,38 @@ func ExampleConn_Want() {
 	message := binary.BigEndian.AppendUint32(nil, 100_000)
 	ask(ln.Addr(), string(message)+strings.Repeat("x", 100_000), 1)
 	// Output: 100000 bytes
+}
+
+// A server that serves one client of each address at a time, and tells the others why.
+func ExampleEngine_refuse() {
+	e := rondo.Engine{
+		MaxConnsPerAddr: 1,
+		Refuse: func(c *rondo.Conn, limit string) {
+			fmt.Fprintln(c, "too many connections:", limit)
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	defer e.Close()
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
+		fmt.Fprintln(c, "welcome")
+		return rondo.HandlerFunc((*rondo.Conn).Write)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	first, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer first.Close()
+	line, _ := bufio.NewReader(first).ReadString('\n')
+	fmt.Print(line)
+	ask(ln.Addr(), "", 1)
+	// Output:
+	// welcome
+	// too many connections: MaxConnsPerAddr
 }
 
 // A Ref lets any goroutine write to a connection, here one that did some work

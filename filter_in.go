@@ -291,11 +291,14 @@ func (f *filters) areReady() bool {
 }
 
 // forFilters is how many bytes of output may wait, with what filters add to it.
-func (l *limits) forFilters() int {
-	if l.maxOut > math.MaxInt/2 {
+func (l *limits) forFilters() int { return doubled(l.maxOut) }
+
+// doubled is twice n, or as much as there can be.
+func doubled(n int) int {
+	if n > math.MaxInt/2 {
 		return math.MaxInt
 	}
-	return 2 * l.maxOut
+	return 2 * n
 }
 
 // forFilter is how many bytes may wait for a filter. MaxInput is about messages; a

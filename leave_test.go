@@ -22,7 +22,7 @@ func TestDetachBesideRefWrites(t *testing.T) {
 				e := &rondo.Engine{NumLoops: 1, MaxOutput: 1 << 16, Backend: backend}
 				opened := make(chan rondo.Ref, 1)
 				c := connTo(t, e, func(c *rondo.Conn) rondo.Handler {
-					c.SetMaxOutput(1 << 30) // a slow peer is not cut off
+					setLimits(c, func(l *rondo.Limits) { l.MaxOutput = 1 << 30 }) // a slow peer is not cut off
 					opened <- c.Ref()
 					return &closes{}
 				})

@@ -1,11 +1,14 @@
 package rondo
 
 import (
+	"encoding/binary"
 	"errors"
 	"hash/maphash"
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -247,9 +250,13 @@ func (a *acceptor) submitClose() {
 	a.loop.backend.Submit(&a.op)
 }
 
-// accepted gives a connection to its loop.
+// accepted gives a connection to its loop, unless it is one too many.
 func (a *acceptor) accepted(h backend.Handle) {
 	l := a.loop
+	if limit := l.engine.gate.enter(h.Peer.Addr(), l, true); limit != "" {
+		l.refuse(h, limit, &l.stats.now.Accepted)
+		return
+	}
 	if !a.ln.each {
 		l = l.engine.choose(&a.ln.next, h.Peer.Addr())
 	}
@@ -260,6 +267,7 @@ func (a *acceptor) accepted(h backend.Handle) {
 	l.expected.Add(1)
 	if l.Post(func() { l.expected.Add(-1); l.adopt(h, a.ln) }) != nil {
 		l.expected.Add(-1)
+		l.engine.gate.leave(h.Peer.Addr())
 		a.loop.backend.Discard(h)
 	}
 }
@@ -291,3 +299,177 @@ func (e *Engine) choose(next *atomic.Uint32, peer netip.Addr) *Loop {
 // hashSeed is the process's: nobody outside can choose addresses that meet on
 // one loop.
 var hashSeed = maphash.MakeSeed()
+
+// A gate counts an engine's accepted connections, and finds those that are too many. Each
+// that has entered leaves once: when it is closed (ending.Complete), when it leaves the
+// engine (Conn.left), or when no loop takes it. A nil *gate lets all pass.
+type gate struct {
+	most, mostPerAddr int64 // 0: any number
+	open              atomic.Int64
+	addrs             [gateShards]addrCounts
+	rate              bucket
+}
+
+// gateShards is how many maps share the counts of addresses, so that loops seldom wait
+// for each other.
+const gateShards = 64
+
+// addrCounts counts connections by their addresses' keys. There are no entries of 0.
+type addrCounts struct {
+	mu    sync.Mutex
+	open  map[uint64]int64
+	large bool // it was
+}
+
+// newGate returns what the engine's fields ask for.
+func (e *Engine) newGate() *gate {
+	if e.MaxConns == 0 && e.MaxConnsPerAddr == 0 && e.AcceptRate == 0 {
+		return nil
+	}
+	return &gate{most: int64(e.MaxConns), mostPerAddr: int64(e.MaxConnsPerAddr), rate: bucket{perSecond: float64(e.AcceptRate)}}
+}
+
+// enter counts a connection from addr. If it is too many it does not, and returns the
+// name of the Engine's field that forbids it.
+func (g *gate) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
+	if g == nil {
+		return ""
+	}
+	for {
+		n := g.open.Load()
+		if g.most > 0 && n >= g.most {
+			return "MaxConns"
+		}
+		if g.open.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
+	switch {
+	case !g.enterAddr(addr):
+		limit = "MaxConnsPerAddr"
+	case isNew && g.rate.perSecond > 0 && !g.rate.take(l.backend.Wall(l.now)):
+		g.leaveAddr(addr)
+		limit = "AcceptRate"
+	default:
+		return ""
+	}
+	g.open.Add(-1)
+	return limit
+}
+
+// leave takes back a connection that has entered.
+func (g *gate) leave(addr netip.Addr) {
+	if g != nil {
+		g.open.Add(-1)
+		g.leaveAddr(addr)
+	}
+}
+
+func (g *gate) enterAddr(addr netip.Addr) bool {
+	if g.mostPerAddr == 0 || !addr.IsValid() {
+		return true
+	}
+	a, key := g.counts(addr)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := a.open[key]
+	if n >= g.mostPerAddr {
+		return false
+	}
+	if a.open == nil {
+		a.open = make(map[uint64]int64)
+	}
+	a.open[key] = n + 1
+	a.large = a.large || len(a.open) > maxEmptyCounts
+	return true
+}
+
+// maxEmptyCounts is how many addresses a map may have had that is kept when it is empty.
+const maxEmptyCounts = 64
+
+func (g *gate) leaveAddr(addr netip.Addr) {
+	if g.mostPerAddr == 0 || !addr.IsValid() {
+		return
+	}
+	a, key := g.counts(addr)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := a.open[key]; n > 1 {
+		a.open[key] = n - 1
+		return
+	}
+	delete(a.open, key)
+	if a.large && len(a.open) == 0 { // a map keeps the memory that it once took
+		a.open, a.large = nil, false
+	}
+}
+
+// counts returns where an address is counted, and by which key: its first 64 bits. Those
+// of an IPv4 address are its form in IPv6 without what all have in common, which
+// 0:ffff::/32 has too: nobody connects from there.
+func (g *gate) counts(addr netip.Addr) (a *addrCounts, key uint64) {
+	ip := addr.As16()
+	key = binary.BigEndian.Uint64(ip[:])
+	if addr.Is4() || addr.Is4In6() {
+		key = binary.BigEndian.Uint64(ip[8:])
+	}
+	const shuffle = 0x9e3779b97f4a7c15 // an odd number of many bits, as in Fibonacci hashing
+	return &g.addrs[key*shuffle>>(64-6)], key
+}
+
+// A bucket has tokens for the connections of a second at most. It is shared by all loops.
+type bucket struct {
+	perSecond float64
+	mu        sync.Mutex
+	tokens    float64
+	filled    time.Time // when there were so many; zero: the bucket is full
+}
+
+// take takes a token, if there is one.
+func (b *bucket) take(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.filled.IsZero() {
+		b.tokens, b.filled = b.perSecond, now
+	}
+	if d := now.Sub(b.filled); d > 0 { // a loop's time may be a moment behind another's
+		b.tokens = min(b.perSecond, b.tokens+b.perSecond*d.Seconds())
+		b.filled = now
+	}
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// maxRefused is how many connections a loop tells at the same time that they are too many.
+const maxRefused = 16
+
+// refuse closes a connection that a limit forbids, after Engine.Refuse has had its say:
+// then it is counted as one that came.
+func (l *Loop) refuse(h backend.Handle, limit string, came *uint64) {
+	l.stats.now.Refused++
+	if tell := l.engine.Refuse; tell == nil || l.stopping || l.draining {
+		l.discard(h)
+	} else if file, err := l.own(h); err == nil {
+		*came++
+		if len(l.refused) == maxRefused {
+			oldest := l.refused[0]
+			l.refused = slices.Delete(l.refused, 0, 1)
+			oldest.finish(backend.Close, nil)
+		}
+		c := newConn(l, file, h.Peer)
+		c.ending().refused = true
+		l.refused = append(l.refused, c)
+		c.opened(func(c *Conn) Handler {
+			tell(c, limit)
+			return nil
+		})
+	}
+	if l.now >= l.toldRefused {
+		l.toldRefused = l.now.Add(tellPause)
+		l.engine.log().With("loop", l.id).Warn("rondo: a connection was refused, there are too many",
+			"limit", limit, "remote", h.Peer, "refused", l.stats.now.Refused)
+	}
+}

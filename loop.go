@@ -56,6 +56,8 @@ type Loop struct {
 	// Work of a turn. Each item is taken out before it is done.
 	tasks        []task            // posted before this turn
 	again        fifo[*Conn]       // to serve though nothing happened
+	casting      *broadcast        // the task at hand; nil: it is none
+	casts        int               // connections that broadcasts may serve yet, in this turn
 	calls        fifo[due]         // to be made when the event at hand has ended
 	dirty        fifo[*Conn]       // to be flushed at the turn's end
 	dirtyPackets fifo[*PacketConn] // likewise
@@ -73,6 +75,9 @@ type Loop struct {
 	crowded       bool                            // the engine's loops take all of Go's processors: it waits as a goroutine does
 	pinned        bool                            // to a thread
 	threadBound   bool                            // in how its thread is, by coroutines that may have begun: see Pin
+
+	refused     []*Conn      // connections that are being told that they are too many, oldest first
+	toldRefused backend.Time // until then refused connections are not logged
 
 	atEnd []*func()
 
@@ -174,9 +179,10 @@ func (l *Loop) work() {
 	if !l.calls.empty() { // Ending comes before what it tells of: the completion of Close
 		l.events(l.noEvent)
 	}
-	if len(l.tasks) == 0 { // Goexit may have left some
+	if len(l.tasks) == 0 { // Goexit may have left some, or a broadcast
 		l.tasks = l.inbox.Take()
 	}
+	l.casts = castsPerTurn
 	l.events(l.nextTask)
 	l.events(atMost(l.failedDials.len(), &l.failedDials, (*Dialing).failed))
 	l.timers.Expire(l.now, timersPerTurn)
@@ -208,8 +214,20 @@ func atMost[T any](n int, q *fifo[T], do func(T)) func() bool {
 	}
 }
 
-// nextTask runs what was posted before this turn.
+// castsPerTurn is how many connections are served by broadcasts before the others have
+// their share.
+const castsPerTurn = 1024
+
+// nextTask runs what was posted before this turn: of a broadcast, one connection's part.
 func (l *Loop) nextTask() bool {
+	if l.casting != nil {
+		if l.casts == 0 {
+			return false // what was posted after it comes after it
+		}
+		l.casts--
+		l.casting.step()
+		return true
+	}
 	if len(l.tasks) == 0 {
 		return false
 	}
@@ -358,15 +376,18 @@ func (l *Loop) do(f func()) bool {
 // adopt makes a Conn of an accepted connection.
 func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 	if l.stopping || l.draining {
+		l.engine.gate.leave(h.Peer.Addr())
 		l.backend.Discard(h)
 		return
 	}
 	file, err := l.backend.Adopt(h)
 	if err != nil {
+		l.engine.gate.leave(h.Peer.Addr())
 		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve an accepted connection", "remote", h.Peer, "error", err)
 		return
 	}
 	c := newConn(l, file, h.Peer)
+	c.flags |= accepted
 	l.stats.now.Accepted++
 	if t := l.engine.Trace; t != nil && t.Accepted != nil {
 		c.call(func() { t.Accepted(c) })

@@ -116,7 +116,9 @@ func (l *Loop) end() {
 
 // isPosted reports whether something was posted that has not run: runtime.Goexit may
 // have left it.
-func (l *Loop) isPosted() bool { return len(l.tasks) > 0 || !l.inbox.Empty() }
+func (l *Loop) isPosted() bool {
+	return l.casting != nil || len(l.tasks) > 0 || !l.inbox.Empty()
+}
 
 // ended reports whether there is nothing left to wait for.
 func (l *Loop) ended() bool {
@@ -126,5 +128,5 @@ func (l *Loop) ended() bool {
 // due reports whether there is something to do that nothing needs to happen for.
 func (l *Loop) due() bool {
 	return !l.again.empty() || !l.calls.empty() || !l.dirty.empty() || !l.dirtyPackets.empty() ||
-		!l.deferred.empty() || !l.failedDials.empty() || l.hasRuns() || len(l.outbox.parts) > 0
+		!l.deferred.empty() || !l.failedDials.empty() || l.hasRuns() || len(l.outbox.parts) > 0 || l.casting != nil
 }

@@ -5,7 +5,8 @@ import "sync"
 // Trace holds hooks, called on the loops; those that are nil are not. They must
 // not block.
 type Trace struct {
-	// Accepted is called with a new connection, before its OpenFunc.
+	// Accepted is called with a new connection, before its OpenFunc; not with one that
+	// Engine.Refuse is called with.
 	Accepted func(c *Conn)
 	// BeforeWrite is called when n bytes are about to be handed to the system,
 	// AfterWrite when it took n of them; c.Buffered then tells what remains
@@ -21,8 +22,11 @@ type Trace struct {
 
 // LoopStats counts what a loop did since it started.
 type LoopStats struct {
-	Open              int // connections
-	Accepted, Closed  uint64
+	Open             int // connections
+	Accepted, Closed uint64
+	// Refused are connections that were too many, see Engine.MaxConns. Those with which
+	// Engine.Refuse was called are in Accepted too (in Attached, if Move brought them).
+	Refused           uint64
 	Dialed            uint64
 	Attached          uint64 // by Attach, or moved from another loop
 	Detached          uint64 // by Detach, or moved to another loop
@@ -56,6 +60,7 @@ func (e *Engine) Stats() Stats {
 		s.Open += one.Open
 		s.Accepted += one.Accepted
 		s.Closed += one.Closed
+		s.Refused += one.Refused
 		s.Dialed += one.Dialed
 		s.Attached += one.Attached
 		s.Detached += one.Detached

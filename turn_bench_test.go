@@ -57,6 +57,8 @@ func (b *instant) Send(op *backend.SendOp) { b.sends = append(b.sends, op) }
 func (b *instant) Return([]byte)           {}
 func (b *instant) Now() backend.Time       { return 1 }
 
+func (b *instant) Wall(backend.Time) time.Time { return time.Unix(1, 0) }
+
 // turnConns are ready in each turn.
 const turnConns = 50
 

@@ -25,15 +25,16 @@ func TestSettingsEnd(t *testing.T) {
 		if setup > 0 {
 			want.MaxOutput = setup
 			config.Setup = func(c *pool.Conn, done func(error)) {
-				c.Conn().SetMaxOutput(setup)
+				limit(c.Conn(), func(l *rondo.Limits) { l.MaxOutput = setup })
 				done(nil)
 			}
 		}
 		w := newWorld(t, rondotest.Options{Seed: 1}, config, nil)
 		for name, set := range map[string]func(*rondo.Conn){
-			"SetMaxOutput":     func(c *rondo.Conn) { c.SetMaxOutput(10) },
-			"SetMaxInput":      func(c *rondo.Conn) { c.SetMaxInput(1) },
-			"SetHighWater":     func(c *rondo.Conn) { c.SetHighWater(1, 0) },
+			"MaxOutput":        func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.MaxOutput = 10 }) },
+			"MaxInput":         func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.MaxInput = 1 }) },
+			"HighWater":        func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.HighWater, l.LowWater = 1, 0 }) },
+			"ReadWhenFull":     func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.ReadWhenFull = true }) },
 			"NoOutputLimit":    func(c *rondo.Conn) { bridge.Of(c).NoOutputLimit() },
 			"Pause":            func(c *rondo.Conn) { c.Pause() },
 			"Want":             func(c *rondo.Conn) { c.Want(1000) },
@@ -62,6 +63,12 @@ func TestSettingsEnd(t *testing.T) {
 			t.Errorf("%d connections were made, want one for all", s.Dialed)
 		}
 	}
+}
+
+func limit(c *rondo.Conn, change func(*rondo.Limits)) {
+	l := c.Limits()
+	change(&l)
+	c.SetLimits(l)
 }
 
 // A connection that a borrower has put filters on is not lent again.

@@ -40,13 +40,19 @@ func (l *clients) init(s *Server) {
 	l.leaving = make(map[*client]struct{})
 }
 
+// setLimits gives a client's connection what one command, and its replies, may take.
+func setLimits(conn *rondo.Conn) {
+	l := conn.Limits()
+	l.MaxInput, l.MaxOutput = maxInput, maxOutput
+	conn.SetLimits(l)
+}
+
 // open is the rondo.OpenFunc of all listeners.
 func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	if conn.Loop() != s.loop {
 		return newRemote(s, conn)
 	}
-	conn.SetMaxInput(maxInput)
-	conn.SetMaxOutput(maxOutput)
+	setLimits(conn)
 	d := &direct{server: s, conn: conn}
 	d.client = s.clients.admit(d)
 	s.handOver() // it may have cut off another one

@@ -104,8 +104,7 @@ func (b *batchBuffer) free() {
 
 // newRemote begins with asking for admission: nothing is read before.
 func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
-	conn.SetMaxInput(maxInput)
-	conn.SetMaxOutput(maxOutput)
+	setLimits(conn)
 	conn.Pause()
 	r := &remote{server: s, ref: conn.Ref(), laddr: conn.LocalAddr(), raddr: conn.RemoteAddr(), highWater: conn.Limits().HighWater}
 	r.runFunc, r.replyFunc = r.run, r.deliver

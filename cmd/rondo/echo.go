@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -51,25 +50,21 @@ func (e *echoCommand) Run() error {
 	if len(filters) > 0 {
 		logFailures(engine, log)
 	}
+	engine.MaxConns = e.Maxclients
 	if err := engine.Start(); err != nil {
 		return err
 	}
 	signals := notify()
-	var clients atomic.Int64
 	addrs, err := listen(endpoints, func(network, address string) (listening, error) {
 		if isPackets(network) {
 			return echoPackets(engine, network, address)
 		}
 		return engine.Listen(network, address, rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
-			if clients.Add(1) > int64(e.Maxclients) {
-				clients.Add(-1)
-				return nil
-			}
 			if e.Timeout > 0 {
 				c.SetIdle(time.Duration(e.Timeout))
 			}
 			c.Use(nil, filtersFor(network, filters)...)
-			return &echo{&clients}
+			return rondo.HandlerFunc((*rondo.Conn).Write)
 		})
 	})
 	if err != nil {
@@ -79,10 +74,3 @@ func (e *echoCommand) Run() error {
 	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	return wait(signals, log, time.Duration(e.ShutdownTimeout), engine.Shutdown)
 }
-
-// echo is the handler of a client.
-type echo struct{ clients *atomic.Int64 }
-
-func (*echo) Data(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }
-
-func (e *echo) Closed(*rondo.Conn, error) { e.clients.Add(-1) }

@@ -136,7 +136,9 @@ func (c *conn) do(rc *rondo.Conn, out []byte, action Action) {
 			c.sent(rc)
 			return
 		}
-		rc.SetHighWater(0, 0) // Drained is called when nothing is left
+		l := rc.Limits()
+		l.HighWater, l.LowWater = 0, 0 // Drained is called when nothing is left
+		rc.SetLimits(l)
 	}
 }
 

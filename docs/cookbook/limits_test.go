@@ -20,8 +20,10 @@ func (f *front) open(c *rondo.Conn) rondo.Handler {
 		fmt.Fprintln(c, "too many connections")
 		return nil // sends that, and closes; Closed is not called
 	}
-	c.SetMaxInput(4 << 10)  // the longest message, or ErrInputFull
-	c.SetMaxOutput(1 << 20) // what may wait for the peer, or ErrOutputFull
+	l := c.Limits()
+	l.MaxInput = 4 << 10  // the longest message, or ErrInputFull
+	l.MaxOutput = 1 << 20 // what may wait for the peer, or ErrOutputFull
+	c.SetLimits(l)
 	c.SetIdle(5 * time.Minute)
 	return &guest{f}
 }

@@ -34,8 +34,10 @@ type half struct{ other *rondo.Conn }
 const most = 256 << 10
 
 func newHalf(c, other *rondo.Conn) *half {
-	c.SetMaxOutput(most)
-	c.SetHighWater(2*most, most/4) // more than MaxOutput: output does not stop c's input
+	l := c.Limits()
+	l.MaxOutput, l.HighWater, l.LowWater = most, most, most/4
+	l.ReadWhenFull = true // c's output does not stop c's input
+	c.SetLimits(l)
 	return &half{other}
 }
 

@@ -61,8 +61,8 @@ type IO interface {
 	Acknowledge()
 
 	// NoOutputLimit lifts MaxOutput and HighWater for this connection. It is for
-	// handlers whose users bound what they submit. Unlike SetMaxOutput and SetHighWater
-	// it takes no memory.
+	// handlers whose users bound what they submit. Unlike SetLimits it takes no
+	// memory.
 	NoOutputLimit()
 }
 

@@ -18,7 +18,9 @@ type session struct {
 }
 
 func open(c *rondo.Conn) rondo.Handler {
-	c.SetMaxInput(1000) // the longest line
+	l := c.Limits()
+	l.MaxInput = 1000 // the longest line
+	c.SetLimits(l)
 	fmt.Fprintln(c, "your name?")
 	return &session{}
 }

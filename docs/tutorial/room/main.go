@@ -32,7 +32,9 @@ type member struct {
 }
 
 func (r *room) open(c *rondo.Conn) rondo.Handler {
-	c.SetMaxInput(1000)
+	l := c.Limits()
+	l.MaxInput = 1000
+	c.SetLimits(l)
 	fmt.Fprintln(c, "your name?")
 	return &member{conn: c, room: r}
 }

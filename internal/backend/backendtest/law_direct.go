@@ -228,8 +228,8 @@ func noOutputLimit(w World) {
 		w.Errorf("after NoOutputLimit: %v", err)
 	}
 	expect(w, p, message)
-	if err := write(func(c *rondo.Conn) { c.SetMaxOutput(10) }); err != rondo.ErrOutputFull {
-		w.Errorf("after SetMaxOutput: %v", err)
+	if err := write(func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.MaxOutput = 10 }) }); err != rondo.ErrOutputFull {
+		w.Errorf("after SetLimits: %v", err)
 	}
 	if err := write(lift); err != nil {
 		w.Errorf("after NoOutputLimit of one that has bounds of its own: %v", err)

@@ -9,6 +9,13 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
+// limit changes some of a connection's limits.
+func limit(c *rondo.Conn, change func(*rondo.Limits)) {
+	l := c.Limits()
+	change(&l)
+	c.SetLimits(l)
+}
+
 // A retrier is a handler that writes what it has left, in one piece, whenever it is told
 // that there may be room.
 type retrier struct {
@@ -98,7 +105,7 @@ func endlessWritesAreRefused(w World) {
 			return 0, c.WriteOwned(p, nil)
 		},
 	} {
-		r := &retrier{w: w, begin: func(c *rondo.Conn) { c.SetMaxOutput(1000) }, write: write, left: pattern(100_000)}
+		r := &retrier{w: w, begin: func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.MaxOutput = 1000 }) }, write: write, left: pattern(100_000)}
 		e, _ := r.serve(1 << 20)
 		// A filter may have sent something of its own, which drains first.
 		if d, n := r.drained.Load(), r.refused.Load(); d > 1 || n > 2 {
@@ -122,7 +129,7 @@ func limitsTakeEffect(w World) {
 		if c.Full() {
 			w.Error("output is full, beneath HighWater")
 		}
-		c.SetHighWater(1000, 500)
+		limit(c, func(l *rondo.Limits) { l.HighWater, l.LowWater = 1000, 500 })
 		if !c.Full() {
 			w.Error("output is not full, above HighWater")
 		}

@@ -61,7 +61,9 @@ func (p securedPeer) CloseWrite() error {
 // filtered connections.
 var notOfTLS = append([]string{
 	// A write that runs out of time is its last.
-	"HighWaterStopsReading", "PauseStopsReading", "CoIdleReaderIsNotRead",
+	"HighWaterStopsReading", "PauseStopsReading", "CoIdleReaderIsNotRead", "RelayOfPeersThatOnlySend",
+	// Those that are refused are told in plain text.
+	"ConnsAreBounded", "RefusedAreFew", "RefuseFails",
 	// They count the wire's bytes.
 	"TraceAndStats", "CoWriteWaits",
 	// They listen or dial by themselves.

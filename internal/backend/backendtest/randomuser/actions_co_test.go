@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -166,6 +167,7 @@ var engineActions = []action{
 	{"Ref.Loop", 1, anyWhere, func(x *call) { x.conn.c.Ref().Loop() }},
 	{"Ref.Do", 4, anyWhere, refDo},
 	{"Ref.Write", 4, anyWhere, refWrite},
+	{"Broadcast", 4, anyWhere, broadcast},
 	{"Engine.Loops", 1, nothing, func(x *call) { x.engine().Loops() }},
 	{"Engine.BackendName", 1, nothing, func(x *call) { x.engine().BackendName() }},
 	{"Engine.Stats", 1, nothing, func(x *call) { x.engine().Stats() }},
@@ -262,16 +264,49 @@ func refDo(x *call) {
 	})
 }
 
-// refWrite writes to a connection that nobody writes otherwise.
-func refWrite(x *call) {
-	s := x.conn.out
+// claims reports whether s is x's to write by Refs.
+func (x *call) claims(s *stream) bool {
 	var me any = outside
 	if x.at.loop != nil {
 		me = x.at.loop
 	} else if x.at.who != "outsider" {
 		me = x // one of many goroutines
 	}
-	mine := s.claim(me)
+	return s.claim(me)
+}
+
+// broadcast writes to a connection that nobody writes otherwise, and nothing to all others:
+// those that are full are told of. What a full one misses is dropped from its stream.
+func broadcast(x *call) {
+	w, name := x.w, x.child("broadcast")
+	full := func(c *rondo.Conn) {
+		w.mu.Lock()
+		k := w.byConn[c]
+		w.mu.Unlock()
+		w.act(site{kind: "Broadcast", who: name, loop: c.Loop(), conn: k})
+	}
+	n, s := 0, x.conn.out
+	if x.claims(s) {
+		n = x.size(sizes[x.intn(len(sizes))])
+	}
+	s.write(n, func(p []byte) int {
+		rondo.Broadcast(slices.Values([]rondo.Ref{{}, x.conn.c.Ref()}), p, full)
+		return len(p)
+	})
+	if n > 0 {
+		s.recalled()
+	}
+	var refs []rondo.Ref
+	for _, k := range x.conns(nil) {
+		refs = append(refs, k.c.Ref())
+	}
+	rondo.Broadcast(slices.Values(refs), nil, full)
+}
+
+// refWrite writes to a connection that nobody writes otherwise.
+func refWrite(x *call) {
+	s := x.conn.out
+	mine := x.claims(s)
 	for range 1 + x.intn(4) {
 		n := 0
 		if mine {

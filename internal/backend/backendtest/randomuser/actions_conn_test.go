@@ -73,23 +73,22 @@ var connActions = []action{
 		}
 		x.conn.c.SetHandler(x.conn.serve(x.step))
 	}},
-	{"Conn.SetLimits", 1, aConn, func(x *call) {
-		x.conn.c.SetLimits(rondo.Limits{MaxInput: 1 + x.intn(5000), MaxOutput: 1 + x.intn(50000), HighWater: x.intn(5000), LowWater: x.intn(5000)})
-		x.relimited()
-	}},
-	{"Conn.SetHighWater", 1, aConn, func(x *call) {
-		x.conn.c.SetHighWater(x.intn(5000), x.intn(5000))
+	{"Conn.SetLimits", 4, aConn, func(x *call) {
+		l := x.conn.c.Limits()
+		if x.one(2) {
+			l.MaxInput = 1 + x.intn(5000)
+		}
+		if x.one(2) {
+			l.MaxOutput = 1 + x.intn(50000)
+		}
+		if x.one(2) {
+			l.HighWater, l.LowWater = x.intn(5000), x.intn(5000)
+		}
+		l.ReadWhenFull = x.one(3)
+		x.conn.c.SetLimits(l)
 		x.relimited()
 	}},
 	{"Conn.SetIdle", 1, aConn, func(x *call) { x.conn.c.SetIdle(x.duration()) }},
-	{"Conn.SetMaxInput", 1, aConn, func(x *call) {
-		x.conn.c.SetMaxInput(1 + x.intn(5000))
-		x.relimited()
-	}},
-	{"Conn.SetMaxOutput", 1, aConn, func(x *call) {
-		x.conn.c.SetMaxOutput(1 + x.intn(50000))
-		x.relimited()
-	}},
 	{"Conn.CloseAt", 1, aConn, func(x *call) { x.conn.c.CloseAt(x.deadline()) }},
 	{"Conn.AbortUnsentAt", 1, aConn, func(x *call) { x.conn.c.AbortUnsentAt(x.deadline()) }},
 	{"IO.Acknowledge", 1, aConn, func(x *call) {

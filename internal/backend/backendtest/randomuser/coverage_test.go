@@ -48,6 +48,7 @@ var notTried = map[string]string{
 
 // notCalled are functions that the engine calls and that are no callbacks of the user's.
 var notCalled = map[string]string{
+	"Engine.Refuse":         "is called with connections that are too many, of which these worlds have none: laws try it",
 	"Resolver.LookupNetIP":  "runs on a goroutine of its own, and knows nothing of loops",
 	"Engine.Listen":         "its function is an OpenFunc",
 	"Engine.AttachListener": "its function is an OpenFunc",
@@ -81,7 +82,7 @@ var callbacks = []string{
 	"Filter.Start", "Filter.Inbound", "Filter.Outbound", "Filter.EOF", "Filter.CloseWrite", "Filter.Closed",
 	"Conn.WriteOwned", "Conn.Control", "Conn.Detach",
 	"Loop.Post", "Loop.Defer", "Loop.Deliver", "Loop.AfterFunc", "Loop.Every", "Loop.OnClose", "Loop.Dial", "Loop.Poll",
-	"LoopLocal.New", "Ref.Do", "Coroutine", "Co.Go", "Await",
+	"LoopLocal.New", "Ref.Do", "Broadcast", "Coroutine", "Co.Go", "Await",
 	"Trace.Accepted", "Trace.BeforeWrite", "Trace.AfterWrite", "Trace.FilterReady", "Trace.FilterFailed", "Trace.Turn",
 	"PacketHandler.Packet", "PacketHandler.Closed", "PacketErrorHandler.PacketFailed", "PacketRef.Do", "PacketConn.Control",
 	"goroutine",
