@@ -7,8 +7,8 @@ type watch struct {
 	client *client
 	db     *database
 	key    string
-	// expired tells that the key was there but had expired when WATCH was
-	// called: its deletion is then no change.
+	// expired reports that the key had already expired when WATCH was called.
+	// Its deletion is then not a change.
 	expired bool
 }
 
@@ -17,7 +17,8 @@ type watchID struct {
 	key string
 }
 
-// watchKey makes a change of a key of the current database fail the next EXEC.
+// watchKey makes the next EXEC fail if a key of the current database changes
+// before.
 func (c *client) watchKey(key []byte) {
 	id := watchID{c.db, string(key)}
 	if c.watching[id] != nil {
@@ -49,8 +50,8 @@ func (c *client) unwatch() {
 	c.watching = nil
 }
 
-// watchedExpired reports whether a watched key has expired since, though
-// nothing has deleted it yet.
+// watchedExpired reports whether a watched key has expired since WATCH. The key
+// may still be in the database.
 func (c *client) watchedExpired() bool {
 	for _, w := range c.watching {
 		if e := w.db.entries[w.key]; !w.expired && e != nil && w.db.hidden(e) {
@@ -60,7 +61,7 @@ func (c *client) watchedExpired() bool {
 	return false
 }
 
-// touched tells those who watch a key that it has changed.
+// touched tells the clients that watch a key that it has changed.
 func (db *database) touched(key string) {
 	if len(db.watchers) == 0 {
 		return
@@ -75,7 +76,7 @@ func (db *database) touched(key string) {
 	}
 }
 
-// touchedAll tells those who watch any key that is in the database that it is
+// touchedAll tells the clients that watch a key in the database that it is
 // about to be deleted.
 func (db *database) touchedAll() {
 	for key, watchers := range db.watchers {

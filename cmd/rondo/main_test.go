@@ -226,7 +226,7 @@ func TestRedisShutdownTimeout(t *testing.T) {
 	talk(t, conn, fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s\r\n", size, strings.Repeat("x", size)), "+OK\r\n")
 	talk(t, conn, "GET k\r\n", "$")
 	p.stop(syscall.SIGTERM, 0)
-	who := "clients have not taken their replies: " + conn.LocalAddr().String()
+	who := "clients have not read their replies: " + conn.LocalAddr().String()
 	for _, want := range []string{"waiting: " + who, "shutdown: " + who} {
 		if !strings.Contains(p.stderr(), want) {
 			t.Errorf("no %q in\n%s", want, p.stderr())
