@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// check finds meaningless values.
+// check returns an error for a field with a meaningless value.
 func (c *Config) check() error {
 	for _, f := range []struct {
 		name  string
@@ -29,13 +29,13 @@ func (c *Config) check() error {
 	}
 	for i, f := range c.Filters {
 		if f == nil {
-			return fmt.Errorf("pool.Config.Filters[%d] is nil: want a rondo.FilterOpener", i)
+			return fmt.Errorf("pool.Config.Filters[%d] is nil: want a rondo.FilterOpenFunc", i)
 		}
 	}
 	return nil
 }
 
-// setDefaults replaces zeros by what they stand for.
+// setDefaults replaces zeros by the defaults.
 func (c *Config) setDefaults() {
 	c.MaxLive = cmp.Or(c.MaxLive, DefaultMaxLive)
 	c.MaxWaiters = cmp.Or(c.MaxWaiters, DefaultMaxWaiters)
