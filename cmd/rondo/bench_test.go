@@ -213,7 +213,7 @@ func TestBenchFailures(t *testing.T) {
 		{"echo --addr " + missing, 1, "cannot connect to " + missing + `: no server listens there; start one, as with "rondo echo", or give another address with --addr`},
 		{"redis --addr " + missing, 1, `"rondo redis"`},
 		{"echo --conns 1 --addr " + corrupt, 1, "connection 1 of 1: reply 1 is wrong at byte 63: got "},
-		{"echo --conns 1 --addr " + closing, 1, "connection 1 of 1: lost after 0 replies, with 1 more to come: the server closed it"},
+		{"echo --conns 1 --addr " + closing, 1, "connection 1 of 1: lost after 0 replies, with 1 outstanding: the server closed it"},
 		{"redis --addr " + protected, 1, protected + " wants a password: give it with --password"},
 		{"redis --password wrong --addr " + protected, 1, protected + " does not accept the password given with --password"},
 		{"echo --addr nowhere", 2, "--addr: address \"nowhere\""},
