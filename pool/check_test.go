@@ -50,11 +50,11 @@ func TestSetup(t *testing.T) {
 // If Setup fails in any way, its waiter gets the error.
 func TestSetupFails(t *testing.T) {
 	for want, setup := range map[string]func(*pool.Conn, func(error)){
-		"no entry":             func(_ *pool.Conn, done func(error)) { done(errors.New("no entry")) },
-		"longer than Patience": func(*pool.Conn, func(error)) {},
+		"no entry":              func(_ *pool.Conn, done func(error)) { done(errors.New("no entry")) },
+		"longer than Patience":  func(*pool.Conn, func(error)) {},
 		"the function panicked": func(*pool.Conn, func(error)) { panic("on purpose") },
-		"the peer closed":      func(c *pool.Conn, _ func(error)) { c.Conn().Write([]byte("quit\n")) },
-		"it was closed":        func(c *pool.Conn, done func(error)) { ask(c, "quit", func(_ string, err error) { done(err) }) },
+		"the peer closed":       func(c *pool.Conn, _ func(error)) { c.Conn().Write([]byte("quit\n")) },
+		"it was closed":         func(c *pool.Conn, done func(error)) { ask(c, "quit", func(_ string, err error) { done(err) }) },
 	} {
 		w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, Setup: setup}, func(c *rondo.Conn) rondo.Handler {
 			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {

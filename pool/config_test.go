@@ -24,7 +24,7 @@ func TestFieldsThatMeanNothing(t *testing.T) {
 		"pool.Config.CheckAfter is -1ns: want 0 or more":                                      {CheckAfter: -1},
 		"pool.Config.CheckAfter is 1ns, and Check is nil: want a Check too":                   {CheckAfter: 1},
 		"pool.Config.Patience is -1ns: want 0 or more":                                        {Patience: -1},
-		"pool.Config.Filters[0] is nil: want a rondo.FilterOpenFunc":                            {Filters: []rondo.FilterOpenFunc{nil}},
+		"pool.Config.Filters[0] is nil: want a rondo.FilterOpenFunc":                          {Filters: []rondo.FilterOpenFunc{nil}},
 		"SocketOptions.RecvBuffer is -1: want 0, for the system's choice, or more":            {Socket: rondo.SocketOptions{RecvBuffer: -1}},
 		"SocketOptions.DialTimeout is -1ns: want 0, for as long as the system tries, or more": {Socket: rondo.SocketOptions{DialTimeout: -1}},
 	} {
