@@ -61,7 +61,7 @@ func (c *client) watchedExpired() bool {
 	return false
 }
 
-// touched tells the clients that watch a key that it has changed.
+// touched tells the clients watching a key that it has changed.
 func (db *database) touched(key string) {
 	if len(db.watchers) == 0 {
 		return
@@ -76,8 +76,8 @@ func (db *database) touched(key string) {
 	}
 }
 
-// touchedAll tells the clients that watch a key in the database that it is
-// about to be deleted.
+// touchedAll tells the clients watching keys of the database that these are about to
+// be deleted.
 func (db *database) touchedAll() {
 	for key, watchers := range db.watchers {
 		if db.entries[key] == nil {

@@ -18,7 +18,7 @@ func (*benchEchoCommand) Help() string {
       A million messages.
 
   rondo bench echo --rate 20000 --duration 1m --json
-      20,000 messages per second for a minute: the latencies that users see who arrive at any time.
+      20,000 messages per second for a minute: the latencies of users who arrive at any time.
 
 ` + benchHelp
 }

@@ -11,8 +11,8 @@
 // In a closed loop each connection keeps Pipeline requests in flight: a reply
 // makes room for the next request. So the server decides the rate, and a server
 // that stalls gets no requests meanwhile. The latencies are those of the
-// requests that were sent, not those that users would see who arrive at times
-// of their own choice.
+// requests that were sent. Users who arrive at times of their own choice would
+// see longer ones.
 //
 // In an open loop (Rate) requests are due at times fixed in advance, and their
 // latencies count from these times. If its connection already has Pipeline
