@@ -56,12 +56,12 @@ var (
 	errEnded    = errors.New("the peer closed the connection")
 )
 
-// Conn returns the rondo.Conn. Its borrower sets its Handler. After Put or
-// Discard the pool calls no method of that Handler; until then, input is kept
-// for it. Put resets what the borrower has set: deadlines, Want and Pause, and
-// the limits, which become those that Setup left. It does not reset socket
-// options (see Control). The pool does not lend a connection again if its
-// borrower added filters. A borrower must not move or detach the connection.
+// Conn returns the rondo.Conn. Its borrower sets its Handler; until then, input
+// is kept. After Put or Discard no method of that Handler is called. Put resets
+// what the borrower has set: deadlines, Want and Pause, and the limits, which
+// become those that Setup left. It does not reset socket options (see Control).
+// The pool does not lend a connection again if its borrower added filters. A
+// borrower must not move or detach the connection.
 func (c *Conn) Conn() *rondo.Conn { return c.conn }
 
 // NetConn returns the connection for use in coroutines. It is the same net.Conn

@@ -49,7 +49,7 @@ type Config struct {
 
 	// Setup prepares a new connection, for instance with a greeting or a login.
 	// The loop calls it. Setup sets handlers as needed, and ends with one call
-	// of done, at any later time. With an error the pool closes the connection
+	// of done, at once or later. With an error the pool closes the connection
 	// and counts the dial as failed. nil means that a new connection is ready.
 	// If the server speaks first, Setup receives that.
 	Setup func(c *Conn, done func(error))

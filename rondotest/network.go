@@ -96,7 +96,7 @@ type Faults struct {
 	Reorder float64
 	// Late: a loop gets an event late.
 	Late float64
-	// Reset: bytes do not arrive and break the connection.
+	// Reset: bytes break the connection instead of arriving.
 	Reset float64
 	// NoFiles: accepting a connection fails, as if the process had too many
 	// open files, and must be tried again.

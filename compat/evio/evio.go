@@ -22,7 +22,7 @@
 // error and tries again. The original's Serve returns.
 //
 // Serve fails if another server has a unix socket's file open. The original
-// takes the file over.
+// removes the file.
 //
 // The peer of a datagram is a *net.UDPAddr. One loop serves an address of a udp
 // scheme. The schemes udp4 and udp6 work as the original documents them.
