@@ -226,7 +226,7 @@ func TestRedisShutdownTimeout(t *testing.T) {
 	talk(t, conn, "GET k\r\n", "$")
 	p.stop(syscall.SIGTERM, 0)
 	who := "clients have not read their replies: " + conn.LocalAddr().String()
-	for _, want := range []string{"waiting: " + who, "shutdown: " + who} {
+	for _, want := range []string{"waits: " + who, "shutdown: " + who} {
 		if !strings.Contains(p.stderr(), want) {
 			t.Errorf("no %q in\n%s", want, p.stderr())
 		}
