@@ -116,7 +116,8 @@ func (ch *Channel) Close() {
 
 var errLinger = fmt.Errorf("fdpass: the peer did not read the queued messages within %v of Close: %w", lingerTime, rondo.ErrLinger)
 
-// Abort closes the Channel now and drops the queued messages.
+// Abort closes the Channel now and drops the queued messages. Closed gets err,
+// or net.ErrClosed if err is nil.
 func (ch *Channel) Abort(err error) {
 	if ch.state == closed || ch.err != nil {
 		return

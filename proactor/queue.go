@@ -332,8 +332,9 @@ func (q *Queue) Forgotten() (found, freed int) {
 
 // Wait waits until there are results or ctx is done, and returns all results.
 // The slice, and the memory lent with it, are valid until the next Wait. If
-// there are results Wait returns them even if ctx is done. Only one goroutine
-// at a time may call Wait.
+// there are results, Wait returns them even if ctx is done. Otherwise it fails
+// with ctx's error, with ErrClosed, or with ErrWaiting: only one goroutine at a
+// time may call Wait.
 func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 	defer runtime.KeepAlive(q)
 	if ctx == nil {

@@ -58,8 +58,9 @@ type Server struct {
 	// process may not open MaxClients + ReservedFiles descriptors, Listen
 	// lowers the number and logs that.
 	MaxClients int
-	// Timeout closes clients that neither send nor receive for so long, rounded
-	// up to whole seconds. Subscribed clients are exempt. 0 means never.
+	// Timeout closes clients that neither send nor receive for this long,
+	// rounded up to whole seconds. Subscribed clients are exempt. 0 means
+	// never.
 	Timeout time.Duration
 	// MaxMemory is the number of bytes that keys and values may take. Above it
 	// the server refuses commands that add to them. 0 means no limit.
