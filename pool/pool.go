@@ -51,7 +51,7 @@ type Config struct {
 	// The loop calls it. Setup sets handlers as needed, and ends with one call
 	// of done, at once or later. With an error the pool closes the connection
 	// and counts the dial as failed. nil means that a new connection is ready.
-	// If the server speaks first, Setup receives that.
+	// If the server speaks first, Setup reads its greeting.
 	Setup func(c *Conn, done func(error))
 	// Check tests, as Setup does, an idle connection before it is lent, for
 	// instance with a ping. The pool calls it if the connection was idle for
