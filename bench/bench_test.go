@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// tools builds everything that workloads need, once for each test that asks.
+// tools builds the programs that workloads need.
 func tools(t *testing.T, programs ...string) build {
 	t.Helper()
 	b, err := newBuild(t.TempDir(), "..")
@@ -27,7 +27,7 @@ func tools(t *testing.T, programs ...string) build {
 	return b
 }
 
-// few makes a pair that measures a few messages on few connections.
+// few makes a pair that measures a few messages on a few connections.
 func few(t *testing.T, b build, cal *calibrator, workload, base, server string) *pair {
 	t.Helper()
 	m, err := modeNamed("free")
@@ -47,7 +47,7 @@ func few(t *testing.T, b build, cal *calibrator, workload, base, server string) 
 }
 
 // TestWorkloads measures each workload briefly with a pair of a suite that has it.
-// It asks whether there are figures, not what they are.
+// It checks that there are figures, not their values.
 func TestWorkloads(t *testing.T) {
 	ctx := context.Background()
 	b := tools(t, "epoll", "load", "tlsload", "udp", "server", "rondo")
@@ -67,7 +67,7 @@ func TestWorkloads(t *testing.T) {
 			server = "rondo-proactor"
 		}
 		var r repetition
-		for range 20 { // on a machine that does other things no message may come back in a slice
+		for range 20 { // on a busy machine a slice may have no message
 			if p := few(t, b, cal, w.Name, bases[w.Family], server); w.memory {
 				r, err = p.repeat(ctx)
 			} else {
@@ -186,9 +186,9 @@ func serveMessages(t *testing.T, serve func(c net.Conn, message []byte)) int {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// TestOpenLoadKeepsItsSchedule lets a server pause once: in an open load the
-// messages that were due meanwhile count as late, with every latency of the pause's
-// length down to none, however few were under way.
+// TestOpenLoadKeepsItsSchedule lets a server pause once. In an open load the messages due in
+// the pause count as late, with latencies from the length of the pause down to none, even if
+// only a few were under way.
 func TestOpenLoadKeepsItsSchedule(t *testing.T) {
 	b := tools(t, "load")
 	const pause = 400 * time.Millisecond
@@ -238,8 +238,8 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
-// TestInterrupt stops the program in the middle of a run, and looks for what it
-// leaves behind.
+// TestInterrupt stops the program in the middle of a run, and checks that it leaves nothing
+// behind.
 func TestInterrupt(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "bench")

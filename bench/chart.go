@@ -13,13 +13,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A chart shows one claim: ratios of a metric, and their intervals.
+// A chart shows the ratios of a metric with their intervals.
 type chart struct {
 	suite, metric, title string
 	workloads            []string
 }
 
-// charts are all there are: SUITE-METRIC.svg.
+// charts are all charts. Each is a file SUITE-METRIC.svg.
 var charts = []chart{
 	{"peers", "rate", "Messages a second, pinned, to a bare C epoll server", []string{"echo-64-50", "echo-64-1000", "echo-64-10000"}},
 	{"redis", "cpu", "CPU time of the server for each command, pinned, to redis-server (less is better)", []string{"set-p1", "set-p32", "get-p32"}},
@@ -39,7 +39,7 @@ func (l library) drawAll(dir string) error {
 	return nil
 }
 
-// points are ratios with intervals, at heights.
+// points are ratios with intervals, each at a height.
 type points struct {
 	plotter.XYs
 	plotter.XErrors

@@ -12,28 +12,28 @@ import (
 )
 
 type compareCommand struct {
-	A         string        `arg:"" help:"What is compared with: a commit, a directory with rondo's source, or a server program that was built of bench/server."`
-	B         string        `arg:"" help:"What is compared, likewise."`
-	Suite     string        `help:"Whose rondo servers are compared, each with itself at the other commit." default:"peers" placeholder:"NAME"`
-	Servers   []string      `help:"Of the suite only these servers, separated by commas; patterns are allowed." default:"rondo-*" placeholder:"NAME"`
-	Workloads []string      `help:"Of the suite only these workloads, likewise." placeholder:"NAME"`
+	A         string        `arg:"" help:"The base: a commit, a directory with rondo's source, or a server program built from bench/server."`
+	B         string        `arg:"" help:"What to compare with A: a commit, directory or program, as for A."`
+	Suite     string        `help:"Suite whose rondo servers are compared, each with itself at the other commit." default:"peers" placeholder:"NAME"`
+	Servers   []string      `help:"Only these servers of the suite, separated by commas; patterns are allowed." default:"rondo-*" placeholder:"NAME"`
+	Workloads []string      `help:"Only these workloads of the suite, in the same form." placeholder:"NAME"`
 	For       time.Duration `help:"Time for each server under each workload." default:"40s" placeholder:"TIME"`
-	Turns     int           `help:"Slices of load that one server of a pair has in a repetition, each between two of the other." default:"6" placeholder:"N"`
-	Burn      time.Duration `help:"B's echo servers burn so much CPU time for each message: to see whether it is told." placeholder:"TIME"`
-	Count     bool          `help:"Where perf cannot count instructions, have valgrind do so." default:"true" negatable:""`
-	Trace     bool          `help:"Tell about every slice."`
+	Turns     int           `help:"Slices of load of one server of a pair in a repetition, each between two of the other." default:"6" placeholder:"N"`
+	Burn      time.Duration `help:"CPU time that B's echo servers burn for each message, to see whether the comparison detects it." placeholder:"TIME"`
+	Count     bool          `help:"Count instructions with valgrind if perf cannot." default:"true" negatable:""`
+	Trace     bool          `help:"Print every slice."`
 }
 
 // Help is the end of "bench compare --help".
 func (*compareCommand) Help() string {
-	return `Ratios are B's to A's: more requests and less CPU time are better. Intervals hold the median with 95% confidence. "differs" is a point where requests or CPU time differ with 99% confidence; ~ marks an interval wider than 5% to each side.
+	return `Ratios are B to A: more requests and less CPU time are better. Intervals contain the median with 95% confidence. "differs" marks a point whose requests or CPU time differ with 99% confidence; ~ marks an interval wider than 5% to each side.
 
-The servers of this directory are built with each commit's rondo. Where they do not compile with it, the commit's own servers are measured. Instructions are those of the server's own code, without the kernel's: cachegrind counts them in a run of its own.
+The servers of this directory are built with the rondo of each commit. If they do not compile with it, the commit's own servers are measured. Instructions are those of the server, without the kernel; cachegrind counts them in a separate run.
 
   go run . compare 310dc32 HEAD --workloads echo-64-50
-  go run . compare HEAD . --suite redis           (what is not committed yet)
-  go run . compare HEAD HEAD                      (how much is noise?)
-  go run . compare HEAD HEAD --burn 200ns         (is 3% told?)`
+  go run . compare HEAD . --suite redis           (uncommitted changes)
+  go run . compare HEAD HEAD                      (how large is the noise?)
+  go run . compare HEAD HEAD --burn 200ns         (does it detect 3%?)`
 }
 
 // Run compares.
@@ -108,7 +108,7 @@ func (c *compareCommand) points(ctx context.Context, s suite, m mode, builds [2]
 			} else if err != nil {
 				return err
 			}
-			verdict := "no difference is told"
+			verdict := "no difference detected"
 			if x.ratio("rate", -1).differs() || x.ratio("cpu", -1).differs() {
 				differ++
 				verdict = "differs"
@@ -123,7 +123,7 @@ func (c *compareCommand) points(ctx context.Context, s suite, m mode, builds [2]
 	return nil
 }
 
-// point measures a pair for the time given.
+// point measures a pair for the given time.
 func (c *compareCommand) point(ctx context.Context, p *pair, x *row) error {
 	const fewest, patience = 8, 5
 	for begin := time.Now(); len(x.Session) < fewest || time.Since(begin) < c.For; {
@@ -146,7 +146,8 @@ func (c *compareCommand) point(ctx context.Context, p *pair, x *row) error {
 	return nil
 }
 
-// instructions counts a pair's with valgrind, unless perf could.
+// instructions counts a pair's instructions with valgrind, unless perf has
+// counted them.
 func (c *compareCommand) instructions(ctx context.Context, p *pair, x *row) error {
 	if !c.Count || len(x.Of["instructions"]) > 0 || p.a.workload.memory || p.a.workload.once {
 		return nil
@@ -160,7 +161,7 @@ func (c *compareCommand) instructions(ctx context.Context, p *pair, x *row) erro
 	return err
 }
 
-// build builds what a commit, a directory or a program is.
+// build builds a commit, a directory or a program.
 func (c *compareCommand) build(ctx context.Context, of, dir string, programs []string) (b build, done func(), err error) {
 	done = func() {}
 	if info, err := os.Stat(of); err == nil && !info.IsDir() {

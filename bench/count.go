@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,9 +12,9 @@ import (
 	"time"
 )
 
-// count counts with perf what the server does for each message of a slice: system
-// calls, and the instructions that it executes outside of the kernel. What this
-// machine cannot count is left out. The server is slower meanwhile, so that nothing
+// count uses perf to count, for each message of a slice, the server's system
+// calls and the instructions it executes outside of the kernel. It leaves out
+// what this machine cannot count. The server is slower meanwhile, so nothing
 // else is measured then.
 func (s *side) count(ctx context.Context) (figures, error) {
 	f := figures{}
@@ -26,7 +25,7 @@ func (s *side) count(ctx context.Context) (figures, error) {
 	}
 	defer perf.stop()
 	if perf.ask("", &f) != nil {
-		return f, nil // it may not count
+		return f, nil // perf is not allowed to count
 	}
 	x, err := s.slice(ctx, s.workload.slice/2, 0)
 	if err != nil {
@@ -45,9 +44,9 @@ func (s *side) count(ctx context.Context) (figures, error) {
 	return f, nil
 }
 
-// instructions counts with cachegrind, for machines on which perf cannot count
-// them, as on many virtual ones. It counts all until the program's end: once after
-// little load, and once after more.
+// instructions counts with cachegrind, for machines on which perf cannot, such
+// as many virtual ones. cachegrind counts until the end of the program, so the
+// program runs twice: with little load and with more.
 func (s *side) instructions(ctx context.Context) (float64, error) {
 	var refs, messages [2]float64
 	for i := range refs {
@@ -85,7 +84,7 @@ func (s *side) cachegrind(ctx context.Context, load time.Duration) (refs, messag
 		return 0, 0, err
 	}
 	if _, dead := under.died(10 * time.Second); !dead {
-		return 0, 0, errors.New("the server does not end under valgrind")
+		return 0, 0, errors.New("the server did not end under valgrind")
 	}
 	said, err := os.ReadFile(log.Name())
 	if err != nil {
@@ -93,7 +92,7 @@ func (s *side) cachegrind(ctx context.Context, load time.Duration) (refs, messag
 	}
 	m := refsLine.FindSubmatch(said)
 	if m == nil {
-		return 0, 0, fmt.Errorf("the server does not run under valgrind")
+		return 0, 0, errors.New("the server did not run under valgrind")
 	}
 	refs, err = strconv.ParseFloat(strings.ReplaceAll(string(m[1]), ",", ""), 64)
 	return refs, x.All, err

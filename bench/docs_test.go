@@ -10,8 +10,8 @@ import (
 // figure is a ratio as documents tell it: 1.05x, or 1.05 (1.02–1.07).
 var figure = regexp.MustCompile(`\b[0-9]+\.[0-9]+(x\b| \([0-9]+\.[0-9]+–)`)
 
-// TestDocuments makes the documents' blocks anew from the results files, and looks
-// for ratios that stand in no block.
+// TestDocuments renders the documents' blocks from the results files, and looks for ratios
+// outside of blocks.
 func TestDocuments(t *testing.T) {
 	all, err := allResults("../docs/benchmarks")
 	if err != nil {

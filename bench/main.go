@@ -1,11 +1,12 @@
-// Command bench compares rondo with other event-loop libraries, with package net,
-// with redis-server, and with the limit: echo servers in C that are nothing but
-// system calls. It also compares rondo with itself at another commit. It runs on
-// Linux, on the loopback interface, and needs gcc; the Redis suites need redis-server.
+// Command bench compares rondo with other event-loop libraries, with package
+// net, with redis-server, and with the limit: echo servers in C that only make
+// system calls. It also compares rondo with itself at another commit. It runs
+// on Linux, on the loopback interface, and needs gcc; the Redis suites need
+// redis-server.
 //
 //	cd bench && go run . --help
 //
-// docs/benchmarks.md tells what is measured and how to read it.
+// docs/benchmarks.md says what is measured and how to read the figures.
 package main
 
 import (
@@ -20,34 +21,34 @@ import (
 )
 
 type program struct {
-	Run     runCommand     `cmd:"" default:"withargs" help:"Measure suites: servers beside the one they are compared with (the default command)."`
-	Compare compareCommand `cmd:"" help:"Measure rondo at two commits, or two server programs, beside each other."`
+	Run     runCommand     `cmd:"" default:"withargs" help:"Measure suites: each server beside its base (the default command)."`
+	Compare compareCommand `cmd:"" help:"Measure rondo at two commits, or two server programs, side by side."`
 	List    listCommand    `cmd:"" help:"List suites with their servers and workloads."`
 	Report  reportCommand  `cmd:"" help:"Write the figures of results files into the documents, and the charts."`
 }
 
 const description = `Measures servers in pairs, on the loopback interface.
 
-Both servers of a pair are kept alive and take turns: 30 ms of load for one, then for
-the other. The figure is the median of the ratios of neighbours, with the interval in
-which it lies with 95% confidence.
+Both servers of a pair stay alive and take turns: a slice of load for one, then for the
+other. The figure is the median of the ratios of neighbouring slices, with its 95%
+confidence interval.
 
 Examples:
 
   go run . --quick
-      A look at rondo and its peers within two minutes.
+      Compare rondo with its peers in two minutes.
 
   go run . peers
-      One suite, ten repetitions of each pair; results in out/peers.json.
+      Measure one suite; the results go to out/peers.json.
 
   go run . peers --append --for 4m
-      Goes on with it for four minutes, where the machine is quiet for a while only.
+      Continue for four minutes, if the machine is quiet only for a while.
 
   go run . compare 310dc32 HEAD --suite peers --workloads 'echo-64-*'
-      What a change did to rondo: requests, CPU time, instructions and system calls.
+      Show what a change did to rondo: requests, CPU time, instructions, system calls.
 
   go run . report
-      Puts docs/benchmarks/*.json into the documents.`
+      Put the figures of docs/benchmarks/*.json into the documents.`
 
 func main() {
 	var p program

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A mode says where server and client run.
+// A mode says on which CPUs server and client run.
 type mode struct {
 	name      string
 	serverCPU int // or anyCPU
 	clientCPU int
-	loops     int // of a server: as many as it has CPUs
+	loops     int // event loops of a server: one for each of its CPUs
 	clients   int // load generators, each with one thread
 }
 
-// modeTitles tell what the modes are.
+// modeTitles describe the modes.
 var modeTitles = map[string]string{
 	"pinned": "Pinned: server on one CPU with GOMAXPROCS=1, client on another",
 	"free":   "Free: server and client on all CPUs",
 }
 
-// modeNamed makes a mode of the CPUs that this program may use.
+// modeNamed makes a mode from the CPUs that this program may use.
 func modeNamed(name string) (mode, error) {
 	cpus, err := allowedCPUs()
 	switch {
@@ -55,7 +55,7 @@ func allowedCPUs() ([]int, error) {
 }
 
 // raiseFileLimit raises the limit of descriptors to the hard limit, for this
-// program's children too.
+// program and its children.
 func raiseFileLimit() error {
 	const need = 2*8192 + 100 // for a completions case with both ends
 	var limit syscall.Rlimit
@@ -64,7 +64,7 @@ func raiseFileLimit() error {
 	}
 	limit.Cur = limit.Max
 	if limit.Cur < need {
-		return fmt.Errorf("the limit of descriptors is %d: %d are needed", limit.Cur, need)
+		return fmt.Errorf("the limit of descriptors is %d: want %d, see \"ulimit -n\"", limit.Cur, need)
 	}
 	return os.NewSyscallError("setrlimit", syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 }

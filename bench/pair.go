@@ -12,33 +12,33 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// figures are what was measured, by metric; see metrics.
+// figures are measurements by metric; see metrics.
 type figures map[string]float64
 
-// A pair is two servers under a workload that are compared: a is the base.
+// A pair is two servers to compare under a workload. a is the base.
 type pair struct {
 	a, b    side
 	cal     *calibrator
 	turns   int                              // slices of one side in a repetition, each between two of the other
-	counted bool                             // what perf can count is
-	swapped bool                             // b is opened and served first, as at every other repetition
-	trace   func(format string, args ...any) // nil: nothing is told
+	counted bool                             // also count with perf
+	swapped bool                             // b opens and is served first, as in every other repetition
+	trace   func(format string, args ...any) // nil: no trace
 }
 
-// A repetition is what a pair of fresh processes came to.
+// A repetition is the result of a pair of fresh processes.
 type repetition struct {
-	Ratio  figures // of b to a: medians of the ratios of neighbours
+	Ratio  figures // b to a: medians of the ratios of neighbours
 	A, B   figures // medians
-	Redone int     // slices that were made again, since the machine changed meanwhile
+	Redone int     // slices that were repeated because the machine changed meanwhile
 	others float64 // CPUs that other processes used
 }
 
-// errUnsettled tells that a repetition is worth nothing: the machine was not the same
-// at its two ends, or others used it.
+// errUnsettled means that a repetition is worthless: the machine's speed
+// changed between its two ends, or other processes used the machine.
 var errUnsettled = errors.New("the machine does not settle")
 
-// repeat measures the pair once, and again where the machine did not stay in one
-// state. It may end with errUnsettled.
+// repeat measures the pair, and once more if the machine did not stay in one
+// state. It may fail with errUnsettled.
 func (p *pair) repeat(ctx context.Context) (repetition, error) {
 	if p.a.workload.memory {
 		return p.memory(ctx)
@@ -75,7 +75,7 @@ func (p *pair) repeat(ctx context.Context) (repetition, error) {
 	}
 }
 
-// once measures fresh processes.
+// once measures a pair of fresh processes.
 func (p *pair) once(ctx context.Context) (r repetition, err error) {
 	defer p.a.close()
 	defer p.b.close()
@@ -89,11 +89,11 @@ func (p *pair) once(ctx context.Context) (r repetition, err error) {
 			continue
 		}
 		if s.workload.streams() {
-			if err := s.touch(); err != nil { // else some may not be accepted yet
+			if err := s.touch(); err != nil { // the server may not have accepted all connections yet
 				return r, err
 			}
 		}
-		x, err := s.slice(ctx, p.a.workload.slice/2, 0) // which is not counted, but
+		x, err := s.slice(ctx, p.a.workload.slice/2, 0) // for the rate only
 		if err != nil {
 			return r, err
 		}
@@ -117,8 +117,9 @@ func (p *pair) once(ctx context.Context) (r repetition, err error) {
 	return r, p.counts(ctx, &r)
 }
 
-// order tells which side comes first, and is around each slice of the other. What little
-// an order favours is taken out by the other order at the next repetition.
+// order returns the side that comes first, around each slice of the other, and
+// the other one. The next repetition has the other order, which cancels what
+// little an order favours.
 func (p *pair) order() (outer, inner *side) {
 	if p.swapped {
 		return &p.b, &p.a
@@ -126,9 +127,10 @@ func (p *pair) order() (outer, inner *side) {
 	return &p.a, &p.b
 }
 
-// alternate gives the sides slices in turn, a, b, a, b, a, so that each always follows the
-// other, whose work left the caches to it. A slice of the inner side is compared with the
-// mean of its two neighbours: a machine that becomes slower all the time has no say.
+// alternate gives the sides slices in turn, a, b, a, b, a. So each slice
+// follows one of the other side, which has used the caches. A slice of the
+// inner side is compared with the mean of its two neighbours, so a machine that
+// slows down steadily does not matter.
 func (p *pair) alternate(ctx context.Context, r *repetition, rate float64) error {
 	outer, inner := p.order()
 	ratios, values := map[string][]float64{}, map[*side]map[string][]float64{&p.a: {}, &p.b: {}}
@@ -164,7 +166,8 @@ func (p *pair) alternate(ctx context.Context, r *repetition, rate float64) error
 	return nil
 }
 
-// timed is what a slice came to, and how long the fixed work took before and after it.
+// timed is the result of a slice, and the duration of the fixed work before and
+// after it.
 type timed struct {
 	figures
 	work [2]time.Duration
@@ -183,7 +186,7 @@ func (p *pair) timed(ctx context.Context, s *side, rate float64) (t timed, err e
 	return t, err
 }
 
-// same tells whether the machine was the same all along.
+// same reports whether the machine's speed stayed the same.
 func (p *pair) same(outer [2]timed, inner timed) bool {
 	work := slices.Concat(outer[0].work[:], inner.work[:], outer[1].work[:])
 	same := apart(float64(slices.Max(work)), float64(slices.Min(work))) <= sameLoop
@@ -194,8 +197,9 @@ func (p *pair) same(outer [2]timed, inner timed) bool {
 	return same
 }
 
-// othersTime is the CPU time of all processes but the pair's. Those that come and go with
-// each slice cannot be told from others.
+// othersTime returns the CPU time of all processes but the pair's. For
+// workloads whose processes end with each slice it cannot tell these from
+// others, and returns 0.
 func (p *pair) othersTime() (time.Duration, error) {
 	if p.a.workload.once {
 		return 0, nil
@@ -204,7 +208,7 @@ func (p *pair) othersTime() (time.Duration, error) {
 	return othersTime(append(append(ours, p.a.clients...), p.b.clients...)...)
 }
 
-// counts adds what is counted rather than timed.
+// counts adds the figures that are counted rather than timed.
 func (p *pair) counts(ctx context.Context, r *repetition) error {
 	if !p.counted || p.a.workload.once {
 		return nil
@@ -235,7 +239,7 @@ func (p *pair) memory(ctx context.Context) (r repetition, err error) {
 	return r, nil
 }
 
-// figures returns a sample's figures, for each message where that makes sense.
+// figures returns a sample's figures, per message where that makes sense.
 func (x *sample) figures() figures {
 	const us = 1e6
 	f := figures{"rate": x.Messages / x.Seconds, "cpu": x.ServerCPU * us / x.Messages}

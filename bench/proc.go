@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// residentBytes is the memory of a process that is in RAM.
+// residentBytes returns the resident memory of a process.
 func residentBytes(pid int) (int64, error) {
 	name := fmt.Sprintf("/proc/%d/status", pid)
 	b, err := os.ReadFile(name)
@@ -30,7 +30,7 @@ func parseResident(status string) (int64, error) {
 		kib, ok := strings.CutSuffix(strings.TrimSpace(rest), " kB")
 		n, err := strconv.ParseInt(kib, 10, 64)
 		if !ok || err != nil {
-			return 0, fmt.Errorf("%q is no size in kB", strings.TrimSpace(line))
+			return 0, fmt.Errorf("%q: want a size in kB", strings.TrimSpace(line))
 		}
 		return n << 10, nil
 	}

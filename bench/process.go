@@ -17,21 +17,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// anyCPU leaves it to the system where a process runs.
+// anyCPU lets the system choose the CPU of a process.
 const anyCPU = -1
 
-// A process is a child: a server or a client. It is killed when its context
-// ends, by stop, and by the system should this program die.
+// A process is a child: a server or a client. It is killed by stop, when its
+// context ends, and by the system if this program dies.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser // of a client
-	lines *bufio.Reader  // likewise: what it says
-	said  head           // on stderr, and by a server on stdout
+	lines *bufio.Reader  // of a client: its output
+	said  head           // stderr, and a server's stdout
 	once  sync.Once
-	ended chan struct{} // closed when it has been waited for
+	ended chan struct{} // closed after Wait
 }
 
-// spawnServer starts a server on a CPU, with additions to its environment.
+// spawnServer starts a server on a CPU, with additional environment variables.
 func spawnServer(ctx context.Context, cpu int, env []string, command ...string) (*process, error) {
 	p := newProcess(ctx, cpu, command)
 	p.cmd.Env = append(p.cmd.Env, env...)
@@ -63,14 +63,14 @@ func newProcess(ctx context.Context, cpu int, command []string) *process {
 	p.cmd.Env = childEnv(cpu)
 	p.cmd.Stderr = &p.said
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setpgid:   true, // an interrupt at the terminal is for this program, which ends its children in order
+		Setpgid:   true, // an interrupt at the terminal goes to this program only, which ends its children in order
 		Pdeathsig: syscall.SIGKILL,
 	}
 	p.cmd.WaitDelay = time.Second
 	return p
 }
 
-// ask sends a client a line, unless that is empty, and reads its answer.
+// ask sends a line to a client, unless the line is empty, and reads the answer.
 func (p *process) ask(line string, answer any) error {
 	if line != "" {
 		if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
@@ -85,8 +85,8 @@ func (p *process) ask(line string, answer any) error {
 	return json.Unmarshal(b, answer)
 }
 
-// start starts a command bound to a CPU: a child has the affinity of the thread
-// that made it.
+// start starts the command bound to a CPU. A child inherits the affinity of the
+// thread that starts it.
 func (p *process) start(cpu int) error {
 	if cpu == anyCPU {
 		return p.cmd.Start()
@@ -101,8 +101,8 @@ func (p *process) start(cpu int) error {
 	return p.cmd.Start()
 }
 
-// pinThread binds the calling thread, which the caller has locked, to a CPU until
-// restore.
+// pinThread binds the calling thread to a CPU until restore. The caller must
+// have locked the thread.
 func pinThread(cpu int) (restore func(), err error) {
 	var before, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
@@ -112,11 +112,11 @@ func pinThread(cpu int) (restore func(), err error) {
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return nil, os.NewSyscallError("sched_setaffinity", err)
 	}
-	return func() { unix.SchedSetaffinity(0, &before) }, nil // it was allowed before
+	return func() { unix.SchedSetaffinity(0, &before) }, nil // cannot fail: before was allowed
 }
 
-// childEnv is this program's environment without what tunes Go's runtime. A
-// process with a CPU of its own gets one P.
+// childEnv returns this program's environment without variables that tune Go's
+// runtime. A process bound to a CPU gets one P.
 func childEnv(cpu int) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -134,7 +134,7 @@ func childEnv(cpu int) []string {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// wait waits for the end; see end.
+// wait waits for the end of the process; see end.
 func (p *process) wait() {
 	p.once.Do(func() {
 		p.cmd.Wait()
@@ -143,13 +143,13 @@ func (p *process) wait() {
 	<-p.ended
 }
 
-// stop kills and waits.
+// stop kills the process and waits for its end.
 func (p *process) stop() {
-	p.cmd.Process.Kill() // fails only if it has ended
+	p.cmd.Process.Kill() // fails only if the process has ended
 	p.wait()
 }
 
-// died reports whether a server ends within the time, and how.
+// died reports whether a server ends within a time, and how.
 func (p *process) died(within time.Duration) (how string, dead bool) {
 	select {
 	case <-p.ended:
@@ -163,7 +163,7 @@ func (p *process) died(within time.Duration) (how string, dead bool) {
 	}
 }
 
-// end tells how a process that has been waited for ended.
+// end says how a process ended, after wait.
 func (p *process) end() string {
 	text := fmt.Sprint(p.cmd.ProcessState)
 	if said, _, _ := strings.Cut(p.said.String(), "\n"); said != "" {
@@ -172,7 +172,7 @@ func (p *process) end() string {
 	return text
 }
 
-// head keeps the beginning of what is written to it, where a crash says its
+// head keeps the beginning of what is written to it, where a crash states its
 // reason, and drops the rest.
 type head struct {
 	mu   sync.Mutex

@@ -14,15 +14,15 @@ import (
 //go:embed limit/*.c
 var sources embed.FS
 
-// cPrograms are the sources of limit.
+// cPrograms are the names of the C programs in limit.
 var cPrograms = []string{"epoll", "uring", "load", "udp", "tlsload"}
 
-// Tags that gnet's documentation offers; no other library here knows them.
+// Build tags of gnet's documentation. No other library here uses them.
 const peersTags = "poll_opt,gc_opt"
 
-// make builds programs in the build's directory. The servers of this benchmark are
-// built with the rondo of the build's root; where they do not compile with it, as
-// with an old commit, that commit's own are.
+// make builds programs in the build's directory. It builds the servers of this
+// benchmark with the rondo of the build's root. If they do not compile with it,
+// as with an old commit, it builds that commit's own servers.
 func (b build) make(ctx context.Context, programs []string) error {
 	if err := os.MkdirAll(b.dir, 0o777); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (b build) make(ctx context.Context, programs []string) error {
 	return nil
 }
 
-// server builds ./server with go.mod's replacement of rondo turned to the root.
+// server builds ./server with go.mod's replacement of rondo set to the root.
 func (b build) server(ctx context.Context, program string) error {
 	var flags []string
 	if program == "server-tags" {
@@ -74,9 +74,9 @@ func (b build) server(ctx context.Context, program string) error {
 		return nil
 	}
 	if err := b.goBuild(ctx, filepath.Join(b.root, "bench"), program, "./server", flags...); err != nil {
-		return fmt.Errorf("%w\nneither with today's servers: %w", err, first)
+		return fmt.Errorf("%w\ntoday's servers do not compile with it either: %w", err, first)
 	}
-	fmt.Fprintf(os.Stderr, "%s: its own servers are measured, since today's do not compile with it\n", b.root)
+	fmt.Fprintf(os.Stderr, "%s: measuring its own servers, since today's do not compile with it\n", b.root)
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (b build) goBuild(ctx context.Context, dir, program, pkg string, flags ...s
 	return nil
 }
 
-// compile builds one of the C programs.
+// compile builds a C program.
 func (b build) compile(ctx context.Context, name string) error {
 	path, file, flags := b.path(name), name, []string{"-O2"}
 	if name == "tlsload" {
@@ -110,7 +110,7 @@ func (b build) compile(ctx context.Context, name string) error {
 		flags = append(flags, "-lssl", "-lcrypto")
 	}
 	if said, err := exec.CommandContext(ctx, "gcc", flags...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build limit/%s.c: %w: gcc is needed, and for TLS OpenSSL's libssl-dev\n%s", file, err, said)
+		return fmt.Errorf("build limit/%s.c: %w: install gcc, and for TLS OpenSSL's libssl-dev\n%s", file, err, said)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type reportCommand struct {
 
 // Help is the end of "bench report --help".
 func (*reportCommand) Help() string {
-	return `A figure in the documents stands in a block: a comment with a template, and what the template gives.
+	return `A figure in the documents stands in a block: a comment with a template, and the template's output.
 
   <!-- bench
   50 connections: {{ratio "peers" "echo-64-50" "rondo-epoll" "rate"}}
@@ -28,7 +28,7 @@ func (*reportCommand) Help() string {
   50 connections: 0.98 (0.97–0.99)
   <!-- /bench -->
 
-Functions: ratio and value (SUITE WORKLOAD SERVER METRIC), best and least of the peers (SUITE WORKLOAD METRIC), ratios and values (SUITE METRIC) as tables, about (SUITE), workloads (NAMES...) with their titles. A test of this module fails when a block is not what its template gives.`
+Functions: ratio and value (SUITE WORKLOAD SERVER METRIC), best and least of the peers (SUITE WORKLOAD METRIC), ratios and values (SUITE METRIC) as tables, about (SUITE), workloads (NAMES...) with their titles. A test of this module fails if a block differs from its template's output.`
 }
 
 // Run writes blocks and charts.
@@ -60,7 +60,7 @@ func (c *reportCommand) Run() error {
 	return all.drawAll(dir)
 }
 
-// documents are the files that may have blocks.
+// documents returns the files that may have blocks.
 func documents(root string) (files []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".md") && !d.IsDir() {
@@ -71,9 +71,9 @@ func documents(root string) (files []string, err error) {
 	return files, err
 }
 
-// A library of results, by suite. Its methods for templates panic where a suite's
-// results lack what is asked for, which the template's error tells. Of a suite without
-// results they give a dash.
+// A library holds results by suite. Its methods for templates panic if a
+// suite's results lack a figure; the template's error reports that. For a suite
+// without results they return a dash.
 type library map[string]*results
 
 func allResults(dir string) (library, error) {
@@ -89,12 +89,12 @@ func allResults(dir string) (library, error) {
 	return l, err
 }
 
-// none stands where nothing was measured.
+// none stands for a figure that was not measured.
 const none = "-"
 
 var block = regexp.MustCompile(`(?s)(<!-- bench\n(.*?)-->\n)(.*?)(<!-- /bench -->)`)
 
-// render writes the blocks of a text anew.
+// render renews the blocks of a text.
 func (l library) render(text string) (string, error) {
 	var failed error
 	functions := template.FuncMap{"ratio": l.ratio, "value": l.value, "best": l.best, "least": l.least,
@@ -123,7 +123,7 @@ func (l library) ratio(suite, workload, server, metric string) ratio {
 	return x.ratio(metric, -1)
 }
 
-// value is a median of a server, or of the base.
+// value returns a median of a server, or of the base.
 func (l library) value(suite, workload, server, metric string) string {
 	if l[suite] == nil {
 		return none
@@ -138,7 +138,7 @@ func (l library) value(suite, workload, server, metric string) string {
 	panic(fmt.Errorf("suite %s has no %s of %s under %s", suite, metric, server, workload))
 }
 
-// shown has three digits, and all of those before the point.
+// shown writes three digits, or more if there are more before the point.
 func shown(v float64, ok bool) string {
 	switch {
 	case !ok:
@@ -151,7 +151,8 @@ func shown(v float64, ok bool) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// peers are the rows of a workload that are neither rondo's nor the limit's.
+// peers returns the rows of a workload, without those of rondo and of the
+// limit.
 func (l library) peers(suite, workload string) (rows []*row) {
 	if l[suite] == nil {
 		return nil
@@ -164,8 +165,7 @@ func (l library) peers(suite, workload string) (rows []*row) {
 	return rows
 }
 
-// best is the best of the peers at a metric, of which less is better unless it is
-// the rate.
+// best returns the best peer by a metric. Less is better, except for the rate.
 func (l library) best(suite, workload, metric string) string {
 	name, found := "", ratio{}
 	for _, x := range l.peers(suite, workload) {
@@ -176,7 +176,7 @@ func (l library) best(suite, workload, metric string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %v", name, found))
 }
 
-// least is the peer with the least of what a metric counts.
+// least returns the peer with the smallest value of a metric.
 func (l library) least(suite, workload, metric string) string {
 	name, found := "", 0.0
 	for _, x := range l.peers(suite, workload) {
@@ -190,7 +190,7 @@ func (l library) least(suite, workload, metric string) string {
 	return name + "'s " + shown(found, true)
 }
 
-// titles are workloads with what they are.
+// titles yields workloads with their titles.
 func titles(names ...string) iter.Seq2[string, string] {
 	return func(yield func(name, title string) bool) {
 		for _, name := range names {
@@ -201,7 +201,7 @@ func titles(names ...string) iter.Seq2[string, string] {
 	}
 }
 
-// ratios is a table of a metric's ratios to the base.
+// ratios returns a table of a metric's ratios to the base.
 func (l library) ratios(suite, metric string) string {
 	return l.table(suite, nil, func(x *row) string {
 		if r := x.ratio(metric, -1); r.N > 0 {
@@ -211,14 +211,14 @@ func (l library) ratios(suite, metric string) string {
 	})
 }
 
-// values is a table of a metric's medians, the base's first.
+// values returns a table of a metric's medians, the base first.
 func (l library) values(suite, metric string) string {
 	return l.table(suite, func(x *row) string { return shown(x.value(metric, true)) },
 		func(x *row) string { return shown(x.value(metric, false)) })
 }
 
-// table has a row for each server, and one for the base where base is not nil, and a
-// column for each workload that has something to tell.
+// table returns a table with a row for each server, and one for the base if
+// base is not nil. It has a column for each workload with at least one figure.
 func (l library) table(suite string, base, cell func(*row) string) string {
 	res := l[suite]
 	if res == nil {
@@ -264,7 +264,7 @@ func (l library) table(suite string, base, cell func(*row) string) string {
 	return strings.Join(lines, "\n")
 }
 
-// about tells how a suite's results came about, and whether its sessions agree.
+// about says how a suite was measured, and whether its sessions agree.
 func (l library) about(suite string) string {
 	res := l[suite]
 	if res == nil {
@@ -294,8 +294,8 @@ func (l library) about(suite string) string {
 	return text
 }
 
-// agreement counts the ratios that more than one session has, and those of which the
-// sessions' intervals have something in common.
+// agreement counts the ratios that more than one session has, and those among
+// them whose intervals overlap in all sessions.
 func (res *results) agreement() (agree, all int) {
 	for _, x := range res.Rows {
 		for _, metric := range []string{"rate", "cpu"} {

@@ -15,39 +15,40 @@ import (
 	"time"
 )
 
-// results is what the results file of a suite holds.
+// results is the content of a suite's results file.
 type results struct {
 	Suite    string            `json:"suite"`
 	Mode     string            `json:"mode"`
 	Machine  string            `json:"machine"`
 	Versions map[string]string `json:"versions"`
-	Sessions []session         `json:"sessions"` // times at which it was measured, which are also judged apart
+	Sessions []session         `json:"sessions"` // each is also judged separately
 	Rows     []*row            `json:"rows"`
 }
 
-// A session is a time when a suite was measured, at a stretch or in parts.
+// A session is a time at which a suite was measured, in one go or in parts.
 type session struct {
 	Began time.Time `json:"began"`
 	Ended time.Time `json:"ended"`
 	Rondo string    `json:"rondo"` // commit
 }
 
-// A row is a pair under a workload. The lists have a number for each repetition.
+// A row is a pair under a workload. Its lists have an element for each
+// repetition.
 type row struct {
 	Workload  string               `json:"workload"`
 	Server    string               `json:"server"`
 	Base      string               `json:"base"`
-	Session   []int                `json:"session"` // in which the repetition was made
+	Session   []int                `json:"session"` // the session of the repetition
 	Ratio     map[string][]float64 `json:"ratio,omitempty"`
 	Of        map[string][]float64 `json:"of_server"`
 	OfBase    map[string][]float64 `json:"of_base"`
 	Redone    int                  `json:"redone,omitempty"`    // slices
-	Unsettled int                  `json:"unsettled,omitempty"` // repetitions that are left out, since the machine did not settle
+	Unsettled int                  `json:"unsettled,omitempty"` // repetitions left out because the machine did not settle
 	Failed    int                  `json:"failed,omitempty"`    // repetitions
-	Error     string               `json:"error,omitempty"`     // of the last that did
+	Error     string               `json:"error,omitempty"`     // of the last failed one
 }
 
-// kept are the metrics whose ratios are kept.
+// kept are the metrics whose ratios are stored.
 var kept = []string{"rate", "cpu", "p50", "p99", "p99.9"}
 
 func newResults(s suite) *results {
@@ -60,7 +61,7 @@ func newResults(s suite) *results {
 	return res
 }
 
-// add puts a repetition into a row.
+// add adds a repetition to a row.
 func (x *row) add(r repetition, session int) {
 	x.Session = append(x.Session, session)
 	x.Redone += r.Redone
@@ -80,7 +81,7 @@ func (x *row) add(r repetition, session int) {
 	}
 }
 
-// rounded keeps four digits.
+// rounded rounds to four digits.
 func rounded(v float64) float64 {
 	f, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -89,7 +90,7 @@ func rounded(v float64) float64 {
 	return f
 }
 
-// repetitions are how many of a session the row has.
+// repetitions returns the number of the row's repetitions in a session.
 func (x *row) repetitions(session int) int {
 	n := 0
 	for _, s := range x.Session {
@@ -100,7 +101,7 @@ func (x *row) repetitions(session int) int {
 	return n
 }
 
-// ratio returns a metric's ratio in a session; -1: in all sessions.
+// ratio returns a metric's ratio in a session, or in all sessions for -1.
 func (x *row) ratio(metric string, session int) ratio {
 	var of []float64
 	for i, v := range x.Ratio[metric] {
@@ -111,7 +112,7 @@ func (x *row) ratio(metric string, session int) ratio {
 	return bootstrapped(of)
 }
 
-// value is the median of a metric of the row's server, or of the base.
+// value returns the median of a metric, of the row's server or of the base.
 func (x *row) value(metric string, base bool) (v float64, ok bool) {
 	values := x.Of[metric]
 	if base {
@@ -143,7 +144,7 @@ func loadResults(file string) (*results, error) {
 	return &res, nil
 }
 
-// save writes a file with a line for each row.
+// save writes the results to a file, with a line for each row.
 func (res *results) save(file string) error {
 	var b bytes.Buffer
 	head := *res
@@ -168,7 +169,7 @@ func (res *results) save(file string) error {
 	return os.Rename(file+".new", file)
 }
 
-// thisMachine describes where it runs.
+// thisMachine describes the machine.
 func thisMachine() string {
 	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
@@ -189,7 +190,8 @@ func thisMachine() string {
 	return fmt.Sprintf("%s, %d cores%s, Linux %s, Go %s", model, runtime.NumCPU(), kind, release, strings.TrimPrefix(runtime.Version(), "go"))
 }
 
-// versions tells what the servers are built from.
+// versions returns the versions of the libraries and programs that are
+// measured.
 func versions() map[string]string {
 	v := map[string]string{}
 	names := modules()
@@ -214,7 +216,7 @@ func versions() map[string]string {
 	return v
 }
 
-// commit names the last commit of a source tree that changed what is measured.
+// commit names the last commit of a source tree that changed the measured code.
 func commit(root string) string {
 	out, err := exec.Command("git", "-C", root, "log", "-1", "--format=%h", "--", ":/*.go", ":/go.mod", ":!/bench").Output()
 	if err != nil {

@@ -12,33 +12,33 @@ import (
 )
 
 type runCommand struct {
-	Suites      []string      `arg:"" optional:"" help:"Suites; see list. Without --quick, one is needed." placeholder:"SUITE"`
-	Servers     []string      `help:"Of the suites only these servers, separated by commas; rondo-* is all that begin so." placeholder:"NAME"`
-	Workloads   []string      `help:"Of the suites only these workloads, likewise." placeholder:"NAME"`
-	Repetitions int           `help:"Times that each pair is measured, with fresh processes." default:"6" placeholder:"N"`
-	Turns       int           `help:"Slices of load that one server of a pair has in a repetition, each between two of the other." default:"6" placeholder:"N"`
-	For         time.Duration `help:"End after about so long, with exit code 3 if there is something left for --append." placeholder:"TIME"`
-	Append      bool          `help:"Go on with the results that are there, and the programs that were built for them."`
-	Session     bool          `help:"With --append: begin another session. Sessions are kept apart, to be compared."`
-	Quick       bool          `help:"The suite quick, briefly: for a look, not for figures to quote."`
+	Suites      []string      `arg:"" optional:"" help:"Suites; see list. At least one, unless --quick is given." placeholder:"SUITE"`
+	Servers     []string      `help:"Only these servers of the suites, separated by commas; rondo-* means all that begin with rondo-." placeholder:"NAME"`
+	Workloads   []string      `help:"Only these workloads of the suites, in the same form." placeholder:"NAME"`
+	Repetitions int           `help:"Number of measurements of each pair, each with fresh processes." default:"6" placeholder:"N"`
+	Turns       int           `help:"Slices of load of one server of a pair in a repetition, each between two of the other." default:"6" placeholder:"N"`
+	For         time.Duration `help:"End after about this time, with exit code 3 if --append has more to measure." placeholder:"TIME"`
+	Append      bool          `help:"Continue with the existing results and the programs built for them."`
+	Session     bool          `help:"With --append: begin a new session. Sessions are stored separately, for comparison."`
+	Quick       bool          `help:"Measure the suite quick, briefly: for a first look, not for figures to quote."`
 	Out         string        `help:"Directory for the results files." default:"out" type:"path" placeholder:"DIR"`
-	Trace       bool          `help:"Tell about every slice."`
+	Trace       bool          `help:"Print every slice."`
 }
 
 // Help is the end of "bench run --help".
 func (*runCommand) Help() string {
-	return `Each suite is a file of results, in --out. Where others use the machine too, measure in parts:
+	return `Each suite has a results file in --out. If others use the machine too, measure in parts:
 
-  go run . peers --append --for 4m      (again and again, until it exits with 0)
-  go run . peers --append --session     (hours later: is it the same again?)
+  go run . peers --append --for 4m      (repeat until it exits with 0)
+  go run . peers --append --session     (hours later: are the results the same?)
 
-For the documents: --out ../docs/benchmarks, and then "go run . report".`
+For the documents: --out ../docs/benchmarks, then "go run . report".`
 }
 
-// errUnfinished is the end of a run with --for that has more to measure.
-var errUnfinished = errors.New("there is more to measure: go on with --append")
+// errUnfinished is the error of a run with --for that has more to measure.
+var errUnfinished = errors.New("there is more to measure: continue with --append")
 
-// bin is where programs are built.
+// bin is the directory of the built programs.
 const bin = "out/bin"
 
 // Run measures.
@@ -47,9 +47,9 @@ func (c *runCommand) Run(ctx context.Context) error {
 	case c.Quick && len(c.Suites) == 0:
 		c.Suites, c.Repetitions, c.Turns, c.For = []string{"quick"}, 3, 5, 90*time.Second
 	case len(c.Suites) == 0:
-		return errors.New("which suite? See list, or take --quick")
+		return errors.New("no suite given: choose one of \"go run . list\", or --quick")
 	case c.Repetitions < 1 || c.Turns < 1:
-		return errors.New("--repetitions and --turns must be at least 1")
+		return fmt.Errorf("--repetitions is %d and --turns is %d: want 1 or more", c.Repetitions, c.Turns)
 	}
 	if err := raiseFileLimit(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 	return unfinished
 }
 
-// suite measures one, and keeps its results after each repetition.
+// suite measures a suite and saves the results after each repetition.
 func (c *runCommand) suite(ctx context.Context, s suite, until time.Time) error {
 	file := filepath.Join(c.Out, s.Name+".json")
 	res, err := c.results(s, file)
@@ -104,7 +104,7 @@ func (c *runCommand) suite(ctx context.Context, s suite, until time.Time) error 
 	session := len(res.Sessions) - 1
 	for x := res.next(s, session, c.Repetitions); x != nil; x = res.next(s, session, c.Repetitions) {
 		if ctx.Err() != nil {
-			return errors.New("interrupted: not everything was measured; --append goes on")
+			return errors.New("interrupted before everything was measured: continue with --append")
 		}
 		if !until.IsZero() && time.Now().After(until) {
 			report(res, s)
@@ -142,7 +142,7 @@ func (c *runCommand) suite(ctx context.Context, s suite, until time.Time) error 
 	return nil
 }
 
-// results are those to go on with, or new ones.
+// results returns the results to continue, or new ones.
 func (c *runCommand) results(s suite, file string) (*results, error) {
 	res, err := loadResults(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -156,7 +156,7 @@ func (c *runCommand) results(s suite, file string) (*results, error) {
 		}
 	}
 	if here := thisMachine(); here != res.Machine {
-		return nil, fmt.Errorf("--append: %s is of another machine (%s) than this one (%s)", file, res.Machine, here)
+		return nil, fmt.Errorf("--append: %s was measured on another machine (%s) than this one (%s)", file, res.Machine, here)
 	}
 	if fresh || c.Session {
 		now := time.Now().UTC().Truncate(time.Second)
@@ -165,8 +165,9 @@ func (c *runCommand) results(s suite, file string) (*results, error) {
 	return res, nil
 }
 
-// next is the pair of the chosen ones that has been measured least in a session;
-// nil when all have been often enough. Pairs that fail or do not settle again and again are left.
+// next returns the chosen pair with the fewest repetitions in a session, or nil
+// if all have enough. It skips pairs that fail, or do not settle, again and
+// again.
 func (res *results) next(s suite, session, wanted int) *row {
 	var least *row
 	for _, w := range s.Workloads {
@@ -192,7 +193,7 @@ func newPair(x *row, m mode, built build, cal *calibrator) (*pair, error) {
 	}
 	p := &pair{
 		cal:     cal,
-		counted: len(x.Of["calls"]) < 2, // counts differ little from one repetition to the next
+		counted: len(x.Of["calls"]) < 2, // counts differ little between repetitions
 		swapped: len(x.Session)%2 == 1,
 	}
 	for _, side := range []struct {
@@ -207,7 +208,7 @@ func newPair(x *row, m mode, built build, cal *calibrator) (*pair, error) {
 	return p, nil
 }
 
-// newBuild is a build in dir of the rondo at root.
+// newBuild makes a build in dir with the rondo at root.
 func newBuild(dir, root string) (build, error) {
 	b := build{}
 	var err error
@@ -218,7 +219,7 @@ func newBuild(dir, root string) (build, error) {
 	return b, err
 }
 
-// programsOf are the programs that a suite needs, and the calibration.
+// programsOf returns the programs that a suite and the calibration need.
 func programsOf(s suite) []string {
 	programs := []string{"epoll", "load"}
 	for _, name := range s.Workloads {
@@ -252,7 +253,7 @@ func report(res *results, s suite) {
 	}
 }
 
-// text is what a row came to, in a line.
+// text sums a row up in a line.
 func (x *row) text() string {
 	if len(x.Session) == 0 {
 		return "failed: " + x.Error
@@ -271,8 +272,8 @@ func (x *row) text() string {
 
 // A metric is a kind of figure.
 type metric struct {
-	name, short, title string // of whose title %s is the workload's unit
-	absolute           bool   // told as it is rather than as a ratio
+	name, short, title string // %s in title stands for the workload's unit
+	absolute           bool   // printed as values rather than as a ratio
 }
 
 var metrics = []metric{

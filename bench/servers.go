@@ -18,25 +18,25 @@ const (
 	rondoServer = "rondo-epoll"
 )
 
-// A build says what programs are built from.
+// A build says from what programs are built, and where.
 type build struct {
-	dir  string   // where the programs are
+	dir  string   // directory of the programs
 	root string   // rondo's source
-	env  []string // of its servers
+	env  []string // environment of its servers
 }
 
 func (b build) path(program string) string { return filepath.Join(b.dir, program) }
 
-// A server is one that can be measured. Those in Go are serve.Libraries; the C
-// servers are programs of limit.
+// A server can be measured. The Go servers are serve.Libraries; the C servers
+// are programs in limit.
 type server struct {
 	name    string
-	program string // its file in a build; "": on the PATH
+	program string // its file in a build; "": found on the PATH
 	command func(b build, family, address string, loops int) []string
 }
 
-// findServer finds what serves a family of workloads by its name, in which @N is
-// a number of event loops other than the mode's.
+// findServer finds the server of a family of workloads by its name. The suffix
+// @N sets the number of event loops, instead of the mode's.
 func findServer(name, family string) (server, error) {
 	base, count, many := strings.Cut(name, "@")
 	s, err := namedServer(base, family)
@@ -93,7 +93,8 @@ func debianRedis(b build, _, address string, _ int) []string {
 		"--save", "", "--appendonly", "no", "--dir", b.dir, "--loglevel", "warning"}
 }
 
-// modules are the versions that are told with results: of the servers' libraries.
+// modules returns the names of the servers' libraries by module. Their versions
+// are part of the results.
 func modules() map[string]string {
 	m := map[string]string{}
 	for _, l := range serve.Libraries {

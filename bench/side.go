@@ -13,34 +13,34 @@ import (
 	"github.com/rondo-go/rondo/bench/serve"
 )
 
-// A side is one of two servers under a workload, and the load generators that are
-// connected to it. Both wait in between the slices.
+// A side is one of two servers under a workload, with the load generators
+// connected to it. Between slices both wait.
 type side struct {
 	mode     mode
 	workload workload
 	server   server
 	build    build    // of the server
 	tools    build    // of the load generators
-	under    []string // what the server runs under, if anything
+	under    []string // the command that runs the server, if any
 
 	*process
 	port    int
 	clients []*process
 }
 
-// A sample is what a slice of load came to.
+// A sample is the result of a slice of load.
 type sample struct {
 	Error     string     `json:"error"`
 	Seconds   float64    `json:"seconds"`
-	Messages  float64    `json:"messages"` // that were measured
-	All       float64    `json:"all"`      // with those before and after measuring
+	Messages  float64    `json:"messages"` // measured ones
+	All       float64    `json:"all"`      // including those before and after the measurement
 	CPU       float64    `json:"cpu"`      // s, of the load generator
 	ServerCPU float64    `json:"server_cpu"`
-	Latency   [][2]int64 `json:"latency"` // ns, and how often
+	Latency   [][2]int64 `json:"latency"` // ns, and number of messages
 	allocs    float64
 }
 
-// open starts the server and connects the load to it.
+// open starts the server and connects the load generators to it.
 func (s *side) open(ctx context.Context) (err error) {
 	if err := s.start(ctx); err != nil {
 		return err
@@ -72,8 +72,9 @@ func (s *side) connect(ctx context.Context) error {
 	return err
 }
 
-// start starts the server, and waits until it accepts connections. The port was
-// free a moment before; should it be taken meanwhile, another is tried.
+// start starts the server and waits until it accepts connections. The port was
+// free a moment before; if another process has taken it, start tries another
+// port.
 func (s *side) start(ctx context.Context) (err error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -104,7 +105,7 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// ready waits until the server takes connections, or answers datagrams.
+// ready waits until the server accepts connections, or answers datagrams.
 func (s *side) ready(ctx context.Context, address string) error {
 	const patience = 30 * time.Second
 	for start := time.Now(); time.Since(start) < patience && ctx.Err() == nil; {
@@ -116,13 +117,13 @@ func (s *side) ready(ctx context.Context, address string) error {
 			return c.Close()
 		}
 		if how, dead := s.died(2 * time.Millisecond); dead {
-			return fmt.Errorf("server ended at its start: %s", how)
+			return fmt.Errorf("server ended during its start: %s", how)
 		}
 	}
 	return fmt.Errorf("server did not accept connections within %v", patience)
 }
 
-// answers tells whether a datagram sent to address comes back.
+// answers reports whether a datagram sent to address comes back.
 func answers(address string) bool {
 	c, err := net.Dial("udp", address)
 	if err != nil {
@@ -138,7 +139,7 @@ func answers(address string) bool {
 	return err == nil && n == len(b)
 }
 
-// ask sends a line to all load generators, and adds up their answers.
+// ask sends a line to all load generators and adds up their answers.
 func (s *side) ask(line string) (sample, error) {
 	answers := make([]sample, len(s.clients))
 	failed := make(chan error, len(s.clients))
@@ -170,7 +171,7 @@ func (s *side) ask(line string) (sample, error) {
 	return sum, fmt.Errorf("%s under %s: %w", s.server.name, s.workload.Name, err)
 }
 
-// slice makes load for so long, at a rate; 0: as much as the server takes.
+// slice makes load of a length, at a rate. 0 means as much as the server takes.
 func (s *side) slice(ctx context.Context, length time.Duration, rate float64) (sample, error) {
 	if s.workload.once {
 		return s.completions(ctx, length)
@@ -188,7 +189,7 @@ func (s *side) touch() error {
 	return err
 }
 
-// close ends server and load.
+// close ends the server and the load generators.
 func (s *side) close() {
 	for _, c := range s.clients {
 		c.stop()
@@ -199,7 +200,8 @@ func (s *side) close() {
 	s.process, s.clients = nil, nil
 }
 
-// completions has a process run a case, and starts another process for the next.
+// completions lets a process run a case, and starts another process for the
+// next case.
 func (s *side) completions(ctx context.Context, length time.Duration) (x sample, err error) {
 	size, err := strconv.Atoi(s.workload.args[1])
 	if err != nil {
@@ -228,9 +230,9 @@ func (s *side) completions(ctx context.Context, length time.Duration) (x sample,
 	return x, s.start(ctx)
 }
 
-// memory is the resident memory of the server for each idle connection: before
-// anything was sent on it, and after an echo. What a server allocates at its first
-// connections, whatever their number, is not counted.
+// memory returns the resident memory of the server per idle connection: before
+// anything was sent on the connection, and after an echo. It does not count
+// what a server allocates for its first few connections.
 func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
 	if err := s.start(ctx); err != nil {
 		return 0, 0, err
@@ -275,11 +277,11 @@ func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
 	return bytes[0], bytes[1], nil
 }
 
-// settling lets a server finish what it does of its own accord.
+// settling is the time for a server to finish its own work.
 const settling = 100 * time.Millisecond
 
-// accepted waits until the server has so many descriptors: a connection may be
-// established before it is accepted.
+// accepted waits until the server has so many descriptors, since a connection
+// may be established before it is accepted.
 func (s *side) accepted(ctx context.Context, files int) error {
 	for ctx.Err() == nil {
 		n, err := openFiles(s.pid())
@@ -310,7 +312,7 @@ func checkRedis(port int) error {
 		return err
 	}
 	if got, err := bufio.NewReader(c).ReadString('\n'); err != nil || got != "+OK\r\n" {
-		return fmt.Errorf("SET is replied to with %q: %w", got, err)
+		return fmt.Errorf("the reply to SET is %q: %w", got, err)
 	}
 	return nil
 }

@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How far two readings of the machine may lie apart to be one state of it. Virtual
-// machines change their speed by far more than that, from one second to the next.
+// The limits within which two readings of the machine's speed count as the same state.
+// Virtual machines change their speed by far more than that from one second to the next.
 const (
-	sameLoop  = 1.15 // of a fixed loop of work, just before and after a slice
-	sameLimit = 1.30 // of what the C limit serves, at the two ends of a repetition
-	quiet     = 0.10 // of a CPU that other processes may use during a repetition
+	sameLoop  = 1.15 // duration of the fixed work, just before and after a slice
+	sameLimit = 1.30 // rate of the C limit, at the two ends of a repetition
+	quiet     = 0.10 // share of a CPU that other processes may use during a repetition
 )
 
-// calibrator finds out how fast the machine is at the moment.
+// A calibrator measures the current speed of the machine.
 type calibrator struct {
 	limit  *side
 	memory []byte
 }
 
-// newCalibrator keeps a C server and its load for it.
+// newCalibrator starts a C server, with a load generator, for the calibrator.
 func newCalibrator(ctx context.Context, m mode, tools build) (*calibrator, error) {
 	w, err := workloadOf("echo-64-50")
 	if err != nil {
@@ -47,7 +47,8 @@ func newCalibrator(ctx context.Context, m mode, tools build) (*calibrator, error
 
 func (c *calibrator) close() { c.limit.close() }
 
-// awaitQuiet waits until other processes leave the machine alone, but not forever.
+// awaitQuiet waits until other processes leave the machine alone, for a minute
+// at most.
 func (c *calibrator) awaitQuiet(ctx context.Context) error {
 	const patience, look = time.Minute, 200 * time.Millisecond
 	ours := append([]*process{c.limit.process}, c.limit.clients...)
@@ -65,15 +66,15 @@ func (c *calibrator) awaitQuiet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// served is what the C limit serves, messages a second.
+// served returns the rate of the C limit in messages per second.
 func (c *calibrator) served(ctx context.Context) (float64, error) {
 	x, err := c.limit.slice(ctx, 30*time.Millisecond, 0)
 	return x.Messages / x.Seconds, err
 }
 
-// work takes the time of a fixed loop on the server's CPU: arithmetic, memory and
-// system calls. It is the shortest of some times, so that a moment's interruption is
-// no other state.
+// work measures the duration of a fixed loop on the server's CPU: arithmetic,
+// memory and system calls. It returns the shortest of several runs, so that a
+// short interruption does not count as another state.
 func (c *calibrator) work() (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -102,10 +103,10 @@ func (c *calibrator) work() (time.Duration, error) {
 	return shortest, nil
 }
 
-// othersTime is the CPU time that processes other than this one and the given ones
-// have used since the machine began, to some hundredths of a second. The kernel's
-// ksoftirqd threads deliver packets of the traffic that is measured: they are not
-// others. Only differences of the result mean something.
+// othersTime returns the CPU time that processes other than this one and ours
+// have used since the machine started, to some hundredths of a second. It does
+// not count the kernel's ksoftirqd threads as others, since they deliver the
+// measured traffic. Only differences of the result are meaningful.
 func othersTime(ours ...*process) (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -132,14 +133,14 @@ func othersTime(ours ...*process) (time.Duration, error) {
 	return busy, nil
 }
 
-// softirqThreads are the kernel's threads that take over interrupts' work when there
-// is much of it.
+// softirqThreads returns the kernel's threads that do the work of interrupts
+// when there is much of it.
 var softirqThreads = sync.OnceValue(func() (pids []int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, name := range names {
 		comm, err := os.ReadFile(name)
 		if err != nil || !strings.HasPrefix(string(comm), "ksoftirqd/") {
-			continue // most often a process that has ended
+			continue // usually a process that has ended
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
 			pids = append(pids, pid)
@@ -148,7 +149,7 @@ var softirqThreads = sync.OnceValue(func() (pids []int) {
 	return pids
 })
 
-// apart tells how far two positive numbers lie apart, as a factor from 1 on.
+// apart returns the ratio of two positive numbers, the larger to the smaller.
 func apart(a, b float64) float64 {
 	return max(a/b, b/a)
 }

@@ -9,24 +9,23 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// wide is half the width of an interval from which on a ratio is marked: it says
-// little.
+// wide is half the width of an interval from which a ratio is marked as vague.
 const wide = 0.05
 
-// enough repetitions for an interval.
+// enough is the minimum number of repetitions for an interval.
 const enough = 5
 
-// A ratio is the median of pairwise ratios, and the interval in which the median
-// lies with 95% confidence, by the bootstrap.
+// A ratio is the median of pairwise ratios, with its 95% confidence interval by
+// the bootstrap.
 type ratio struct {
 	Median, Low, High float64
 	N                 int
-	told              bool // the interval of 99% excludes 1
+	told              bool // the 99% interval excludes 1
 }
 
-// bootstrapped computes it from a ratio for each repetition. Repetitions have
-// processes of their own, so that they are what is drawn. The same ratios always
-// give the same interval.
+// bootstrapped computes a ratio from the ratios of repetitions. It draws whole
+// repetitions, since each has its own processes. The same ratios always give
+// the same interval.
 func bootstrapped(ratios []float64) ratio {
 	const draws = 4000
 	if len(ratios) == 0 {
@@ -52,22 +51,22 @@ func bootstrapped(ratios []float64) ratio {
 	return r
 }
 
-// median of values that are at least one.
+// median returns the median of at least one value.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// differs tells whether there is a difference, with 99% confidence: intervals of 95%
-// would tell of one in each tenth comparison of a server with itself, since a comparison
-// has two figures.
+// differs reports whether there is a difference, with 99% confidence. A
+// comparison has two figures, so 95% intervals would find a difference in every
+// tenth comparison of a server with itself.
 func (r ratio) differs() bool { return r.told }
 
-// vague tells whether the interval is wider than a figure worth much has, or is of so
-// few repetitions that it says nothing.
+// vague reports whether the interval is too wide, or the repetitions too few,
+// for the figure to be worth much.
 func (r ratio) vague() bool { return r.N < enough || r.High-r.Low > 2*wide*r.Median }
 
-// String marks what is vague with ~.
+// String marks a vague ratio with ~.
 func (r ratio) String() string {
 	mark := ""
 	if r.vague() {
@@ -82,7 +81,7 @@ func (r ratio) String() string {
 	return fmt.Sprintf("%s%.2f (%.2f–%.2f)", mark, r.Median, r.Low, r.High)
 }
 
-// thousands shows a rounded number with commas.
+// thousands writes a rounded number with commas.
 func thousands(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 0, 64)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// A workload is what is done to a server.
+// A workload is what the load generators do to a server.
 type workload struct {
 	Name, Title string
 	Family      string // of servers
 	Unit        string // what is counted, in the singular
-	client      string // the program that makes the load
+	client      string // the load generator's program
 	args        []string
 	conns       int
 	slice       time.Duration // of load, before the other server's turn
-	share       float64       // of the slower server's maximum, in an open loop; 0: a closed one
-	memory      bool          // of idle connections is measured, and nothing else
-	once        bool          // a process is good for one slice
+	share       float64       // of the slower server's maximum rate, in an open loop; 0: a closed loop
+	memory      bool          // only the memory of idle connections is measured
+	once        bool          // a process serves only one slice
 }
 
-// streams reports whether the load generator keeps its connections.
+// streams reports whether the load generator keeps its connections open.
 func (w workload) streams() bool {
 	return w.client != "" && w.client != "udp" && !slices.Contains(w.args, "rate")
 }
 
-// turns are fewer than asked for where a slice takes long.
+// turns returns fewer turns than asked for if a slice takes long.
 func (w workload) turns(asked int) int {
 	if w.conns == mostConns || w.once {
 		return (asked + 1) / 2
@@ -41,7 +41,7 @@ const (
 	mostConns  = 10000
 )
 
-// workloads are all there are. To add one is to add it here.
+// workloads are all workloads. Add new ones here.
 var workloads = slices.Concat(
 	echoes("echo", "load", 64, 1, 50, 1000, mostConns),
 	echoes("echo", "load", 1<<10, 50),
@@ -61,7 +61,8 @@ var workloads = slices.Concat(
 	completionWorkloads(),
 )
 
-// echoes are echo workloads of a family and a size, named as in echo-64k-8.
+// echoes returns echo workloads of a family and a size, with names such as
+// echo-64k-8.
 func echoes(family, client string, size int, conns ...int) []workload {
 	var list []workload
 	for _, n := range conns {
@@ -74,7 +75,7 @@ func echoes(family, client string, size int, conns ...int) []workload {
 	return list
 }
 
-// opened is an echo under open load.
+// opened returns an echo workload with an open loop.
 func opened(name string, share float64) workload {
 	w := echoes("echo", "load", 64, 50)[0]
 	w.Name, w.share = name, share
@@ -82,9 +83,9 @@ func opened(name string, share float64) workload {
 	return w
 }
 
-// datagrams are UDP echo workloads of a size, named as in udp-64-50x1: 50 sockets
-// with 1 datagram of each under way. Many of one socket are what a system can take
-// as one.
+// datagrams returns UDP echo workloads of a size, with names such as
+// udp-64-50x1: 50 sockets with one datagram each under way. A system may take
+// many datagrams of one socket at once.
 func datagrams(size int) []workload {
 	var list []workload
 	for _, n := range [][2]int{{50, 1}, {8, 32}} {
@@ -112,10 +113,10 @@ func redisWorkloads() []workload {
 	return list
 }
 
-// completionWorkloads are gaio's own cases, with the server and its clients both in
-// the process that is measured: gaio's BenchmarkEcho64K and BenchmarkEcho1K and Test8k;
-// and, since connecting is most of what that takes, rounds of echoes on connections
-// that are there.
+// completionWorkloads are gaio's own cases, BenchmarkEcho64K, BenchmarkEcho1K
+// and Test8k. The measured process contains both the server and its clients.
+// Connecting takes most of the time of Test8k, so there is also a case with
+// rounds of echoes on existing connections.
 func completionWorkloads() []workload {
 	of := func(name, title, unit, kind string, conns, size int) workload {
 		return workload{Name: "completions-" + name, Title: title, Family: "completions", Unit: unit,
@@ -150,8 +151,8 @@ func counted(n int, what string) string {
 	return thousands(float64(n)) + " " + what + "s"
 }
 
-// A suite is servers that are compared with one, its base, under workloads, in a
-// mode. It has a results file.
+// A suite is a set of servers that are compared with one, the base, under
+// workloads, in a mode. It has a results file.
 type suite struct {
 	Name, Title string
 	Mode        string
@@ -165,7 +166,7 @@ var (
 	streaming = slices.Concat([]string{"c-uring", rondoServer, "rondo-uring"}, peers)
 )
 
-// suites are all there are, in the order in which they are measured.
+// suites are all suites, in the order in which they are measured.
 var suites = []suite{
 	{"peers", "Echo, beside other libraries", "pinned", limitServer, streaming,
 		[]string{"echo-64-1", "echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-1", "echo-64k-8"}},
@@ -192,8 +193,8 @@ var suites = []suite{
 	{"quick", "A quick look", "pinned", limitServer, []string{rondoServer, "rondo-uring", "gnet", "net"}, []string{"echo-64-50", "echo-64k-8", "rate", "idle"}},
 }
 
-// chosenSuite finds a suite, and narrows it to servers and workloads; both are
-// patterns as of package path.
+// chosenSuite finds a suite, and narrows it to some servers and workloads,
+// given as patterns of package path.
 func chosenSuite(name string, servers, names []string) (suite, error) {
 	i := slices.IndexFunc(suites, func(s suite) bool { return s.Name == name })
 	if i < 0 {
@@ -221,7 +222,7 @@ func chosenSuite(name string, servers, names []string) (suite, error) {
 	return s, nil
 }
 
-// matching returns the names that a pattern matches.
+// matching returns the names that match a pattern.
 func matching(names, patterns []string) []string {
 	var found []string
 	for _, n := range names {
@@ -232,7 +233,7 @@ func matching(names, patterns []string) []string {
 	return found
 }
 
-// workloadOf finds a workload that a suite names.
+// workloadOf finds a workload by its name.
 func workloadOf(name string) (workload, error) {
 	i := slices.IndexFunc(workloads, func(w workload) bool { return w.Name == name })
 	if i < 0 {
@@ -243,7 +244,7 @@ func workloadOf(name string) (workload, error) {
 
 type listCommand struct{}
 
-// Run prints what can be measured.
+// Run prints the suites and workloads.
 func (listCommand) Run() error {
 	for _, s := range suites {
 		s, err := chosenSuite(s.Name, nil, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/rondo-go/rondo/fdpass"
 )
 
-// failures are how a user's function does not return.
+// failures are the ways in which a user's function does not return.
 var failures = map[string]func(){
 	"panic":  func() { panic("a goat") },
 	"Goexit": runtime.Goexit,
@@ -31,7 +31,7 @@ type faulty struct {
 
 func (f faulty) SyscallConn() (syscall.RawConn, error) { f.fail(); return nil, nil }
 
-// faultyReader is a connection with bytes at hand that it does not give.
+// faultyReader is a connection whose Read fails although it has bytes.
 type faultyReader struct {
 	net.Conn
 	fail func()
@@ -49,9 +49,8 @@ type faultyCloser struct {
 
 func (f faultyCloser) Close() error { f.TCPConn.Close(); f.fail(); return nil }
 
-// TestFunctionsThatFail: whichever of the user's functions panics or calls
-// runtime.Goexit, the Channel ends at most, every other function is called as often as it
-// is to be, and no descriptor is left.
+// If a user's function panics or calls runtime.Goexit, at most the Channel ends. Every
+// other function is called as often as promised, and no descriptor is left open.
 func TestFunctionsThatFail(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		for how, fail := range failures {
@@ -131,7 +130,7 @@ func (f *failing) run(what string) {
 			ch.Abort(nil)
 		}
 	})
-	onLoop(t, f.e, func(*rondo.Loop) {}) // what was posted has run, or failed
+	onLoop(t, f.e, func(*rondo.Loop) {}) // earlier posts have run, or failed
 	onLoop(t, f.e, func(*rondo.Loop) { ch.Abort(nil) })
 	r.untilClosed(t)
 	onLoop(t, f.e, func(*rondo.Loop) {
@@ -145,8 +144,7 @@ func (f *failing) run(what string) {
 	}
 }
 
-// sendFaultyConns sends connections that fail when they are asked for what was read
-// ahead, or closed.
+// sendFaultyConns sends connections whose Read or Close fails.
 func sendFaultyConns(t *testing.T, e *rondo.Engine, how string, fail func()) {
 	a, b := sockets(t)
 	one, far := pair(t, "tcp", "127.0.0.1:0")
@@ -186,8 +184,8 @@ var canceled = func() context.Context {
 	return ctx
 }()
 
-// TestEndsInCallbacks: a Channel that is closed or aborted, or whose engine is, in any of
-// its functions ends once and leaves nothing.
+// A Channel that is closed or aborted in any of its functions, or whose engine is, ends
+// once and leaves nothing open.
 func TestEndsInCallbacks(t *testing.T) {
 	for name, end := range map[string]func(*fdpass.Channel){
 		"Close":           (*fdpass.Channel).Close,
@@ -253,8 +251,7 @@ func (r *ending) Closed(ch *fdpass.Channel, err error) {
 	r.recorder.Closed(ch, err)
 }
 
-// TestChainOfSends: what is told that a message was sent, and sends the next, lets the
-// loop do something else now and then.
+// done functions that send the next message leave time to the loop's other work.
 func TestChainOfSends(t *testing.T) {
 	const most = 100
 	backends(t, func(t *testing.T, e *rondo.Engine) {
@@ -290,8 +287,8 @@ func TestChainOfSends(t *testing.T) {
 	})
 }
 
-// TestTooManyDescriptors: as many as the system lets one message carry, announced or
-// not, at once or one at a time, end the Channel, and none is left.
+// Too many descriptors, announced or not, at once or one at a time, end the Channel, and
+// none is left open.
 func TestTooManyDescriptors(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		f := marked(t, "")
@@ -320,7 +317,7 @@ func TestTooManyDescriptors(t *testing.T) {
 	})
 }
 
-// New names what it was not given.
+// New names the missing argument.
 func TestNothingGiven(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		near, _ := sockets(t)

@@ -11,55 +11,54 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// Bounds of a Channel. A Channel's memory and descriptors are bounded by them,
-// whatever its peer does.
+// Bounds of a Channel. They bound its memory and its descriptors, whatever the peer does.
 const (
-	MaxFiles  = 64       // of a message
-	MaxBytes  = 16 << 20 // of a message: its data, and the unread bytes of a connection
-	MaxQueued = 256      // messages that were not sent yet
+	MaxFiles  = 64       // files of a message
+	MaxBytes  = 16 << 20 // bytes of a message: data, and the unread bytes of a connection
+	MaxQueued = 256      // messages not sent yet
 )
 
-// A Handler is told of a Channel's messages. Its methods run on the loop.
+// A Handler receives a Channel's messages. Its methods run on the loop.
 type Handler interface {
-	// Message takes a message. m, and its Data, are valid until it returns; files that
-	// were not taken from it are closed then.
+	// Message handles a message. m and m.Data are valid until Message returns.
+	// Then the Channel closes the files that were not taken from m.
 	Message(ch *Channel, m *Message)
-	// Closed is the last call, made exactly once. err is nil after Close, and if the
-	// peer has closed between two messages.
+	// Closed is the last call, made exactly once. err is nil after Close, and
+	// if the peer closed between two messages.
 	Closed(ch *Channel, err error)
 }
 
 var (
-	// ErrFull is the error of sending while MaxQueued messages wait to be sent. What is
-	// told of their end may send again.
-	ErrFull = errors.New("fdpass: MaxQueued messages wait for the peer")
+	// ErrFull is the error of sending while MaxQueued messages wait to be sent. The done
+	// function of one of them may send again.
+	ErrFull = fmt.Errorf("fdpass: %d messages wait for the peer: send again when one is done", MaxQueued)
 	// ErrTooMuch is the error of a message beyond MaxFiles or MaxBytes.
-	ErrTooMuch = fmt.Errorf("fdpass: a message may have %d files and %d MiB of bytes", MaxFiles, MaxBytes>>20)
-	// ErrProtocol ends a Channel whose peer sends what no Channel would.
-	ErrProtocol = errors.New("fdpass: the peer does not speak this package's protocol, or sends files that no message has announced")
+	ErrTooMuch = fmt.Errorf("fdpass: the message is too large: want at most %d files and %d MiB", MaxFiles, MaxBytes>>20)
+	// ErrProtocol ends a Channel whose peer does not behave like a Channel.
+	ErrProtocol = errors.New("fdpass: the peer does not speak this package's protocol, or sent files that no message announced")
 )
 
-// A Channel is one end of a unix connection over which messages with files go in both
-// directions. Its methods may be called on its loop only.
+// A Channel is one end of a unix connection that carries messages with files in
+// both directions. Call its methods on its loop only.
 type Channel struct {
 	loop    *rondo.Loop
 	handler Handler
 	fd      int
 	poll    *rondo.Poll
-	forget  func() // that it ends with the engine
-	err     error  // why it ends
+	forget  func() // undoes Loop.OnClose
+	err     error  // the reason to end
 	state   state
-	due     bool // flush is, at the turn's end
+	due     bool // the end of the turn calls flush
 	retry   *rondo.Timer
 	linger  *rondo.Timer
 
 	out    []*outgoing
-	in     []byte // received, and not a whole message
-	rights []int  // that came with it
+	in     []byte // received bytes of an incomplete message
+	rights []int  // received descriptors of incomplete messages
 }
 
-// A Channel is open, then closing (by Close: it sends what is queued and reads no
-// more), then closed.
+// A Channel is open, then closing, then closed. Close makes it closing: it
+// sends the queued messages and reads no more.
 type state uint8
 
 const (
@@ -68,8 +67,8 @@ const (
 	closed
 )
 
-// New makes a Channel of nc, on the loop that calls it. nc is the Channel's from then
-// on; on an error it is still the caller's.
+// New makes a Channel of nc, on the loop that calls it. The Channel then owns
+// nc; if New fails, the caller still does.
 func New(l *rondo.Loop, nc *net.UnixConn, h Handler) (*Channel, error) {
 	fail := func(err error) (*Channel, error) { return nil, fmt.Errorf("fdpass: %w", err) }
 	switch {
@@ -79,7 +78,7 @@ func New(l *rondo.Loop, nc *net.UnixConn, h Handler) (*Channel, error) {
 		return fail(errors.New("New: h is nil: want a Handler"))
 	}
 	if network := nc.LocalAddr().Network(); network != "unix" {
-		return fail(fmt.Errorf("a %s connection is no stream: want unix", network))
+		return fail(fmt.Errorf("New: nc is a %s connection: want a unix stream", network))
 	}
 	fd, err := sys.Duplicate(nc)
 	if err != nil {
@@ -95,17 +94,17 @@ func New(l *rondo.Loop, nc *net.UnixConn, h Handler) (*Channel, error) {
 	return ch, nil
 }
 
-// Loop is the loop that the Channel belongs to. Any goroutine may call it.
+// Loop returns the loop that the Channel belongs to. Any goroutine may call it.
 func (ch *Channel) Loop() *rondo.Loop { return ch.loop }
 
-// Queued is how many messages wait to be sent.
+// Queued returns the number of messages that wait to be sent.
 func (ch *Channel) Queued() int { return len(ch.out) }
 
 // lingerTime is how long Close waits for a peer that does not read.
 const lingerTime = 5 * time.Second
 
-// Close sends what is queued, up to five seconds long, and closes. Messages that come
-// meanwhile are not delivered.
+// Close sends the queued messages, for at most five seconds, and then closes.
+// It does not deliver messages that arrive meanwhile.
 func (ch *Channel) Close() {
 	if ch.state != open {
 		return
@@ -115,9 +114,10 @@ func (ch *Channel) Close() {
 	ch.flushSoon()
 }
 
-var errLinger = fmt.Errorf("fdpass: the peer did not take what was sent in time: %w", rondo.ErrLinger)
+var errLinger = fmt.Errorf("fdpass: the peer did not read the queued messages within %v of Close: %w", lingerTime, rondo.ErrLinger)
 
-// Abort closes now. What was queued is not sent.
+// Abort closes the Channel now and drops the queued messages. Closed gets err,
+// or net.ErrClosed if err is nil.
 func (ch *Channel) Abort(err error) {
 	if ch.state == closed || ch.err != nil {
 		return
@@ -129,17 +129,17 @@ func (ch *Channel) Abort(err error) {
 	ch.flushSoon()
 }
 
-// guard is to be deferred by what calls the user's functions: a panic in one of them
-// ends the Channel.
+// guard ends the Channel if a user's function panics. Defer it before calling
+// users' functions, and set *returned after them.
 func (ch *Channel) guard(returned *bool) {
 	if !*returned {
 		ch.end(errPanicked)
 	}
 }
 
-var errPanicked = errors.New("fdpass: a function of the Channel's user panicked")
+var errPanicked = errors.New("fdpass: a Handler's method or a done function panicked")
 
-// ready is called by the Poll.
+// ready is the Poll's function.
 func (ch *Channel) ready(ev rondo.Events) {
 	returned := false
 	defer ch.guard(&returned)
@@ -161,7 +161,7 @@ func (ch *Channel) serve(ev rondo.Events) {
 	ch.watch()
 }
 
-// watch waits for what there is to wait for.
+// watch sets the Poll to the events that the Channel waits for.
 func (ch *Channel) watch() {
 	var mask rondo.Events
 	if ch.state == open {
@@ -175,7 +175,7 @@ func (ch *Channel) watch() {
 	}
 }
 
-// end closes the Channel, and tells everybody.
+// end closes the Channel, and calls the done functions and Closed.
 func (ch *Channel) end(err error) {
 	if ch.state == closed {
 		return
@@ -203,7 +203,8 @@ func (ch *Channel) end(err error) {
 	tellAll(out, err)
 }
 
-// tellAll tells each of its end, also if a function that is told does not return.
+// tellAll calls each message's done function, even if one of them does not
+// return.
 func tellAll(out []*outgoing, err error) {
 	if len(out) > 0 {
 		defer tellAll(out[1:], err)
@@ -214,7 +215,7 @@ func tellAll(out []*outgoing, err error) {
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		if fd >= 0 {
-			sys.CloseShared(fd) // whose it was may have had it linger
+			sys.CloseShared(fd) // its owner may have set SO_LINGER
 		}
 	}
 }

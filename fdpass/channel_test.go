@@ -59,7 +59,7 @@ func backends(t *testing.T, test func(t *testing.T, e *rondo.Engine)) {
 			if err := e.Start(); err != nil {
 				t.Fatal(err)
 			}
-			// What a backend opens for its first Channel is open then.
+			// Let the backend open what it needs for its first Channel.
 			a, _ := sockets(t)
 			first := channel(t, e, a, &recorder{})
 			onLoop(t, e, func(l *rondo.Loop) { first.Abort(nil) })
@@ -80,7 +80,7 @@ func onLoop(t testing.TB, e *rondo.Engine, f func(l *rondo.Loop)) {
 	}
 }
 
-// recorder is a Handler that keeps what comes.
+// recorder is a Handler that records messages.
 type recorder struct {
 	message func(ch *fdpass.Channel, m *fdpass.Message) // nil: nothing
 
@@ -151,7 +151,7 @@ func channel(t testing.TB, e *rondo.Engine, nc *net.UnixConn, h fdpass.Handler) 
 	return ch
 }
 
-// TestMessages: they come in order, with their files, which work, in both directions.
+// Messages arrive in order in both directions, with files that work.
 func TestMessages(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		a, b := sockets(t)
@@ -260,7 +260,7 @@ func marked(t testing.TB, text string) *os.File {
 	return f
 }
 
-// TestLargeMessage goes in many pieces, and Close waits for the last of them.
+// A large message goes in many pieces, and Close waits for the last one.
 func TestLargeMessage(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		a, b := sockets(t)
@@ -289,7 +289,7 @@ func TestLargeMessage(t *testing.T) {
 	})
 }
 
-// TestBounds of what a Channel sends, and that nobody's file is lost by a refusal.
+// A Channel refuses messages beyond its bounds, and the caller keeps their files.
 func TestBounds(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		a, _ := sockets(t)
@@ -337,8 +337,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestNothingLeaks: whatever ends a Channel, with files queued, under way, half
-// received, or not taken, none stays open.
+// Whatever ends a Channel, its files do not stay open, whether queued, on their way, half
+// received or not taken.
 func TestNothingLeaks(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		files := func(n int) (files []syscall.Conn) {
@@ -376,7 +376,7 @@ func TestNothingLeaks(t *testing.T) {
 			ch := channel(t, e, a, r)
 			rawSend(t, b, test.raw, passed)
 			onLoop(t, e, func(*rondo.Loop) {
-				ch.Send(nil, nil, passed[0]) // something is on the way, or queued, too
+				ch.Send(nil, nil, passed[0]) // a message is on its way, or queued
 			})
 			if test.end != nil {
 				onLoop(t, e, func(*rondo.Loop) { test.end(b, ch) })
@@ -393,7 +393,7 @@ func TestNothingLeaks(t *testing.T) {
 	})
 }
 
-// TestPanic: the Channel of a handler that panics ends, and its files are closed.
+// A handler that panics ends its Channel, which closes its files.
 func TestPanic(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		a, b := sockets(t)
@@ -405,11 +405,11 @@ func TestPanic(t *testing.T) {
 		if err := r.untilClosed(t); err == nil || !strings.Contains(err.Error(), "panicked") {
 			t.Errorf("Closed got %v", err)
 		}
-		untilFiles(t, before) // two files that marked made, and not the two sockets
+		untilFiles(t, before) // the two files of marked, without the two sockets
 	})
 }
 
-// TestEngineCloses: that ends its Channels, also by Shutdown.
+// Close and Shutdown of an engine end its Channels.
 func TestEngineCloses(t *testing.T) {
 	backends(t, func(t *testing.T, other *rondo.Engine) {
 		for _, end := range []func(*rondo.Engine) error{

@@ -32,7 +32,7 @@ func (c *client) say(s string) {
 	}
 }
 
-// ask returns the line that is the answer, or what there is instead.
+// ask sends a line and returns the answer, or what was received instead of it.
 func (c *client) ask(question string) string {
 	c.say(question)
 	answer, err := c.in.ReadString('\n')

@@ -38,8 +38,8 @@ func newPeer(t *testing.T, e *rondo.Engine, nc *net.UnixConn, passed *atomic.Int
 	return s
 }
 
-// A session echoes words of eight bytes, and passes the connection on at its second
-// call, with a word that it has not served.
+// A session echoes words of eight bytes. At its second call it passes the connection on,
+// with a word that it has not served.
 type session struct {
 	*peer
 	calls int
@@ -71,8 +71,8 @@ func (s *session) Data(c *rondo.Conn, in []byte) (int, error) {
 
 func (s *session) Closed(*rondo.Conn, error) {}
 
-// TestConnsUnderLoad: connections go to and fro between two engines while they are
-// written to, and not a byte is lost, doubled or out of place.
+// Connections move back and forth between two engines under load, and no byte is lost,
+// doubled or out of place.
 func TestConnsUnderLoad(t *testing.T) {
 	const clients, words = 4, 4000
 	backends(t, func(t *testing.T, one *rondo.Engine) {
@@ -113,8 +113,8 @@ func TestConnsUnderLoad(t *testing.T) {
 	})
 }
 
-// batch is how many words a client sends before it waits for all that it has sent: so
-// that a server's calls are many, however busy the machine is.
+// batch is the number of words that a client sends before it waits for their echo. So the
+// server is called often, even on a busy machine.
 const batch = 200
 
 // converse sends words, in order, and expects them back.
@@ -143,8 +143,8 @@ func converse(t *testing.T, c net.Conn, words int) {
 	}
 }
 
-// TestConnComesBack: what cannot be sent is the caller's again, with its bytes; and
-// what has no descriptor is refused as it is.
+// The caller gets an unsent connection back, with its bytes. A connection without a
+// descriptor is refused and unchanged.
 func TestConnComesBack(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		for _, ahead := range []string{"", "read ahead: "} {

@@ -1,6 +1,6 @@
-// Package fdpass passes open files between processes, over a unix stream connection on
-// a loop: listeners and live connections from an old server to the new one that takes
-// its place, above all.
+// Package fdpass passes open files between processes, over a unix stream
+// connection on a loop. Its main use is a restart: an old server passes its
+// listeners and live connections to the new server that replaces it.
 //
 //	ch, err := fdpass.New(loop, unixConn, handler)
 //	ch.Send([]byte("listener"), nil, listener)
@@ -10,9 +10,9 @@
 //		}
 //	})
 //
-// At the other end the Handler gets each message with its files, takes those that it
-// wants, and gives connections to a loop, with the bytes that the sender had received
-// and not served:
+// At the other end the Handler gets each message with its files and takes the
+// files it wants. A passed connection comes with the bytes that the sender had
+// received but not served. The Handler attaches it to a loop:
 //
 //	func (h *newer) Message(ch *fdpass.Channel, m *fdpass.Message) {
 //		nc, err := m.Conn()
@@ -21,25 +21,28 @@
 //		}
 //	}
 //
-// What was passed is one open file with two descriptors: both ends can use it, and
-// have to agree who does. Detach sees to it that the old process does not any more.
+// A passed file is one open file with two descriptors. Both processes can use
+// it and must agree on which one does. Detach makes sure that the old process
+// no longer does.
 //
 // # No descriptor is lost
 //
-// A Channel that sends has duplicates of its own until the system has taken the
-// message. One that receives gives a message's files to Message, and closes those that
-// it does not take. When a Channel ends it closes what it still has, and the system
-// what is on its way. A peer may send descriptors that no message announces: as soon as
-// there are more than a message may have, the Channel ends. All are close-on-exec.
+// A sending Channel holds duplicates until the system has taken the message. A
+// receiving Channel passes a message's files to Message, and closes the files
+// that Message does not take. When a Channel ends, it closes the files that it
+// still holds, and the system closes those that are on their way. A peer may
+// send descriptors that no message announces; the Channel ends as soon as it
+// holds more of them than a message may have. All descriptors are
+// close-on-exec.
 //
-// That a message was sent means that the system has it. If the peer ends before it has
-// read the message the files in it are closed. Who must be sure has the peer answer,
-// and keeps a descriptor until then.
+// A sent message is one that the system has taken. If the peer ends before it
+// reads the message, the system closes the message's files. A sender that must
+// be sure lets the peer answer, and keeps a descriptor until then.
 //
 // # What this package is not
 //
-// It is no RPC, and its framing is its own: both ends are Channels. It checks not who
-// the peer is: that is for the permissions of the socket's file. Windows, where
-// processes pass no descriptors like this, and the simulated network have none of it:
-// New returns errors.ErrUnsupported.
+// It is not RPC. It has its own framing, so both ends must be Channels. It does
+// not check who the peer is: set the permissions of the socket's file for that.
+// On Windows, which cannot pass descriptors this way, and on the simulated
+// network, New returns errors.ErrUnsupported.
 package fdpass

@@ -31,7 +31,7 @@ func lines(name string) rondo.OpenFunc {
 	}
 }
 
-// A newServer takes the place of another one, which passes it what it has.
+// A newServer replaces an oldServer, which passes it its connections.
 type newServer struct{ engine *rondo.Engine }
 
 func (s *newServer) Message(ch *fdpass.Channel, m *fdpass.Message) {
@@ -59,17 +59,17 @@ func (s *newServer) Message(ch *fdpass.Channel, m *fdpass.Message) {
 
 func (s *newServer) Closed(*fdpass.Channel, error) {}
 
-// An oldServer passes its connections on, with the bytes that it has received and not
+// An oldServer passes on its connections, with the bytes that it has received but not
 // served. It gets no messages.
 type oldServer struct{}
 
 func (oldServer) Message(*fdpass.Channel, *fdpass.Message) {}
 func (oldServer) Closed(*fdpass.Channel, error)            {}
 
-// A server is replaced without a client noticing: the new one gets the listening
-// socket, and the connections in the midst of what they say. Here both are engines of
-// one process; between two processes nothing is different but how the control
-// connection is made (the new one dials a unix socket of the old one, or inherits it).
+// A server is replaced, and no client notices: the new server gets the listening socket,
+// and the connections in the middle of their conversations. Here both servers are engines
+// of one process. Between two processes only the control connection differs: the new
+// process dials a unix socket of the old one, or inherits a connection.
 func Example() {
 	dir, _ := os.MkdirTemp("", "fdpass")
 	defer os.RemoveAll(dir)
@@ -99,7 +99,7 @@ func Example() {
 
 	client := newClient(ln.Addr())
 	fmt.Print(client.ask("hello\n"))
-	client.say("how are ") // the old server has this, and the new one will answer
+	client.say("how are ") // the old server receives this, the new one will answer
 
 	gone := make(chan struct{})
 	for l := range older.Loops() {
@@ -113,13 +113,13 @@ func Example() {
 			for c := range l.Conns() {
 				c.Detach(func(nc net.Conn, err error) {
 					if err != nil {
-						return // it has closed
+						return // the connection has closed
 					}
 					ch.SendConn([]byte("connection"), nc, func(nc net.Conn, err error) {
 						if err != nil {
 							log.Fatal(err)
 						}
-						close(gone) // with many connections: when all are
+						close(gone) // with many connections: after the last one
 					})
 				})
 			}

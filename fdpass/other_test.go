@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/fdpass"
 )
 
-// TestUnsupported: a system that passes no descriptors says so, and takes nothing.
+// On a system that cannot pass descriptors, New says so and leaves the connection alone.
 func TestUnsupported(t *testing.T) {
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: t.TempDir() + "/s"})
 	if err != nil {

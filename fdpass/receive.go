@@ -12,22 +12,22 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A Message is what came: bytes, and files. It is valid while Handler.Message runs; who
-// takes a file has to close it.
+// A Message is a received message: bytes and files. It is valid while
+// Handler.Message runs. A taken file belongs to its taker, which must close it.
 type Message struct {
-	// Data is what was given to Send or SendConn.
+	// Data is the data that the peer passed to Send or SendConn.
 	Data []byte
 
 	unread []byte
 	rights []int // -1: taken
 }
 
-var errTaken = errors.New("fdpass: the message has no such file, or it was taken before")
+var errTaken = errors.New("fdpass: the message has no such file, or the file was already taken")
 
-// Files is how many files the message came with.
+// Files returns the number of files that came with the message.
 func (m *Message) Files() int { return len(m.rights) }
 
-// take gives the i-th descriptor away.
+// take hands over the i-th descriptor.
 func (m *Message) take(i int) (int, error) {
 	if i < 0 || i >= len(m.rights) || m.rights[i] < 0 {
 		return -1, errTaken
@@ -37,7 +37,7 @@ func (m *Message) take(i int) (int, error) {
 	return fd, nil
 }
 
-// File takes the i-th file, from 0.
+// File takes the i-th file, counted from 0.
 func (m *Message) File(i int) (*os.File, error) {
 	fd, err := m.take(i)
 	if err != nil {
@@ -46,8 +46,9 @@ func (m *Message) File(i int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "passed"), nil
 }
 
-// Conn takes the first file as a connection, for Loop.Attach or for package net's use.
-// It gives first the bytes that SendConn sent along.
+// Conn takes the first file as a connection, for Loop.Attach or for use with
+// package net. Reading from it first returns the bytes that SendConn sent
+// along.
 func (m *Message) Conn() (net.Conn, error) {
 	fd, err := m.take(0)
 	if err != nil {
@@ -63,14 +64,14 @@ func (m *Message) Conn() (net.Conn, error) {
 	return nc, nil
 }
 
-// Listener takes the i-th file as a listener, for Engine.AttachListener or for package
-// net's use.
+// Listener takes the i-th file as a listener, for Engine.AttachListener or for
+// use with package net.
 func (m *Message) Listener(i int) (net.Listener, error) {
 	f, err := m.File(i)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // net.FileListener duplicates it
+	defer f.Close() // net.FileListener duplicates the descriptor
 	ln, err := net.FileListener(f)
 	if err != nil {
 		return nil, fmt.Errorf("fdpass: %w", err)
@@ -78,17 +79,17 @@ func (m *Message) Listener(i int) (net.Listener, error) {
 	return ln, nil
 }
 
-// buffers are what a loop's Channels receive into.
+// buffers holds each loop's receive buffers for its Channels.
 var buffers = rondo.LoopLocal[*buffer]{New: func(*rondo.Loop) *buffer {
 	return &buffer{make([]byte, 64<<10), make([]byte, sys.RightsRoom)}
 }}
 
 type buffer struct{ bytes, control []byte }
 
-// receivesPerTurn is how often a Channel receives before others have their turn.
+// receivesPerTurn is the number of receives of a Channel in a turn.
 const receivesPerTurn = 16
 
-// read takes what has come.
+// read receives what has arrived.
 func (ch *Channel) read() {
 	buf := buffers.Get(ch.loop)
 	for range receivesPerTurn {
@@ -117,7 +118,7 @@ func (ch *Channel) read() {
 	}
 }
 
-// deliver tells the handler of the messages that are complete.
+// deliver passes complete messages to the handler.
 func (ch *Channel) deliver() error {
 	done := 0
 	for ch.state == open {
@@ -145,7 +146,8 @@ func (ch *Channel) deliver() error {
 	return nil
 }
 
-// tell gives the handler a message, and closes what it leaves.
+// tell passes a message to the handler, and closes the files that it does not
+// take.
 func (ch *Channel) tell(m *Message) {
 	defer func() {
 		closeAll(m.rights)
@@ -154,8 +156,8 @@ func (ch *Channel) tell(m *Message) {
 	ch.handler.Message(ch, m)
 }
 
-// parse reads a message; its size is 0 if it is not complete. What it announces is
-// believed only within the bounds.
+// parse reads a message; size is 0 if the message is incomplete. It checks all
+// announced numbers against the bounds.
 func parse(in []byte, rights []int) (m *Message, size int, err error) {
 	if len(in) < headerSize {
 		return nil, 0, nil

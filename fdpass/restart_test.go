@@ -15,7 +15,7 @@ import (
 	"github.com/rondo-go/rondo/fdpass"
 )
 
-// TestMain is the new process of TestRestart, if it is told so.
+// TestMain runs the new process of TestRestart if the environment says so.
 func TestMain(m *testing.M) {
 	if backend := os.Getenv("FDPASS_TEST_NEWER"); backend != "" {
 		if err := newer(backend); err != nil {
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newer is the new server. Its connection to the old one is descriptor 3. It ends when
-// its last client has left.
+// newer is the new server. Descriptor 3 is its connection to the old one. It ends after
+// its last client.
 func newer(backend string) error {
 	file := os.NewFile(3, "control")
 	nc, err := net.FileConn(file)
@@ -87,9 +87,9 @@ func newer(backend string) error {
 	}
 }
 
-// TestRestart: a server is replaced by a new process, which gets its listener and its
-// connections, in the midst of their conversations. No client notices but by the name
-// in the answers, and none is refused at any time.
+// A new process replaces a server and gets its listener and its connections, in the middle
+// of their conversations. Clients notice only the new name in the answers, and no client
+// is ever refused.
 func TestRestart(t *testing.T) {
 	backends(t, func(t *testing.T, e *rondo.Engine) {
 		const clients = 5
@@ -97,7 +97,7 @@ func TestRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := tcp.(*net.TCPListener).File() // it listens on, as long as this is open
+		file, err := tcp.(*net.TCPListener).File() // the socket listens as long as this is open
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestRestart(t *testing.T) {
 		for range clients {
 			c := newClient(ln.Addr())
 			c.want(t, "hello\n", "older: hello\n")
-			c.say("half a ") // of a line, which nobody has served
+			c.say("half a ") // half a line, not served yet
 			conns = append(conns, c)
 		}
 
@@ -143,7 +143,7 @@ func TestRestart(t *testing.T) {
 		<-ready
 		ln.Close()
 		file.Close()
-		// Every connection leaves, as soon as it is between two lines: at once.
+		// Every connection leaves once it is between two lines, so at once.
 		onLoop(t, e, func(l *rondo.Loop) {
 			for c := range l.Conns() {
 				c.Detach(func(nc net.Conn, err error) {

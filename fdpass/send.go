@@ -13,15 +13,15 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A message is a header of 12 bytes, data, and the unread bytes of a connection. Its
-// files go with the header's first byte. The header is the version, the number of files,
-// two zeros, and the lengths of both runs of bytes, big-endian.
+// A message is a header of 12 bytes, the data, and the unread bytes of a connection. Its
+// files travel with the header's first byte. The header holds the version, the number of
+// files, two zeros, and the lengths of the data and of the unread bytes, big-endian.
 const (
 	version    = 1
 	headerSize = 12
 )
 
-// outgoing is a message to be sent.
+// outgoing is a queued message.
 type outgoing struct {
 	bytes  []byte
 	sent   int
@@ -35,14 +35,14 @@ func (o *outgoing) tell(err error) {
 	}
 }
 
-// Send sends a message of bytes and files: an *os.File, *net.TCPConn, *net.TCPListener
-// or whatever else has a descriptor. data and files are the caller's again when Send
-// returns: the Channel has duplicates.
+// Send sends a message of bytes and files. A file is an *os.File, *net.TCPConn,
+// *net.TCPListener or anything else with a descriptor. The caller may use data
+// and files again when Send returns: the Channel has a copy and duplicates.
 //
-// done, unless it is nil, is called exactly once if Send returns no error, on the loop
-// and not before Send returns: with nil when the system has taken the message, or with
-// the reason why it will not. The error is ErrFull, ErrTooMuch, net.ErrClosed after Close
-// or Abort, or a file's.
+// If Send returns nil, done, unless it is nil, is called exactly once, on the
+// loop, after Send has returned. Its argument is nil if the system has taken
+// the message, else the reason why it will not. Send fails with ErrFull,
+// ErrTooMuch, net.ErrClosed after Close or Abort, or with the error of a file.
 func (ch *Channel) Send(data []byte, done func(error), files ...syscall.Conn) error {
 	rights, err := ch.admit(len(data), files)
 	if err == nil {
@@ -51,15 +51,16 @@ func (ch *Channel) Send(data []byte, done func(error), files ...syscall.Conn) er
 	return err
 }
 
-// SendConn sends a connection, with the bytes that are in front of it if it comes from
-// Conn.Detach or from rondo.PrefixConn: Message.Conn gives both. It must be one of package
-// net's that has a descriptor, or PrefixConn's of such a one: a *tls.Conn's secrets stay in
-// this process.
+// SendConn sends a connection. If the connection comes from Conn.Detach or from
+// rondo.PrefixConn, SendConn also sends the bytes read ahead; Message.Conn
+// returns both. nc must be a connection of package net with a descriptor, or a
+// PrefixConn of one. A *tls.Conn does not work, since its keys stay in this
+// process.
 //
-// Until done is called nc is the Channel's, and nobody may read from it. done is called
-// as Send's: with nil, when nc has been sent and closed here; or with the reason why it
-// was not and the connection, which is the caller's again, with its bytes. If SendConn
-// returns an error, nc is as it was.
+// The Channel owns nc until it calls done, and nobody may read from nc. It
+// calls done as Send does: with nil, after it has sent nc and closed it here;
+// or with the reason and the unsent connection, including its bytes, which
+// belongs to the caller again. If SendConn returns an error, nc is unchanged.
 func (ch *Channel) SendConn(data []byte, nc net.Conn, done func(net.Conn, error)) error {
 	inner, size := nc, 0
 	if u, ok := nc.(interface {
@@ -70,15 +71,15 @@ func (ch *Channel) SendConn(data []byte, nc net.Conn, done func(net.Conn, error)
 	}
 	file, ok := inner.(syscall.Conn)
 	if !ok {
-		return fmt.Errorf("fdpass: a %T has no descriptor", inner)
+		return fmt.Errorf("fdpass: send a %T: it has no descriptor", inner)
 	}
 	rights, err := ch.admit(len(data)+size, []syscall.Conn{file})
 	if err != nil {
 		return err
 	}
 	rest := make([]byte, size)
-	defer func() { closeAll(rights) }() // nc's Read is the user's, perhaps
-	io.ReadFull(nc, rest)               // it has them at hand
+	defer func() { closeAll(rights) }() // nc.Read may panic
+	io.ReadFull(nc, rest)               // does not block: nc holds these bytes
 	o := &outgoing{bytes: frame(1, data, rest), rights: rights}
 	rights = nil
 	o.done = func(err error) {
@@ -98,7 +99,7 @@ func (ch *Channel) SendConn(data []byte, nc net.Conn, done func(net.Conn, error)
 	return nil
 }
 
-// frame is a message's bytes.
+// frame encodes a message.
 func frame(files int, data, unread []byte) []byte {
 	b := make([]byte, headerSize, headerSize+len(data)+len(unread))
 	b[0], b[1] = version, byte(files)
@@ -107,7 +108,7 @@ func frame(files int, data, unread []byte) []byte {
 	return append(append(b, data...), unread...)
 }
 
-// admit duplicates the files of a message that may be sent.
+// admit checks whether a message may be sent, and duplicates its files.
 func (ch *Channel) admit(size int, files []syscall.Conn) (rights []int, err error) {
 	switch {
 	case ch.state != open:
@@ -118,7 +119,7 @@ func (ch *Channel) admit(size int, files []syscall.Conn) (rights []int, err erro
 		return nil, ErrFull
 	}
 	made := make([]int, 0, len(files))
-	defer func() { closeAll(made) }() // a file's methods are the user's, perhaps
+	defer func() { closeAll(made) }() // a file's methods may panic
 	for _, f := range files {
 		fd, err := sys.Duplicate(f)
 		if err != nil {
@@ -135,7 +136,7 @@ func (ch *Channel) enqueue(o *outgoing) {
 	ch.flushSoon()
 }
 
-// flushSoon has what is queued sent at the turn's end.
+// flushSoon makes the end of the turn send the queued messages.
 func (ch *Channel) flushSoon() {
 	if !ch.due {
 		ch.due = true
@@ -146,7 +147,7 @@ func (ch *Channel) flushSoon() {
 	}
 }
 
-// goOn sends, and waits for what there is to wait for.
+// goOn sends, and sets the Poll to the events that the Channel then waits for.
 func (ch *Channel) goOn() {
 	returned := false
 	defer ch.guard(&returned)
@@ -155,16 +156,16 @@ func (ch *Channel) goOn() {
 	returned = true
 }
 
-// pause is how long the Channel waits when the system takes no more descriptors: they
-// are counted while they are under way, for all of a user's sockets.
+// pause is how long the Channel waits if the system takes no more descriptors.
+// The system limits the descriptors on their way, over all sockets of a user.
 const pause = 10 * time.Millisecond
 
-// sendsPerTurn is how often a Channel sends before others have their turn: what is told
-// that a message was sent may send the next.
+// sendsPerTurn is the number of sends of a Channel in a turn. A done function
+// may send the next message, so the queue alone does not bound them.
 const sendsPerTurn = 64
 
-// flush sends what is queued, as far as the system takes it, and closes if that was
-// what remained to be done.
+// flush sends the queued messages, as far as the system takes them. A closing
+// Channel ends once its queue is empty.
 func (ch *Channel) flush() {
 	for sends := 0; sends < sendsPerTurn && len(ch.out) > 0 && ch.state != closed && ch.err == nil && ch.retry == nil; sends++ {
 		o := ch.out[0]

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is the number of a file, which stays the file's.
+// descriptor returns a file's descriptor. The file still owns it.
 func descriptor(t testing.TB, c syscall.Conn) (fd int) {
 	t.Helper()
 	rc, err := c.SyscallConn()
@@ -33,7 +33,7 @@ func closeOnExec(t testing.TB, f *os.File) bool {
 	return flags&unix.FD_CLOEXEC != 0
 }
 
-// rawSend sends bytes, and files with the first of them, as no Channel does.
+// rawSend sends bytes, and files with the first byte, as no Channel does.
 func rawSend(t testing.TB, to *net.UnixConn, b []byte, files []syscall.Conn) {
 	t.Helper()
 	if err := tryRawSend(t, to, b, files); err != nil {
@@ -52,8 +52,7 @@ func tryRawSend(t testing.TB, to *net.UnixConn, b []byte, files []syscall.Conn) 
 	return err
 }
 
-// openFiles is how many descriptors the process has, once nothing is being closed any
-// more, as it seems.
+// openFiles returns the number of the process's descriptors, once it has stopped falling.
 func openFiles(t testing.TB) int {
 	t.Helper()
 	least, same := files(), 0
@@ -77,7 +76,7 @@ func files() (n int) {
 	return n
 }
 
-// untilFiles waits until it has no more than so many.
+// untilFiles waits until the process has at most so many descriptors.
 func untilFiles(t testing.TB, want int) {
 	t.Helper()
 	until(t, "descriptors to be closed", func() bool { return files() <= want })

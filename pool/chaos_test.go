@@ -14,9 +14,9 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// TestChaos: borrowers of all sorts, on a network and with a server that do all that
-// they should not. Nobody gets another's answer, everybody is told once, there are
-// never more connections than there may be, and in the end none is missing.
+// All kinds of borrowers, on a faulty network with a faulty server. Each borrower gets its
+// own answer and one result. There are never more connections than MaxLive, and in the end
+// none is missing.
 func TestChaos(t *testing.T) {
 	begun, right := 0, 0
 	for seed := range seeds(8) {
@@ -56,7 +56,7 @@ type chaos struct {
 	right  int         // answers
 }
 
-// serve answers, most of the time, in full.
+// serve mostly sends complete answers.
 func (s *chaos) serve(c *rondo.Conn, in []byte) (int, error) {
 	if in[len(in)-1] != '\n' {
 		return 0, nil
@@ -122,7 +122,7 @@ func (s *chaos) run(seed uint64) {
 	}
 }
 
-// replace does what coroutines cannot any more once their connection is broken.
+// replace continues for coroutines whose connection is broken.
 func (s *chaos) replace(h *home) {
 	s.do(func() {
 		s.loop.Every(time.Millisecond, func() {
@@ -146,7 +146,7 @@ func (s *chaos) look(seed uint64) {
 	})
 }
 
-// got is told of a connection.
+// got takes the result of a Get.
 func (s *chaos) got(i int, c *pool.Conn, err error) {
 	s.told[i]++
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// greet is a Setup, and a Check, of a conversation.
+// greet is a Setup and a Check: it sends a greeting and waits for the answer.
 func greet(c *pool.Conn, done func(error)) {
 	ask(c, "hello", func(answer string, err error) {
 		if err == nil && answer != "re: hello" {
@@ -22,7 +22,7 @@ func greet(c *pool.Conn, done func(error)) {
 	})
 }
 
-// TestSetup has a connection before anybody else, once.
+// Setup gets a connection once, before any borrower.
 func TestSetup(t *testing.T) {
 	calls := 0
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, Setup: func(c *pool.Conn, done func(error)) {
@@ -47,14 +47,14 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// TestSetupFails: whatever way it does, the waiter for whom it was is told.
+// If Setup fails in any way, its waiter gets the error.
 func TestSetupFails(t *testing.T) {
 	for want, setup := range map[string]func(*pool.Conn, func(error)){
-		"no entry":             func(_ *pool.Conn, done func(error)) { done(errors.New("no entry")) },
-		"longer than Patience": func(*pool.Conn, func(error)) {},
-		"it panicked":          func(*pool.Conn, func(error)) { panic("on purpose") },
-		"the peer closed":      func(c *pool.Conn, _ func(error)) { c.Conn().Write([]byte("quit\n")) },
-		"it was closed":        func(c *pool.Conn, done func(error)) { ask(c, "quit", func(_ string, err error) { done(err) }) },
+		"no entry":              func(_ *pool.Conn, done func(error)) { done(errors.New("no entry")) },
+		"longer than Patience":  func(*pool.Conn, func(error)) {},
+		"the function panicked": func(*pool.Conn, func(error)) { panic("on purpose") },
+		"the peer closed":       func(c *pool.Conn, _ func(error)) { c.Conn().Write([]byte("quit\n")) },
+		"it was closed":         func(c *pool.Conn, done func(error)) { ask(c, "quit", func(_ string, err error) { done(err) }) },
 	} {
 		w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, Setup: setup}, func(c *rondo.Conn) rondo.Handler {
 			return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) {
@@ -90,7 +90,7 @@ func TestSetupFails(t *testing.T) {
 	}
 }
 
-// TestCheck is asked about those that were idle for long enough, before they are lent.
+// Check is called before a connection is lent that was idle for long enough.
 func TestCheck(t *testing.T) {
 	calls := 0
 	config := pool.Config{MaxLive: 2, CheckAfter: time.Minute, Check: func(c *pool.Conn, done func(error)) {
@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckFails: the connections at fault are closed, and the borrower gets another.
+// If Check fails, the connection is closed, and the borrower gets another one.
 func TestCheckFails(t *testing.T) {
 	for what, check := range map[string]func(*pool.Conn, func(error)){
 		"an error":  func(_ *pool.Conn, done func(error)) { done(errors.New("no pong")) },
@@ -133,8 +133,8 @@ func TestCheckFails(t *testing.T) {
 		w.put(b)
 		w.put(c)
 		if what == "leftovers" {
-			// A check that leaves the connection in the midst of a conversation: the
-			// answer goes to the one who borrows it, or ends it if it is idle again.
+			// A check that leaves an answer outstanding: the answer goes to the next
+			// borrower, or ends the connection if it is idle again.
 			w.do(func() { w.pool.Get(func(c *pool.Conn, err error) { c.Discard() }) })
 			w.net.Advance(time.Second)
 			w.expect(2, 0, 0, 0)
@@ -152,8 +152,8 @@ func TestCheckFails(t *testing.T) {
 	}
 }
 
-// TestCheckInOrder: a connection that is being checked is for the first waiter; a waiter that gets another
-// connection meanwhile leaves it to the next.
+// A connection being checked is for the first waiter. A waiter that gets another
+// connection meanwhile leaves it to the next one.
 func TestCheckInOrder(t *testing.T) {
 	var pending []func(error)
 	config := pool.Config{MaxLive: 2, CheckAfter: time.Minute, Check: func(_ *pool.Conn, done func(error)) { pending = append(pending, done) }}
@@ -180,8 +180,7 @@ func TestCheckInOrder(t *testing.T) {
 	}
 }
 
-// TestSetupFailsOnce: a waiter is not told of a dial that failed while another one can still
-// serve it.
+// A waiter does not get the error of a dial while another dial can still serve it.
 func TestSetupFailsOnce(t *testing.T) {
 	calls := 0
 	config := pool.Config{MaxLive: 2, MinIdle: 1, Setup: func(_ *pool.Conn, done func(error)) {

@@ -18,8 +18,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// TestClose: all connections close, those who wait are told, and what is given back
-// later costs nothing.
+// Close closes all connections and ends all waits. A later Put does nothing.
 func TestClose(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 2, MinIdle: 1}, nil)
 	a, b := w.mustGet(), w.mustGet()
@@ -67,8 +66,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestDrain leaves the borrowed connections to their borrowers. Dials that are under
-// way come to nothing.
+// Drain leaves borrowed connections to their borrowers, and cancels dials.
 func TestDrain(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 4}, nil)
 	a, b := w.mustGet(), w.mustGet()
@@ -95,8 +93,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestEngineCloses: the end of the engine is the end of its pools, and every waiter is
-// told.
+// The end of the engine closes its pools and ends all waits.
 func TestEngineCloses(t *testing.T) {
 	for _, end := range []func(*rondo.Engine) error{
 		(*rondo.Engine).Close,
@@ -140,7 +137,7 @@ func TestEngineCloses(t *testing.T) {
 	}
 }
 
-// TestBorrow: coroutines wait for connections, whose net.Conn is the same for each.
+// Coroutines wait for connections. A connection's net.Conn is the same for all of them.
 func TestBorrow(t *testing.T) {
 	for seed := range seeds(6) {
 		w := newWorld(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Harmless(0.1)}, pool.Config{MaxLive: 2}, nil)
@@ -192,8 +189,8 @@ func TestBorrow(t *testing.T) {
 	}
 }
 
-// TestBorrowAndGet: functions and coroutines share connections, in turns. Deadlines of
-// the one are not the other's, nor is input that the one has left.
+// Functions and coroutines borrow the same connections in turn. Neither sees deadlines or
+// left-over input of the other.
 func TestBorrowAndGet(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1}, nil)
 	home := w.home()
@@ -238,8 +235,8 @@ func TestBorrowAndGet(t *testing.T) {
 	}
 }
 
-// TestBorrowEnds: a coroutine stops waiting with its context, and with its connection,
-// whatever is on the way to it.
+// A coroutine stops waiting when its context or its connection ends, even if a connection
+// is already on its way to it.
 func TestBorrowEnds(t *testing.T) {
 	for seed := range seeds(6) {
 		w := newWorld(t, rondotest.Options{Seed: seed + 1}, pool.Config{MaxLive: 1}, nil)
@@ -269,7 +266,7 @@ func TestBorrowEnds(t *testing.T) {
 			t.Errorf("canceled: %v", errs[0])
 		}
 		w.expect(0, 1, 0, 2)
-		// The coroutines' connection breaks, while the one that they wait for comes.
+		// The coroutines' own connection breaks while the one that they wait for arrives.
 		w.do(only.Put)
 		if seed%2 == 0 {
 			w.net.Run()
@@ -284,7 +281,7 @@ func TestBorrowEnds(t *testing.T) {
 	}
 }
 
-// TestEngineClosesWithManyWaiters: every waiter is told, however many there are.
+// The end of the engine ends the waits of any number of waiters.
 func TestEngineClosesWithManyWaiters(t *testing.T) {
 	const waiters = 1000
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, MaxWaiters: waiters}, nil)
@@ -310,8 +307,8 @@ type silentFilter struct{ rondo.PassThrough }
 
 func (silentFilter) Start(*rondo.FilterPort) error { return nil }
 
-// TestCloseInMidHandshake: connections whose filters are not ready close with the pool,
-// and do not wait for a peer that may never answer.
+// Connections whose filters are not ready close with the pool, and do not wait for a peer
+// that may never answer.
 func TestCloseInMidHandshake(t *testing.T) {
 	for _, end := range []func(*pool.Pool){(*pool.Pool).Close, (*pool.Pool).Drain} {
 		silent := func(*rondo.Conn) rondo.Filter { return silentFilter{} }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// check finds meaningless values.
+// check returns an error for a field with a meaningless value.
 func (c *Config) check() error {
 	for _, f := range []struct {
 		name  string
@@ -35,7 +35,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// setDefaults replaces zeros by what they stand for.
+// setDefaults replaces zeros by the defaults.
 func (c *Config) setDefaults() {
 	c.MaxLive = cmp.Or(c.MaxLive, DefaultMaxLive)
 	c.MaxWaiters = cmp.Or(c.MaxWaiters, DefaultMaxWaiters)

@@ -9,31 +9,32 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A Conn is a connection of a Pool, and from Get or Borrow to Put or Discard its
-// borrower's, who has to call one of these, also if the connection has closed
-// meanwhile.
+// A Conn is a connection of a Pool. It belongs to its borrower from Get or
+// Borrow until Put or Discard. The borrower must call one of these, even if the
+// connection has closed meanwhile.
 type Conn struct {
-	// Value is what goes with the connection from borrower to borrower: the state of
-	// its protocol, a bufio.Reader of its NetConn. The pool does not look at it.
+	// Value stays with the connection from borrower to borrower, such as the
+	// state of its protocol or a bufio.Reader of its NetConn. The pool does not
+	// look at it.
 	Value any
 
 	pool  *Pool
 	conn  *rondo.Conn
-	nc    net.Conn // for coroutines, once one asked for it
+	nc    net.Conn // for coroutines, made on first use
 	state state
 	at    int // in Pool.live
 
 	limits  rondo.Limits // of the connection, when it was ready
-	filters int          // how many it had then
+	filters int          // how many filters it had when it was ready
 
-	since time.Time // idle
+	since time.Time // when it became idle
 
-	timer *rondo.Timer // limits Setup and Check
-	done  func(error)  // what they call
+	timer *rondo.Timer // for Setup and Check
+	done  func(error)  // the function that they call
 }
 
-// A connection is set up, then put back for the first time; then idle, or with a
-// borrower, or looked at by Check; and gone once it begins to close.
+// A connection is set up, then put back for the first time. From then on it is
+// idle, borrowed, or being checked by Check. It is gone once it is to close.
 //
 //	setUpDue → settingUp → returned → idle → borrowed → returned …
 //	                                   └→ checkDue → checking → returned
@@ -42,7 +43,7 @@ type state uint8
 const (
 	setUpDue state = iota
 	settingUp
-	returned // by Setup, Check or a borrower; settle has a look at it
+	returned // by Setup, Check or a borrower; settle will examine it
 	idle
 	checkDue
 	checking
@@ -55,15 +56,17 @@ var (
 	errEnded    = errors.New("the peer closed the connection")
 )
 
-// Conn is the connection itself. Its borrower sets its Handler, of which no method is
-// called any more after Put or Discard; until then what comes is kept. Put ends what
-// the borrower has set: deadlines, Want, Pause, and limits, which are as Setup left
-// them. Options of the socket (by Control) stay. A connection whose borrower has put
-// filters on it is not lent again. It must not be moved or detached.
+// Conn returns the rondo.Conn. Its borrower sets its Handler; until then, input
+// is kept. After Put or Discard no method of that Handler is called. Put resets
+// what the borrower has set: deadlines, Want and Pause, and the limits, which
+// become those that Setup left. It does not reset socket options (see Control).
+// The pool does not lend a connection again if its borrower added filters. A
+// borrower must not move or detach the connection.
 func (c *Conn) Conn() *rondo.Conn { return c.conn }
 
-// NetConn is the connection as coroutines see it. It is the same for each borrower;
-// between two of them its methods fail.
+// NetConn returns the connection for use in coroutines. It is the same net.Conn
+// for every borrower. While nobody has borrowed the connection, its methods
+// fail.
 func (c *Conn) NetConn() net.Conn {
 	lent := c.state == borrowed || c.state == settingUp || c.state == checking
 	if c.nc == nil {
@@ -77,10 +80,11 @@ func (c *Conn) NetConn() net.Conn {
 	return c.nc
 }
 
-// Put gives the connection back, when its borrower has had all that the peer had to
-// say; from within Data too, for the bytes that Data then reports. If there are more,
-// or if the connection has closed, it is not lent again. Put panics if nobody has
-// borrowed the connection.
+// Put returns the connection to the pool. Call it after the whole of the peer's
+// answer. Put may be called within Data; the bytes that Data then returns as
+// consumed count. If unconsumed bytes remain, or the connection has closed, the
+// pool does not lend the connection again. Put panics if the connection is not
+// borrowed.
 func (c *Conn) Put() {
 	if !c.endLoan("Put") {
 		return
@@ -99,12 +103,12 @@ func (c *Conn) Put() {
 	}
 }
 
-// ready notes what Put restores.
+// ready records what Put restores.
 func (c *Conn) ready() {
 	c.limits, c.filters = c.conn.Limits(), c.stages()
 }
 
-// stages is how many filters the connection has.
+// stages returns the number of the connection's filters.
 func (c *Conn) stages() (n int) {
 	for range c.conn.Filters() {
 		n++
@@ -112,11 +116,12 @@ func (c *Conn) stages() (n int) {
 	return n
 }
 
-// clean reports whether the next borrower finds a connection as the last one did.
+// clean reports whether the next borrower finds the connection as the last one
+// did.
 func (c *Conn) clean() bool { return c.conn.Reusable() && c.stages() <= c.filters }
 
-// Discard gives the connection back to be closed: who is not sure what the peer will
-// say next must not Put it.
+// Discard returns the connection to the pool, which closes it. Call it instead
+// of Put if you are not sure what the peer will send next.
 func (c *Conn) Discard() {
 	if c.endLoan("Discard") {
 		c.pool.stats.Discarded++
@@ -124,29 +129,30 @@ func (c *Conn) Discard() {
 	}
 }
 
-// endLoan reports whether there is a connection to be given back: false after
-// Discard, or if the pool has closed it.
+// endLoan reports whether there is a connection to return. There is none after
+// Discard, or after the pool has closed it.
 func (c *Conn) endLoan(method string) bool {
 	if c.state != borrowed && c.state != gone {
-		panic("pool: " + method + " of a connection that is not borrowed: it was given back before, or is with Setup or Check, which call done")
+		panic("pool: " + method + " of a connection that is not borrowed: it was already returned, or Setup or Check has it, which must call done instead")
 	}
 	return c.state == borrowed
 }
 
-// close ends the connection, whoever has it.
+// close ends the connection in any state.
 func (c *Conn) close() {
 	c.pool.drop(c)
 	c.end()
 	c.pool.balance()
 }
 
-// end closes it for the pool, which has forgotten it. Nobody else hears of that.
+// end closes a connection that the pool has dropped. No borrower's Handler is
+// called.
 func (c *Conn) end() {
 	c.conn.SetHandler((*keeper)(c))
 	c.conn.Close()
 }
 
-// drop forgets a connection that is to close.
+// drop removes a connection that is to close.
 func (p *Pool) drop(c *Conn) {
 	switch c.state {
 	case gone:
@@ -168,11 +174,12 @@ func (p *Pool) drop(c *Conn) {
 	p.live = p.live[:last]
 }
 
-// A keeper is a Conn as the Handler of its connection while no borrower has set one.
+// A keeper is a Conn as the Handler of its connection, while no borrower has
+// set one.
 type keeper Conn
 
-// Data closes a connection that has something to say while nobody listens. What a
-// borrower will want is kept.
+// Data closes a connection that receives something while no borrower listens.
+// It keeps the input that a borrower, or Setup or Check, will read.
 func (k *keeper) Data(_ *rondo.Conn, in []byte) (int, error) {
 	c := (*Conn)(k)
 	switch c.state {
@@ -187,7 +194,7 @@ func (k *keeper) Data(_ *rondo.Conn, in []byte) (int, error) {
 	return len(in), nil
 }
 
-// EOF implements rondo.EOFHandler: the peer wants to close.
+// EOF implements rondo.EOFHandler: the peer has closed its side.
 func (k *keeper) EOF(conn *rondo.Conn) {
 	k.ended(errEnded)
 	conn.Close()
@@ -212,13 +219,13 @@ func (k *keeper) ended(err error) {
 	}
 }
 
-// lost closes a connection that its peer has done away with.
+// lost closes a connection that its peer has ended.
 func (c *Conn) lost() {
 	c.pool.stats.Lost++
 	c.close()
 }
 
-// unclean closes one that a borrower should not have put back.
+// unclean closes a connection that its borrower should not have put back.
 func (c *Conn) unclean() {
 	c.pool.stats.Discarded++
 	c.close()

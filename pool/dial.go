@@ -9,28 +9,29 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// After a dial that failed the pool waits for some time, doubling, before it dials for
-// MinIdle again.
+// After a failed dial the pool pauses before it dials for MinIdle again. The pause doubles
+// each time.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 30 * time.Second
 )
 
-var errPanicked = errors.New("it panicked")
+var errPanicked = errors.New("the function panicked")
 
-// A dial is a connection that is being made.
+// A dial is a connection in the making.
 type dial struct {
 	pool    *Pool
 	dialing *rondo.Dialing
-	conn    *rondo.Conn  // whose filters are not ready; nil: it is not connected, or was told
+	conn    *rondo.Conn  // while its filters are not ready; else nil
 	late    *rondo.Timer // limits the filters; nil: there are none, or no conn
 }
 
-// coming is how many connections will be free soon, if all goes well.
+// coming returns the number of connections that will be free soon if all goes
+// well.
 func (p *Pool) coming() int { return len(p.dialing) + p.busy }
 
-// balance dials until a connection is coming for every waiter, and there are MinIdle idle
-// ones, as far as MaxLive allows.
+// balance makes sure that a connection is coming for each waiter, and that
+// MinIdle connections are idle, as far as MaxLive allows.
 func (p *Pool) balance() {
 	if p.closed || p.invalid != nil {
 		return
@@ -69,18 +70,18 @@ func (p *Pool) dial() {
 	d.dialing = p.loop.Dial(p.config.Network, p.config.Address, p.config.Socket, opened)
 }
 
-// cancel gives up. opened is told.
+// cancel gives up the dial. It makes the loop call opened with an error.
 func (d *dial) cancel() {
 	d.dialing.Cancel()
 	if d.conn != nil {
-		d.conn.Abort(rondo.ErrClosed) // in mid-handshake: that has nothing to say yet
+		d.conn.Abort(rondo.ErrClosed) // in mid-handshake: there is no output to send
 	}
 }
 
-// tooLong ends a connection whose filters do not get ready: opened is told.
+// tooLong aborts a connection whose filters do not get ready. The loop then calls opened.
 func (d *dial) tooLong() { d.conn.Abort(fmt.Errorf("its filters are not ready: %w", errPatience)) }
 
-// opened is told what became of the dial.
+// opened receives the result of the dial.
 func (d *dial) opened(conn *rondo.Conn, err error) rondo.Handler {
 	p := d.pool
 	if d.late != nil {
@@ -117,8 +118,8 @@ func (p *Pool) made() {
 	p.pause = 0
 }
 
-// dialFailed tells the first waiter, if there are more of them than connections that
-// may still come.
+// dialFailed passes the error to the first waiter, if there are more waiters
+// than connections that may still come.
 func (p *Pool) dialFailed(err error) {
 	p.stats.DialsFailed++
 	if loopEnded(err) {
@@ -139,14 +140,14 @@ func (p *Pool) dialFailed(err error) {
 	p.balance()
 }
 
-// loopEnded reports whether a dial failed since its loop accepts no more of them.
+// loopEnded reports whether a dial failed because its loop has ended.
 func loopEnded(err error) bool {
 	op, ok := err.(*net.OpError)
 	return ok && op.Op == "dial" && op.Err == rondo.ErrClosed
 }
 
-// finished takes the result of Setup or of Check. It is called by them, too late, or
-// by the end of the connection; only the first of these counts.
+// finished takes the result of Setup or Check. It is called by done, by the
+// timer, or by the end of the connection. Only the first call counts.
 func (c *Conn) finished(err error) {
 	p, before := c.pool, c.state
 	switch before {

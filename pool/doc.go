@@ -1,12 +1,12 @@
-// Package pool lends connections to a server, of which a loop keeps some open: to a
-// database, a cache, another service.
+// Package pool keeps connections to a server open on a loop and lends them. The
+// server may be a database, a cache or another service.
 //
 //	p := pool.New(loop, pool.Config{Network: "tcp", Address: "db:5432", MaxLive: 8})
 //	p.Get(func(c *pool.Conn, err error) {
 //		if err != nil {
 //			return
 //		}
-//		c.Conn().SetHandler(reply) // which calls c.Put when it has the whole of it
+//		c.Conn().SetHandler(reply) // reply calls c.Put after the last byte of the answer
 //		c.Conn().Write(query)
 //	})
 //
@@ -21,33 +21,34 @@
 //
 // # One for each loop
 //
-// A Pool belongs to a loop, as its connections do, and so takes no lock; none of its
-// methods, and none of a Conn's, may be called elsewhere. With several loops each has
-// one of its own, made when it is first asked for:
+// A Pool and its connections belong to a loop, so a Pool takes no lock. Call
+// its methods, and those of its Conns, on that loop only. With several loops,
+// give each its own Pool, made on first use:
 //
 //	pools := rondo.LoopLocal[*pool.Pool]{New: func(l *rondo.Loop) *pool.Pool {
 //		return pool.New(l, config)
 //	}}
 //	pools.Get(c.Loop()).Get(…)
 //
-// MaxLive then counts for each loop.
+// MaxLive then applies to each loop.
 //
-// # What becomes of a connection
+// # The life of a connection
 //
-// It is dialed when somebody wants it or MinIdle asks for it, then Setup has it. From
-// then on it is idle, or borrowed, or being looked at by Check. One that was put back
-// is idle at the end of the loop's turn, if nothing is left of the conversation that
-// it served: received bytes that nobody consumed mean that question and answer have
-// got out of step, and the connection is closed. So is an idle one that receives
-// something, that is idle for too long, or whose peer closes it.
+// The pool dials a connection when a borrower wants one or MinIdle asks for
+// one, and passes it to Setup. From then on the connection is idle, borrowed,
+// or being checked by Check. At the end of the loop's turn, the pool examines
+// each connection that was put back. If its borrower left received bytes,
+// requests and answers are out of step, and the pool closes the connection.
+// Otherwise the connection is idle. The pool also closes an idle connection
+// that receives something, is idle for too long, or is closed by its peer.
 //
-// Waiters are served first come, first served, by the next connection that is put back
-// or new. If a dial fails, so does the waiter that it
-// was begun for: with the dial's error, although another connection might still have
-// come back.
+// Waiters are served first come, first served, by the first connection that is
+// put back or newly made. If a dial fails, the waiter for which it was begun
+// fails with the dial's error, even if another connection might still have come
+// back.
 //
 // # What this package is not
 //
-// It knows no protocol, and one address; it does not balance. It does not multiplex
-// either: a connection is one borrower's at a time.
+// It knows no protocol, and only one address: it does not balance. It does not
+// multiplex: a connection has one borrower at a time.
 package pool

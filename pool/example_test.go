@@ -38,8 +38,8 @@ func serve(e *rondo.Engine) (address string) {
 	return ln.Addr().String()
 }
 
-// A borrower with callbacks: the Handler that reads the answer gives the connection
-// back when it has the whole of it, or when the connection breaks.
+// A borrower with callbacks: the Handler that reads the answer returns the connection after
+// the last byte of the answer, or when the connection breaks.
 type borrower struct {
 	c      *pool.Conn
 	answer func(string)
@@ -60,8 +60,8 @@ func (b *borrower) Closed(_ *rondo.Conn, err error) {
 	b.c.Put()
 }
 
-// Functions borrow connections. Of the three questions two go out at once, and the
-// third when one of the two connections is free.
+// Functions borrow connections. Two of the three questions go out at once, the third when
+// one of the two connections is free.
 func Example() {
 	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
@@ -96,9 +96,9 @@ func Example() {
 	// seventeen has 9 letters
 }
 
-// A coroutine borrows for each request of its client. Each loop has a pool; the
-// connection's bufio.Reader goes along with it. If the server closes a connection,
-// or says what nobody asked for, it is not lent again.
+// A coroutine borrows a connection for each request of its client. Each loop has a pool. The
+// bufio.Reader of a connection stays with it. A connection that the server has closed, or on
+// which it has sent something unasked, is not lent again.
 func ExamplePool_Borrow() {
 	backend := &rondo.Engine{NumLoops: 1}
 	defer backend.Close()
@@ -161,8 +161,8 @@ func ExamplePool_Borrow() {
 	// PONG
 }
 
-// Setup logs in, and Check asks, after a minute without use, whether the connection
-// still works. Both are conversations like a borrower's.
+// Setup logs in, and Check tests a connection after a minute without use. Both talk to the
+// server as a borrower does.
 func ExampleConfig() {
 	ping := func(c *pool.Conn, done func(error)) {
 		c.Conn().SetHandler(pinger(done))

@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// seeds is how many to try: RONDO_SEEDS, or else few.
+// seeds returns the number of seeds to try: RONDO_SEEDS, or a few.
 func seeds(few int) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("RONDO_SEEDS"), 10, 32); err == nil {
 		return n
@@ -75,7 +75,7 @@ func (w *world) do(f func()) {
 	w.net.Until(func() bool { return done })
 }
 
-// get borrows a connection, and lets time pass until it is there.
+// get borrows a connection, and lets time pass until it has one.
 func (w *world) get() (c *pool.Conn, err error) {
 	w.Helper()
 	told := 0
@@ -126,7 +126,7 @@ func (w *world) stats() (s pool.Stats) {
 	return s
 }
 
-// answer is the server: each line comes back with "re: " in front.
+// answer is the server: it returns each line with "re: " in front.
 func answer(c *rondo.Conn, in []byte) (n int, err error) {
 	for {
 		end := bytes.IndexByte(in[n:], '\n')
@@ -141,7 +141,7 @@ func answer(c *rondo.Conn, in []byte) (n int, err error) {
 	}
 }
 
-// An asker is a borrower's Handler: it asks, and tells the answer.
+// An asker is a borrower's Handler: it asks, and passes on the answer.
 type asker struct {
 	question string
 	told     func(answer string, err error)

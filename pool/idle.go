@@ -13,7 +13,7 @@ func (p *Pool) keep(c *Conn) {
 	}
 }
 
-// notIdle takes c out of the idle ones, of which it is mostly the last.
+// notIdle removes c, usually the last one, from the idle connections.
 func (p *Pool) notIdle(c *Conn) {
 	i := len(p.idle) - 1
 	for p.idle[i] != c {
@@ -22,8 +22,9 @@ func (p *Pool) notIdle(c *Conn) {
 	p.idle = slices.Delete(p.idle, i, i+1)
 }
 
-// expire closes the connections that were idle for too long. It is called when the
-// oldest one may be, which has often been lent meanwhile: so lending costs no timer.
+// expire closes the connections that were idle for too long. It is called when
+// the idle time of the oldest one may be over. Often that one was lent
+// meanwhile; so lending need not touch the timer.
 func (p *Pool) expire() {
 	p.expires = false
 	now := p.loop.Now()
@@ -39,11 +40,12 @@ func (p *Pool) expire() {
 	}
 }
 
-// lend takes an idle connection that needs no check; nil: there is none.
+// lend takes an idle connection that needs no check. It returns nil if there is
+// none.
 func (p *Pool) lend() *Conn {
 	for n := len(p.idle); n > 0 && !p.checks(p.idle[n-1]); n = len(p.idle) {
 		c := p.idle[n-1]
-		if !c.conn.Reusable() { // it is closing, and Closed was not called yet
+		if !c.conn.Reusable() { // it is closing, before the call of Closed
 			c.lost()
 			continue
 		}
@@ -58,7 +60,7 @@ func (p *Pool) lend() *Conn {
 	return nil
 }
 
-// checks reports whether c must be checked before it is lent.
+// checks reports whether Check must run before c is lent.
 func (p *Pool) checks(c *Conn) bool {
 	return p.config.Check != nil && p.loop.Now().Sub(c.since) >= p.config.CheckAfter
 }

@@ -17,65 +17,68 @@ const (
 	DefaultPatience   = 5 * time.Second
 )
 
-// Config says what a Pool is like. Network and Address must be given; the rest has
-// defaults.
+// Config configures a Pool. Network and Address are required; the other fields
+// have defaults.
 type Config struct {
-	// Network and Address are what is dialed, as by Loop.Dial, with Socket's options,
-	// DialTimeout among them.
+	// Network and Address are dialed as by Loop.Dial, with the options of
+	// Socket, including its DialTimeout.
 	Network, Address string
 	Socket           rondo.SocketOptions
-	// Filters stand between wire and borrower, rtls.Client's for instance. A
-	// connection is usable when they are ready.
+	// Filters are put between the wire and the borrower, for instance
+	// rtls.Client. A connection is usable once they are ready.
 	Filters []rondo.FilterOpenFunc
 
-	// MaxLive is how many connections there may be, idle, borrowed and being made;
-	// those that close do not count. 0: DefaultMaxLive.
+	// MaxLive is the maximum number of connections: idle, borrowed and in the
+	// making. Closing connections do not count. 0 means DefaultMaxLive.
 	MaxLive int
-	// MinIdle is how many idle ones the pool keeps, within MaxLive, so that a borrower
-	// need not wait for a dial. While the server cannot be reached the pool tries at
-	// growing intervals of 100 ms to 30 s.
+	// MinIdle is the number of idle connections that the pool keeps, within
+	// MaxLive, so that a borrower need not wait for a dial. While the server is
+	// unreachable, the pool dials at growing intervals from 100 ms to 30 s.
 	MinIdle int
-	// IdleTime is how long a connection may be idle; then it is closed, and replaced
-	// if MinIdle asks for it. 0: for ever.
+	// IdleTime is how long a connection may be idle. Then the pool closes it,
+	// and replaces it if MinIdle requires that. 0 means for ever.
 	IdleTime time.Duration
-	// MaxWaiters is how many may wait for others to give a connection back, beside
-	// those for whom one is being made. Others get ErrFull at once. 0:
-	// DefaultMaxWaiters. Negative: nobody.
+	// MaxWaiters is the maximum number of borrowers that wait for a connection
+	// to be put back. It does not count borrowers for which a connection is
+	// being made. Further borrowers get ErrFull at once. 0 means
+	// DefaultMaxWaiters; a negative number means none.
 	MaxWaiters int
-	// MaxWait is how long one may wait, before ErrTimeout. 0: for ever.
+	// MaxWait is how long a borrower may wait before it gets ErrTimeout. 0
+	// means for ever.
 	MaxWait time.Duration
 
-	// Setup makes a new connection ready: it greets, or logs in. It is called on the
-	// loop and may take its time, with handlers of its own; it ends with one call of
-	// done. With an error the connection is closed, and the dial has failed. nil: a
-	// connection is ready when it is made. Where the server speaks first, Setup hears it.
+	// Setup prepares a new connection, for instance with a greeting or a login.
+	// The loop calls it. Setup sets handlers as needed, and ends with one call
+	// of done, at once or later. With an error the pool closes the connection
+	// and counts the dial as failed. nil means that a new connection is ready.
+	// If the server speaks first, Setup reads its greeting.
 	Setup func(c *Conn, done func(error))
-	// Check looks whether an idle connection still works, as Setup does, before it is
-	// lent: it sends a ping, say. It is asked if the connection was idle for CheckAfter
-	// or longer. One that is found not to is closed, and the borrower gets another. It
-	// is not needed to notice that the peer has closed the connection: a loop hears of
-	// that at once.
+	// Check tests, as Setup does, an idle connection before it is lent, for
+	// instance with a ping. The pool calls it if the connection was idle for
+	// CheckAfter or longer. If Check fails, the pool closes the connection and
+	// the borrower gets another one. Check is not needed to notice that the
+	// peer has closed the connection: the loop notices that at once.
 	Check      func(c *Conn, done func(error))
 	CheckAfter time.Duration
-	// Patience is how long Filters may take to get ready, once a connection is made, and
-	// how long Setup, and Check, may take. 0: DefaultPatience.
+	// Patience is how long Filters may take to get ready once a connection is made, and
+	// how long Setup or Check may take. 0 means DefaultPatience.
 	Patience time.Duration
 }
 
 var (
-	// ErrClosed is the error of using a Pool that was closed, or whose loop has ended.
-	// It is a net.ErrClosed.
+	// ErrClosed is the error of using a closed Pool, or one whose loop has
+	// ended. It wraps net.ErrClosed.
 	ErrClosed = fmt.Errorf("the pool is closed: %w", net.ErrClosed)
-	// ErrFull is the error of a borrower who may not wait.
-	ErrFull = errors.New("no connection is free, and no more borrowers may wait (see MaxLive, MaxWaiters)")
-	// ErrTimeout is the error of one who has waited for MaxWait. It is an
+	// ErrFull is the error of a borrower when MaxWaiters others wait.
+	ErrFull = errors.New("no connection is free, and no more borrowers may wait: raise MaxLive or MaxWaiters")
+	// ErrTimeout is the error of a borrower that has waited for MaxWait. It is an
 	// os.ErrDeadlineExceeded.
 	ErrTimeout error = timeout{}
 )
 
 type timeout struct{}
 
-func (timeout) Error() string        { return "no connection became free in time (see MaxLive, MaxWait)" }
+func (timeout) Error() string        { return "no connection became free in time: raise MaxLive or MaxWait" }
 func (timeout) Timeout() bool        { return true }
 func (timeout) Temporary() bool      { return true }
 func (timeout) Is(target error) bool { return target == os.ErrDeadlineExceeded }
@@ -86,35 +89,35 @@ type Pool struct {
 	loop    *rondo.Loop
 	stats   Stats
 	closed  bool
-	invalid error // config is: nobody gets a connection
+	invalid error // config is invalid: every borrower gets this error
 
-	live    []*Conn // all but those that are gone
+	live    []*Conn // all connections that are not gone
 	dialing []*dial
-	idle    []*Conn // by when they were put back: the last one is lent first
+	idle    []*Conn // in the order they were put back; the last one is lent first
 	waiters waiterList
-	free    []*waiter // to be used again
+	free    []*waiter // for reuse
 
-	work      []*Conn // to be looked at by settle
-	head      int     // of it is done
+	work      []*Conn // connections for settle to examine
+	head      int     // settle has examined work[:head]
 	failures  []failure
-	busy      int  // connections that are being made ready, checked, or put back
-	scheduled bool // settle is
+	busy      int  // connections being set up, checked or put back
+	scheduled bool // settle is deferred
 
 	settleFunc func()
-	forget     func() // that the pool closes with the engine
+	forget     func() // undoes Loop.OnClose
 
-	pause   time.Duration // before MinIdle's next dial, after one that failed
-	retry   *rondo.Timer  // that
-	paused  bool          // until then
-	expiry  *rondo.Timer  // of idle connections
-	expires bool          // it is running
-	late    *rondo.Timer  // of waiters
-	waits   bool          // it is running
+	pause   time.Duration // after a failed dial, before the next one for MinIdle
+	retry   *rondo.Timer  // ends the pause
+	paused  bool          // retry is running
+	expiry  *rondo.Timer  // for idle connections
+	expires bool          // expiry is running
+	late    *rondo.Timer  // for waiters
+	waits   bool          // late is running
 }
 
-// New makes a Pool of loop's, on which it must be called. The dials that MinIdle asks
-// for begin at once. If a field of config is meaningless the pool dials nothing, and each
-// borrower gets an error that names the field.
+// New makes a Pool on loop, and must be called on that loop. Dials for MinIdle
+// begin at once. If a field of config is meaningless the pool dials nothing,
+// and each borrower gets an error that names the field.
 func New(loop *rondo.Loop, config Config) *Pool {
 	p := &Pool{config: config, loop: loop, invalid: config.check()}
 	p.config.setDefaults()
@@ -127,18 +130,18 @@ func New(loop *rondo.Loop, config Config) *Pool {
 	return p
 }
 
-// timer makes one to be started by Reset.
+// timer makes a stopped timer for Reset.
 func timer(l *rondo.Loop, f func()) *rondo.Timer {
 	t := l.AfterFunc(0, f)
 	t.Stop()
 	return t
 }
 
-// Loop is the loop that the Pool belongs to. Any goroutine may call it.
+// Loop returns the loop that the Pool belongs to. Any goroutine may call it.
 func (p *Pool) Loop() *rondo.Loop { return p.loop }
 
-// Close closes every connection, also the borrowed ones, as Conn.Close does; those
-// who wait get ErrClosed, and so does everybody from now on.
+// Close closes all connections as Conn.Close does, including borrowed ones.
+// Waiting and later borrowers get ErrClosed.
 func (p *Pool) Close() {
 	p.Drain()
 	for len(p.live) > 0 {
@@ -148,8 +151,8 @@ func (p *Pool) Close() {
 	}
 }
 
-// Drain is Close that leaves the borrowed connections to their borrowers: each is
-// closed when it is put back.
+// Drain is Close, but leaves borrowed connections to their borrowers. The pool
+// closes each one when it is put back.
 func (p *Pool) Drain() {
 	if !p.closed {
 		p.closed = true
@@ -171,44 +174,45 @@ func (p *Pool) Drain() {
 	}
 }
 
-// refused is the error of a borrower.
+// refused wraps err for a borrower.
 func (p *Pool) refused(err error) error { return p.opError("borrow", err) }
 
 func (p *Pool) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: p.config.Network, Addr: address{p.config.Network, p.config.Address}, Err: err}
 }
 
-// address is the configured one.
+// address is the configured address.
 type address struct{ network, text string }
 
 func (a address) Network() string { return a.network }
 func (a address) String() string  { return a.text }
 
-// Stats tells where a Pool stands, and what it did.
+// Stats is the state of a Pool and its counts.
 type Stats struct {
-	// Idle connections, Borrowed ones, and those on their way between: being dialed,
-	// set up, checked, or just put back.
+	// Idle and Borrowed connections, and those in between: being dialed, set
+	// up, checked or examined after Put.
 	Idle, Borrowed, Pending int
-	// Waiting is how many borrowers wait.
+	// Waiting is the number of waiting borrowers.
 	Waiting int
 
-	// Gets counts Get and Borrow; Reused those that got an idle connection at once,
-	// Waited those that waited for theirs.
+	// Gets counts calls of Get and Borrow. Reused counts those that got an idle
+	// connection at once, Waited those that waited for their connection.
 	Gets, Reused, Waited uint64
 	// Refused counts ErrFull, and TimedOut ErrTimeout.
 	Refused, TimedOut uint64
-	// Dialed counts connections that were made and set up, DialsFailed those that were
-	// not.
+	// Dialed counts connections that were made and set up, DialsFailed those
+	// that failed.
 	Dialed, DialsFailed uint64
-	// Expired were idle for IdleTime. Lost are those whose peer closed them, or sent
-	// something, while they were idle. ChecksFailed are those that Check found at fault.
+	// Expired counts connections that were idle for IdleTime. Lost counts idle
+	// ones that their peer closed, or that received something. ChecksFailed
+	// counts those that Check rejected.
 	Expired, Lost, ChecksFailed uint64
-	// Discarded are those that borrowers gave up by Discard, or put back closed, or
-	// with input that they had not consumed.
+	// Discarded counts connections that borrowers discarded, or put back closed
+	// or with unconsumed input.
 	Discarded uint64
 }
 
-// Stats returns them.
+// Stats returns the state and the counts.
 func (p *Pool) Stats() Stats {
 	s := p.stats
 	s.Idle = len(p.idle)

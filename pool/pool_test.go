@@ -17,7 +17,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// TestReuse: a connection that was put back is lent again, the last one first.
+// The pool lends returned connections again, the last one first.
 func TestReuse(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 3}, nil)
 	a, b := w.mustGet(), w.mustGet()
@@ -40,8 +40,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestOrder: those who wait are served in the order of their coming, functions and
-// coroutines alike, with as many connections as may be.
+// Waiters are served first come, first served, functions and coroutines alike, with MaxLive
+// connections.
 func TestOrder(t *testing.T) {
 	for seed := range seeds(6) {
 		w := newWorld(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Harmless(0.1)}, pool.Config{MaxLive: 2}, nil)
@@ -118,8 +118,8 @@ func (h *home) run(f func(co *coro.Co)) {
 	h.more.Signal()
 }
 
-// TestFull: who may not wait is told so at once; those for whom a connection is being
-// made need not wait for others.
+// A borrower that may not wait gets ErrFull at once. Borrowers for which a connection is
+// being made do not count as waiters.
 func TestFull(t *testing.T) {
 	for what, test := range map[string]struct{ maxWaiters, served int }{
 		"nobody waits": {-1, 2}, "one waits": {1, 3}, "many wait": {0, 5},
@@ -152,7 +152,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestMaxWait: who has waited for long enough is told so, and nobody sooner.
+// A waiter gets ErrTimeout after MaxWait, and not before.
 func TestMaxWait(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1, MaxWait: time.Second}, nil)
 	only := w.mustGet()
@@ -190,7 +190,7 @@ func TestMaxWait(t *testing.T) {
 	}
 }
 
-// TestCancel: one who gives up is told so once, and the others move up.
+// A cancelled waiter gets one error, and the others move up.
 func TestCancel(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1}, nil)
 	only := w.mustGet()
@@ -216,7 +216,7 @@ func TestCancel(t *testing.T) {
 	if len(errs) != 3 || !errors.Is(errs[0], context.Canceled) || errs[1] != nil || errs[2] != nil {
 		t.Errorf("told: %v", errs)
 	}
-	// What was used again since is not what they meant.
+	// Cancel does not affect waiters that were reused since.
 	w.mustGet()
 	w.do(func() {
 		w.pool.Get(func(*pool.Conn, error) {})
@@ -228,8 +228,7 @@ func TestCancel(t *testing.T) {
 	w.expect(0, 1, 0, 1)
 }
 
-// TestIdleTime: connections that were idle for too long are closed, and new ones take their
-// places up to MinIdle.
+// The pool closes connections that were idle for too long, and keeps MinIdle idle ones.
 func TestIdleTime(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 5, IdleTime: time.Minute}, nil)
 	var all []*pool.Conn
@@ -259,7 +258,7 @@ func TestIdleTime(t *testing.T) {
 	}
 }
 
-// TestMinIdle: the pool keeps some, and replaces those that go.
+// The pool keeps MinIdle idle connections, and replaces closed ones.
 func TestMinIdle(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 4, MinIdle: 2, IdleTime: time.Minute}, nil)
 	w.net.Advance(time.Second)
@@ -288,8 +287,7 @@ func TestMinIdle(t *testing.T) {
 	}
 }
 
-// TestMinIdleOfADeadServer: it is dialed at growing intervals, and again when it is
-// back.
+// The pool dials a dead server at growing intervals, and reaches it when it is back.
 func TestMinIdleOfADeadServer(t *testing.T) {
 	w := &world{T: t, net: rondotest.New(t, rondotest.Options{})}
 	w.start(pool.Config{MinIdle: 2, MaxLive: 2})
@@ -303,7 +301,7 @@ func TestMinIdleOfADeadServer(t *testing.T) {
 	w.expect(2, 0, 0, 0)
 }
 
-// TestDialFails: the waiter for whom it was is told why, and the others go on.
+// If a dial fails, its waiter gets the error, and the others go on.
 func TestDialFails(t *testing.T) {
 	w := &world{T: t, net: rondotest.New(t, rondotest.Options{})}
 	w.start(pool.Config{MaxLive: 2})
@@ -327,8 +325,8 @@ func TestDialFails(t *testing.T) {
 	w.put(w.mustGet())
 }
 
-// TestUnread: who puts back a connection of which there is more to read spoils
-// nobody's conversation but his own, whether it is within Data or not.
+// A borrower that returns a connection with unread input spoils no other borrower's
+// conversation, whether it calls Put within Data or not.
 func TestUnread(t *testing.T) {
 	w := newWorld(t, rondotest.Options{Fragment: -1}, pool.Config{MaxLive: 1}, nil)
 	c := w.mustGet()
@@ -356,7 +354,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestUnasked: an idle connection that has something to say is closed.
+// An idle connection that receives something is closed.
 func TestUnasked(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{}, nil)
 	for range 3 {
@@ -374,7 +372,7 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// TestClosedWhileBorrowed: it is the borrower's to give back, and not lent again.
+// A connection that closes while borrowed must still be returned, and is not lent again.
 func TestClosedWhileBorrowed(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1}, nil)
 	for i, end := range []func(*rondo.Conn){(*rondo.Conn).Close, func(c *rondo.Conn) { c.Abort(nil) }, (*rondo.Conn).CloseWrite} {
@@ -397,7 +395,7 @@ func TestClosedWhileBorrowed(t *testing.T) {
 	}
 }
 
-// TestPutTwice panics, and costs nobody anything.
+// A second Put panics, and harms no other borrower.
 func TestPutTwice(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{}, nil)
 	c := w.mustGet()
@@ -414,7 +412,7 @@ func TestPutTwice(t *testing.T) {
 	w.expect(1, 0, 0, 0)
 }
 
-// TestPanic: a function that panics loses its connection, and nothing else is lost.
+// A function that panics loses its connection, and nothing else.
 func TestPanic(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1}, nil)
 	only := w.mustGet()
@@ -438,8 +436,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestForever: a borrower who borrows again at once, for ever, leaves the loop its
-// turns.
+// A borrower that borrows again at once, for ever, does not stop the loop's turns.
 func TestForever(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1}, nil)
 	calls, stop := 0, false
@@ -468,7 +465,7 @@ func TestForever(t *testing.T) {
 	w.expect(1, 0, 0, 0)
 }
 
-// TestFilters: a connection is ready when its filters are.
+// A connection is ready when its filters are.
 func TestFilters(t *testing.T) {
 	through := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
 	w := newWorld(t, rondotest.Options{}, pool.Config{Filters: []rondo.FilterOpenFunc{through, through}}, nil)

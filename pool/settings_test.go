@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// What a borrower sets at the connection the next one does not find; what Setup has
-// set stays.
+// The next borrower does not see what a borrower set on the connection. What Setup set
+// stays.
 func TestSettingsEnd(t *testing.T) {
 	for _, setup := range []int{0, 50} {
 		config := pool.Config{MaxLive: 1}
@@ -86,7 +86,7 @@ func TestFiltersOfABorrower(t *testing.T) {
 	w.put(again)
 }
 
-// A Co may borrow in its own coroutine only.
+// A Co may borrow only within its own coroutine.
 func TestBorrowElsewhere(t *testing.T) {
 	w := newWorld(t, rondotest.Options{Seed: 1}, pool.Config{MaxLive: 1}, nil)
 	told := make(chan error, 1)

@@ -1,12 +1,12 @@
 package pool
 
-// What users' functions are called for is collected, and done by settle: at the end
-// of the turn, on the loop's own goroutine, never inside of a call of the pool's, nor
-// in a coroutine. So a borrower may give back and borrow in any order, a connection
-// that was put back within its own Data is looked at when Data has returned, and
-// those who borrow and give back without end leave the loop its turns.
+// Calls of users' functions are collected. settle makes them at the end of the turn, on the
+// loop's goroutine, never within a call of the pool or in a coroutine. So a borrower may
+// return and borrow connections in any order. A connection that was put back within its
+// Data is examined after Data has returned. And borrowers that borrow and return without
+// end do not stop the loop's turns.
 
-// settleLater has settle look at c, in its new state.
+// settleLater makes settle examine c, in its new state.
 func (p *Pool) settleLater(c *Conn, s state) {
 	c.state = s
 	p.busy++
@@ -17,11 +17,11 @@ func (p *Pool) settleLater(c *Conn, s state) {
 func (p *Pool) schedule() {
 	if !p.scheduled {
 		p.scheduled = true
-		p.loop.Defer(p.settleFunc) // for the turn that follows, if settle asks for it
+		p.loop.Defer(p.settleFunc) // called by settle, it waits for the next turn
 	}
 }
 
-// stepsPerTurn bounds what settle does at a time.
+// stepsPerTurn bounds the work of settle in a turn.
 const stepsPerTurn = 256
 
 func (p *Pool) settle() {
@@ -52,7 +52,7 @@ func (p *Pool) settled() {
 	}
 }
 
-// step does what is due for c.
+// step does the next step for c.
 func (p *Pool) step(c *Conn) {
 	switch c.state {
 	case setUpDue:
@@ -72,7 +72,7 @@ func (p *Pool) step(c *Conn) {
 	}
 }
 
-// begin has Setup or Check called.
+// begin calls Setup or Check.
 func (c *Conn) begin(s state, f func(*Conn, func(error))) {
 	if c.done == nil {
 		c.done = c.finished

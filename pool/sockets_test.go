@@ -38,8 +38,7 @@ func listen(t testing.TB, backend string) (e *rondo.Engine, address string) {
 	return e, ln.Addr().String()
 }
 
-// TestSockets: functions of one loop and coroutines of another, each with its pool,
-// on every backend.
+// Functions of one loop and coroutines of another, each with its pool, on every backend.
 func TestSockets(t *testing.T) {
 	for _, backend := range pick.Available() {
 		t.Run(backend, func(t *testing.T) {
@@ -166,8 +165,7 @@ func lender(t testing.TB, backend string) (*rondo.Loop, *pool.Pool) {
 	return loop, p
 }
 
-// TestLendingAllocatesNothing: neither does borrowing an idle connection and giving it
-// back, nor waiting for one.
+// Borrowing an idle connection and returning it allocates nothing, nor does waiting.
 func TestLendingAllocatesNothing(t *testing.T) {
 	loop, p := lender(t, "")
 	handler := rondo.HandlerFunc(answer)
@@ -193,8 +191,8 @@ func TestLendingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkGetPut is Get and Put of an idle connection, and the turn of the loop in
-// which it is looked at.
+// BenchmarkGetPut is Get and Put of an idle connection, and the turn in which the pool
+// examines it.
 func BenchmarkGetPut(b *testing.B) {
 	loop, p := lender(b, "")
 	b.ReportAllocs()
@@ -215,8 +213,7 @@ func BenchmarkGetPut(b *testing.B) {
 	<-done
 }
 
-// BenchmarkAsk is a question and its answer over a borrowed connection, and over one
-// that is kept.
+// BenchmarkAsk is a question and its answer over a borrowed connection, and over a kept one.
 func BenchmarkAsk(b *testing.B) {
 	b.Run("borrowed", func(b *testing.B) { benchmarkAsk(b, true) })
 	b.Run("kept", func(b *testing.B) { benchmarkAsk(b, false) })

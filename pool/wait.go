@@ -8,11 +8,12 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A waiter waits for a connection: a function, or a coroutine.
+// A waiter is a borrower that waits for a connection: a function or a
+// coroutine.
 type waiter struct {
 	pool       *Pool
 	f          func(*Conn, error) // nil: a coroutine waits for done
-	seq        uint64             // of its uses
+	seq        uint64             // counts reuses
 	queued     bool
 	deadline   time.Time
 	prev, next *waiter
@@ -23,7 +24,7 @@ type waiter struct {
 	err  error
 }
 
-// waiterList holds them in the order of their coming.
+// waiterList is the queue of waiters, first come first.
 type waiterList struct {
 	first, last *waiter
 	n           int
@@ -56,14 +57,14 @@ func (l *waiterList) remove(w *waiter) {
 	l.n--
 }
 
-// A Waiting is a Get that may still be waiting.
+// A Waiting names a call of Get that may still wait.
 type Waiting struct {
 	waiter *waiter
 	seq    uint64
 }
 
-// Cancel gives up: the function that was given to Get is called with
-// context.Canceled, soon, unless it has been called already.
+// Cancel ends the waiting: the pool soon calls Get's function with
+// context.Canceled, unless it has already called the function.
 func (w Waiting) Cancel() { w.cancel(context.Canceled) }
 
 func (w Waiting) cancel(err error) {
@@ -72,15 +73,14 @@ func (w Waiting) cancel(err error) {
 	}
 }
 
-// Get borrows a connection. It calls f exactly once, on the loop: with a connection,
-// which f's side must give back by Put or Discard, or with the reason why there is
-// none. If an idle connection is at hand, and also if nobody may wait, it does so
-// before it returns. To wait no longer than some time, see MaxWait, or call the
-// result's Cancel from a timer.
+// Get borrows a connection. It calls f exactly once, on the loop: with a
+// connection, which must be returned with Put or Discard, or with the reason
+// why there is none. It calls f before it returns if an idle connection is
+// available, or if the borrower may not wait. To bound the wait, set MaxWait,
+// or call Cancel of the result from a timer.
 //
-// The error is a *net.OpError, in which errors.Is finds ErrClosed, ErrFull,
-// ErrTimeout, context.Canceled, or what made a dial fail. If f panics its connection
-// is closed.
+// The error is a *net.OpError. With errors.Is it matches ErrClosed, ErrFull, ErrTimeout, context.Canceled, or the cause of a
+// failed dial. If f panics the pool closes f's connection.
 func (p *Pool) Get(f func(*Conn, error)) Waiting {
 	if f == nil {
 		panic("pool: Pool.Get was given no function")
@@ -112,15 +112,15 @@ func give(f func(*Conn, error), c *Conn) {
 	returned = true
 }
 
-// Borrow is Get for a coroutine of the pool's loop: it waits.
+// Borrow is Get for a coroutine of the pool's loop. The coroutine waits.
 func (p *Pool) Borrow(co *coro.Co) (*Conn, error) {
 	return p.BorrowContext(context.Background(), co)
 }
 
-// BorrowContext is Borrow that gives up when ctx is done, with ctx's error.
+// BorrowContext is Borrow, but gives up with ctx's error when ctx is done.
 func (p *Pool) BorrowContext(ctx context.Context, co *coro.Co) (*Conn, error) {
 	if co.Loop() != p.loop {
-		panic("pool: a coroutine of another loop wants to borrow: each loop needs a Pool of its own, see rondo.Local")
+		panic("pool: Borrow by a coroutine of another loop: each loop needs its own Pool, see rondo.LoopLocal")
 	}
 	if !co.Calling() {
 		return nil, p.refused(coro.ErrNotCoroutine)
@@ -160,9 +160,9 @@ func (p *Pool) BorrowContext(ctx context.Context, co *coro.Co) (*Conn, error) {
 
 var errNilContext = errors.New("ctx is nil: want a context, such as context.Background()")
 
-// leave ends a coroutine's waiting, also if its own connection has closed, or it ends
-// by runtime.Goexit: then it has a connection that it does not know of, or no place
-// in the queue any more.
+// leave ends a coroutine's wait. The coroutine may also be ending, because its
+// own connection has closed or by runtime.Goexit. Then it may have a connection
+// that it does not know of, or still be in the queue.
 func (p *Pool) leave(w *waiter) {
 	if w.queued {
 		p.waiters.remove(w)
@@ -173,7 +173,7 @@ func (p *Pool) leave(w *waiter) {
 	p.recycle(w)
 }
 
-// enqueue adds a waiter, if there may be one more.
+// enqueue adds a waiter, unless there are too many.
 func (p *Pool) enqueue(f func(*Conn, error)) (*waiter, error) {
 	if p.closed {
 		return nil, p.refused(ErrClosed)
@@ -181,7 +181,7 @@ func (p *Pool) enqueue(f func(*Conn, error)) (*waiter, error) {
 	if p.invalid != nil {
 		return nil, p.refused(p.invalid)
 	}
-	ownComing := p.config.MaxLive - p.borrowed() // those for whom one is, or will be
+	ownComing := p.config.MaxLive - p.borrowed() // waiters for which there is, or will be, a connection
 	if p.waiters.n >= ownComing+max(0, p.config.MaxWaiters) {
 		p.stats.Refused++
 		return nil, p.refused(ErrFull)
@@ -205,7 +205,7 @@ func (p *Pool) enqueue(f func(*Conn, error)) (*waiter, error) {
 	return w, nil
 }
 
-// maxFree bounds how many waiters are kept to be used again.
+// maxFree bounds the number of waiters kept for reuse.
 const maxFree = 256
 
 func (p *Pool) recycle(w *waiter) {
@@ -230,7 +230,7 @@ func (p *Pool) tooLate() {
 	}
 }
 
-// serve gives the first waiter a connection.
+// serve gives c to the first waiter.
 func (p *Pool) serve(c *Conn) {
 	w := p.waiters.first
 	p.waiters.remove(w)
@@ -247,13 +247,13 @@ func (p *Pool) serve(c *Conn) {
 	give(f, c)
 }
 
-// A failure is an error that a waiter will be told.
+// A failure is an error to pass to a waiting function.
 type failure struct {
 	f   func(*Conn, error)
 	err error
 }
 
-// fail ends a waiter's waiting. It calls nobody: that is settle's.
+// fail ends a wait with an error. It calls no user's function: settle does.
 func (p *Pool) fail(w *waiter, err error) {
 	p.waiters.remove(w)
 	if w.f == nil {

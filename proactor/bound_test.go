@@ -72,7 +72,7 @@ func TestLimitBlocks(t *testing.T) {
 	}
 	must(t, <-done)
 
-	// Close lets a blocked submitter go.
+	// Close unblocks a submitter.
 	go func() {
 		var err error
 		for err == nil {
@@ -89,8 +89,8 @@ func TestLimitBlocks(t *testing.T) {
 	}
 }
 
-// Lent memory stays as it is until the next Wait, and is not made without bound:
-// what finds none waits.
+// Lent memory keeps its content until the next Wait, and is bounded: reads that find
+// none wait.
 func TestLentMemory(t *testing.T) {
 	everywhere(t, proactor.Options{Lend: 4 << 10}, func(t *testing.T, q *proactor.Queue) {
 		const conns, size = 64, 1000
@@ -105,7 +105,7 @@ func TestLentMemory(t *testing.T) {
 			batch, err := q.Wait(ctx)
 			cancel()
 			must(t, err)
-			time.Sleep(time.Millisecond) // the loops could go on
+			time.Sleep(time.Millisecond) // time for the loops to go on
 			lent := 0
 			for _, r := range batch {
 				i := r.Value.(int)
@@ -133,7 +133,7 @@ func TestReturn(t *testing.T) {
 	must(t, q.Read(c, nil, nil))
 	must(t, q.Read(c, nil, nil))
 	quiet(t, q)
-	send(t, p, strings.Repeat("a", 2000)) // what comes at once completes at once
+	send(t, p, strings.Repeat("a", 2000)) // input in one piece completes at once
 	results, err := q.Wait(context.Background())
 	must(t, err)
 	if len(results) != 2 || len(results[0].Buf) != 1000 {
@@ -157,7 +157,7 @@ func TestReturn(t *testing.T) {
 func TestForgottenConnections(t *testing.T) {
 	for _, name := range pick.Available() {
 		if name == "std" {
-			continue // it needs the object itself
+			continue // std needs the object itself
 		}
 		t.Run(name, func(t *testing.T) {
 			q := queue(t, &rondo.Engine{Backend: name}, proactor.Options{})
@@ -216,7 +216,7 @@ func TestForgottenQueue(t *testing.T) {
 	}()
 	ended := make(chan error, 1)
 	go func() {
-		got, err := io.ReadAll(p) // it fails when the patience ends
+		got, err := io.ReadAll(p) // fails after the patience
 		if err == nil && string(got) != "x" {
 			err = fmt.Errorf("it got %q", got)
 		}
@@ -236,14 +236,14 @@ func TestForgottenQueue(t *testing.T) {
 	}
 }
 
-// Wait is for one goroutine, ends with its context, and gives what there is.
+// Wait is for one goroutine, ends with its context, and returns all results.
 func TestWait(t *testing.T) {
 	q := queue(t, &rondo.Engine{}, proactor.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	in := make(chan error)
 	go func() {
 		_, err := q.Wait(ctx)
-		for err == proactor.ErrWaiting { // the looks below are waits, too
+		for err == proactor.ErrWaiting { // the loop below also calls Wait
 			_, err = q.Wait(ctx)
 		}
 		in <- err
@@ -281,7 +281,7 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Choose says which loop, and refuses.
+// Choose chooses the loop, or refuses the connection.
 func TestChoose(t *testing.T) {
 	e := &rondo.Engine{NumLoops: 2}
 	other := &rondo.Engine{NumLoops: 2}
@@ -300,7 +300,7 @@ func TestChoose(t *testing.T) {
 		}
 		ran := make(chan struct{})
 		must(t, l.Post(func() { close(ran) }))
-		<-ran // the turn that attached the last one is over, and its counts are told
+		<-ran // the turn that attached the last connection is over and counted
 	}
 	for i, n := range e.Stats().Loops {
 		if n.Attached != 3 {

@@ -1,6 +1,6 @@
-// Package proactor lets goroutines do I/O by completions, on rondo's loops: submit
-// reads and writes of many connections to a Queue, and wait for what became of them,
-// many at a time.
+// Package proactor lets goroutines do I/O by completions on rondo's loops.
+// Submit reads and writes of many connections to a Queue, and wait for their
+// results in batches.
 //
 //	q, err := proactor.New(&rondo.Engine{}, proactor.Options{})
 //	q.Read(conn, nil, nil) // any net.Conn
@@ -11,35 +11,39 @@
 //		}
 //	}
 //
-// It is for programs that own their goroutines and have connections already: one
-// goroutine can serve thousands, with no callbacks and no goroutine each.
+// It is for programs that own their goroutines and already have connections.
+// One goroutine can serve thousands of connections, without callbacks.
 //
 // # Delegation
 //
-// The first operation on a connection gives it to the queue's engine, as
-// Engine.Attach does: a *net.TCPConn or *net.UnixConn is closed, and a duplicate of
-// its descriptor served, socket options kept; any other net.Conn, such as a
-// *tls.Conn, is served through its methods. The net.Conn is from then on the name of
-// the connection and nothing else. Free ends it. A *net.TCPConn or *net.UnixConn that
-// the program has forgotten is freed by the garbage collector, but not on backend
-// "std", which needs the object itself; and so is a Queue.
+// The first operation on a connection attaches it to the queue's engine, as
+// Engine.Attach does. For a *net.TCPConn or *net.UnixConn the engine serves a
+// duplicate of the descriptor, with the same socket options, and closes the
+// original. For any other net.Conn, such as a *tls.Conn, it calls the
+// connection's methods. From then on the net.Conn only names the connection.
+// Free ends it. If the program drops all references to a *net.TCPConn or
+// *net.UnixConn, the garbage collector frees it, except on backend "std", which
+// needs the object itself. The garbage collector also closes an unreachable
+// Queue.
 //
 // # Order
 //
-// The reads of a connection are done in the order they were submitted, and so are its
-// writes; a read and a write do not wait for each other. An operation that is
-// cancelled, or whose deadline passes, completes out of order while it is not the
-// first.
+// The reads of a connection complete in the order they were submitted, and so
+// do its writes. Reads and writes do not wait for each other. An operation that
+// is cancelled or misses its deadline completes out of order, unless it is the
+// first in line.
 //
-// An operation that can be done at once, with nothing of its connection and direction
-// before it, is done by the goroutine that submits it, without the loop; Wait has its
-// result too. Engine.Stats counts what loops do.
+// The submitting goroutine does an operation itself, without the loop, if the
+// system can do it at once and nothing of the same connection and direction is
+// queued before it. Wait still returns the result. Engine.Stats counts the
+// loops' work only.
 //
-// While no read of a connection is submitted nothing is read from it, so its peer
-// is held up: a relay that submits a read when the write has completed is bounded.
+// While no read of a connection is submitted, nothing is read from it, and TCP
+// holds its peer up. So a relay that submits a read only when the write has
+// completed holds a bounded number of bytes.
 //
 // # What this package is not
 //
-// For a protocol that a Handler can serve on the loop it is the dearer way: each
-// completion goes from the loop to a goroutine, and each submission back.
+// For a protocol that a Handler can serve on the loop, this package costs more:
+// each completion goes from the loop to a goroutine, and each submission back.
 package proactor

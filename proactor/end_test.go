@@ -22,7 +22,7 @@ func submit(t testing.TB, q *proactor.Queue, o proactor.Op) proactor.Ticket {
 	return ticket
 }
 
-// A deadline ends the operation that it is of, and no other.
+// A deadline ends its own operation, and no other.
 func TestDeadline(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		c, p := pair(t)
@@ -40,7 +40,7 @@ func TestDeadline(t *testing.T) {
 		if r := wait(t, q, 1)[0]; r.Value != "long" || r.Err != nil || r.N != 1 {
 			t.Fatalf("%+v", r)
 		}
-		// The first of the line ends, and the next takes its place.
+		// The first in line ends, and the next takes its place.
 		for _, buf := range [][]byte{nil, make([]byte, 5)} {
 			submit(t, q, proactor.Op{Conn: c, Buf: buf, Deadline: time.Now().Add(20 * time.Millisecond), Value: "first"})
 			submit(t, q, proactor.Op{Conn: c, Buf: make([]byte, 5), Value: "next"})
@@ -67,7 +67,7 @@ func TestDeadlinePartial(t *testing.T) {
 		out := pattern(64 << 20)
 		submit(t, q, proactor.Op{Kind: proactor.Write, Conn: c, Buf: out, Deadline: time.Now().Add(50 * time.Millisecond)})
 		r := wait(t, q, 1)[0]
-		// On std a goroutine must have been quick enough to write anything.
+		// On std, only a goroutine that was quick enough has written anything.
 		if r.N == 0 && t.Name() != "TestDeadlinePartial/std" || r.N >= len(out) || !errors.Is(r.Err, os.ErrDeadlineExceeded) {
 			t.Fatalf("Write: %d, %v", r.N, r.Err)
 		}
@@ -79,11 +79,11 @@ func TestDeadlinePartial(t *testing.T) {
 	})
 }
 
-// What can be done at once is, though the deadline be past.
+// An operation that can be done at once is done, even after its deadline.
 func TestReadyBeatsDeadline(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		if t.Name() == "TestReadyBeatsDeadline/std" {
-			return // there a goroutine must be quick enough: not to be relied on
+			return // std depends on the speed of a goroutine
 		}
 		c, p := pair(t)
 		past := time.Now().Add(-time.Hour)
@@ -198,7 +198,7 @@ func TestFree(t *testing.T) {
 		if _, err := io.Copy(io.Discard, p); err != nil {
 			t.Errorf("the peer: %v", err)
 		}
-		// Of one that the queue never had.
+		// Free of a connection that the queue never had.
 		c, p = pair(t)
 		must(t, q.Free(c))
 		if _, err := p.Read(make([]byte, 1)); err != io.EOF {
@@ -210,8 +210,8 @@ func TestFree(t *testing.T) {
 	})
 }
 
-// Free and Close while many goroutines submit: each submission has one result, or an
-// error, and everybody comes home.
+// Free and Close while many goroutines submit: each submission has one result or an
+// error, and all goroutines return.
 func TestCloseRace(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		var submitted, waited sync.WaitGroup
@@ -280,7 +280,7 @@ func TestEngineCloses(t *testing.T) {
 	})
 }
 
-// Free closes a connection that no loop took, since the engine had ended.
+// Free closes a connection that no loop attached, because the engine had ended.
 func TestFreeAfterTheEngine(t *testing.T) {
 	everywhereEngine(t, func(t *testing.T, e *rondo.Engine, q *proactor.Queue) {
 		c, peer := pair(t)
@@ -310,7 +310,7 @@ func (c *failingConn) Close() error {
 	return c.Conn.Close()
 }
 
-// Free does not close what the loop has closed.
+// Free does not close a connection that the loop has closed.
 func TestFreeOfAConnectionThatHasFailed(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		near, far := net.Pipe()

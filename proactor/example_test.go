@@ -14,7 +14,8 @@ import (
 	"github.com/rondo-go/rondo/proactor"
 )
 
-// accept gives each connection of a new listener to serve, and returns its address.
+// accept passes each connection of a new listener to serve, and returns the
+// listener's address.
 func accept(serve func(net.Conn)) (address string, stop func() error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,8 +33,8 @@ func accept(serve func(net.Conn)) (address string, stop func() error) {
 	return ln.Addr().String(), ln.Close
 }
 
-// An echo server: one goroutine for all connections. A connection's one buffer is with
-// the queue or with the program, never with both.
+// An echo server with one goroutine for all connections. Each connection has one
+// buffer, which belongs to the queue or to the program, never to both.
 func Example() {
 	q, err := proactor.New(&rondo.Engine{}, proactor.Options{})
 	if err != nil {
@@ -72,8 +73,8 @@ func Example() {
 	// Output: "hello\n" <nil>
 }
 
-// A server that pushes to whoever is connected each time a ticker ticks. A client that
-// has not taken the last message gets no further one, so nothing piles up.
+// A server that pushes a message to all clients at each tick. A client that has not
+// taken the last message gets no other one, so nothing piles up.
 func Example_push() {
 	q, err := proactor.New(&rondo.Engine{}, proactor.Options{})
 	if err != nil {
@@ -81,7 +82,7 @@ func Example_push() {
 	}
 	defer q.Close()
 	var mu sync.Mutex
-	ready := make(map[net.Conn]bool) // those that nothing is on its way to
+	ready := make(map[net.Conn]bool) // clients without a message on its way
 	address, stop := accept(func(c net.Conn) {
 		mu.Lock()
 		ready[c] = true
@@ -143,8 +144,8 @@ func Example_push() {
 	// Output: three ticks, in order
 }
 
-// A relay from A to B. It reads from A when B has taken what came before: so if B is
-// slower, A is held up by TCP, and the relay holds one buffer, however much A sends.
+// A relay from A to B. It reads from A only when B has taken the previous bytes. If B is
+// slower, TCP holds A up, and the relay holds one buffer, however much A sends.
 func Example_relay() {
 	q, err := proactor.New(&rondo.Engine{}, proactor.Options{})
 	if err != nil {
@@ -176,7 +177,7 @@ func Example_relay() {
 			a.Close()
 			return
 		}
-		q.Read(a, make([]byte, 16<<10), b) // the value is the other end
+		q.Read(a, make([]byte, 16<<10), b) // the Value is the other end
 	})
 	defer stop()
 	go func() {

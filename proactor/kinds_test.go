@@ -30,12 +30,12 @@ func roundTrip(t *testing.T, q *proactor.Queue, c net.Conn, message string) {
 	}
 }
 
-// The first operation gives the connection to the queue: the net.Conn is of no other
-// use any more, and the socket is the same one.
+// The first operation gives the connection to the queue. The net.Conn then only names
+// it, and the socket is the same one.
 func TestDelegation(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		if t.Name() == "TestDelegation/std" {
-			return // there the object itself is served
+			return // std serves the object itself
 		}
 		c, p := pair(t)
 		go io.Copy(struct{ io.Writer }{p}, struct{ io.Reader }{p})
@@ -51,7 +51,7 @@ func TestDelegation(t *testing.T) {
 	})
 }
 
-// A *tls.Conn is served as it is, a type that leads to a descriptor by its methods.
+// A *tls.Conn is served as it is; a type with access to its descriptor, by its methods.
 func TestOtherKinds(t *testing.T) {
 	authority := testcert.New("proactor's test")
 	server := &tls.Config{Certificates: []tls.Certificate{authority.Issue(testcert.ECDSA, "test")}}
@@ -75,8 +75,8 @@ func TestOtherKinds(t *testing.T) {
 	})
 }
 
-// Goroutines that write to one connection do not get into each other's messages, and
-// each one's are in order, done at once or by the loop.
+// Messages of goroutines that write to one connection do not mix, and each goroutine's
+// are in order, whether the submitter or the loop writes them.
 func TestManySubmitters(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		const writers, each, size = 8, 100, 3000
@@ -133,7 +133,7 @@ func checkMessages(r io.Reader, writers, each, size int) error {
 	return nil
 }
 
-// A queue works on loops that have threads of their own, from the start or later.
+// A queue works on loops that are bound to threads, from the start or later.
 func TestPinned(t *testing.T) {
 	for name, e := range map[string]*rondo.Engine{
 		"CPUs":        {NumLoops: 1, CPUs: []int{0}},
@@ -162,7 +162,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// A Handler must not have a connection opened in the middle of its own event.
+// AttachNow panics in a Handler's event, where it would open a connection in the middle
+// of the event.
 func TestAttachNowInHandler(t *testing.T) {
 	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()

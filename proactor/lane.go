@@ -7,22 +7,24 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A lane is one direction of a stream as those who submit see it. While nothing is
-// under way in it they may do an operation themselves, if it can be done at once:
-// that saves the way to the loop and back. Whoever submits holds mu, so operations are
-// done, or given to the loop, in order.
+// A lane is one direction of a stream, as submitters see it. While the loop has
+// no operation of the lane, a submitter may do one itself if the system can do
+// it at once. That saves the way to the loop and back. A submitter holds mu, so
+// that operations are done, or passed to the loop, in order.
 type lane struct {
 	mu     sync.Mutex
-	direct bridge.Direct // nil: not attached yet, closing, or there is none
-	// under is how many operations the loop has, and of which Wait has no results
-	// yet: those of one direction come in order.
+	direct bridge.Direct // nil: not attached yet, closing, or not supported
+	// under is the number of operations that the loop has and whose results
+	// have not been delivered. The results of one direction are delivered in
+	// order.
 	under atomic.Int32
-	// busy says that an operation done now would overtake something, or that there
-	// is probably nothing to read. It is the loop's to say while it has operations.
+	// busy reports that an operation done now would overtake bytes already
+	// received, or that there is probably nothing to read. While the loop has
+	// operations of the lane, only the loop sets it.
 	busy atomic.Bool
 }
 
-// lane is the one that operations of a kind take.
+// lane returns the lane for operations of a kind.
 func (st *stream) lane(k Kind) *lane {
 	if k >= Write {
 		return &st.out
@@ -30,8 +32,8 @@ func (st *stream) lane(k Kind) *lane {
 	return &st.in
 }
 
-// give lets operations be done at once, from now on; nil: no more.
-func (st *stream) give(d bridge.Direct) {
+// setDirect lets submitters do operations themselves; with nil it stops them.
+func (st *stream) setDirect(d bridge.Direct) {
 	for _, l := range []*lane{&st.in, &st.out} {
 		l.mu.Lock()
 		l.direct = d
@@ -39,11 +41,12 @@ func (st *stream) give(d bridge.Direct) {
 	}
 }
 
-// Ending implements bridge.Ender: it is called before the descriptor is closed.
-func (st *stream) Ending() { st.give(nil) }
+// Ending implements bridge.Ender. The loop calls it before it closes the descriptor.
+func (st *stream) Ending() { st.setDirect(nil) }
 
-// try does o, or its beginning, at once if it can. n is how much was done; done is
-// false if the rest is for the loop, as are all errors.
+// try does o, or the beginning of o, if the system can do that at once. n is
+// the number of bytes done. If done is false, the loop must do the rest; it
+// also reports all errors.
 func (l *lane) try(o *Op) (n int, done bool) {
 	if l.direct == nil || len(o.Buf) == 0 || l.under.Load() != 0 || l.busy.Load() {
 		return 0, false

@@ -2,21 +2,20 @@ package proactor
 
 import "sync/atomic"
 
-// slabSize is the size of a piece of lent memory, if Options.Lend has room for
-// several.
+// slabSize is the size of a slab, if Options.Lend has room for several.
 const slabSize = 64 << 10
 
-// A slab is memory that reads without a buffer are given pieces of. It is used again
-// when all of them have come home.
+// A slab is memory from which reads without a buffer get pieces. It is used
+// again once all pieces have been returned.
 type slab struct {
 	shard *shard
 	bytes []byte
 	used  int
-	refs  atomic.Int32 // its pieces, and one while it is the shard's current
+	refs  atomic.Int32 // lent pieces, plus one while it is the shard's current slab
 }
 
-// lend returns a copy of in, or of its beginning, in lent memory; nothing if all of
-// that is out.
+// lend copies the beginning of in, or all of it, to lent memory and returns
+// that. It returns nil if all memory is lent.
 func (s *shard) lend(in []byte) ([]byte, *slab) {
 	b := s.current
 	if b != nil && b.refs.Load() == 1 {
@@ -25,7 +24,7 @@ func (s *shard) lend(in []byte) ([]byte, *slab) {
 	if b == nil || len(b.bytes)-b.used < min(len(in), len(b.bytes)) {
 		if next := s.slab(); next != nil {
 			if b != nil {
-				b.owner()
+				b.unref()
 			}
 			b, s.current = next, next
 		}
@@ -39,8 +38,8 @@ func (s *shard) lend(in []byte) ([]byte, *slab) {
 	return b.bytes[start:b.used:b.used], b
 }
 
-// slab returns a free one; nil if there is none, and then the loop is called when
-// one is.
+// slab returns a free slab. If there is none it returns nil, and the loop is
+// posted once there is one.
 func (s *shard) slab() *slab {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +61,8 @@ func (s *shard) slab() *slab {
 	return b
 }
 
-// home takes a piece back. Any goroutine may call it.
-func (b *slab) owner() {
+// unref drops a reference to the slab. Any goroutine may call it.
+func (b *slab) unref() {
 	left := b.refs.Add(-1)
 	if left > 1 {
 		return
@@ -82,7 +81,7 @@ func (b *slab) owner() {
 	}
 }
 
-// feed lets those go on that waited for memory.
+// feed resumes the streams that wait for memory.
 func (s *shard) feed() {
 	if len(s.waiting) == 0 {
 		return

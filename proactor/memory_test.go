@@ -11,8 +11,8 @@ import (
 	"github.com/rondo-go/rondo/proactor"
 )
 
-// After Close the memory of operations is the caller's: nothing writes to that of a
-// Read, though it was under way.
+// After Close the caller owns the memory of operations: nothing writes to the memory of
+// a Read that was under way.
 func TestMemoryAfterClose(t *testing.T) {
 	ones := bytes.Repeat([]byte{1}, 4096)
 	for _, name := range pick.Available() {
@@ -35,7 +35,7 @@ func TestMemoryAfterClose(t *testing.T) {
 				if _, err := q.Wait(context.Background()); err != proactor.ErrClosed {
 					t.Fatal(err)
 				}
-				clear(p) // used for something else; the race detector watches too
+				clear(p) // as another use; the race detector watches
 				time.Sleep(100 * time.Microsecond)
 				if p[0] != 0 {
 					t.Fatalf("round %d: memory was written to after Close", i)
@@ -46,7 +46,7 @@ func TestMemoryAfterClose(t *testing.T) {
 	}
 }
 
-// On a loop of its engine Close says that it cannot wait, and closes all the same.
+// Close on a loop of its engine returns an error, since it cannot wait, and still closes.
 func TestCloseOnALoop(t *testing.T) {
 	everywhereEngine(t, func(t *testing.T, e *rondo.Engine, q *proactor.Queue) {
 		c, _ := pair(t)
@@ -67,7 +67,7 @@ func TestCloseOnALoop(t *testing.T) {
 	})
 }
 
-// What is submitted when the engine has closed fails, each time, and Close returns.
+// Every submission after the engine has closed fails, and Close returns.
 func TestSubmitAfterTheEngine(t *testing.T) {
 	everywhereEngine(t, func(t *testing.T, e *rondo.Engine, q *proactor.Queue) {
 		must(t, e.Close())

@@ -17,11 +17,11 @@ func turns(e *rondo.Engine) (n uint64) {
 	return n
 }
 
-// What can be done at once is done by who submits it: no loop has to.
+// The submitter does what can be done at once: no loop runs for it.
 func TestAtOnce(t *testing.T) {
 	for _, name := range pick.Available() {
 		if name == "uring" || name == "std" {
-			continue // they have input that nobody asked for
+			continue // these backends read ahead
 		}
 		t.Run(name, func(t *testing.T) { testAtOnce(t, &rondo.Engine{Backend: name, NumLoops: 1}) })
 	}
@@ -33,7 +33,7 @@ func testAtOnce(t *testing.T, e *rondo.Engine) {
 	const n = 200
 	in := pattern(n)
 	send(t, p, string(in[:1]))
-	must(t, q.Read(c, make([]byte, 1), nil)) // it gives the connection to the loop
+	must(t, q.Read(c, make([]byte, 1), nil)) // attaches the connection to the loop
 	got := wait(t, q, 1)[0].Buf[:1:1]
 	send(t, p, string(in[1:]))
 	quiet(t, q)
@@ -50,14 +50,14 @@ func testAtOnce(t *testing.T, e *rondo.Engine) {
 	if string(got) != string(in) {
 		t.Error("other bytes were read than sent")
 	}
-	// Edges, of what the peer sends, may have been told of meanwhile.
+	// Meanwhile edges may have reported the peer's bytes.
 	if took := turns(e) - before; took > n/10 {
 		t.Errorf("%d operations took %d turns of the loop", 2*n, took)
 	}
 }
 
-// Results come in order though some operations are done at once and others not, and
-// bytes that a loop has read ahead come first.
+// Results come in order even if submitters do some operations and the loop others.
+// Bytes that a loop has read ahead come first.
 func TestAtOnceInOrder(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		c, p := pair(t)
@@ -66,7 +66,7 @@ func TestAtOnceInOrder(t *testing.T) {
 		var got []byte
 		submitted, done := 0, 0
 		for len(got) < len(in) {
-			// Lent memory takes all there is; the others leave some.
+			// Lent memory takes all input; other buffers leave some.
 			for submitted < done+3 {
 				var buf []byte
 				if submitted%7 != 0 {
@@ -93,7 +93,7 @@ func TestAtOnceInOrder(t *testing.T) {
 	})
 }
 
-// A write that the system takes the beginning of goes on on the loop.
+// If the system takes only the beginning of a write, the loop writes the rest.
 func TestAtOnceInPart(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		c, p := pair(t)

@@ -12,59 +12,61 @@ import (
 type Kind uint8
 
 const (
-	// Read completes when there are some bytes.
+	// Read completes as soon as there are some bytes.
 	Read Kind = iota
 	// ReadFull completes when Buf is full.
 	ReadFull
-	// Write completes when all of Buf has been given to the system.
+	// Write completes when the system has taken all of Buf.
 	Write
-	// Writev is Write of Bufs, in one go.
+	// Writev is a Write of all of Bufs.
 	Writev
 )
 
-// An Op is an operation to submit. From then on until its Result has come the
-// memory of Buf and Bufs is the queue's.
+// An Op is an operation to submit. The queue owns the memory of Buf and Bufs
+// from Submit until Wait returns the Result.
 type Op struct {
 	Kind Kind
 	Conn net.Conn
-	// Buf is what to read into or to write. nil in a Read: into memory of the
-	// queue's, which Result.Buf is then.
+	// Buf is the memory to read into, or the bytes to write. A Read with a nil
+	// Buf reads into memory that the queue lends; see Result.Lent.
 	Buf  []byte
-	Bufs [][]byte // of a Writev
-	// Deadline ends the operation with os.ErrDeadlineExceeded, unless it can be
-	// done at once. What was read or written by then counts: Result.N. Zero: none.
+	Bufs [][]byte // for a Writev
+	// Deadline ends the operation with os.ErrDeadlineExceeded. Result.N then
+	// counts the bytes read or written so far. An operation that can be done at
+	// once is done even if the Deadline has passed. The zero Time means no
+	// deadline.
 	Deadline time.Time
-	Value    any // for the program's own use: comes back in the Result
+	Value    any // for the program; the Result returns it
 }
 
-// A Result is what became of an Op.
+// A Result is the outcome of an Op.
 type Result struct {
 	Kind  Kind
-	Lent  bool // Buf is the queue's: valid until the next Wait, or Return
+	Lent  bool // the queue owns Buf: it is valid until the next Wait, or Return
 	Conn  net.Conn
-	Buf   []byte // the Op's; if Lent, the bytes read
+	Buf   []byte // the Op's Buf; if Lent, the bytes read
 	Bufs  [][]byte
 	Value any
 	N     int // bytes read or written, also with an error
-	// Err is nil, or why the operation ended early. io.EOF is the end of the
-	// stream; io.ErrUnexpectedEOF that in the middle of a ReadFull;
+	// Err says why the operation ended early, or is nil. io.EOF is the end of
+	// the stream; io.ErrUnexpectedEOF is its end in the middle of a ReadFull;
 	// io.ErrClosedPipe comes from Free, os.ErrDeadlineExceeded from the
 	// Deadline, ErrCanceled from Cancel.
 	Err error
 
-	lane  *lane // nil: it was done at once
+	lane  *lane // nil: the submitter did the operation
 	slab  *slab
 	place int // in the batch
 }
 
-// A Ticket names a submitted operation, for Cancel.
+// A Ticket names a submitted operation for Cancel.
 type Ticket struct {
 	op    *op
 	use   uint64
 	shard *shard
 }
 
-// action is what an op asks the loop for.
+// action is what an op asks of the loop.
 type action uint8
 
 const (
@@ -73,30 +75,30 @@ const (
 	free
 )
 
-// grace is how long an operation is given when its turn comes, however early its
-// deadline: time to find out whether it can be done at once.
+// grace is the least time that the first operation in line gets, even after its
+// deadline, to find out whether it can be done at once.
 const grace = time.Millisecond
 
 // op is an operation on its way. It belongs to the submitter until it is in a
-// shard's inbox, and then to the loop, which recycles it.
+// shard's inbox, then to the loop, which recycles it.
 type op struct {
 	Result
 	action action
 	stream *stream
 	target Ticket // of cancel
-	use    uint64 // how often it was recycled
+	use    uint64 // number of times it was recycled
 
 	total    int       // bytes to write
 	deadline time.Time // zero: none
 	timer    *rondo.Timer
-	due      bool  // the timer fired, and the turn's completions had their chance
-	why      error // it is to end with this, once the system lets go of the memory
+	due      bool  // the timer has fired once; the turn's completions go first
+	why      error // the error to end with once the system has released the memory
 
-	release    *release // made when it is needed first
-	prev, next *op      // among the stream's
+	release    *release // created on first use
+	prev, next *op      // in the stream's line
 }
 
-// direction is what an op waits for in line.
+// line returns the line in which o waits.
 func (o *op) line() *line {
 	if o.Kind >= Write {
 		return &o.stream.writes
@@ -104,7 +106,8 @@ func (o *op) line() *line {
 	return &o.stream.reads
 }
 
-// watch starts the timer, if there is a deadline. The first in line is given grace.
+// watch starts the timer if there is a deadline. The first op in line gets
+// grace.
 func (o *op) watch(first bool) {
 	if o.deadline.IsZero() {
 		return
@@ -122,8 +125,8 @@ func (o *op) watch(first bool) {
 	}
 }
 
-// expire is the timer's function. What is ready goes before a deadline: the
-// completions of this turn, which are still to come, have their chance.
+// expire is the timer's function. A ready operation takes precedence over its
+// deadline: expire waits once for the remaining completions of this turn.
 func (o *op) expire() {
 	if !o.due {
 		o.due = true
@@ -133,7 +136,7 @@ func (o *op) expire() {
 	o.stream.end(o, os.ErrDeadlineExceeded)
 }
 
-// recycle forgets everything but what is made once.
+// recycle clears o, except for the fields that are created once.
 func (o *op) recycle() {
 	*o = op{use: o.use + 1, timer: o.timer, release: o.release}
 }

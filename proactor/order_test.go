@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/proactor"
 )
 
-// Reads are served in their order, whatever they are, and so are writes.
+// Reads of all kinds are served in order, and so are writes.
 func TestOrder(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		c, p := pair(t)
@@ -50,7 +50,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// What one read leaves is the next one's, into whatever memory.
+// The next read gets what one read leaves, into any memory.
 func TestReadsShareInput(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		c, p := pair(t)
@@ -102,7 +102,7 @@ func TestEOF(t *testing.T) {
 	})
 }
 
-// A connection that fails ends what waits, and what comes later, with the reason.
+// If a connection fails, waiting and later operations end with the reason.
 func TestReset(t *testing.T) {
 	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
 		c, p := pair(t)

@@ -12,69 +12,73 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// DefaultLimit and DefaultLend are what the zero Options stand for.
+// DefaultLimit and DefaultLend are the defaults of Options.
 const (
 	DefaultLimit = 64 << 10
 	DefaultLend  = 256 << 10
 )
 
-// Options of a Queue. The zero Options are right for most uses.
+// Options configure a Queue. The zero Options suit most uses.
 type Options struct {
-	// Limit is how many operations may be under way: submitted, and their results
-	// not returned by Wait. 0: DefaultLimit. Negative: no limit.
+	// Limit is the maximum number of operations under way: submitted, while
+	// Wait has not returned their results. 0 means DefaultLimit; a negative
+	// Limit means no limit.
 	Limit int
-	// Block has a submission beyond the Limit wait for room, instead of failing with
-	// ErrFull. It is for programs where another goroutine calls Wait.
+	// Block makes a submission beyond the Limit wait for room instead of
+	// failing with ErrFull. Use it if another goroutine calls Wait.
 	Block bool
-	// Lend is how many bytes of memory each loop may lend to reads without a buffer.
-	// If all of it is with the program, such reads wait. 0: DefaultLend.
+	// Lend is the number of bytes that each loop may lend to reads without a
+	// buffer. If the program holds all of them, such reads wait. 0 means
+	// DefaultLend.
 	Lend int
-	// Choose tells the loop that a connection is to be served on, at its first
-	// operation; it must be one of the Queue's engine. An error refuses the
-	// connection: the operation completes with it. It must not use the Queue. nil:
-	// the loops take turns.
+	// Choose returns the loop to serve a connection on; it must be a loop of
+	// the Queue's engine. The first operation on the connection calls it. An
+	// error refuses the connection, and the operation completes with the error.
+	// Choose must not use the Queue. nil means that the loops take turns.
 	Choose func(net.Conn) (*rondo.Loop, error)
 }
 
 var (
-	// ErrClosed is the error of using a Queue that is closed, or whose engine is, and
-	// of operations on a connection after Free. It is net.ErrClosed.
+	// ErrClosed is the error of using a Queue after Close, or after its engine
+	// has closed, and of operations on a connection after Free. It is
+	// net.ErrClosed.
 	ErrClosed = rondo.ErrClosed
 	// ErrCanceled is the error of an operation that Cancel ended.
 	ErrCanceled = errors.New("proactor: operation was canceled")
 	// ErrFull is the error of a submission beyond Options.Limit.
-	ErrFull = errors.New("proactor: too many operations are under way: take results by Wait, or raise Options.Limit")
-	// ErrWaiting is the error of Wait while another goroutine is in it.
-	ErrWaiting = errors.New("proactor: another goroutine waits for this queue's results")
+	ErrFull = errors.New("proactor: too many operations are under way: call Wait to take results, or raise Options.Limit")
+	// ErrWaiting is the error of Wait while another goroutine is in Wait.
+	ErrWaiting = errors.New("proactor: another goroutine is in this queue's Wait: only one at a time may wait")
 
 	errNilContext = errors.New("proactor: Wait: ctx is nil: want a context, such as context.Background()")
 )
 
-// A Queue takes operations and gives their results. Any goroutines may submit,
-// cancel and free; one at a time may Wait. Several queues may share an engine.
+// A Queue takes operations and returns their results. Any goroutine may submit,
+// cancel and free; one goroutine at a time may Wait. Several queues may share
+// an engine.
 type Queue struct {
-	// What the user holds is not what the loops hold, so that the garbage collector
-	// finds out when the user holds nothing any more.
+	// The loops refer to the inner queue only, so that the garbage collector notices
+	// when the program drops the Queue.
 	*queue
 }
 
 type queue struct {
 	options Options
 	shards  []*shard
-	settled chan struct{} // closed when Close has ended
+	settled chan struct{} // closed once all memory of operations is released
 
 	mu      sync.Mutex
-	room    sync.Cond // for pending to be less
+	room    sync.Cond // for pending to fall
 	streams registry
 	pending int
-	blocked int // submitters
-	turn    int // of the loops
+	blocked int // submitters that wait for room
+	turn    int // the loop whose turn is next
 	closed  bool
 
 	results results
 }
 
-// New makes a Queue on an engine, which it starts if need be.
+// New makes a Queue on an engine. It starts the engine if necessary.
 func New(e *rondo.Engine, o Options) (*Queue, error) {
 	switch {
 	case e == nil:
@@ -104,13 +108,13 @@ func New(e *rondo.Engine, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// lending is how many slabs a loop may have, and their size.
+// lending returns the maximum number of slabs of a loop, and their size.
 func (c *queue) lending() (most, size int) {
 	size = min(slabSize, max(1, c.options.Lend/2))
 	return max(2, c.options.Lend/size), size
 }
 
-// Read submits a Read into p, or if that is nil into lent memory.
+// Read submits a Read into p, or into lent memory if p is nil.
 func (q *Queue) Read(c net.Conn, p []byte, value any) error {
 	_, err := q.Submit(Op{Kind: Read, Conn: c, Buf: p, Value: value})
 	return err
@@ -134,10 +138,10 @@ func (q *Queue) Writev(c net.Conn, bufs [][]byte, value any) error {
 	return err
 }
 
-// Submit submits any Op, to be done after those of the same direction that the
-// caller submitted before. If the error is nil there will be one Result; otherwise
-// there will be none, and the memory is still the caller's. The Ticket can be
-// ignored.
+// Submit submits any Op. The operation is done after the earlier ones that the
+// caller submitted for the same connection and direction. If the error is nil,
+// Wait returns one Result. Otherwise there is no Result, and the caller still
+// owns the memory. The Ticket may be ignored.
 func (q *Queue) Submit(o Op) (Ticket, error) {
 	defer runtime.KeepAlive(q)
 	return q.submit(o)
@@ -182,7 +186,7 @@ func (c *queue) submit(o Op) (Ticket, error) {
 	return t, nil
 }
 
-// admit counts an operation, and finds its connection.
+// admit counts an operation, and returns its connection's stream.
 func (c *queue) admit(nc net.Conn) (*stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +208,7 @@ func (c *queue) admit(nc net.Conn) (*stream, error) {
 	return st, err
 }
 
-// release counts operations that are over.
+// release counts n operations as finished.
 func (c *queue) release(n int) {
 	c.mu.Lock()
 	c.pending -= n
@@ -216,17 +220,18 @@ func (c *queue) release(n int) {
 	}
 }
 
-// Cancel ends an operation that has not completed yet: with ErrCanceled, and what it
-// had done by then. If it just completes, that is the result.
+// Cancel ends an operation that has not completed. Its Result has ErrCanceled,
+// and counts the bytes done so far. If the operation completes first, its
+// Result is the usual one.
 func (q *Queue) Cancel(t Ticket) {
 	if t.op != nil {
 		t.shard.ask(op{action: cancel, target: t})
 	}
 }
 
-// Free closes a connection. What is under way completes with io.ErrClosedPipe, what
-// is submitted afterwards with ErrClosed. Bytes of writes that have completed are
-// still delivered.
+// Free closes a connection. Operations under way complete with
+// io.ErrClosedPipe, later ones with ErrClosed. The bytes of completed writes
+// are still sent.
 func (q *Queue) Free(nc net.Conn) error {
 	defer runtime.KeepAlive(q)
 	if nc == nil {
@@ -236,21 +241,22 @@ func (q *Queue) Free(nc net.Conn) error {
 	st := q.streams.free(nc)
 	q.mu.Unlock()
 	if st == nil {
-		return nc.Close() // it was never the queue's
+		return nc.Close() // the queue never had it
 	}
-	st.give(nil)
+	st.setDirect(nil)
 	err := st.shard.ask(op{action: free, stream: st, Result: Result{Conn: nc}})
 	if err != nil && nc.Close() == nil {
-		return nil // the loop has ended, and had not taken it
+		return nil // the loop ended before it attached the connection
 	}
 	return err
 }
 
-// Close frees every connection. Nothing comes of what is under way. When it returns,
-// and when Wait says ErrClosed, no loop touches the memory of an operation any more.
+// Close frees every connection. Operations under way have no results. Once
+// Close has returned, or Wait has returned ErrClosed, no loop touches the
+// memory of an operation.
 //
-// A loop of the queue's engine cannot wait for itself: there Close begins to close, and
-// returns an error, and Wait tells of the end.
+// On a loop of the queue's engine Close cannot wait for the loop. It then
+// starts to close and returns an error; Wait reports the end.
 func (q *Queue) Close() error {
 	if q.close() {
 		go q.settle()
@@ -264,14 +270,14 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-var errOnLoop = errors.New("proactor: Close was called on a loop of the queue's engine, and cannot wait for it: memory of operations is still in use; call Close from another goroutine, or Wait until that returns ErrClosed")
+var errOnLoop = errors.New("proactor: Close on a loop of the queue's engine cannot wait for that loop: memory of operations is still in use; call Close from another goroutine, or Wait until it returns ErrClosed")
 
-// close begins to close. It reports false if that was done before.
+// close starts to close. It returns false if that was done before.
 func (c *queue) close() bool {
 	c.mu.Lock()
 	closed := c.closed
 	c.closed = true
-	c.results.closing.Store(true) // before anything ends: Wait does not tell of that
+	c.results.closing.Store(true) // first, so that Wait returns no result of the closing
 	all := slices.Collect(c.streams.all())
 	c.mu.Unlock()
 	if closed {
@@ -284,8 +290,8 @@ func (c *queue) close() bool {
 	return true
 }
 
-// settle waits until the loops have let go of all operations. Those that were admitted
-// have results by then, or were released.
+// settle waits until the loops have released all operations. By then each
+// admitted operation has a result or was released.
 func (c *queue) settle() {
 	r := &c.results
 	for {
@@ -309,24 +315,26 @@ func (q *Queue) Closed() bool {
 	return q.closed
 }
 
-// Pending is how many operations are under way.
+// Pending returns the number of operations under way.
 func (q *Queue) Pending() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.pending
 }
 
-// Forgotten is how many connections the garbage collector has found to be
-// forgotten, and how many of these have been freed.
+// Forgotten returns the number of connections that the garbage collector found
+// unreachable, and how many of these have been freed.
 func (q *Queue) Forgotten() (found, freed int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.streams.found, int(q.streams.freed.Load())
 }
 
-// Wait waits until there are results, or ctx is done, and returns them all. They and
-// the memory lent with them are valid until the next Wait. If there are results it
-// returns them though ctx be done. One goroutine at a time may wait.
+// Wait waits until there are results or ctx is done, and returns all results.
+// The slice, and the memory lent with it, are valid until the next Wait. If
+// there are results, Wait returns them even if ctx is done. Otherwise it fails
+// with ctx's error, with ErrClosed, or with ErrWaiting: only one goroutine at a
+// time may call Wait.
 func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 	defer runtime.KeepAlive(q)
 	if ctx == nil {
@@ -337,7 +345,7 @@ func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 		return nil, ErrWaiting
 	}
 	defer r.waiting.Store(false)
-	r.shrink()
+	r.returnBatch()
 	for {
 		if r.closing.Load() {
 			<-q.settled
@@ -360,5 +368,6 @@ func (q *Queue) Wait(ctx context.Context) ([]Result, error) {
 	}
 }
 
-// Return gives lent memory back before the next Wait, by the goroutine that waits.
-func (q *Queue) Return(r Result) { q.results.giveOne(r) }
+// Return returns a Result's lent memory before the next Wait. Call it from the
+// goroutine that calls Wait.
+func (q *Queue) Return(r Result) { q.results.returnOne(r) }

@@ -6,7 +6,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// arm has the connection read for the first op in line, or not at all.
+// arm makes the connection read for the first op in line, or pauses it if there
+// is none.
 func (st *stream) arm() {
 	for o := st.reads.first; o != nil; o = st.reads.first {
 		switch {
@@ -14,7 +15,7 @@ func (st *stream) arm() {
 			st.finish(o, io.ErrUnexpectedEOF)
 		case st.eof:
 			st.finish(o, io.EOF)
-		case o.Buf != nil && len(o.Buf) == o.N: // it was made for nothing
+		case o.Buf != nil && len(o.Buf) == o.N: // an empty Buf
 			st.finish(o, nil)
 		default:
 			if st.reading != armed || o.N == 0 {
@@ -32,8 +33,9 @@ func (st *stream) arm() {
 	st.close()
 }
 
-// Data serves reads with what came: where it already is, by ReceiveInto, or from the
-// loop's memory. What nobody wants yet it leaves.
+// Data completes reads with the input. The input is already in place after
+// ReceiveInto, or in the loop's memory. Data leaves input that no read wants
+// yet.
 func (st *stream) Data(_ *rondo.Conn, in []byte) (int, error) {
 	done := 0
 	for o := st.reads.first; o != nil && done < len(in); o = st.reads.first {
@@ -57,7 +59,7 @@ func (st *stream) Data(_ *rondo.Conn, in []byte) (int, error) {
 	return done, nil
 }
 
-// take gives o what it can have of in.
+// take moves bytes of in to o's memory and returns their number.
 func (o *op) take(in []byte) int {
 	if o.Buf == nil {
 		o.Buf, o.slab = o.stream.shard.lend(in)
@@ -74,13 +76,13 @@ func (o *op) take(in []byte) int {
 	return n
 }
 
-// EOF is the end of the peer's stream.
+// EOF ends the reads: the peer has closed its side.
 func (st *stream) EOF(*rondo.Conn) {
 	st.eof = true
 	st.arm()
 }
 
-// Paused tells that nothing is received into the first op's memory any more.
+// Paused is called when the system has released the first op's memory.
 func (st *stream) Paused() {
 	if st.reading == stopping {
 		st.stopped()

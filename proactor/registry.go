@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 )
 
-// registry finds a connection's stream. It does not keep those from being forgotten
-// whose descriptor the loops have a duplicate of.
+// registry maps connections to streams. If the loops have a duplicate of a
+// connection's descriptor, the registry does not keep the connection reachable.
 type registry struct {
-	descriptors map[uintptr]*stream  // by the addresses of objects that may be gone
-	others      map[net.Conn]*stream // which the loops hold anyway
+	descriptors map[uintptr]*stream  // by the address of the net.Conn, which may be gone
+	others      map[net.Conn]*stream // connections that the loops refer to anyway
 	found       int
 	freed       atomic.Int64
 }
@@ -24,18 +24,21 @@ func (r *registry) init() {
 	r.others = make(map[net.Conn]*stream)
 }
 
-// An identity is the address of a connection that may be forgotten, and what tells
-// whether the object there is still the same one: package net gives the same Addr for
-// as long as a connection lives, and no other connection that one, while the stream
-// holds it. A weak pointer would tell too, but the runtime keeps those, as it does
-// cleanups, in one list for all the objects of 8 KiB, and walks it: connections are 8
-// bytes, and with a thousand of them in a list that took longer than all else here.
+// An identity is the address of a connection that may become unreachable, and a
+// value that tells whether the object at that address is still the same one.
+// Package net returns the same Addr during the whole life of a connection, and
+// no other connection has that Addr while the stream holds it. A weak pointer
+// would do too, but the runtime keeps weak pointers, and cleanups, in one list
+// for all objects of an 8 KiB span, and walks that list. A connection has 8
+// bytes; with a thousand of them in a list, the walk took longer than
+// everything else here.
 type identity struct {
 	at    uintptr
 	local net.Addr
 }
 
-// identify is of a *net.TCPConn or *net.UnixConn; others have no identity.
+// identify returns the identity of a *net.TCPConn or *net.UnixConn. Other
+// connections have none.
 func identify(nc net.Conn) (id identity, ok bool) {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -59,7 +62,7 @@ func (r *registry) get(nc net.Conn) *stream {
 
 var errNil = errors.New("proactor: the connection is nil")
 
-// find returns the stream of a connection, which it makes at the first use.
+// find returns the stream of a connection, and creates it at the first use.
 func (c *queue) find(nc net.Conn) (*stream, error) {
 	if nc == nil {
 		return nil, errNil
@@ -71,7 +74,7 @@ func (c *queue) find(nc net.Conn) (*stream, error) {
 		return st, nil
 	}
 	if !reflect.TypeOf(nc).Comparable() {
-		return nil, fmt.Errorf("proactor: a %T cannot be told from another one: use a pointer: %w", nc, errors.ErrUnsupported)
+		return nil, fmt.Errorf("proactor: the connection is a %T, which is not comparable: use a pointer: %w", nc, errors.ErrUnsupported)
 	}
 	st := &stream{shard: c.shards[c.turn%len(c.shards)]}
 	if c.options.Choose == nil {
@@ -80,10 +83,10 @@ func (c *queue) find(nc net.Conn) (*stream, error) {
 		l, err := c.options.Choose(nc)
 		if err != nil {
 			st.err = err
-			return st, nil // not kept: it may be accepted next time
+			return st, nil // not kept: Choose may accept it next time
 		}
 		if l.ID() >= len(c.shards) || c.shards[l.ID()].loop != l {
-			return nil, errors.New("proactor: Options.Choose returned a loop of another engine than the queue's")
+			return nil, errors.New("proactor: Options.Choose returned a loop of another engine: want one of the queue's engine")
 		}
 		st.shard = c.shards[l.ID()]
 	}
@@ -98,16 +101,15 @@ func (c *queue) find(nc net.Conn) (*stream, error) {
 	return st, nil
 }
 
-// watch enters a stream, and has it freed when the object that stands for it is
-// forgotten.
+// watch registers a stream, and frees it when its net.Conn becomes unreachable.
 func watch[T any](c *queue, p *T, st *stream) {
 	st.identity, _ = identify(any(p).(net.Conn))
 	c.streams.descriptors[st.identity.at] = st
 	runtime.AddCleanup(p, (*stream).forgotten, st)
 }
 
-// forgotten is called when nobody has the net.Conn any more. Another one may have its
-// address by now.
+// forgotten is called when the net.Conn has become unreachable. Another
+// connection may already have its address.
 func (st *stream) forgotten() {
 	c := st.shard.queue
 	c.mu.Lock()
@@ -116,13 +118,13 @@ func (st *stream) forgotten() {
 	}
 	c.streams.found++
 	c.mu.Unlock()
-	st.shard.ask(op{action: free, stream: st}) // also if the queue is closed, which may not have known it any more
+	st.shard.ask(op{action: free, stream: st}) // even if the queue is closed: close may have missed this stream
 	c.streams.freed.Add(1)
 }
 
-// free finds the stream of a connection that is to be freed. One of those that are
-// not forgotten by themselves is forgotten now; the others stay, to tell what is
-// submitted still.
+// free finds the stream of a connection to free. It forgets a connection that
+// the garbage collector cannot find unreachable. The others stay registered, so
+// that later operations get an error.
 func (r *registry) free(nc net.Conn) *stream {
 	st := r.get(nc)
 	if st != nil && reflect.TypeOf(nc).Comparable() {

@@ -30,7 +30,7 @@ func dialed(t *testing.T) (near, peer net.Conn) {
 	return c, peer
 }
 
-// TestIdentity: a connection at the address of one that is gone is not taken for it.
+// A connection at the address of an earlier one is not taken for that.
 func TestIdentity(t *testing.T) {
 	c, _ := dialed(t)
 	id, ok := identify(c)
@@ -48,15 +48,15 @@ func TestIdentity(t *testing.T) {
 	if r.get(c) != st {
 		t.Error("a connection's stream is not found")
 	}
-	gone := *id.local.(*net.TCPAddr) // equal, and another one's
+	gone := *id.local.(*net.TCPAddr) // an equal Addr of another connection
 	st.identity.local = &gone
 	if r.get(c) != nil {
 		t.Error("a connection got the stream of one that was at its address")
 	}
 }
 
-// TestForgottenBehindAnother: a connection that was forgotten, and whose address another
-// one has got before that was noticed, is closed, though its queue is by then.
+// A connection that has become unreachable is closed, even if another one has its address
+// before the queue notices, and even if the queue is closed by then.
 func TestForgottenBehindAnother(t *testing.T) {
 	e := &rondo.Engine{NumLoops: 1}
 	q, err := New(e, Options{})

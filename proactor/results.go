@@ -6,26 +6,26 @@ import (
 	"sync/atomic"
 )
 
-// results is what has completed.
+// results holds the completed operations.
 type results struct {
 	mu       sync.Mutex
 	ready    []Result
-	sleeping bool // the waiter listens to the bell
-	alone    int  // results since the loops' last
+	sleeping bool // the waiter listens to bell
+	alone    int  // results of submitters since the loops' last results
 	bell     chan struct{}
 
-	closing atomic.Bool   // the queue is
-	fewer   chan struct{} // then it is told of each change
+	closing atomic.Bool   // the queue is closing
+	fewer   chan struct{} // signals each change while closing
 
 	waiting atomic.Bool
-	batch   []Result // with the waiter
+	batch   []Result // the results that Wait returned last
 }
 
-// mostAlone is how many operations may be done at once, one after the other, before
+// mostAlone is the number of operations that submitters may do in a row before
 // the waiter lets the loops run.
 const mostAlone = 64
 
-// deliver adds a loop's results, and copies them.
+// deliver adds a copy of a loop's results.
 func (r *results) deliver(done []Result) {
 	r.mu.Lock()
 	for i := range done {
@@ -39,7 +39,7 @@ func (r *results) deliver(done []Result) {
 	r.wake()
 }
 
-// add adds the result of an operation that was done at once.
+// add adds the result of an operation that its submitter did.
 func (r *results) add(done Result) {
 	r.mu.Lock()
 	r.ready = append(r.ready, done)
@@ -47,7 +47,7 @@ func (r *results) add(done Result) {
 	r.wake()
 }
 
-// wake ends the waiter's sleep. The caller has locked mu.
+// wake wakes the waiter. The caller has locked mu; wake unlocks it.
 func (r *results) wake() {
 	wake := r.sleeping
 	r.sleeping = false
@@ -61,7 +61,7 @@ func (r *results) wake() {
 	r.changed()
 }
 
-// changed tells a queue that closes to look again.
+// changed makes a closing queue look again.
 func (r *results) changed() {
 	if r.closing.Load() {
 		select {
@@ -71,7 +71,7 @@ func (r *results) changed() {
 	}
 }
 
-// take hands out what there is; if that is nothing, the bell rings next time.
+// take returns all results. If there are none, the next result rings the bell.
 func (r *results) take() []Result {
 	r.mu.Lock()
 	r.sleeping = len(r.ready) == 0
@@ -82,7 +82,7 @@ func (r *results) take() []Result {
 	}
 	r.mu.Unlock()
 	if tired {
-		runtime.Gosched() // the loops want to run too, and others have input
+		runtime.Gosched() // let the loops run: other connections have input
 	}
 	for i := range r.batch {
 		r.batch[i].place = i
@@ -90,23 +90,24 @@ func (r *results) take() []Result {
 	return r.batch
 }
 
-// giveBack ends the life of the batch.
-func (r *results) shrink() {
+// returnBatch ends the life of the batch, and returns its lent memory.
+func (r *results) returnBatch() {
 	for i := range r.batch {
 		if b := r.batch[i].slab; b != nil {
-			b.owner()
+			b.unref()
 		}
 	}
 	clear(r.batch)
 	r.batch = trim(r.batch)
 }
 
-func (r *results) giveOne(one Result) {
+// returnOne returns the lent memory of one result of the batch.
+func (r *results) returnOne(one Result) {
 	if one.slab == nil || one.place >= len(r.batch) {
 		return
 	}
 	if kept := &r.batch[one.place]; kept.slab == one.slab && &kept.Buf[0] == &one.Buf[0] {
 		kept.slab, kept.Buf = nil, nil
-		one.slab.owner()
+		one.slab.unref()
 	}
 }

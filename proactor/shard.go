@@ -7,35 +7,35 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A shard is a queue's part on one loop. What is submitted gathers in its inbox
-// until the loop comes, once for all of it, and what completes in a turn goes to the
-// queue at the turn's end.
+// A shard is a queue's part on one loop. Submissions collect in its inbox; one
+// post makes the loop take all of them. The completions of a turn go to the
+// queue at the end of the turn.
 type shard struct {
 	queue *queue
 	loop  *rondo.Loop
 	wire  bridge.Loop
-	run   func() // the methods runInbox and deliver: made once
+	run   func() // method values, created once
 	hand  func()
 
 	mu           sync.Mutex
 	inbox        []*op
-	posted       bool // run is
-	ended        bool // the loop has
+	posted       bool // run is posted
+	ended        bool // the loop has ended
 	free         []*op
-	slabs        []*slab // free ones
+	slabs        []*slab // free slabs
 	made         int     // slabs that exist
-	waitsForData bool    // somebody waits for one
+	waitsForData bool    // a stream waits for a slab
 
-	// The rest is the loop's.
+	// The loop owns the rest.
 	spare    []*op
 	finished []Result
-	used     []*op // to be free when the turn ends
-	current  *slab // being filled
+	used     []*op // ops to free at the end of the turn
+	current  *slab // the slab being filled
 	waiting  []*stream
 }
 
-// keepOps bounds the free ops that a shard keeps, and the length of its other lists
-// when they are empty.
+// keepOps bounds the number of free ops that a shard keeps, and the capacity of
+// its other lists when they are empty.
 const keepOps = 16 << 10
 
 func newShard(q *queue, l *rondo.Loop) *shard {
@@ -58,7 +58,7 @@ func (s *shard) blank() *op {
 	return new(op)
 }
 
-// put hands o to the loop. On an error, that the loop has ended, o is nobody's.
+// put passes o to the loop. It fails if the loop has ended; then nobody owns o.
 func (s *shard) put(o *op) error {
 	s.mu.Lock()
 	if s.ended {
@@ -75,8 +75,8 @@ func (s *shard) put(o *op) error {
 	return s.post(o)
 }
 
-// post has the loop come. If it has ended, nobody comes: what was put beside mine is
-// completed here.
+// post makes the loop take the inbox. If the loop has ended, post itself
+// completes all operations in the inbox but mine.
 func (s *shard) post(mine *op) error {
 	err := s.loop.Post(s.run)
 	if err == nil {
@@ -98,14 +98,14 @@ func (s *shard) post(mine *op) error {
 	return err
 }
 
-// ask puts something other than an operation.
+// ask puts a request other than an operation.
 func (s *shard) ask(what op) error {
 	o := s.blank()
 	o.action, o.stream, o.target, o.Conn = what.action, what.stream, what.target, what.Conn
 	return s.put(o)
 }
 
-// runInbox does what was submitted.
+// runInbox carries out the submitted requests.
 func (s *shard) runInbox() {
 	s.mu.Lock()
 	ops := s.inbox
@@ -137,7 +137,7 @@ func trim[T any](s []T) []T {
 	return s[:0]
 }
 
-// recycle takes an op back that has done its part.
+// recycle takes back an op that is finished.
 func (s *shard) recycle(o *op) {
 	o.recycle()
 	s.used = append(s.used, o)
@@ -156,7 +156,7 @@ func (s *shard) finish(o *op, err error) {
 	s.recycle(o)
 }
 
-// deliver ends the turn.
+// deliver passes on the results at the end of the turn.
 func (s *shard) deliver() {
 	if len(s.finished) > 0 {
 		s.queue.results.deliver(s.finished)

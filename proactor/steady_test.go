@@ -16,7 +16,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// echoServer echoes what comes on each connection of ln by one goroutine.
+// echoServer echoes on all connections of ln with one goroutine.
 func echoServer(t testing.TB, q *proactor.Queue, size int) net.Addr {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -62,7 +62,7 @@ func echo(q *proactor.Queue) {
 	}
 }
 
-// What is echoed is what was sent, into the program's memory and into lent memory.
+// The echo equals what was sent, with the program's memory and with lent memory.
 func TestEcho64K(t *testing.T) {
 	for _, size := range []int{0, 64 << 10} {
 		everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
@@ -135,7 +135,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// In a simulated network everything is as it is with sockets, on its clock.
+// A queue works the same on a simulated network, with its clock.
 func TestSimulated(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{})
 	e := n.Engine(&rondo.Engine{NumLoops: 2})

@@ -8,38 +8,38 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A stream is a connection as its loop sees it. It does not know the net.Conn that
-// stands for it: those that wait for something keep that one, and nobody else.
+// A stream is a connection as its loop sees it. It has no reference to the
+// net.Conn that names it, so that only pending operations keep that reachable.
 type stream struct {
 	bridge.Ours
 	shard    *shard
-	identity identity // if it may be forgotten
+	identity identity // set if the connection may become unreachable
 	in, out  lane
 
 	conn    *rondo.Conn // nil: not attached yet, or closed
 	wire    bridge.Conn // conn's
 	freed   bool
 	closing bool  // Close was called
-	eof     bool  // the peer's
-	left    bool  // the Conn may have input that Data has left
-	short   bool  // the last read was not filled
-	err     error // it has ended with this
+	eof     bool  // the peer has closed its side
+	left    bool  // the Conn may have input that Data left
+	short   bool  // the last read did not fill its buffer
+	err     error // not nil: the connection has ended with it
 
 	reads, writes line
 	reading       readState
-	writing       bool // the first of writes is on its way
+	writing       bool // the connection has the first of writes
 }
 
 type readState uint8
 
 const (
 	idle     readState = iota // the connection is paused
-	armed                     // it is read, for the first of reads
-	stopping                  // it is paused, and that not yet in effect
-	starving                  // it is paused, for want of memory to lend
+	armed                     // the connection reads for the first of reads
+	stopping                  // the connection is being paused; its memory is still in use
+	starving                  // the connection is paused until there is memory to lend
 )
 
-// start takes a submitted op.
+// start begins a submitted op.
 func (st *stream) start(o *op) {
 	switch {
 	case st.freed:
@@ -52,7 +52,7 @@ func (st *stream) start(o *op) {
 	l := o.line()
 	l.push(o)
 	if st.conn == nil || l.first != o {
-		o.watch(false) // arm and write do it otherwise
+		o.watch(false) // otherwise arm or write calls it
 	}
 	switch {
 	case st.conn == nil:
@@ -65,7 +65,7 @@ func (st *stream) start(o *op) {
 	}
 }
 
-// attach gives the connection to the loop.
+// attach attaches the connection to the loop.
 func (st *stream) attach(nc net.Conn) {
 	if err := st.shard.wire.AttachNow(nc, rondo.OpenFunc(st.open)); err != nil {
 		st.drop(err)
@@ -75,15 +75,15 @@ func (st *stream) attach(nc net.Conn) {
 func (st *stream) open(c *rondo.Conn) rondo.Handler {
 	st.conn, st.wire = c, bridge.Of(c)
 	st.wire.NoOutputLimit()
-	st.left = true // an Attached connection may bring some
-	st.give(st.wire.Direct())
+	st.left = true // an attached connection may bring input along
+	st.setDirect(st.wire.Direct())
 	st.arm()
 	st.write()
 	return st
 }
 
-// end has o complete with err, soon, unless it is done before the system lets go of
-// its memory.
+// end completes o with err once the system has released its memory, unless o is
+// done before.
 func (st *stream) end(o *op, err error) {
 	switch {
 	case o.why != nil:
@@ -106,13 +106,13 @@ func (st *stream) end(o *op, err error) {
 	}
 }
 
-// finish takes o out of its line and completes it.
+// finish removes o from its line and completes it.
 func (st *stream) finish(o *op, err error) {
 	o.line().remove(o)
 	st.shard.finish(o, err)
 }
 
-// drop completes everything that waits.
+// drop completes all waiting ops with err.
 func (st *stream) drop(err error) {
 	for _, l := range []*line{&st.reads, &st.writes} {
 		for o := l.first; o != nil; o = l.first {
@@ -125,8 +125,9 @@ func (st *stream) drop(err error) {
 	}
 }
 
-// free ends the connection: what is under way as soon as the system lets go of it,
-// and the rest now. nc is the connection, unless the whole queue ends.
+// free ends the connection. It ends the first op of each line once the system
+// has released its memory, and the others now. nc is the connection, or nil if
+// the whole queue ends.
 func (st *stream) free(nc net.Conn) {
 	if st.freed {
 		return
@@ -134,8 +135,8 @@ func (st *stream) free(nc net.Conn) {
 	st.freed = true
 	if st.conn == nil {
 		st.drop(io.ErrClosedPipe)
-		if nc != nil && st.err == nil { // the loop could not take it; otherwise it has closed it
-			go nc.Close() // which may wait
+		if nc != nil && st.err == nil { // the loop has not attached it, so has not closed it
+			go nc.Close() // Close may block
 		}
 		return
 	}
@@ -150,7 +151,7 @@ func (st *stream) free(nc net.Conn) {
 	st.close()
 }
 
-// close closes a freed connection when nothing is under way.
+// close closes a freed connection once no operation is under way.
 func (st *stream) close() {
 	if st.freed && !st.closing && st.conn != nil && st.reads.first == nil && st.writes.first == nil {
 		st.closing = true
@@ -158,7 +159,7 @@ func (st *stream) close() {
 	}
 }
 
-// Closed is called when the system has let go of everything.
+// Closed is called when the system has released all memory.
 func (st *stream) Closed(_ *rondo.Conn, err error) {
 	if err == nil {
 		err = ErrClosed

@@ -1,6 +1,6 @@
 package proactor
 
-// write sends the first in line, unless it is on its way.
+// write sends the first op in line, unless that is already being sent.
 func (st *stream) write() {
 	for o := st.writes.first; o != nil && !st.writing; o = st.writes.first {
 		if o.total == 0 {
@@ -17,19 +17,19 @@ func (st *stream) write() {
 	st.close()
 }
 
-// send gives o's bytes to the connection, from where they are. The last piece's
-// release tells of the end.
+// send passes o's bytes to the connection without a copy. The release function
+// of the last piece reports the end.
 func (st *stream) send(o *op) (err error) {
 	if o.release == nil {
 		o.release = newRelease(o)
 	}
 	defer func() {
 		if err != nil {
-			o.release.dead, o.release = true, nil // o may be somebody else's when it is called
+			o.release.dead, o.release = true, nil // o may be recycled before the call
 		}
 	}()
 	if o.Kind == Write {
-		return st.conn.WriteOwned(o.Buf[o.N:], o.release.f) // from where the submitter came to
+		return st.conn.WriteOwned(o.Buf[o.N:], o.release.f) // the submitter has sent N bytes
 	}
 	last := len(o.Bufs) - 1
 	for len(o.Bufs[last]) == 0 {
@@ -43,11 +43,12 @@ func (st *stream) send(o *op) (err error) {
 	return st.conn.WriteOwned(o.Bufs[last], o.release.f)
 }
 
-// A release is what WriteOwned calls for an op, again and again as the op is used.
+// A release is the release function that an op passes to WriteOwned. The op
+// keeps it when it is recycled.
 type release struct {
 	op   *op
-	dead bool   // WriteOwned has failed: send tells so itself
-	f    func() // call, made once
+	dead bool   // WriteOwned failed, and send reports that
+	f    func() // the method value call, created once
 }
 
 func newRelease(o *op) *release {
@@ -62,8 +63,8 @@ func (r *release) call() {
 	}
 }
 
-// sent is called when the system has let go of o's memory: it is sent, or Recall has
-// taken back what is left, or the connection is about to be Closed.
+// sent is called when the system has released o's memory: o was sent, or Recall
+// took back the rest, or the connection is about to call Closed.
 func (o *op) sent() {
 	st := o.stream
 	rest := st.conn.Buffered()
@@ -76,7 +77,7 @@ func (o *op) sent() {
 		st.writing = false
 		st.finish(o, o.why)
 	default:
-		return // Closed knows why
+		return // Closed completes o with the error
 	}
 	st.write()
 }

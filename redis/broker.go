@@ -5,29 +5,29 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// broker knows who is subscribed to what.
+// broker holds all subscriptions.
 type broker struct {
 	channels topics
 	patterns topics
-	// encoded holds the message that is being published, as RESP2 and RESP3
-	// have it: it is encoded once, not once a subscriber.
+	// encoded holds the message being published, once in RESP2 and once in
+	// RESP3, so that it is not encoded for each subscriber.
 	encoded [2]resp.Reply
 }
 
-// topics is all channels, or all patterns, that have subscribers.
+// topics is the set of channels, or of patterns, that have subscribers.
 type topics struct {
 	byName map[string]*topic
 	list   []*topic
 }
 
-// topic is one of them.
+// topic is a channel or a pattern.
 type topic struct {
 	name string
 	at   int // in topics.list
 	subs []*subscription
 }
 
-// get returns the topic of a name, which it makes if there is none.
+// get returns the topic of a name. It creates a missing one.
 func (ts *topics) get(name []byte) *topic {
 	t := ts.byName[string(name)]
 	if t == nil {
@@ -38,7 +38,7 @@ func (ts *topics) get(name []byte) *topic {
 	return t
 }
 
-// remove forgets a topic. The last one of the list takes its place.
+// remove deletes a topic. The last topic of the list takes its place.
 func (ts *topics) remove(t *topic) {
 	last := len(ts.list) - 1
 	ts.list[t.at] = ts.list[last]
@@ -48,8 +48,8 @@ func (ts *topics) remove(t *topic) {
 	delete(ts.byName, t.name)
 }
 
-// subscription joins a client and a topic; it knows its place in the lists of
-// both, so that ending one takes the same time however many there are.
+// subscription joins a client and a topic. It stores its index in the lists of
+// both, so that ending a subscription takes constant time.
 type subscription struct {
 	topic   *topic
 	client  *client
@@ -57,13 +57,14 @@ type subscription struct {
 	atSet   int
 }
 
-// subscriptionSet is a client's subscriptions to channels, or to patterns.
+// subscriptionSet is a client's set of subscriptions to channels, or to
+// patterns.
 type subscriptionSet struct {
 	byName map[string]*subscription
-	list   []*subscription // in the order they were made, until one is ended
+	list   []*subscription // in the order they were made, until one has ended
 }
 
-// subscriptions are all of a client's.
+// subscriptions holds all subscriptions of a client.
 type subscriptions struct {
 	channels, patterns subscriptionSet
 }
@@ -81,7 +82,7 @@ func (b *broker) init() {
 	b.encoded[1].Proto = 3
 }
 
-// subscribe adds a client to a topic, unless it is there already.
+// subscribe adds a client to a topic, unless it is already subscribed.
 func (set *subscriptionSet) subscribe(c *client, ts *topics, name []byte) {
 	if set.byName[string(name)] != nil {
 		return
@@ -96,8 +97,8 @@ func (set *subscriptionSet) subscribe(c *client, ts *topics, name []byte) {
 	set.byName[t.name] = sub
 }
 
-// end takes a subscription out of both lists. The last one of a list takes its
-// place.
+// end removes a subscription from both lists. The last one of each list takes
+// its place.
 func (set *subscriptionSet) end(ts *topics, sub *subscription) {
 	t := sub.topic
 	last := t.subs[len(t.subs)-1]
@@ -115,8 +116,8 @@ func (set *subscriptionSet) end(ts *topics, sub *subscription) {
 	set.list = set.list[:len(set.list)-1]
 }
 
-// publish sends a message to the subscribers of a channel and of the patterns
-// that match it, and returns how many got it.
+// publish sends a message to the subscribers of a channel, and of the patterns
+// that match the channel. It returns the number of receivers.
 func (b *broker) publish(channel, message []byte) (receivers int) {
 	if t := b.channels.byName[string(channel)]; t != nil {
 		b.encode(func(r *resp.Reply) {
@@ -155,7 +156,7 @@ func (b *broker) encode(message func(*resp.Reply)) {
 	}
 }
 
-// deliver gives the encoded message to the subscribers of a topic.
+// deliver passes the encoded message to the subscribers of a topic.
 func (b *broker) deliver(t *topic) (receivers int) {
 	for _, sub := range t.subs {
 		message := b.encoded[0].B
@@ -169,18 +170,19 @@ func (b *broker) deliver(t *topic) (receivers int) {
 	return receivers
 }
 
-// deliver sends the client a published message, which is copied. It reports
-// whether the client can take one.
+// deliver sends the client a copy of a published message. It reports whether
+// the client can take one.
 //
-// A subscriber that does not read is not waited for: its messages gather until
-// client-output-buffer-limit closes it. That is done at the end of the batch,
-// since publish is going through the list of subscribers now.
+// A publisher does not wait for a subscriber that does not read: the messages
+// collect until client-output-buffer-limit closes the subscriber. That happens
+// at the end of the batch, since publish is walking the list of subscribers
+// now.
 func (c *client) deliver(message []byte) bool {
 	switch {
 	case c.closing:
 		return false
 	case c.executing:
-		// A push in the middle of EXEC's array would break it apart.
+		// A push must not stand in the middle of EXEC's array.
 		if len(c.late)+len(message) > maxOutput {
 			c.server.condemn(c, rondo.ErrOutputFull)
 			return false
@@ -195,12 +197,12 @@ func (c *client) deliver(message []byte) bool {
 	return true
 }
 
-// push adds what CLIENT REPLY OFF does not silence to the output of the batch.
+// push adds b to the output of the batch. CLIENT REPLY OFF does not silence it.
 func (c *client) push(b []byte) {
 	c.unsilenced(func() { c.B = append(c.B, b...) })
 }
 
-// unsilenced runs what adds output that CLIENT REPLY OFF does not silence.
+// unsilenced calls add, whose output CLIENT REPLY OFF does not silence.
 func (c *client) unsilenced(add func()) {
 	if c.silent() {
 		c.B = c.B[:c.base]

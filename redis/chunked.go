@@ -1,24 +1,24 @@
 package redis
 
-// chunkSize is how many items a chunk holds. At 8 to 16 bytes an item a chunk
-// is a few pages: large enough that the table of chunks stays small, small
-// enough that a partly used one costs little.
+// chunkSize is the number of items of a chunk. At 8 to 16 bytes an item, a chunk
+// takes a few pages: large enough for a small table of chunks, small enough for a
+// partly used chunk to cost little.
 const (
 	chunkBits = 10
 	chunkSize = 1 << chunkBits
 )
 
-// chunked is a stack that can be indexed and that never moves many items to
-// grow: doubling a slice of ten million pointers would stop the loop for tens
-// of milliseconds, this allocates one chunk.
+// chunked is a stack with an index. To grow it allocates one chunk, and moves
+// no items: doubling a slice of ten million pointers would stop the loop for
+// tens of milliseconds.
 type chunked[T any] struct {
-	chunks [][]T // all full, then one that is filling, then at most one empty
+	chunks [][]T // full chunks, then one that is filling, then at most one empty
 	n      int
 }
 
 func (c *chunked[T]) len() int { return c.n }
 
-// at returns the i-th item, for i below len. The pointer is good until the
+// at returns the i-th item, for i below len. The pointer is valid until the
 // next push or pop.
 func (c *chunked[T]) at(i int) *T {
 	return &c.chunks[i>>chunkBits][i&(chunkSize-1)]
@@ -27,7 +27,7 @@ func (c *chunked[T]) at(i int) *T {
 func (c *chunked[T]) push(v T) {
 	last := c.n >> chunkBits
 	if last == len(c.chunks) {
-		var chunk []T // the first grows as an ordinary slice: most stacks are small
+		var chunk []T // the first chunk grows as an ordinary slice: most stacks are small
 		if last > 0 {
 			chunk = make([]T, 0, chunkSize)
 		}
@@ -37,8 +37,8 @@ func (c *chunked[T]) push(v T) {
 	c.n++
 }
 
-// pop drops the last item. One empty chunk is kept, so that a length that
-// moves to and fro across a boundary does not allocate each time.
+// pop drops the last item. It keeps one empty chunk, so that a length that
+// moves back and forth across a boundary does not allocate each time.
 func (c *chunked[T]) pop() {
 	c.n--
 	last, i := c.n>>chunkBits, c.n&(chunkSize-1)

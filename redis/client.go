@@ -12,8 +12,9 @@ import (
 //	                 |  output limit, lost connection      ^
 //	                 +-------------------------------------+
 //
-// While it is serving its requests run in the order they came. When it leaves
-// it is forgotten by the server, though its connection may still be sending.
+// A serving client's requests run in the order they arrive. After leave the
+// server no longer lists the client, though its connection may still be
+// sending.
 type client struct {
 	resp.Reply // of the batch that runs; empty between batches
 
@@ -24,56 +25,57 @@ type client struct {
 	index     int // in clients.list
 	request   requestReader
 	authed    bool
-	closing   bool // runs nothing any more
-	gone      bool // is in no list of those that are served
-	refused   bool // was not let in
+	closing   bool // no further request runs
+	gone      bool // has left; see leave
+	refused   bool // admit refused it
 	killed    bool // by CLIENT KILL
 	noEvict   bool
-	owned     bool // the arguments of the command that runs may be kept
+	owned     bool // the running command may keep its arguments
 	reply     replyMode
 	flushed   bool // output was handed over before the end of the batch
-	base      int  // where in B the output begins that the mode may take back
-	input     int  // bytes received of requests that have not been run, or run now
-	errors    int  // error replies ever
-	charged   int  // of errors: counted as a command's failure
+	base      int  // where in B the output begins that the reply mode may drop
+	input     int  // bytes received of requests that have not run, or run now
+	errors    int  // error replies so far
+	charged   int  // of errors: those that a command's failed count includes
 
 	name       string
 	libName    string
 	libVersion string
 	lastCmd    *command
 	created    int64 // milliseconds since 1970
-	active     int64 // likewise: when the last requests came
+	active     int64 // likewise: when the latest requests arrived
 
 	tx        *transaction // nil outside MULTI
 	dirtyCAS  bool         // a watched key has changed
 	watching  map[watchID]*watch
-	pubsub    *subscriptions // nil if none
-	late      []byte         // messages that wait for the end of EXEC
-	executing bool           // EXEC runs
+	pubsub    *subscriptions // nil without subscriptions
+	late      []byte         // messages held back until the end of EXEC
+	executing bool           // EXEC is running
 
-	condemned error // why the end of the batch ends the client
-	softSince int64 // since when output is above the soft limit; 0: it is not
+	condemned error // not nil: the end of the batch aborts the client with it
+	softSince int64 // since when the output exceeds the soft limit; 0: it does not
 }
 
-// replyMode is what CLIENT REPLY set.
+// replyMode is the mode that CLIENT REPLY sets.
 type replyMode uint8
 
 const (
 	replyOn replyMode = iota
 	replyOff
-	replySkipNext // CLIENT REPLY SKIP has run, or runs
-	replySkip     // the command to skip runs
+	replySkipNext // CLIENT REPLY SKIP is running, or was the last command
+	replySkip     // the command to skip is running
 )
 
-// silent reports whether the replies of the command that runs are dropped.
+// silent reports whether the replies of the running command are dropped.
 func (c *client) silent() bool { return c.reply == replyOff || c.reply == replySkip }
 
-// spillSize is how many bytes of replies are gathered before they are handed
-// to the transport: replies to a whole pipeline go out in one piece, without
-// a large one growing the buffer any further.
+// spillSize is the number of reply bytes to collect before they go to the
+// transport. The replies to a usual pipeline go out in one piece, and a large
+// pipeline does not grow the buffer further.
 const spillSize = 64 << 10
 
-// spill hands over what a reply of many parts has gathered, if it is much.
+// spill hands collected output over if it is much. Replies with many parts call
+// it.
 func (c *client) spill() {
 	if len(c.B) < spillSize {
 		return
@@ -85,14 +87,14 @@ func (c *client) spill() {
 	}
 }
 
-// flush hands all gathered output to the transport.
+// flush hands all collected output to the transport.
 func (c *client) flush() { c.flushWith(nil) }
 
-// flushWith is flush of the gathered output and of what follows it.
+// flushWith is flush, followed by more.
 func (c *client) flushWith(more []byte) {
 	c.transport.write(c.B)
 	if len(more) > 0 {
-		c.transport.write(more) // before buffer: what that returns dies with a write
+		c.transport.write(more) // before buffer: a write invalidates its result
 	}
 	c.server.checkOutput(c)
 	c.B = c.transport.buffer()
@@ -109,8 +111,7 @@ func (c *client) fail(text string) {
 	c.Error(text)
 }
 
-// value adds a bulk string of any length. A long one does not go through the
-// reply buffer.
+// value adds a bulk string of any length. A long one bypasses the reply buffer.
 func (c *client) value(v []byte) {
 	if len(v) < spillSize || c.silent() {
 		c.Bulk(v)
@@ -124,11 +125,11 @@ func (c *client) value(v []byte) {
 	c.B = append(c.B, '\r', '\n')
 }
 
-// array adds an array of as many elements as elements adds.
+// array adds an array with the elements that elements adds and counts.
 func (c *client) array(elements func() int) { c.counted(elements, (*resp.Reply).Array) }
 
-// counted adds an aggregate whose length is known after its elements, which
-// are then moved to make room for the header.
+// counted adds an aggregate whose length is known only after its elements. It
+// then moves the elements to make room for the header.
 func (c *client) counted(elements func() int, header func(*resp.Reply, int)) {
 	start := len(c.B)
 	n := elements()
@@ -137,7 +138,7 @@ func (c *client) counted(elements func() int, header func(*resp.Reply, int)) {
 	rotate(c.B[start:], end-start)
 }
 
-// rotate moves b[n:] to the front of b; it is short.
+// rotate moves b[n:], which is short, to the front of b.
 func rotate(b []byte, n int) {
 	var tail [32]byte
 	k := copy(tail[:], b[n:])
@@ -151,7 +152,8 @@ func (c *client) pair(key, value string) {
 	c.BulkString(value)
 }
 
-// int64Arg parses an argument, and replies with an error if it is no integer.
+// int64Arg parses an argument. It replies with an error if that is not an
+// integer.
 func (c *client) int64Arg(arg []byte) (int64, bool) {
 	n, ok := resp.ParseInt(arg)
 	if !ok {
@@ -160,11 +162,10 @@ func (c *client) int64Arg(arg []byte) (int64, bool) {
 	return n, ok
 }
 
-// authRequired reports whether the client has yet to give the password.
+// authRequired reports whether the client must still give the password.
 func (c *client) authRequired() bool {
 	return !c.authed && c.server.config.password != ""
 }
 
-// subscribed reports whether the client is in the mode that receives
-// published messages.
+// subscribed reports whether the client receives published messages.
 func (c *client) subscribed() bool { return c.pubsub != nil }

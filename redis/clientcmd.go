@@ -23,14 +23,14 @@ func clientCommands() []*command {
 			doc: doc{"A container for commands about connections.", "2.4.0", group, "depends on the subcommand", "", ""},
 			subs: []*command{
 				sub("getname", 2, plain, clientGetnameCommand, "2.6.9", "Returns the connection's name."),
-				sub("help", 2, flagLoading|flagStale, clientHelpCommand, "5.0.0", "Tells what the subcommands do."),
+				sub("help", 2, flagLoading|flagStale, clientHelpCommand, "5.0.0", "Returns help about the subcommands."),
 				sub("id", 2, plain, clientIDCommand, "5.0.0", "Returns the connection's number."),
-				sub("info", 2, plain, clientInfoCommand, "6.2.0", "Tells about the connection.", "nondeterministic_output"),
+				sub("info", 2, plain, clientInfoCommand, "6.2.0", "Returns information about the connection.", "nondeterministic_output"),
 				sub("kill", -3, admin, clientKillCommand, "2.4.0", "Closes connections."),
-				sub("list", -2, admin, clientListCommand, "2.4.0", "Tells about all connections.", "nondeterministic_output"),
-				sub("no-evict", 3, admin, clientNoEvictCommand, "7.0.0", "Keeps the connection from being closed for want of memory."),
+				sub("list", -2, admin, clientListCommand, "2.4.0", "Returns information about all connections.", "nondeterministic_output"),
+				sub("no-evict", 3, admin, clientNoEvictCommand, "7.0.0", "Exempts the connection from being closed to free memory."),
 				sub("reply", 3, plain, clientReplyCommand, "3.2.0", "Turns replies on, off, or off for the next command."),
-				sub("setinfo", 4, plain, clientSetinfoCommand, "7.2.0", "Tells the name or version of the client's library."),
+				sub("setinfo", 4, plain, clientSetinfoCommand, "7.2.0", "Sets the name or version of the client's library."),
 				sub("setname", 3, plain, clientSetnameCommand, "2.6.9", "Gives the connection a name."),
 			}},
 	}
@@ -61,7 +61,8 @@ func (c *client) setName(name []byte) bool {
 	return true
 }
 
-// isPlain reports whether b does not upset the format of CLIENT LIST.
+// isPlain reports whether b can stand in a line of CLIENT LIST without breaking
+// its format.
 func isPlain(b []byte) bool {
 	for _, x := range b {
 		if x < '!' || x > '~' {
@@ -71,7 +72,8 @@ func isPlain(b []byte) bool {
 	return true
 }
 
-// clientSetinfoCommand is of Redis 7.2: the clients of today call it at once.
+// clientSetinfoCommand comes from Redis 7.2: current clients call it when they
+// connect.
 func clientSetinfoCommand(c *client, args [][]byte) {
 	to := &c.libName
 	option := strings.ToLower(string(args[2]))
@@ -132,12 +134,12 @@ func clientListCommand(c *client, args [][]byte) {
 	c.Verbatim("txt", text.String())
 }
 
-// sorted is the listed clients in the order they came.
+// sorted returns the listed clients in the order they connected.
 func (l *clients) sorted() []*client {
 	return slices.SortedFunc(l.listed(), func(a, b *client) int { return cmp.Compare(a.id, b.id) })
 }
 
-// find returns the listed client of an id; nil: there is none.
+// find returns the listed client with an id, or nil.
 func (l *clients) find(id int64) *client {
 	if c := l.byID[id]; c != nil || len(l.leaving) == 0 {
 		return c
@@ -158,8 +160,8 @@ func (c *client) classArg(arg []byte) (class, bool) {
 	return class, ok
 }
 
-// describe is the client's line of CLIENT LIST. What is not known here, as
-// the descriptor, is told as 0.
+// describe returns the client's line of CLIENT LIST. It reports values that are
+// unknown here, such as the descriptor, as 0.
 func (c *client) describe() string {
 	now := c.server.space.now
 	sub, psub, multi, multiMem := 0, 0, -1, 0
@@ -170,7 +172,7 @@ func (c *client) describe() string {
 		multi, multiMem = len(c.tx.queue), c.tx.size
 	}
 	pending := c.transport.pending()
-	c.transport.refresh() // for who looks again
+	c.transport.refresh() // for the next describe
 	events := "r"
 	if pending > 0 {
 		events = "rw"
@@ -186,8 +188,8 @@ func (c *client) describe() string {
 		c.input, multiMem, pending, c.input+multiMem+pending, events, cmd, c.Proto, c.library())
 }
 
-// library is what the client told with CLIENT SETINFO, which is not in the
-// lines of Redis 7.0.
+// library returns the values that CLIENT SETINFO set. The lines of Redis 7.0 do
+// not have them.
 func (c *client) library() string {
 	if c.libName == "" && c.libVersion == "" {
 		return ""
@@ -195,8 +197,8 @@ func (c *client) library() string {
 	return " lib-name=" + c.libName + " lib-ver=" + c.libVersion
 }
 
-// addr and laddr are the ends of the connection as CLIENT LIST and CLIENT KILL
-// write them.
+// addr and laddr return the ends of the connection as CLIENT LIST and CLIENT
+// KILL write them.
 func (c *client) addr() string {
 	if a, ok := c.transport.peer().(*net.TCPAddr); ok {
 		return a.String()
@@ -242,12 +244,12 @@ func clientReplyCommand(c *client, args [][]byte) {
 	switch mode := args[2]; {
 	case isWord(mode, "ON"):
 		if c.silent() {
-			c.B = c.B[:c.base] // of commands before it in a transaction
+			c.B = c.B[:c.base] // drop the replies of earlier commands of the transaction
 		}
 		c.reply = replyOn
 		c.ok()
 	case isWord(mode, "OFF"):
-		c.base = len(c.B) // likewise, what is replied already is sent
+		c.base = len(c.B) // keep the replies of earlier commands of the transaction
 		c.reply = replyOff
 	case isWord(mode, "SKIP"):
 		if c.reply != replyOff {
@@ -258,7 +260,8 @@ func clientReplyCommand(c *client, args [][]byte) {
 	}
 }
 
-// clientNoEvictCommand only remembers: no client is closed for want of memory.
+// clientNoEvictCommand only stores the mode: the server closes no client to
+// free memory.
 func clientNoEvictCommand(c *client, args [][]byte) {
 	switch mode := args[2]; {
 	case isWord(mode, "ON"):
@@ -279,24 +282,24 @@ func clientHelpCommand(c *client, _ [][]byte) {
 		"ID",
 		"    The number of this connection.",
 		"INFO",
-		"    What is known of this connection.",
+		"    Information about this connection.",
 		"KILL <ip:port>",
 		"    Close the connection from an address.",
 		"KILL <option> <value> [<option> <value> [...]]",
 		"    Close all connections to which every option applies:",
-		"    * ADDR (<ip:port>|<unixsocket>:0), LADDR: the address it comes from, or came to",
+		"    * ADDR (<ip:port>|<unixsocket>:0), LADDR: the client's address, the server's address",
 		"    * ID <number>",
 		"    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
 		"    * USER <name>",
 		"    * SKIPME (YES|NO): whether to spare this one (default: yes)",
 		"LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <number> ...]",
-		"    What is known of connections.",
+		"    Information about connections.",
 		"NO-EVICT (ON|OFF)",
-		"    Accepted; no connection is closed for want of memory.",
+		"    Accepted, without effect: the server closes no connection to free memory.",
 		"REPLY (ON|OFF|SKIP)",
-		"    Whether commands are replied to.",
+		"    Turn replies on, off, or off for the next command.",
 		"SETINFO (LIB-NAME|LIB-VER) <text>",
-		"    Tell which library the client uses.",
+		"    Set the name or version of the client's library.",
 		"SETNAME <name>",
 		"    Name this connection.")
 }

@@ -20,18 +20,19 @@ import (
 // clients is all connections of a server.
 type clients struct {
 	server *Server
-	list   []*client // that are served, not those that have left
+	list   []*client // serving clients
 	byID   map[int64]*client
-	// leaving is those that have left and are still being sent output.
+	// leaving is the set of clients that have left while their connections
+	// still send output.
 	leaving map[*client]struct{}
 	lastID  int64
-	// connections counts those whose sockets are open, closing ones too.
+	// connections counts the open sockets, including closing ones.
 	connections int
-	refused     []*client     // of these: that were not let in, in the order they came
-	condemned   []*client     // to be cut off at the end of the batch
-	stopping    bool          // no more are let in
-	idle        chan struct{} // while stopping: to be closed when connections is 0, or over set
-	over        bool          // the engine is, and has aborted all connections
+	refused     []*client     // of these: clients that admit refused, oldest first
+	condemned   []*client     // clients to abort at the end of the batch
+	stopping    bool          // new clients are refused
+	idle        chan struct{} // while stopping: to close when connections is 0, or over is set
+	over        bool          // the engine has ended, and aborted all connections
 }
 
 func (l *clients) init(s *Server) {
@@ -55,7 +56,7 @@ func (s *Server) open(conn *rondo.Conn) rondo.Handler {
 	setLimits(conn)
 	d := &direct{server: s, conn: conn}
 	d.client = s.clients.admit(d)
-	s.handOver() // it may have cut off another one
+	s.handOver() // admit may have cut off another client
 	return d
 }
 
@@ -77,25 +78,25 @@ func (s *Server) filtered(filters []rondo.FilterOpenFunc) rondo.OpenFunc {
 	}
 }
 
-// unready is the handler of a connection whose filters are not ready. It is closed
-// if they fail.
+// unready is the handler of a connection whose filters are not ready yet. If
+// they fail, the connection closes.
 type unready struct{ server *Server }
 
 func (unready) Data(*rondo.Conn, []byte) (int, error) { return 0, nil }
 
 func (u unready) Closed(*rondo.Conn, error) { u.server.unready.Add(-1) }
 
-// maxInput leaves it to client.checkInput to bound what is held of an
-// incomplete request.
+// maxInput is unlimited, since client.checkInput bounds incomplete requests.
 const maxInput = math.MaxInt
 
-// maxOutput bounds what is held of output where client-output-buffer-limit is
-// not set, as it is not for normal clients. The replies to one request can be
-// that long; the next is not run while many of them wait.
+// maxOutput bounds the output held for clients without a
+// client-output-buffer-limit, which normal clients have by default. The replies
+// to one request may be that long; the next request does not run while many
+// bytes wait.
 const maxOutput = 1 << 30
 
-// admit makes the client of a new connection, or tells it why not and closes
-// it.
+// admit makes the client of a new connection. If it refuses the client, it
+// replies with the reason and closes the connection.
 func (l *clients) admit(t transport) *client {
 	s := l.server
 	l.lastID++
@@ -135,12 +136,13 @@ func (l *clients) admit(t transport) *client {
 	return c
 }
 
-// maxRefused is how many that were refused may take their time to close: more of
-// them would use up the descriptors that are reserved.
+// maxRefused is the number of refused clients that may take their time to
+// close. More of them would use up the reserved descriptors.
 const maxRefused = ReservedFiles / 2
 
-// refuse ends a client that is not let in and has been told why. The one that
-// has had the most time to read that is cut off, if they are too many.
+// refuse ends a client that has been sent the reason for its refusal. If there
+// are too many of these, refuse cuts off the oldest, which had the most time to
+// read its reply.
 func (l *clients) refuse(c *client) {
 	l.server.stats.rejected++
 	c.gone, c.closing, c.refused = true, true, true
@@ -153,8 +155,8 @@ func (l *clients) refuse(c *client) {
 	}
 }
 
-// full reports whether as many clients as may be are served, or still have to be
-// sent output.
+// full reports whether the number of clients has reached maxclients. It counts
+// clients that have left and still have output to send.
 func (l *clients) full() bool {
 	n, most := len(l.list), l.server.config.maxClients
 	if n >= most || n+len(l.leaving) < most {
@@ -177,14 +179,14 @@ const errProtected = "DENIED Redis is running in protected mode because protecte
 	"4) Setup a an authentication password for the default user. " +
 	"NOTE: You only need to do one of the above things in order for the server to start accepting connections from the outside."
 
-// isLocal reports whether a peer is trusted to be on this host. Of the
-// loopback addresses Redis 7.0 trusts these two only.
+// isLocal reports whether the server trusts that a peer is on this host. Redis
+// 7.0 trusts only these two loopback addresses.
 func isLocal(peer net.Addr) bool {
 	tcp, ok := peer.(*net.TCPAddr)
 	return !ok || tcp.IP.Equal(net.IPv4(127, 0, 0, 1)) || tcp.IP.Equal(net.IPv6loopback)
 }
 
-// leave takes a client out of everything that refers to it. Its connection may
+// leave removes a client from everything that refers to it. Its connection may
 // still have output to send.
 func (c *client) leave() {
 	if c.gone {
@@ -204,7 +206,7 @@ func (c *client) leave() {
 	c.server.upkeep.forget(c)
 }
 
-// close ends the client when it has been sent what was written.
+// close ends the client once its written output has been sent.
 func (c *client) close() {
 	c.leave()
 	p := whileMoving
@@ -214,8 +216,8 @@ func (c *client) close() {
 	c.server.clients.seeOff(c, p)
 }
 
-// kill ends a client that another one wants gone, also if it does not take what it
-// is owed.
+// kill ends a client on another client's request. It waits only briefly for the
+// killed client to read its pending output.
 func (c *client) kill() {
 	c.killed = true
 	c.leave()
@@ -237,8 +239,8 @@ func (c *client) abort(err error) {
 	c.transport.abort(err)
 }
 
-// condemn has a client aborted at the end of the batch. Until then lists that
-// it is in stay as they are.
+// condemn makes the end of the batch abort a client. Until then the lists that
+// contain the client stay as they are.
 func (s *Server) condemn(c *client, err error) {
 	if c.closing {
 		return
@@ -248,7 +250,7 @@ func (s *Server) condemn(c *client, err error) {
 	s.clients.condemned = append(s.clients.condemned, c)
 }
 
-// carryOut ends those that were condemned.
+// carryOut aborts the condemned clients.
 func (l *clients) carryOut() {
 	for len(l.condemned) > 0 {
 		c := l.condemned[0]
@@ -260,7 +262,7 @@ func (l *clients) carryOut() {
 	l.condemned = nil
 }
 
-// closed takes note that a connection has gone.
+// closed records that a connection has gone.
 func (l *clients) closed(c *client, err error) {
 	c.leave()
 	delete(l.leaving, c)
@@ -274,23 +276,24 @@ func (l *clients) closed(c *client, err error) {
 	}
 }
 
-// stop lets no more clients in, and has idle closed when all connections have
-// gone.
+// stop makes the server refuse new clients and close idle once all connections
+// have gone.
 func (l *clients) stop(idle chan struct{}) {
 	if !l.stopping {
 		l.stopping, l.idle = true, idle
 	}
 }
 
-// end ends every client.
+// end calls how for every client.
 func (l *clients) end(how func(*client)) {
 	for _, c := range l.everybody() {
 		how(c)
 	}
 }
 
-// listed is the clients that are known: those that are served, and those that have
-// left and are still to take what they are owed, unless nobody wants them to.
+// listed yields the clients that CLIENT LIST shows: the serving ones, and those
+// that have left but still have output to read, unless they were refused or
+// killed.
 func (l *clients) listed() iter.Seq[*client] {
 	return func(yield func(*client) bool) {
 		for _, c := range l.list {
@@ -306,14 +309,14 @@ func (l *clients) listed() iter.Seq[*client] {
 	}
 }
 
-// everybody is the clients that are served, and those that are leaving.
+// everybody returns the serving and the leaving clients.
 func (l *clients) everybody() []*client {
 	leaving := slices.SortedFunc(maps.Keys(l.leaving), func(a, b *client) int { return cmp.Compare(a.id, b.id) })
 	return append(leaving, l.list...)
 }
 
-// engineEnds takes note that all connections end with the engine. Those of other loops
-// may do so after this one has ended, and not be counted any more.
+// engineEnds records that the engine ends all connections. Connections of other
+// loops may end after this loop has ended, and are then no longer counted.
 func (l *clients) engineEnds() {
 	l.over = true
 	l.checkIdle()
@@ -326,7 +329,8 @@ func (l *clients) checkIdle() {
 	}
 }
 
-// class is what client-output-buffer-limit and CLIENT KILL TYPE tell apart.
+// class is a type of client, as client-output-buffer-limit and CLIENT KILL TYPE
+// name it.
 type class uint8
 
 const (
@@ -345,10 +349,10 @@ func (c *client) class() class {
 	return classNormal
 }
 
-// classMaster is a type that can be asked for, and that no client has.
+// classMaster is a valid type of CLIENT KILL, but no client has it.
 const classMaster = classes
 
-// classByName knows replicas by both names.
+// classByName accepts both names of replicas.
 func classByName(name []byte) (class, bool) {
 	switch strings.ToLower(string(name)) {
 	case "normal":
@@ -363,7 +367,7 @@ func classByName(name []byte) (class, bool) {
 	return 0, false
 }
 
-// idleChanged tells the transport how long the client may be silent now.
+// idleChanged tells the transport how long the client may now be silent.
 func (c *client) idleChanged() {
 	seconds := c.server.config.timeout
 	if c.subscribed() {

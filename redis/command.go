@@ -2,43 +2,43 @@ package redis
 
 import "time"
 
-// A command is a row of the command table: what COMMAND tells about it, and
-// the function that runs it. Each family's file has its rows beside its
+// A command is a row of the command table: the properties that COMMAND reports,
+// and the function that runs it. Each family's file has its rows beside its
 // functions.
 type command struct {
-	// name is in lower case, and for a subcommand that of its container in
-	// front: "client|id".
+	// name is in lower case. A subcommand's name begins with its container's:
+	// "client|id".
 	name string
-	// arity is the number of arguments with the name, or, negative, the least.
-	// A subcommand counts its container's name too.
+	// arity is the number of arguments including the name. If it is negative,
+	// -arity is the minimum. A subcommand counts its container's name too.
 	arity int
 	flags cmdFlags
 	keys  []keySpec
 	cats  category // those that do not follow from flags
 	tips  []string // hints for clients and proxies
 	doc   doc
-	run   func(c *client, args [][]byte) // args[0] is the name; they die with the call
-	subs  []*command                     // of a container, which has no run
+	run   func(c *client, args [][]byte) // args[0] is the name; args are valid during the call
+	subs  []*command                     // subcommands of a container
 
 	byName map[string]*command // subs, by their own names
 	count
 }
 
-// count is how often a command was run, and how long that took.
+// count is the number of runs of a command, and their duration.
 type count struct {
 	calls    int64
-	failed   int64 // of calls: those whose reply was an error
+	failed   int64 // of calls: the reply was an error
 	rejected int64 // not called: wrong number of arguments, no permission ...
-	timed    int64 // of calls: those whose time was taken
+	timed    int64 // of calls: measured in time
 	time     time.Duration
 }
 
-// timing reports whether the time of the next call is to be taken. To look at
-// the clock twice would cost as much as many a command does, so it is done for
-// the first calls and some later ones.
+// timing reports whether to measure the next call. Reading the clock twice
+// costs as much as many commands do, so only the first calls and a sample of
+// later ones are measured.
 func (n *count) timing() bool { return n.calls < 64 || n.calls%64 == 0 }
 
-// microseconds estimates how long all calls took, and one did on average.
+// microseconds estimates the total duration of all calls, and their mean.
 func (n *count) microseconds() (all int64, one float64) {
 	if n.timed == 0 {
 		return 0, 0
@@ -47,14 +47,14 @@ func (n *count) microseconds() (all int64, one float64) {
 	return int64(one * float64(n.calls)), one
 }
 
-// doc is what COMMAND DOCS tells.
+// doc is a command's entry in COMMAND DOCS.
 type doc struct {
 	summary    string
 	since      string // version of Redis
 	group      string
 	complexity string
-	deprecated string // version since when, for what is kept for old clients
-	instead    string // what to use
+	deprecated string // the version that deprecated the command, if one did
+	instead    string // what replaces it
 }
 
 // cmdFlags are a command's properties, in the order COMMAND INFO lists them.
@@ -86,8 +86,8 @@ var flagNames = []string{
 	"stale", "skip_slowlog", "fast", "no_auth", "no_multi", "allow_busy",
 }
 
-// category is a set of ACL categories. There are no ACLs, but COMMAND INFO
-// and COMMAND LIST FILTERBY ACLCAT tell them.
+// category is a set of ACL categories. The server has no ACLs, but COMMAND INFO
+// and COMMAND LIST FILTERBY ACLCAT report the categories.
 type category uint32
 
 const (
@@ -129,12 +129,12 @@ func (cmd *command) categories() category {
 	return cats
 }
 
-// keySpec says where keys are among the arguments, and what happens to them.
+// keySpec says which arguments are keys, and what the command does with them.
 type keySpec struct {
 	flags keyFlags
 	notes string
 	first int // index of the first key
-	last  int // of the last, counted from first; -1: the last argument
+	last  int // of the last key, counted from first; -1: the last argument
 	step  int
 }
 
@@ -156,15 +156,16 @@ var keyFlagNames = []string{
 	"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "variable_flags",
 }
 
-// oneKey is the usual case: the first argument is the key.
+// oneKey is for commands whose only key is the first argument.
 func oneKey(f keyFlags) []keySpec { return []keySpec{{flags: f, first: 1, step: 1}} }
 
-// allKeys is the other one: every step-th argument from the first is.
+// allKeys is for commands of which every step-th argument, from the first, is a
+// key.
 func allKeys(f keyFlags, step int) []keySpec {
 	return []keySpec{{flags: f, first: 1, last: -1, step: step}}
 }
 
-// lastKey is the index of the last key in a request of n arguments.
+// lastKey returns the index of the last key in a request of n arguments.
 func (k *keySpec) lastKey(n int) int {
 	if k.last < 0 {
 		return n + k.last
@@ -172,7 +173,7 @@ func (k *keySpec) lastKey(n int) int {
 	return k.first + k.last
 }
 
-// keyRange sums keys up as the three numbers that COMMAND has had for them
+// keyRange sums the keys up in the three numbers that COMMAND has reported
 // since Redis 2.8: first, last and step.
 func (cmd *command) keyRange() (first, last, step int) {
 	if len(cmd.keys) == 0 {
@@ -191,7 +192,7 @@ func (cmd *command) arityOK(n int) bool {
 	return cmd.arity == n || cmd.arity < 0 && n >= -cmd.arity
 }
 
-// commandTable is all commands of a server.
+// commandTable holds all commands of a server.
 type commandTable struct {
 	byName map[string]*command
 	list   []*command // in the order of the families
@@ -218,7 +219,7 @@ func newCommandTable(families ...[]*command) *commandTable {
 // maxName is longer than the name of any command.
 const maxName = 32
 
-// lookup finds a name in any case. It does not allocate.
+// lookup finds a name in any mix of cases. It does not allocate.
 func lookup(names map[string]*command, name []byte) *command {
 	var folded [maxName]byte
 	if len(name) > len(folded) {
@@ -230,8 +231,9 @@ func lookup(names map[string]*command, name []byte) *command {
 	return names[string(folded[:len(name)])]
 }
 
-// find finds the command that a request is for: a container's subcommand if
-// it has one of the name. A container alone is found as such.
+// find returns the command of a request. If the command is a container, and the
+// request has a second argument, find returns the subcommand of that name, or
+// nil.
 func (t *commandTable) find(args [][]byte) *command {
 	cmd := lookup(t.byName, args[0])
 	if cmd != nil && cmd.byName != nil && len(args) > 1 {
@@ -240,7 +242,7 @@ func (t *commandTable) find(args [][]byte) *command {
 	return cmd
 }
 
-// named finds a command by its full name, as in "get" and "client|id".
+// named finds a command by its full name, such as "get" or "client|id".
 func (t *commandTable) named(name []byte) *command {
 	for i, b := range name {
 		if b == '|' {

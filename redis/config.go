@@ -12,8 +12,8 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// config is the parameters that CONFIG SET changes, as they are now. It is a
-// value: a CONFIG SET that fails half-way puts back a copy.
+// config holds the current values of the parameters that CONFIG SET changes. It
+// is a value, so that a CONFIG SET that fails half-way can restore a copy.
 type config struct {
 	maxClients   int
 	timeout      int64 // seconds
@@ -51,7 +51,7 @@ func (c *config) init(s *Server) {
 	}
 }
 
-// listening notes an address that is listened on.
+// listening records an address that the server listens on.
 func (c *config) listening(network, address string, port int) {
 	if network == "unix" {
 		c.unixSocket = address
@@ -64,13 +64,14 @@ func (c *config) listening(network, address string, port int) {
 	c.bind = strings.TrimSpace(c.bind + " " + strings.Trim(host, "[]"))
 }
 
-// logLevels are Redis's, with what they are for slog.
+// logLevels are Redis's log levels with their slog equivalents.
 var logLevels = []struct {
 	name  string
 	level slog.Level
 }{{"debug", slog.LevelDebug}, {"verbose", slog.LevelDebug + 2}, {"notice", slog.LevelInfo}, {"warning", slog.LevelWarn}}
 
-// levelIndex is the least verbose of logLevels that shows all l does.
+// levelIndex returns the index of the least verbose level that shows all that l
+// does.
 func levelIndex(l *slog.LevelVar) int {
 	i := len(logLevels) - 2
 	if l == nil {
@@ -81,18 +82,18 @@ func levelIndex(l *slog.LevelVar) int {
 	return i
 }
 
-// A param is a parameter as CONFIG knows it.
+// A param is a parameter of CONFIG.
 type param struct {
 	name string
 	get  func(*config) string
-	// set parses a value into the config, and returns why that fails, in
-	// Redis's words; "" if it does not. nil: the parameter cannot be set.
+	// set parses a value into the config. If that fails it returns the reason
+	// in Redis's words, else "". nil: the parameter cannot be set.
 	set func(*config, string) (failure string)
-	// apply is called when a CONFIG SET has succeeded.
+	// apply is called after a successful CONFIG SET.
 	apply func(*Server)
 }
 
-// params are all parameters, in the order of their names.
+// params lists all parameters, sorted by name.
 var params = []*param{
 	onlyParam("appendonly", "no", "yes"),
 	fixedParam("bind", func(c *config) string { return c.bind }),
@@ -132,12 +133,12 @@ func findParam(name string) *param {
 
 func constant(v string) func(*config) string { return func(*config) string { return v } }
 
-// fixedParam is one that Redis does not let clients change either, or that is
-// what the program was started with.
+// fixedParam is a parameter that clients cannot change: because Redis does not
+// let them either, or because the program set it at start.
 func fixedParam(name string, get func(*config) string) *param { return &param{name: name, get: get} }
 
-// onlyParam is one that Redis lets clients change, but of whose values this
-// server has only one. The others it knows of get an error that says so.
+// onlyParam is a parameter that Redis lets clients change, but that has only
+// one value in this server. For the other values of Redis the error says that.
 func onlyParam(name, only string, others ...string) *param {
 	return &param{name: name, get: constant(only), set: func(_ *config, v string) string {
 		if strings.EqualFold(v, only) {
@@ -201,8 +202,8 @@ func parseRange(v string, least, most int64, to *int64) string {
 	return ""
 }
 
-// parseMemory reads an amount of memory as Redis does: 100, 100b, 1k (1000),
-// 1kb (1024), and so on with m and g; no digits are a 0.
+// parseMemory parses an amount of memory as Redis does: 100, 100b, 1k (1000),
+// 1kb (1024), and so on with m and g. Without digits the amount is 0.
 func parseMemory(v string) (int64, bool) {
 	digits := len(v) - len(strings.TrimLeft(v, "0123456789"))
 	var unit float64
@@ -242,14 +243,14 @@ func setHz(c *config, v string) string {
 	return ""
 }
 
-// setPort takes the port that is listened on, and no other.
+// setPort accepts only the port that the server listens on.
 func setPort(c *config, v string) string {
 	var n int64
 	if failure := parseRange(v, 0, 65535, &n); failure != "" {
 		return failure
 	}
 	if int(n) != c.port {
-		return "the port cannot be changed while the server runs"
+		return "the port cannot change while the server runs"
 	}
 	return ""
 }

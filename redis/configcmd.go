@@ -18,9 +18,9 @@ func configCommands() []*command {
 				{name: "config|get", arity: -3, flags: flags, run: configGetCommand,
 					doc: doc{"Returns the parameters that match patterns.", "2.0.0", group, "O(N), N the number of parameters", "", ""}},
 				{name: "config|help", arity: 2, flags: flagLoading | flagStale, run: configHelpCommand,
-					doc: doc{"Tells what the subcommands do.", "5.0.0", group, "O(1)", "", ""}},
+					doc: doc{"Returns help about the subcommands.", "5.0.0", group, "O(1)", "", ""}},
 				{name: "config|resetstat", arity: 2, flags: flags, run: configResetstatCommand,
-					doc: doc{"Sets the counts that INFO tells to zero.", "2.0.0", group, "O(1)", "", ""}},
+					doc: doc{"Resets the counts that INFO reports.", "2.0.0", group, "O(1)", "", ""}},
 				{name: "config|rewrite", arity: 2, flags: flags, run: configRewriteCommand,
 					doc: doc{"Fails: there is no configuration file.", "2.8.0", group, "O(1)", "", ""}},
 				{name: "config|set", arity: -4, flags: flags, run: configSetCommand,
@@ -42,8 +42,8 @@ func configGetCommand(c *client, args [][]byte) {
 	}, (*resp.Reply).Map)
 }
 
-// asked reports whether the parameter is among those asked for by name or by
-// pattern. A name is given back as it was spelled.
+// asked reports whether a name or pattern of the request selects the parameter.
+// It returns a name as the request spells it.
 func (p *param) asked(patterns [][]byte) (name string, ok bool) {
 	for _, pattern := range patterns {
 		if strings.EqualFold(p.name, string(pattern)) {
@@ -113,11 +113,11 @@ func configRewriteCommand(c *client, _ [][]byte) {
 func configHelpCommand(c *client, _ [][]byte) {
 	c.help("CONFIG",
 		"GET <pattern> [<pattern> ...]",
-		"    The parameters that match, and their values.",
+		"    The matching parameters and their values.",
 		"SET <parameter> <value> [<parameter> <value> ...]",
-		"    Set parameters: all of them, or, at an error, none.",
+		"    Set all of the parameters, or none if there is an error.",
 		"RESETSTAT",
-		"    Set the counts that INFO tells to zero.",
+		"    Reset the counts that INFO reports.",
 		"REWRITE",
 		"    Not supported: there is no configuration file.")
 }

@@ -12,18 +12,18 @@ func connectionCommands() []*command {
 	const hello = flagNoscript | flagLoading | flagStale | flagFast | flagNoAuth | flagAllowBusy
 	return []*command{
 		{name: "auth", arity: -2, flags: hello, cats: catConnection, run: authCommand,
-			doc: doc{"Gives the password.", "1.0.0", group, "O(N), N the length of the password", "", ""}},
+			doc: doc{"Authenticates the connection with a password.", "1.0.0", group, "O(N), N the length of the password", "", ""}},
 		{name: "echo", arity: 2, flags: flagLoading | flagStale | flagFast, cats: catConnection, run: echoCommand,
 			doc: doc{"Returns its argument.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "hello", arity: -1, flags: hello, cats: catConnection, run: helloCommand,
-			doc: doc{"Chooses the version of the protocol, and may give the password and a name.", "6.0.0", group, "O(1)", "", ""}},
+			doc: doc{"Chooses the version of the protocol. May also authenticate the connection and name it.", "6.0.0", group, "O(1)", "", ""}},
 		{name: "ping", arity: -1, flags: flagFast | flagInSubscribed, cats: catConnection, run: pingCommand,
 			tips: []string{"request_policy:all_shards", "response_policy:all_succeeded"},
 			doc:  doc{"Returns PONG, or its argument.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "quit", arity: -1, flags: hello | flagInMulti | flagInSubscribed, cats: catConnection, run: quitCommand,
 			doc: doc{"Closes the connection.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "reset", arity: 1, flags: hello | flagInMulti | flagInSubscribed, cats: catConnection, run: resetCommand,
-			doc: doc{"Makes the connection as if it were new.", "6.2.0", group, "O(1)", "", ""}},
+			doc: doc{"Resets the connection to the state of a new one.", "6.2.0", group, "O(1)", "", ""}},
 		{name: "select", arity: 2, flags: flagLoading | flagStale | flagFast, cats: catConnection, run: selectCommand,
 			doc: doc{"Chooses the database.", "1.0.0", group, "O(1)", "", ""}},
 	}
@@ -34,7 +34,7 @@ func pingCommand(c *client, args [][]byte) {
 	case len(args) > 2:
 		c.fail("ERR wrong number of arguments for 'ping' command")
 	case c.subscribed() && c.Proto == 2:
-		// In a form that a client which awaits messages can tell apart.
+		// A subscribed RESP2 client expects arrays, as messages are.
 		c.Array(2)
 		c.BulkString("pong")
 		if len(args) == 2 {
@@ -69,8 +69,8 @@ func selectCommand(c *client, args [][]byte) {
 	c.ok()
 }
 
-// authenticate checks a name and a password. There is one user, "default",
-// whom any password lets in while none is required.
+// authenticate checks a user name and a password. The only user is "default".
+// Without a configured password, any password is right.
 func (c *client) authenticate(user, password []byte) bool {
 	want := c.server.config.password
 	if string(user) != "default" {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -98,10 +99,15 @@ func TestQuitDropsWhatFollows(t *testing.T) {
 func TestHTTPIsCutOff(t *testing.T) {
 	for _, request := range []string{"POST / HTTP/1.1\r\n", "Host: localhost\r\n"} {
 		b := newBench(t, &Server{})
+		var log strings.Builder
+		b.s.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		f := b.connect("a")
 		b.send(f, []byte(request+"SET k v\r\n"))
 		if got := f.take(); got != "" || !f.closed || b.s.space.dbs[0].len() != 0 {
 			t.Errorf("%q: got %q, closed %v", request, got, f.closed)
+		}
+		if want := "client=" + f.remote.String(); !strings.Contains(log.String(), want) {
+			t.Errorf("%q: the log is %q, want %q in it", request, log.String(), want)
 		}
 	}
 }
@@ -135,7 +141,7 @@ func TestUnauthenticatedRequestsAreSmall(t *testing.T) {
 			t.Errorf("%q: got %q, closed %v", c.in, got, f.closed)
 		}
 	}
-	// Once the password is there, in the same bytes, they need not be.
+	// After AUTH in the same bytes, the limits no longer apply.
 	b := newBench(t, &Server{Password: "secret"})
 	f := b.connect("a")
 	long := strings.Repeat("x", 20000)

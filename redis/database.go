@@ -7,13 +7,13 @@ import (
 
 // database is one of the numbered keyspaces.
 //
-// A Go map finds a key, and each entry also has a place in a dense table. The
-// map alone would not do: its iteration cannot be resumed by a later SCAN, nor
-// does it give a random element in constant time. The dense table does both.
-// What it costs is eight bytes a key and one move at a deletion, which puts
-// the last entry in the place of the deleted one. (A hash table of our own,
-// walked as Redis walks its tables, would save the eight bytes, and lose the
-// built-in map's speed, its gradual growth and its keyed hash.)
+// A Go map finds a key, and each entry also has a slot in a dense table. The
+// map alone is not enough: a later SCAN cannot resume its iteration, and it
+// cannot return a random element in constant time. The dense table does both.
+// It costs eight bytes a key, and one move for each deletion, which puts the
+// last entry in the slot of the deleted one. (A hash table of our own, walked
+// as Redis walks its tables, would save the eight bytes, but lose the built-in
+// map's speed, gradual growth and keyed hash.)
 type database struct {
 	index    int
 	space    *keyspace
@@ -31,8 +31,8 @@ func (db *database) init(space *keyspace, index int) {
 
 func (db *database) len() int { return db.dense.len() }
 
-// find returns the entry of a key that exists and has not expired. One that
-// has expired is deleted on the way.
+// find returns the entry of a key. It deletes an expired entry and returns nil
+// for it.
 func (db *database) find(key []byte) *entry {
 	e := db.entries[string(key)]
 	if e != nil && db.hidden(e) {
@@ -57,10 +57,10 @@ func (db *database) expired(e *entry) bool {
 	return db.expires.deadline(e) <= db.space.now
 }
 
-// hidden reports whether a key is there but has expired.
+// hidden reports whether a key is present but has expired.
 func (db *database) hidden(e *entry) bool { return e.expiry != 0 && db.expired(e) }
 
-// expire deletes a key whose time has come.
+// expire deletes an expired key.
 func (db *database) expire(e *entry) {
 	db.space.expired++
 	key := e.key
@@ -68,7 +68,8 @@ func (db *database) expire(e *entry) {
 	db.touched(key)
 }
 
-// add makes an empty string of a key that does not exist. It copies key.
+// add creates an entry with an empty string for a key that does not exist. It
+// copies key.
 func (db *database) add(key []byte) *entry {
 	e := &entry{key: string(key), slot: uint32(db.dense.len())}
 	db.entries[e.key] = e
@@ -77,7 +78,7 @@ func (db *database) add(key []byte) *entry {
 	return e
 }
 
-// remove deletes an entry. The last entry of the dense table takes its place.
+// remove deletes an entry. The last entry of the dense table takes its slot.
 func (db *database) remove(e *entry) {
 	db.memory -= e.size()
 	db.persist(e)
@@ -92,18 +93,18 @@ func (db *database) remove(e *entry) {
 	}
 }
 
-// slack is how much larger than its content the memory of a string may be for
-// the content to be written in place. Beyond it the memory is exchanged, so
-// that a long value overwritten by a short one is given back.
+// slack is the capacity up to which n bytes are written to a string in place. A
+// string with more capacity gets new memory, so that a short value does not
+// keep the memory of the long value that it overwrites.
 func slack(n int) int { return 2*n + 32 }
 
-// setString makes e a string that holds a copy of v, in place if that fits.
-// v may be a part of e's own value.
+// setString makes e a string with a copy of v, in place if v fits. v may be a
+// part of e's own value.
 func (db *database) setString(e *entry, v []byte) {
 	before := e.size()
 	e.ref = nil
 	if cap(e.str) < len(v) || cap(e.str) > slack(len(v)) {
-		e.str = append([]byte(nil), v...) // append rounds up to what is allocated anyway
+		e.str = append([]byte(nil), v...) // append uses the whole size class
 	} else {
 		e.str = e.str[:len(v)]
 		copy(e.str, v)
@@ -111,7 +112,7 @@ func (db *database) setString(e *entry, v []byte) {
 	db.memory += e.size() - before
 }
 
-// keepString makes e a string that holds v, whose memory is e's from now on.
+// keepString makes e a string with the value v. e owns v's memory from now on.
 func (db *database) keepString(e *entry, v []byte) {
 	before := e.size()
 	e.ref = nil
@@ -119,13 +120,13 @@ func (db *database) keepString(e *entry, v []byte) {
 	db.memory += e.size() - before
 }
 
-// setInt makes e a string that holds n in decimal.
+// setInt makes e a string with n in decimal.
 func (db *database) setInt(e *entry, n int64) {
 	var digits [20]byte
 	db.setString(e, appendInt(digits[:0], n))
 }
 
-// grow makes the string of e n bytes long, with zeros behind what it had.
+// grow extends the string of e to n bytes. The new bytes are zero.
 func (db *database) grow(e *entry, n int) {
 	before := e.size()
 	old := len(e.str)
@@ -149,7 +150,7 @@ func (db *database) setDeadline(e *entry, at int64) {
 	db.space.soonest = min(db.space.soonest, at)
 }
 
-// persist makes the key never expire, and reports whether it would have.
+// persist removes the key's deadline, and reports whether it had one.
 func (db *database) persist(e *entry) bool {
 	if e.expiry == 0 {
 		return false
@@ -158,7 +159,7 @@ func (db *database) persist(e *entry) bool {
 	return true
 }
 
-// flush deletes all keys. What they held is left to the garbage collector.
+// flush deletes all keys. The garbage collector frees their memory.
 func (db *database) flush() {
 	db.memory = 0
 	db.entries = make(map[string]*entry)
@@ -166,8 +167,8 @@ func (db *database) flush() {
 	db.expires = expiryHeap{}
 }
 
-// random returns a key that has not expired, nil if there is none, each with
-// the same probability.
+// random returns a random key that has not expired, or nil if there is none.
+// All keys have the same probability.
 func (db *database) random() *entry {
 	for db.dense.len() > 0 {
 		e := *db.dense.at(rand.IntN(db.dense.len()))
@@ -179,15 +180,16 @@ func (db *database) random() *entry {
 	return nil
 }
 
-// scan calls visit for about count entries, from a cursor that an earlier call
-// returned, or 0 to begin, and returns the cursor of the rest, 0 at the end.
+// scan calls visit for about count entries, starting at a cursor: 0 at first,
+// later the result of the previous call. It returns the next cursor, or 0 at
+// the end.
 //
-// The cursor is how many entries of the dense table are still to be visited:
-// the walk goes from its end to its beginning. Entries move only downwards
-// (remove puts the last in the place of another), so what was not visited yet
-// never moves to where the walk has been: a key that is there from the first
-// call to the last is visited. It may be visited twice; one that comes or goes
-// meanwhile may or may not be. Each call shortens the walk, so it ends.
+// The cursor is the number of entries of the dense table still to visit: the
+// walk goes from the table's end to its beginning. Entries only move downwards
+// (remove puts the last one in a lower slot), so an entry never moves from the
+// unvisited part to the visited part. A key present from the first call to the
+// last is therefore visited, maybe twice. A key that is added or deleted
+// meanwhile may or may not be visited. Each call shortens the walk, so it ends.
 func (db *database) scan(cursor uint64, count int, visit func(*entry)) uint64 {
 	left := db.dense.len()
 	if cursor != 0 && cursor < uint64(left) {
@@ -200,7 +202,8 @@ func (db *database) scan(cursor uint64, count int, visit func(*entry)) uint64 {
 	return uint64(left)
 }
 
-// meanTTL estimates how long, in milliseconds, the keys that expire have left.
+// meanTTL estimates the mean time to live, in milliseconds, of the keys that
+// expire.
 func (db *database) meanTTL() int64 {
 	const most = 1000
 	n := db.expires.len()

@@ -7,24 +7,24 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// departure closes a connection once its output has been sent, however slow the
-// peer takes it. It belongs to the connection's loop.
+// departure closes a connection once its output has been sent, however slowly
+// the peer reads it. It belongs to the connection's loop.
 //
 //	begin            all sent           the end sent too
 //	-----> sending ----------> ending ------------------> conn.Close
 //	          |                  |
 //	          +------------------+--> conn.Abort, if nothing moves
 //
-// Conn.Close alone would not do: it cuts off a peer that has not taken all
-// within the engine's Linger, which bounds here how long the peer may take to
-// close its side.
+// Conn.Close alone is not enough: it cuts off a peer that has not read
+// everything within the engine's Linger. Here the Linger only bounds how long
+// the peer may take to close its side.
 type departure struct {
 	conn   *rondo.Conn
 	sent   func() // called when output may have been sent; may be nil
 	timer  *rondo.Timer
 	wait   time.Duration // until the next look
-	still  time.Duration // for how long nothing has moved, as far as that counts
-	left   int           // what waited at the last look
+	still  time.Duration // for how long the output has not moved, as the patience counts it
+	left   int           // unsent bytes at the last look
 	ending bool
 	patience
 }
@@ -32,11 +32,11 @@ type departure struct {
 const (
 	minLook = 5 * time.Millisecond
 	maxLook = 100 * time.Millisecond
-	// maxStill is how long a peer may take nothing of what it is owed.
+	// maxStill is how long a peer may read nothing of its pending output.
 	maxStill = time.Minute
-	// killTime is how long a client that was killed has to take all of it. Redis
-	// drops what the system has not taken yet, so whoever kills a client that does
-	// not read expects it to be gone.
+	// killTime is how long a killed client has to read all its pending output.
+	// Redis drops the output that the system has not taken, so a caller of
+	// CLIENT KILL expects a client that does not read to be gone.
 	killTime = 250 * time.Millisecond
 )
 
@@ -44,9 +44,9 @@ const (
 type patience uint8
 
 const (
-	whileMoving  patience = iota // until it has taken nothing for maxStill
-	untilStopped                 // the server shuts down, and its context decides
-	shortly                      // killTime, whatever it takes
+	whileMoving  patience = iota // until the peer has read nothing for maxStill
+	untilStopped                 // for ever: the context of Shutdown decides
+	shortly                      // killTime, even if output moves
 )
 
 func (p patience) most() time.Duration {
@@ -59,23 +59,24 @@ func (p patience) most() time.Duration {
 	return math.MaxInt64
 }
 
-// depart begins the departure of a connection.
+// depart begins to close a connection.
 func depart(conn *rondo.Conn, p patience, sent func()) *departure {
 	d := &departure{conn: conn, sent: sent, wait: minLook, patience: p}
-	conn.Resume() // what still comes is dropped
+	conn.Resume() // the Handler drops further input
 	conn.Flush()
 	d.look()
 	return d
 }
 
-// look closes the connection if everything has been sent, or looks again later.
+// look closes the connection if all output has been sent, or else looks again
+// later.
 func (d *departure) look() {
 	if d.sent != nil {
 		d.sent()
 	}
 	left := d.conn.Buffered()
 	if left == 0 && !d.ending {
-		// TLS's end is output too.
+		// With TLS, the end of the stream is output too.
 		d.ending = true
 		d.conn.CloseWrite()
 		d.conn.Flush()
@@ -100,14 +101,14 @@ func (d *departure) look() {
 	d.wait = min(2*d.wait, maxLook)
 }
 
-// hasten has the departure wait as p says from now on, unless it is killed.
+// hasten changes the patience of the departure, unless the client was killed.
 func (d *departure) hasten(p patience) {
 	if d.patience != shortly {
 		d.patience, d.still = p, 0
 	}
 }
 
-// stop is called when the connection is gone.
+// stop stops the timer. It is called when the connection has gone.
 func (d *departure) stop() {
 	if d != nil && d.timer != nil {
 		d.timer.Stop()

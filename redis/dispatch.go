@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dispatch runs a request, or queues it, or refuses it. The order of the
-// checks is Redis's: a client sees it in which error it gets.
+// dispatch runs a request, queues it, or refuses it. The checks are in Redis's
+// order, since that decides which error the client gets.
 func (c *client) dispatch(args [][]byte) {
 	s := c.server
 	c.base = len(c.B)
@@ -37,14 +37,14 @@ func (c *client) dispatch(args [][]byte) {
 	}
 }
 
-// memoryFull reports whether maxmemory is exceeded, counting what the program
-// used when it started and what keys and values take.
+// memoryFull reports whether maxmemory is exceeded. It counts the memory that
+// the program used when it started, and that of keys and values.
 func (s *Server) memoryFull() bool {
 	return s.baseMemory+int64(s.space.memory()) > s.config.maxMemory
 }
 
-// needsMemory reports whether a command must not run, or be queued, when
-// memory is full. EXEC must not if a command it would run must not.
+// needsMemory reports whether a command must neither run nor be queued while
+// memory is full. For EXEC that holds if it holds for a queued command.
 func (c *client) needsMemory(cmd *command) bool {
 	switch {
 	case c.tx == nil:
@@ -55,8 +55,8 @@ func (c *client) needsMemory(cmd *command) bool {
 	return cmd.flags&flagInMulti == 0 || cmd.name == "watch" || cmd.name == "multi"
 }
 
-// call runs a command and counts it. An error is the failure of the innermost
-// call, of a queued command for instance and not of EXEC.
+// call runs a command and counts it. An error counts for the innermost call, so
+// for a queued command and not for EXEC.
 func (c *client) call(cmd *command, args [][]byte) {
 	c.charged = c.errors
 	c.server.stats.commands++
@@ -75,8 +75,7 @@ func (c *client) call(cmd *command, args [][]byte) {
 	}
 }
 
-// endSilent takes back what a command replied that must not, and moves the
-// reply mode on.
+// endSilent drops a reply that the reply mode silences, and advances the mode.
 func (c *client) endSilent() {
 	if c.silent() {
 		c.B = c.B[:c.base]
@@ -89,8 +88,7 @@ func (c *client) endSilent() {
 	}
 }
 
-// reject refuses a command that was found. Within a transaction, the
-// transaction fails with it.
+// reject refuses a known command. It spoils an open transaction.
 func (c *client) reject(cmd *command, text string) {
 	cmd.rejected++
 	c.spoil()
@@ -106,11 +104,10 @@ func (c *client) reject(cmd *command, text string) {
 	c.fail(text)
 }
 
-// unknown answers a request for what is no command.
+// unknown answers a request for an unknown command.
 func (c *client) unknown(args [][]byte) {
 	if isHTTP(args[0]) {
-		c.server.log().Warn("a client sent an HTTP request, maybe made by a browser against its user's will; connection closed",
-			"client", c.addr)
+		c.server.log().Warn("client closed: it sent an HTTP request, possibly forged by a web page", "client", c.addr())
 		c.closing = true
 		return
 	}
@@ -133,15 +130,15 @@ func (c *client) unknown(args [][]byte) {
 		cString(args[0], 128), begin))
 }
 
-// isHTTP reports whether a command name is the beginning of an HTTP request.
-// Redis closes such connections: a web page could make a browser send one,
-// with commands in its body.
+// isHTTP reports whether a command name is the start of an HTTP request. Redis
+// closes such connections: a web page could make a browser send a request with
+// commands in its body.
 func isHTTP(name []byte) bool {
 	return strings.EqualFold(string(name), "post") || strings.EqualFold(string(name), "host:")
 }
 
-// cString is what C's printf makes of an argument: it ends at a zero byte,
-// and after max bytes.
+// cString returns the part of b that C's printf prints: b up to its first zero
+// byte, at most max bytes.
 func cString(b []byte, max int) []byte {
 	b = b[:min(len(b), max)]
 	for i, x := range b {

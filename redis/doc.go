@@ -1,46 +1,50 @@
-// Package redis is a server that Redis's clients talk to: the protocol, the
-// replies and the error texts of Redis 7.0, on rondo's loops.
+// Package redis is a Redis server on rondo's loops. It speaks the protocol, and
+// sends the replies and error texts, of Redis 7.0.
 //
 // A [Server] serves strings in 16 databases, with expiry, transactions,
 // publish/subscribe, AUTH and the administrative commands that clients and
-// redis-cli rely on. COMMAND LIST tells which. There is no persistence, no
-// replication, no cluster and no scripting: a Server is a cache, or a
-// stand-in for Redis in tests. It speaks to clients only; nothing here is a
-// client.
+// redis-cli rely on. COMMAND LIST returns their names. There is no persistence,
+// replication, cluster or scripting: a Server is a cache, or a stand-in for
+// Redis in tests. The package contains no client.
 //
 // # One loop owns the keyspace
 //
-// All keys and all clients' state belong to the engine's first loop, and only
-// code that runs on it touches them, so they need no lock. A
-// connection that the first loop serves runs its commands at once, from the
-// bytes as they were received. One that another loop serves hands its complete
-// requests over as a batch, and gets the replies back; see transport.
+// All keys and all clients' state belong to the engine's first loop. Only code
+// on that loop touches them, so they need no lock. A connection of the first
+// loop runs its commands at once, straight from the received bytes. A
+// connection of another loop posts its complete requests to the first loop as a
+// batch, and gets the replies back; see transport.
 //
 // # Differences
 //
-// Replies and error texts are those of Redis 7.0.15, byte for byte, but for
-// these:
+// Replies and error texts are those of Redis 7.0.15, byte for byte, with these
+// exceptions:
 //
-//   - A key is deleted when it expires, in order, not when it is sampled.
-//   - What a client publishes within a transaction to a channel it is itself
-//     subscribed to, with RESP3, comes behind EXEC's reply, as in Redis 7.2; it
-//     used to come in the middle of it.
+//   - The server deletes keys in the order they expire, each when its time
+//     comes. It does not sample.
+//   - A client may publish, within a transaction, to a channel it subscribes
+//     to. With RESP3 that message follows EXEC's reply, as in Redis 7.2. Redis
+//     7.0 puts it in the middle of the reply.
 //   - client-query-buffer-limit counts a whole request, and cuts a client off
-//     as soon as the request announces that it will exceed it.
-//   - maxmemory counts an estimate of what keys and values take. There is no
-//     eviction.
+//     as soon as the request announces that it will exceed the limit.
+//   - maxmemory counts an estimate of the memory of keys and values. There is
+//     no eviction.
 //   - DEBUG has LOG, SLEEP and SET-ACTIVE-EXPIRE only; see [Server.Debug].
-//   - CLIENT SETINFO, of Redis 7.2, is there, since the clients of today call
-//     it.
-//   - CONFIG knows the parameters that act here, and some that clients ask for
-//     (save, appendonly), which have one value only. INFO leaves out what does
-//     not exist here, and estimates usec of Commandstats from a sample.
+//   - CLIENT SETINFO comes from Redis 7.2, since current clients call it.
+//   - CONFIG knows the parameters that have an effect here. It also knows some
+//     that clients ask for (save, appendonly); they accept one value only. INFO
+//     leaves out what does not exist here. It estimates usec of Commandstats
+//     from a sample.
 //   - HELP texts and COMMAND DOCS are our own.
 //
 // # Bounds
 //
-// What one connection can make the server hold is bounded: requests by
-// client-query-buffer-limit and proto-max-bulk-len (far lower before AUTH),
-// output by stopping to run a client's commands while its replies are not
-// read, published messages by client-output-buffer-limit, keys by maxmemory.
+// The memory that one connection can make the server hold is bounded:
+//
+//   - client-query-buffer-limit and proto-max-bulk-len bound requests, with far
+//     lower limits before AUTH.
+//   - The server stops running a client's commands while the client does not
+//     read its replies.
+//   - client-output-buffer-limit bounds published messages.
+//   - maxmemory bounds keys and values.
 package redis

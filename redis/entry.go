@@ -17,19 +17,19 @@ var kindNames = [kindCount]string{"string", "list", "hash", "set", "zset", "stre
 
 func (k kind) String() string { return kindNames[k] }
 
-// value is what a key of any type but string holds. A type is added by
-// implementing it, beside the commands of its family.
+// value is the value of a key of any type but string. To add a type, implement
+// value beside the commands of the type's family.
 type value interface {
 	kind() kind
-	// size is an estimate of the bytes held, for maxmemory.
+	// size estimates the bytes held, for maxmemory.
 	size() int
 }
 
-// entry is a key and what it holds: 64 bytes and, for a string, the bytes of
-// the key and of the value, three allocations in all.
+// entry is a key and its value: 64 bytes and, for a string, the bytes of the
+// key and of the value, so three allocations.
 type entry struct {
 	key string
-	str []byte // the value of a string: owned by the entry, never aliased
+	str []byte // the value of a string; the entry owns it, and nothing aliases it
 	ref value  // the value of any other type; nil: a string
 
 	slot   uint32 // position in database.dense
@@ -43,8 +43,8 @@ func (e *entry) kind() kind {
 	return e.ref.kind()
 }
 
-// entryOverhead estimates what a key costs beside its bytes: the entry, its
-// slots in the map and the dense table.
+// entryOverhead estimates the memory of a key beside its bytes: the entry and
+// its slots in the map and the dense table.
 const entryOverhead = 64 + 32 + 8
 
 func (e *entry) size() int {

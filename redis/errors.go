@@ -1,7 +1,7 @@
 package redis
 
-// Error replies that several commands give. Those of one command stand where
-// it gives them.
+// Error replies of several commands. Replies of only one command stand in its
+// code.
 const (
 	errSyntax      = "ERR syntax error"
 	errWrongType   = "WRONGTYPE Operation against a key holding the wrong kind of value"

@@ -7,7 +7,7 @@ func expiryCommands() []*command {
 	return []*command{
 		{name: "expire", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
 			keys: oneKey(keyRW | keyUpdate), run: expireCommand,
-			doc: doc{"Makes a key expire after seconds.", "1.0.0", group, "O(1)", "", ""}},
+			doc: doc{"Makes a key expire after a number of seconds.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "expireat", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
 			keys: oneKey(keyRW | keyUpdate), run: expireatCommand,
 			doc: doc{"Makes a key expire at a time in seconds since 1970.", "1.2.0", group, "O(1)", "", ""}},
@@ -16,10 +16,10 @@ func expiryCommands() []*command {
 			doc: doc{"Returns the time in seconds since 1970 at which a key expires.", "7.0.0", group, "O(1)", "", ""}},
 		{name: "persist", arity: 2, flags: flagWrite | flagFast, cats: catKeyspace,
 			keys: oneKey(keyRW | keyUpdate), run: persistCommand,
-			doc: doc{"Makes a key not expire.", "2.2.0", group, "O(1)", "", ""}},
+			doc: doc{"Removes the expiry of a key.", "2.2.0", group, "O(1)", "", ""}},
 		{name: "pexpire", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
 			keys: oneKey(keyRW | keyUpdate), run: pexpireCommand,
-			doc: doc{"Makes a key expire after milliseconds.", "2.6.0", group, "O(1)", "", ""}},
+			doc: doc{"Makes a key expire after a number of milliseconds.", "2.6.0", group, "O(1)", "", ""}},
 		{name: "pexpireat", arity: -3, flags: flagWrite | flagFast, cats: catKeyspace,
 			keys: oneKey(keyRW | keyUpdate), run: pexpireatCommand,
 			doc: doc{"Makes a key expire at a time in milliseconds since 1970.", "2.6.0", group, "O(1)", "", ""}},
@@ -35,7 +35,7 @@ func expiryCommands() []*command {
 	}
 }
 
-// expireOptions are the conditions of EXPIRE and its kin.
+// expireOptions are the conditions of EXPIRE and the similar commands.
 type expireOptions struct{ nx, xx, gt, lt bool }
 
 func (o *expireOptions) parse(c *client, args [][]byte) bool {
@@ -65,8 +65,8 @@ func (o *expireOptions) parse(c *client, args [][]byte) bool {
 	return true
 }
 
-// allow reports whether a key may get a deadline. One that has none counts as
-// having the last of all times.
+// allow reports whether a key may get the deadline at. A key without a deadline
+// counts as one with the latest possible deadline.
 func (o *expireOptions) allow(db *database, e *entry, at int64) bool {
 	if e.expiry == 0 {
 		return !o.xx && !o.gt
@@ -75,8 +75,8 @@ func (o *expireOptions) allow(db *database, e *entry, at int64) bool {
 	return !(o.nx || o.gt && at <= old || o.lt && at >= old)
 }
 
-// expire carries out EXPIRE and its kin: unit is the number of milliseconds
-// in one of the argument, base the time it counts from.
+// expire implements EXPIRE and the similar commands. unit is the argument's
+// unit in milliseconds, base the time it counts from.
 func (c *client) expire(args [][]byte, cmd string, unit, base int64) {
 	var o expireOptions
 	if !o.parse(c, args[3:]) {
@@ -113,8 +113,8 @@ func expireatCommand(c *client, args [][]byte) { c.expire(args, "expireat", 1000
 
 func pexpireatCommand(c *client, args [][]byte) { c.expire(args, "pexpireat", 1, 0) }
 
-// timeLeft replies with the deadline of a key as reckon turns it into a
-// number of milliseconds, in the unit given.
+// timeLeft replies with reckon's result for the key's deadline, converted from
+// milliseconds to unit.
 func (c *client) timeLeft(key []byte, unit int64, reckon func(at, now int64) int64) {
 	e := c.db.read(key)
 	if e == nil {

@@ -1,14 +1,14 @@
 package redis
 
-// expiryHeap orders the keys that expire by their time: a heap of four
-// children a node, which is half as deep as a binary one and has the children
-// of a node side by side in memory.
+// expiryHeap orders the keys that expire by their deadlines. It is a heap with
+// four children a node: half as deep as a binary heap, with the children of a
+// node side by side in memory.
 //
-// Redis samples keys at random instead, because its dictionary of deadlines
-// has no order: expired keys linger, and the sampling runs for ever. With the
-// order the server knows when the next key expires, sleeps until then, and
-// deletes exactly those whose time has come. A new deadline later than most,
-// which is the common one, costs a comparison.
+// Redis samples keys at random instead, because its dictionary of deadlines has
+// no order: expired keys linger, and the sampling never stops. With the order,
+// the server knows when the next key expires, sleeps until then, and deletes
+// exactly the expired keys. A new deadline is usually later than most; adding
+// it costs one comparison.
 type expiryHeap struct {
 	items chunked[expiry]
 }
@@ -22,10 +22,11 @@ const heapWidth = 4
 
 func (h *expiryHeap) len() int { return h.items.len() }
 
-// deadline is the time of an entry that is in the heap.
+// deadline returns the deadline of an entry in the heap.
 func (h *expiryHeap) deadline(e *entry) int64 { return h.items.at(int(e.expiry) - 1).at }
 
-// first is the entry whose time comes first, nil if the heap is empty.
+// first returns the entry with the earliest deadline, or nil if the heap is
+// empty.
 func (h *expiryHeap) first() (*entry, int64) {
 	if h.items.len() == 0 {
 		return nil, never
@@ -34,7 +35,7 @@ func (h *expiryHeap) first() (*entry, int64) {
 	return x.e, x.at
 }
 
-// set puts an entry in the heap, or moves it to another time.
+// set adds an entry to the heap, or changes its deadline.
 func (h *expiryHeap) set(e *entry, at int64) {
 	if e.expiry == 0 {
 		h.items.push(expiry{at, e})
@@ -44,7 +45,7 @@ func (h *expiryHeap) set(e *entry, at int64) {
 	h.place(int(e.expiry)-1, expiry{at, e})
 }
 
-// remove takes an entry out; it must be in.
+// remove removes an entry, which must be in the heap.
 func (h *expiryHeap) remove(e *entry) {
 	i, last := int(e.expiry)-1, h.items.len()-1
 	e.expiry = 0
@@ -55,7 +56,7 @@ func (h *expiryHeap) remove(e *entry) {
 	}
 }
 
-// place puts x where the heap has a hole, at i or above or below it.
+// place fills the hole at i with x, and moves x up or down to its place.
 func (h *expiryHeap) place(i int, x expiry) {
 	if i > 0 && h.items.at((i-1)/heapWidth).at > x.at {
 		h.up(i, x)

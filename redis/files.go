@@ -7,12 +7,12 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// ReservedFiles is how many of the descriptors that the process may have open
-// are kept for others than clients.
+// ReservedFiles is the number of the process's file descriptors that the server
+// leaves free for other uses than clients.
 const ReservedFiles = 32
 
-// clientsThatFit is how many clients there are descriptors for, and whether that
-// is as many as maxclients allows.
+// clientsThatFit returns the number of clients for which there are descriptors,
+// and whether maxclients is within it.
 func (c *config) clientsThatFit() (n int, ok bool) {
 	limit, known := sys.OpenFiles()
 	if !known {
@@ -22,7 +22,8 @@ func (c *config) clientsThatFit() (n int, ok bool) {
 	return n, n >= c.maxClients
 }
 
-// fitMaxClients lowers maxclients to what there are descriptors for.
+// fitMaxClients lowers maxclients to the number of clients for which there are
+// descriptors.
 func (s *Server) fitMaxClients() error {
 	n, ok := s.config.clientsThatFit()
 	if ok {

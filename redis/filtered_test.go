@@ -19,7 +19,7 @@ import (
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// A wrapping is what lies between the server and the wire.
+// A wrapping is a choice of filters between the server and the wire.
 type wrapping struct {
 	name    string
 	filters []rondo.FilterOpenFunc
@@ -38,8 +38,8 @@ func wrappings() []wrapping {
 	}
 }
 
-// pipelined has a client send many requests with long replies, wait as wait does,
-// and read all the replies.
+// pipelined is a client that sends many requests with long replies, calls wait, and
+// then reads all replies.
 func pipelined(c net.Conn, requests, size int, wait func()) error {
 	r := bufio.NewReader(c)
 	value := strings.Repeat("x", size)
@@ -61,8 +61,8 @@ func pipelined(c net.Conn, requests, size int, wait func()) error {
 	return nil
 }
 
-// A client that sends many requests before it reads gets all replies, whatever
-// amount of output makes the server wait, and whatever lies between.
+// A client that sends many requests before it reads gets all replies, with any
+// output limit and any filters.
 func TestNetworkPipelinesThroughFilters(t *testing.T) {
 	for _, w := range wrappings() {
 		t.Run(w.name, func(t *testing.T) {

@@ -1,20 +1,20 @@
 package redis
 
-// glob reports whether s matches a pattern of KEYS, SCAN, PSUBSCRIBE and
-// CONFIG GET: * ? [abc] [^abc] [a-z] and \ before a character that stands for
-// itself. fold ignores the case of ASCII letters.
+// glob reports whether s matches a pattern of KEYS, SCAN, PSUBSCRIBE or CONFIG
+// GET. A pattern may contain * ? [abc] [^abc] [a-z], and \ before a character
+// that stands for itself. fold ignores the case of ASCII letters.
 //
-// The corners are Redis 7.0's: an empty s is matched by an empty pattern only,
-// not by "*"; a class that is not closed ends with the pattern.
+// The special cases are Redis 7.0's: only an empty pattern matches an empty s,
+// "*" does not; an unclosed class ends with the pattern.
 //
-// At a mismatch the walk goes back to the last * and lets it take one byte
-// more. Going back to an earlier one could not help, so the time is at most
-// len(p) times len(s).
+// At a mismatch the walk goes back to the last * and lets it take one more
+// byte. An earlier * could not help, so the time is at most len(p) times
+// len(s).
 func glob[P, S []byte | string](p P, s S, fold bool) bool {
 	if len(s) == 0 {
 		return len(p) == 0
 	}
-	star, taken := -1, 0 // pattern behind the last *, and where in s it stops
+	star, taken := -1, 0 // index in p after the last *, and in s after the bytes it takes
 	i, j := 0, 0
 	for j < len(s) {
 		if i < len(p) && p[i] == '*' {
@@ -46,8 +46,8 @@ func glob[P, S []byte | string](p P, s S, fold bool) bool {
 	return i == len(p)
 }
 
-// globOne matches c against the first element of p, which is not empty and not
-// a star, and returns the element's length.
+// globOne matches c against the first element of p and returns the element's
+// length. p is not empty and does not begin with a star.
 func globOne[P []byte | string](p P, c byte, fold bool) (n int, ok bool) {
 	switch {
 	case p[0] == '?':
@@ -71,7 +71,7 @@ func globClass[P []byte | string](p P, c byte, fold bool) (n int, ok bool) {
 		switch {
 		case p[i] == '\\' && i+1 < len(p):
 			i++
-			ok = ok || p[i] == c // the case counts here, in Redis too
+			ok = ok || p[i] == c // case-sensitive even with fold, as in Redis
 		case i+2 < len(p) && p[i+1] == '-':
 			ok = ok || within(c, p[i], p[i+2], fold)
 			i += 2

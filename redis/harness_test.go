@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// bench is a server without an engine: the command layer alone, with a clock
-// that stands still unless it is moved.
+// bench is a server without an engine: only the command layer, with a clock that
+// the test moves.
 type bench struct {
 	t       testing.TB
 	s       *Server
@@ -79,8 +79,7 @@ func (b *bench) connect(name string) *fakeConn {
 	return f
 }
 
-// send runs bytes as a connection's Data does, and returns how many were
-// taken.
+// send runs bytes as a connection's Data does, and returns how many it took.
 func (b *bench) send(f *fakeConn, in []byte) int {
 	b.s.begin(f.client)
 	defer b.s.end(f.client)

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// infoSection is a section of INFO's text.
+// infoSection is a section of INFO's reply.
 type infoSection struct {
 	name  string
 	write func(s *Server, put func(key string, value any))
-	extra bool // told only if asked for, or with "all"
+	extra bool // only on request, by name or with "all"
 }
 
 var infoSections = []infoSection{
@@ -69,8 +69,8 @@ func (i *infoSection) wanted(names [][]byte) bool {
 	return false
 }
 
-// infoNothing is for what Redis has and this server has not: modules, and
-// percentiles of the time that commands take.
+// infoNothing is for sections that Redis has and this server does not: modules,
+// and percentiles of commands' durations.
 func infoNothing(*Server, func(string, any)) {}
 
 func infoServer(s *Server, put func(string, any)) {
@@ -113,7 +113,7 @@ func infoClients(s *Server, put func(string, any)) {
 	put("clients_in_timeout_table", 0)
 }
 
-// usedMemory is how many bytes the program's objects take.
+// usedMemory returns the size of the program's heap objects in bytes.
 func usedMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
 
 func memoryMetric(name string) int64 {
@@ -125,8 +125,8 @@ func memoryMetric(name string) int64 {
 	return int64(sample[0].Value.Uint64())
 }
 
-// residentMemory is how many bytes the system holds for the program: its own
-// account of them on Linux, elsewhere the Go runtime's.
+// residentMemory returns the number of bytes that the system holds for the
+// program: from the system on Linux, from the Go runtime elsewhere.
 func residentMemory() int64 {
 	var pages, resident int64
 	text, err := os.ReadFile("/proc/self/statm")
@@ -162,7 +162,7 @@ func infoMemory(s *Server, put func(string, any)) {
 	put("mem_allocator", "go")
 }
 
-// human writes an amount of memory for people, as in 1.50M.
+// human writes an amount of memory for people, such as 1.50M.
 func human(n int64) string {
 	if n < 1<<10 {
 		return strconv.FormatInt(n, 10) + "B"
@@ -215,14 +215,14 @@ func infoReplication(s *Server, put func(string, any)) {
 	put("master_repl_offset", 0)
 }
 
-// cpuTime is how many seconds of processor time the system says that the
-// program has used, on Linux; elsewhere the Go runtime's estimate, in which
-// the system's share is not known.
+// cpuTime returns the program's processor time in seconds. On Linux the numbers
+// come from the system. Elsewhere they are the Go runtime's estimate, which
+// does not know the system's share.
 func cpuTime() (sys, user float64) {
 	const perSecond = 100 // ticks, on every Linux
 	text, err := os.ReadFile("/proc/self/stat")
 	if _, fields, ok := strings.Cut(string(text), ") "); ok && err == nil {
-		// These begin with the third; the 14th and 15th are wanted.
+		// fields begins with the third field; utime and stime are the 14th and 15th.
 		if f := strings.Fields(fields); len(f) > 12 {
 			u, err1 := strconv.ParseFloat(f[11], 64)
 			s, err2 := strconv.ParseFloat(f[12], 64)

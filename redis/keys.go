@@ -23,22 +23,22 @@ func keyCommands() []*command {
 			doc: doc{"Returns a random key.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "rename", arity: 3, flags: flagWrite, cats: catKeyspace,
 			keys: renameKeys(keyUpdate), run: renameCommand,
-			doc: doc{"Gives a key another name, in the place of what had it.", "1.0.0", group, "O(1)", "", ""}},
+			doc: doc{"Renames a key, and overwrites a key that has the new name.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "renamenx", arity: 3, flags: flagWrite | flagFast, cats: catKeyspace,
 			keys: renameKeys(keyInsert), run: renamenxCommand,
-			doc: doc{"Gives a key another name that no key has.", "1.0.0", group, "O(1)", "", ""}},
+			doc: doc{"Renames a key if no key has the new name.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "scan", arity: -2, flags: flagReadonly, cats: catKeyspace,
 			tips: []string{"nondeterministic_output", "request_policy:special"}, run: scanCommand,
-			doc: doc{"Goes through the keys in several calls.", "2.8.0", group, "O(N) a call, N being COUNT; O(M) in all, M the number of keys", "", ""}},
+			doc: doc{"Iterates over the keys in several calls.", "2.8.0", group, "O(N) a call, N being COUNT; O(M) in all, M the number of keys", "", ""}},
 		{name: "touch", arity: -2, flags: flagReadonly | flagFast, cats: catKeyspace,
 			keys: allKeys(keyRO, 1), tips: []string{"request_policy:multi_shard", "response_policy:agg_sum"}, run: existsCommand,
-			doc: doc{"Counts the keys that exist, as used now.", "3.2.1", group, "O(N), N the number of keys", "", ""}},
+			doc: doc{"Counts the keys that exist, and marks them as used now.", "3.2.1", group, "O(N), N the number of keys", "", ""}},
 		{name: "type", arity: 2, flags: flagReadonly | flagFast, cats: catKeyspace,
 			keys: oneKey(keyRO), run: typeCommand,
-			doc: doc{"Returns the type of what a key holds.", "1.0.0", group, "O(1)", "", ""}},
+			doc: doc{"Returns the type of a key's value.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "unlink", arity: -2, flags: flagWrite | flagFast, cats: catKeyspace,
 			keys: allKeys(keyRM|keyDelete, 1), tips: []string{"request_policy:multi_shard", "response_policy:agg_sum"}, run: delCommand,
-			doc: doc{"Deletes keys, leaving their memory to the background.", "4.0.0", group, "O(N), N the number of keys", "", ""}},
+			doc: doc{"Deletes keys, and frees their memory in the background.", "4.0.0", group, "O(N), N the number of keys", "", ""}},
 	}
 }
 
@@ -49,8 +49,8 @@ func renameKeys(to keyFlags) []keySpec {
 	}
 }
 
-// delCommand is DEL and UNLINK. What was deleted is left to the garbage
-// collector, so both are quick.
+// delCommand is DEL and UNLINK. Both are quick, since the garbage collector
+// frees the memory.
 func delCommand(c *client, args [][]byte) {
 	n := 0
 	for _, key := range args[1:] {
@@ -134,7 +134,7 @@ func keysCommand(c *client, args [][]byte) {
 	})
 }
 
-// globAll is glob, except that "*" matches every key, the empty one too.
+// globAll is glob, except that "*" matches every key, including the empty one.
 func globAll(pattern []byte, key string) bool {
 	return string(pattern) == "*" || glob(pattern, key, false)
 }
@@ -209,8 +209,8 @@ func (o *scanOptions) match(e *entry) bool {
 		(o.typeName == nil || strings.EqualFold(string(o.typeName), e.kind().String()))
 }
 
-// scanCursor reads a cursor as C's strtoul does, on which clients may rely:
-// with a sign, and with zeros in front.
+// scanCursor parses a cursor as C's strtoul does: it accepts a sign and leading
+// zeros, on which clients may rely.
 func scanCursor(arg []byte) (uint64, bool) {
 	negative := false
 	if len(arg) > 0 && (arg[0] == '+' || arg[0] == '-') {

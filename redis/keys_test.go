@@ -151,8 +151,7 @@ func TestExpireConditions(t *testing.T) {
 	`)
 }
 
-// Keys are deleted though nobody asks for them, and no more at a time than was
-// asked.
+// Expired keys are deleted without a request, at most limit at a time.
 func TestExpiryIsBounded(t *testing.T) {
 	b := newBench(t, &Server{})
 	for i := range 1000 {
@@ -208,7 +207,7 @@ func TestScanOptions(t *testing.T) {
 	`)
 }
 
-// A key that is there all the time is returned, whatever happens to others.
+// SCAN returns a key that is present throughout, whatever happens to others.
 func TestScanReturnsWhatStays(t *testing.T) {
 	for seed := range int64(200) {
 		rnd := rand.New(rand.NewSource(seed))
@@ -344,7 +343,7 @@ func TestExpiryHeapKeepsTheFirst(t *testing.T) {
 	}
 }
 
-// What the keyspace says it holds must not drift.
+// The keyspace's estimate of its memory must not drift.
 func TestMemoryIsAccountedFor(t *testing.T) {
 	b := newBench(t, &Server{})
 	rnd := rand.New(rand.NewSource(1))

@@ -2,21 +2,20 @@ package redis
 
 import "math"
 
-// databases is how many there are, and what SELECT accepts: 0 to 15.
+// databases is the number of databases. SELECT accepts 0 to 15.
 const databases = 16
 
 // never is a deadline that does not come.
 const never = math.MaxInt64
 
-// keyspace is all the keys of a server, and what is counted over them. It
-// belongs to one loop.
+// keyspace holds all keys of a server and their counts. It belongs to one loop.
 type keyspace struct {
 	dbs [databases]database
-	// now is the time that commands see, in milliseconds since 1970. It is
-	// set at the beginning of every batch of commands and stands still during
-	// a command and during a transaction.
+	// now is the time that commands see, in milliseconds since 1970. It is set
+	// at the start of each batch of commands, and stands still during a command
+	// and during a transaction.
 	now int64
-	// soonest is no later than the first deadline of any key.
+	// soonest is at or before the first deadline of any key.
 	soonest int64
 
 	dirty   int64 // changes
@@ -32,8 +31,8 @@ func (k *keyspace) init() {
 	}
 }
 
-// expire deletes at most limit keys whose time has come. It leaves in soonest
-// when there is more to do.
+// expire deletes at most limit expired keys. It sets soonest to the time when
+// more keys will have expired.
 func (k *keyspace) expire(limit int) {
 	soonest := int64(never)
 	for i := range k.dbs {
@@ -48,7 +47,7 @@ func (k *keyspace) expire(limit int) {
 	k.soonest = soonest
 }
 
-// memory estimates the bytes that keys and values hold.
+// memory estimates the bytes of keys and values.
 func (k *keyspace) memory() int {
 	n := 0
 	for i := range k.dbs {

@@ -6,7 +6,7 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// killFilter says which clients CLIENT KILL closes.
+// killFilter selects the clients that CLIENT KILL closes.
 type killFilter struct {
 	addr, laddr *string // nil: any
 	id          int64
@@ -31,7 +31,7 @@ func clientKillCommand(c *client, args [][]byte) {
 		}
 		killed++
 		if x == c {
-			c.closing = true // once it has been told
+			c.closing = true // conclude closes it, after the reply
 		} else {
 			x.kill()
 		}

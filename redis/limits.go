@@ -2,15 +2,15 @@ package redis
 
 import "fmt"
 
-// outputLimit is a class's client-output-buffer-limit.
+// outputLimit is the client-output-buffer-limit of a class.
 type outputLimit struct {
-	hard    int64 // bytes that cut a client off; 0: none
-	soft    int64 // bytes that do if they are there for seconds; 0: none
+	hard    int64 // bytes that cut a client off at once; 0: none
+	soft    int64 // bytes that cut it off if they wait for seconds; 0: none
 	seconds int64
 }
 
-// checkOutput cuts a client off whose output has grown beyond its limit. It is
-// called after each write, and by upkeep while output is above a soft limit.
+// checkOutput condemns a client whose output exceeds its limit. It is called
+// after each write, and by upkeep while output is above a soft limit.
 func (s *Server) checkOutput(c *client) {
 	limit := &s.config.outputLimits[c.class()]
 	if limit.hard == 0 && limit.soft == 0 || c.closing {

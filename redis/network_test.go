@@ -112,7 +112,7 @@ func TestNetworkActiveExpiry(t *testing.T) {
 	})
 }
 
-// Keys that expire do not gather, however many are set.
+// Expired keys do not pile up, however many keys are set.
 func TestNetworkExpiryKeepsUp(t *testing.T) {
 	seeds(t, 1, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -216,8 +216,8 @@ func TestNetworkSoftLimit(t *testing.T) {
 	})
 }
 
-// A client that sends requests and reads no replies cannot have the server
-// hold more than a few of them.
+// A client that sends requests and reads no replies can make the server hold only
+// a few replies.
 func TestNetworkClientThatNeverReads(t *testing.T) {
 	seeds(t, 15, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -364,7 +364,7 @@ func TestNetworkLostClientsAreForgotten(t *testing.T) {
 	})
 }
 
-// Shutdown lets clients have what they are owed, and Close does not wait.
+// Shutdown sends clients their pending replies, and Close does not wait.
 func TestNetworkShutdown(t *testing.T) {
 	seeds(t, 30, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -447,8 +447,7 @@ func TestNetworkRepliesOutliveTheEndOfTheRequests(t *testing.T) {
 	}
 }
 
-// A client that takes nothing of what it is owed does not stay for ever once it
-// has ended.
+// An ended client that reads nothing of its pending output does not stay for ever.
 func TestNetworkEndedClientsThatTakeNothingAreCutOff(t *testing.T) {
 	seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -470,8 +469,8 @@ func TestNetworkEndedClientsThatTakeNothingAreCutOff(t *testing.T) {
 	})
 }
 
-// A peer that goes on sending after a protocol error is gone as soon as it has
-// had the time to read of it.
+// A peer that keeps sending after a protocol error is closed once it has had time
+// to read the error.
 func TestNetworkProtocolErrorsDoNotLinger(t *testing.T) {
 	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -493,8 +492,8 @@ func TestNetworkProtocolErrorsDoNotLinger(t *testing.T) {
 	})
 }
 
-// Shutdown ends idle clients at once, though they do not close their side, and
-// says which ones it waits for.
+// Shutdown ends idle clients at once, even if they do not close their side, and
+// names the clients it waits for.
 func TestNetworkShutdownIsQuick(t *testing.T) {
 	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
 		var log bytes.Buffer
@@ -538,7 +537,7 @@ func TestNetworkShutdownSaysWhomItWaitsFor(t *testing.T) {
 		if took := net.Now().Sub(begun); took < 20*time.Second || took > 21*time.Second {
 			t.Errorf("seed %d: Shutdown took %v", net.Seed(), took)
 		}
-		who := "clients have not taken their replies: " + c.LocalAddr().String() + " ("
+		who := "clients have not read their replies: " + c.LocalAddr().String() + " ("
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), who) {
 			t.Errorf("seed %d: Shutdown: %v, want %q", net.Seed(), err, who)
 		}
@@ -548,8 +547,8 @@ func TestNetworkShutdownSaysWhomItWaitsFor(t *testing.T) {
 	})
 }
 
-// A command that panics costs its client its connection, and nobody else
-// anything: what the same batch published is delivered, and the server goes on.
+// A command that panics ends its own connection only: messages that the same batch
+// published are delivered, and the server keeps running.
 func TestNetworkPanicsEndTheirClientAlone(t *testing.T) {
 	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -581,8 +580,8 @@ func TestNetworkPanicsEndTheirClientAlone(t *testing.T) {
 	})
 }
 
-// Clients that are refused use up no descriptors, however many they are and though
-// they do not close, and all of them are told.
+// Refused clients use up no descriptors, however many they are and even if they do
+// not close. Each gets the reason.
 func TestNetworkRefusedClientsDoNotStay(t *testing.T) {
 	seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -596,7 +595,7 @@ func TestNetworkRefusedClientsDoNotStay(t *testing.T) {
 			c.Expect("-ERR max number of clients reached\r\n")
 			c.ExpectEOF()
 			net.Run()
-			if n := s.clients.connections; n > 2+maxRefused+4 { // some are about to close
+			if n := s.clients.connections; n > 2+maxRefused+4 { // 4: some are about to close
 				t.Fatalf("seed %d: %d connections", net.Seed(), n)
 			}
 		}
@@ -607,7 +606,7 @@ func TestNetworkRefusedClientsDoNotStay(t *testing.T) {
 	})
 }
 
-// Clients that have ended and do not take what they are owed count as clients.
+// Ended clients that do not read their pending output count towards maxclients.
 func TestNetworkLeavingClientsCount(t *testing.T) {
 	seeds(t, 6, func(t *testing.T, net *rondotest.Network, loops int) {
 		serve(t, net, loops, &Server{MaxClients: 2})
@@ -625,8 +624,8 @@ func TestNetworkLeavingClientsCount(t *testing.T) {
 	})
 }
 
-// CLIENT KILL ends clients that do not read, at once; those that do see all that
-// they were sent, and the end.
+// CLIENT KILL ends clients that do not read at once. Clients that read get all
+// their output before the end.
 func TestNetworkKilledClientsAreGone(t *testing.T) {
 	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -668,8 +667,8 @@ func (p peer) bulk() string {
 	return string(b[:size])
 }
 
-// What a client has taken does not count against its limits, nor is it told, whichever
-// loop sends it.
+// Output that a client has read counts neither against its limits nor in CLIENT
+// LIST, whichever loop sends it.
 func TestNetworkOutputThatWasTakenDoesNotCount(t *testing.T) {
 	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -682,7 +681,7 @@ func TestNetworkOutputThatWasTakenDoesNotCount(t *testing.T) {
 			c.do("SUBSCRIBE c", "*3 $9 subscribe $1 c :1")
 			subscribers = append(subscribers, c)
 		}
-		p.request("CLIENT LIST") // which has it measured
+		p.request("CLIENT LIST") // makes the loop measure
 		p.bulk()
 		net.Run()
 		for _, c := range s.clients.list {
@@ -706,8 +705,7 @@ func TestNetworkOutputThatWasTakenDoesNotCount(t *testing.T) {
 	})
 }
 
-// Clients that have ended and are still owed output are in CLIENT LIST, and CLIENT KILL
-// finds them.
+// CLIENT LIST shows ended clients with pending output, and CLIENT KILL finds them.
 func TestNetworkLeavingClientsAreListed(t *testing.T) {
 	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}
@@ -751,7 +749,7 @@ type panickingLog struct{ slog.Handler }
 
 func (panickingLog) Handle(context.Context, slog.Record) error { panic("the log is full") }
 
-// A Logger that panics keeps nobody from being counted out, nor from getting replies.
+// A Logger that panics loses no client's replies and leaves no client counted.
 func TestNetworkLoggersMayPanic(t *testing.T) {
 	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{}

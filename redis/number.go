@@ -9,13 +9,13 @@ import (
 
 func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
 
-// addInt is a+b; ok is false if that is no int64.
+// addInt returns a+b; ok is false if that overflows.
 func addInt(a, b int64) (sum int64, ok bool) {
 	sum = a + b
 	return sum, (sum < a) == (b < 0)
 }
 
-// intArg is int64Arg for what is 32 bits long in Redis.
+// intArg is int64Arg for arguments that have 32 bits in Redis.
 func (c *client) intArg(arg []byte) (int, bool) {
 	n, ok := resp.ParseInt(arg)
 	if !ok {

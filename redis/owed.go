@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// reportAfter is how long clients have to take what they are owed before it
-	// is logged that they are waited for.
+	// reportAfter is how long clients have to read their pending output before
+	// the server logs that it waits for them.
 	reportAfter = 200 * time.Millisecond
-	// maxNamed is how many clients are named.
+	// maxNamed is the maximum number of clients in a message.
 	maxNamed = 5
 )
 
-// reportLeaving has the clients logged that make a shutdown wait, soon.
+// reportLeaving logs, after a moment, the clients that make a shutdown wait.
 func (l *clients) reportLeaving() {
 	if len(l.leaving) == 0 {
 		return
 	}
 	l.server.loop.AfterFunc(reportAfter, func() {
 		if text := l.owed(); text != "" {
-			l.server.log().Info("redis: shutting down, but waiting: " + text)
+			l.server.log().Info("redis: shutdown waits: " + text)
 		}
 	})
 }
 
-// owed names the clients that have not taken their output, those with the most
-// first; "" if there are none.
+// owed names the clients that have not read their output, those with the most
+// bytes first. It returns "" if there are none.
 func (l *clients) owed() string {
 	type debt struct {
 		c     *client
@@ -45,7 +45,7 @@ func (l *clients) owed() string {
 	}
 	slices.SortStableFunc(debts, func(a, b debt) int { return b.bytes - a.bytes })
 	var text strings.Builder
-	text.WriteString("clients have not taken their replies: ")
+	text.WriteString("clients have not read their replies: ")
 	for i, d := range debts {
 		switch {
 		case i == maxNamed:

@@ -9,13 +9,13 @@ func pubsubCommands() []*command {
 		{name: "publish", arity: 3, flags: flags | flagFast, run: publishCommand,
 			doc: doc{"Sends a message to a channel.", "2.0.0", group, "O(N+M), N the number of receivers, M of all patterns", "", ""}},
 		{name: "pubsub", arity: -2, subs: pubsubSubcommands(),
-			doc: doc{"A container for commands that tell about subscriptions.", "2.8.0", group, "depends on the subcommand", "", ""}},
+			doc: doc{"A container for commands that inspect subscriptions.", "2.8.0", group, "depends on the subcommand", "", ""}},
 		{name: "punsubscribe", arity: -1, flags: flags | flagNoscript | flagInSubscribed, run: punsubscribeCommand,
-			doc: doc{"Ends subscriptions to patterns, or to all.", "2.0.0", group, "O(1) a pattern", "", ""}},
+			doc: doc{"Ends subscriptions to patterns, by default to all.", "2.0.0", group, "O(1) a pattern", "", ""}},
 		{name: "subscribe", arity: -2, flags: flags | flagNoscript | flagInSubscribed, run: subscribeCommand,
 			doc: doc{"Subscribes to channels.", "2.0.0", group, "O(1) a channel", "", ""}},
 		{name: "unsubscribe", arity: -1, flags: flags | flagNoscript | flagInSubscribed, run: unsubscribeCommand,
-			doc: doc{"Ends subscriptions to channels, or to all.", "2.0.0", group, "O(1) a channel", "", ""}},
+			doc: doc{"Ends subscriptions to channels, by default to all.", "2.0.0", group, "O(1) a channel", "", ""}},
 	}
 }
 
@@ -26,7 +26,7 @@ func pubsubSubcommands() []*command {
 		{name: "pubsub|channels", arity: -2, flags: flags, run: pubsubChannelsCommand,
 			doc: doc{"Returns the channels that have subscribers.", "2.8.0", group, "O(N), N the number of channels", "", ""}},
 		{name: "pubsub|help", arity: 2, flags: flagLoading | flagStale, run: pubsubHelpCommand,
-			doc: doc{"Tells what the subcommands do.", "6.2.0", group, "O(1)", "", ""}},
+			doc: doc{"Returns help about the subcommands.", "6.2.0", group, "O(1)", "", ""}},
 		{name: "pubsub|numpat", arity: 2, flags: flags, run: pubsubNumpatCommand,
 			doc: doc{"Counts the patterns that have subscribers.", "2.8.0", group, "O(1)", "", ""}},
 		{name: "pubsub|numsub", arity: -2, flags: flags, run: pubsubNumsubCommand,
@@ -38,7 +38,7 @@ func pubsubSubcommands() []*command {
 func (c *client) subscribeTo(names [][]byte, patterns bool) {
 	if c.pubsub == nil {
 		c.pubsub = new(subscriptions)
-		c.idleChanged() // subscribers may be idle
+		c.idleChanged() // subscribers have no idle timeout
 	}
 	set, ts, verb := &c.pubsub.channels, &c.server.broker.channels, "subscribe"
 	if patterns {
@@ -50,8 +50,8 @@ func (c *client) subscribeTo(names [][]byte, patterns bool) {
 	}
 }
 
-// confirm tells that a subscription has begun or ended; a nil name stands for
-// none.
+// confirm tells the client that a subscription has begun or ended. A nil name
+// stands for none.
 func (c *client) confirm(verb string, name []byte) {
 	c.unsilenced(func() {
 		c.Push(3)
@@ -65,7 +65,8 @@ func (c *client) confirm(verb string, name []byte) {
 	})
 }
 
-// unsubscribeFrom ends subscriptions, all for no names, and confirms each.
+// unsubscribeFrom ends the named subscriptions, or all if there are no names,
+// and confirms each.
 func (c *client) unsubscribeFrom(names [][]byte, patterns bool) {
 	ts, verb := &c.server.broker.channels, "unsubscribe"
 	if patterns {
@@ -101,7 +102,7 @@ func (c *client) unsubscribeFrom(names [][]byte, patterns bool) {
 	}
 }
 
-// endSubscriptions ends all subscriptions without a word.
+// endSubscriptions ends all subscriptions without confirming.
 func (c *client) endSubscriptions() {
 	if c.pubsub == nil {
 		return
@@ -163,9 +164,9 @@ func pubsubNumpatCommand(c *client, _ [][]byte) {
 func pubsubHelpCommand(c *client, _ [][]byte) {
 	c.help("PUBSUB",
 		"CHANNELS [<pattern>]",
-		"    The channels that have subscribers, of those that match (default: all).",
+		"    The channels with subscribers that match the pattern (default: all).",
 		"NUMPAT",
-		"    How many patterns are subscribed to.",
+		"    The number of patterns with subscribers.",
 		"NUMSUB [<channel> ...]",
-		"    How many clients are subscribed to each channel, patterns aside.")
+		"    The number of subscribers of each channel, without patterns.")
 }

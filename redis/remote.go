@@ -11,10 +11,10 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// remote is the transport of a connection that is not of the keyspace's loop,
+// remote is the transport of a connection of another loop than the keyspace's,
 // and its rondo.Handler. It finds the complete requests in the input, posts a
 // copy of them to the keyspace's loop as one batch, and reads nothing more
-// until that has been run: requests stay in order, and no more than a batch is
+// until the batch has run. So requests stay in order, and at most one batch is
 // on its way.
 //
 //	connection's loop                        keyspace's loop
@@ -23,8 +23,8 @@ import (
 //	deliver: Write, Resume  <-- Ref.Do ----  handOver: replies and messages,
 //	                                         whether the batch is done
 //
-// What goes back is put in mail, under a lock, so that any number of messages
-// that come before the connection's loop looks cost one call of Do.
+// What goes back is added to reply, under a lock. All messages added before the
+// connection's loop takes them cost one call of Do.
 type remote struct {
 	server    *Server
 	ref       rondo.Ref
@@ -32,29 +32,29 @@ type remote struct {
 	raddr     net.Addr
 	highWater int // the connection's
 
-	// The connection's loop's until run is posted, then the keyspace's until
-	// mail says done.
+	// The connection's loop owns these until it posts run, then the keyspace's
+	// loop until reply says done.
 	batch  *batchBuffer
-	taken  int         // of batch, by the keyspace
-	args   [][]byte    // in the place of batch: a long request
-	limits inputLimits // what batch was made with
-	fault  error       // the input is not RESP, by gate
-	want   int         // the next request takes at least so many bytes
+	taken  int         // bytes of batch that the keyspace's loop has taken
+	args   [][]byte    // instead of batch: a long request
+	limits inputLimits // the limits that batch was made with
+	fault  error       // the input is not RESP, according to limits
+	want   int         // the minimum length of the next request
 
-	// The connection's loop's.
+	// The connection's loop owns these.
 	request   requestReader
 	stalled   bool       // the rest of the batch waits for Drained
-	departure *departure // nil: it is not closing
-	measured  func()     // measure, for Defer
+	departure *departure // nil while the connection is not closing
+	measured  func()     // measure, as an argument for Defer
 
-	// The keyspace's loop's.
+	// The keyspace's loop owns these.
 	client *client
-	out    *batchBuffer // output of the batch that runs
-	next   batchReply   // the rest of what is to be handed over at its end
+	out    *batchBuffer // output of the running batch
+	next   batchReply   // what else to hand over at the end of the batch
 	queued bool         // in Server.outgoing
 
 	transit  atomic.Int64 // bytes from the keyspace's loop to the connection's
-	buffered atomic.Int64 // bytes that wait to be sent there
+	buffered atomic.Int64 // unsent bytes in the connection's loop
 
 	mu    sync.Mutex
 	reply batchReply
@@ -63,32 +63,33 @@ type remote struct {
 	replyFunc func(*rondo.Conn)
 }
 
-// gate is how the connection's loop tells complete requests. It may be out of
-// date by a batch.
+// inputLimits are the limits by which the connection's loop recognizes complete
+// requests. They may be out of date by one batch.
 type inputLimits struct {
 	limits resp.Limits
-	input  int64 // what an incomplete request may take
+	input  int64 // maximum size of an incomplete request
 }
 
-// mail is what the keyspace's loop has for the connection's.
+// batchReply is what the keyspace's loop hands to the connection's loop.
 type batchReply struct {
 	posted bool // the connection's loop has been told
 	out    *batchBuffer
 	idle   time.Duration
-	idled  bool        // idle has been set
+	idled  bool        // idle was set
 	done   bool        // run has returned
 	limits inputLimits // with done
-	ended  bool        // the connection is to end: with err now, without when all is sent
+	ended  bool        // end the connection: at once if err is set, else when all is sent
 	err    error
 
 	patience patience // with ended
 }
 
-// block is the memory of a batch or of its replies. It is returned when they
-// are through: a connection at rest holds none.
+// batchBuffer is the memory of a batch or of its replies. It goes back to the
+// pool after use, so an idle connection holds none.
 type batchBuffer struct{ b []byte }
 
-// blockSize is how much input makes a batch though more requests follow.
+// batchSize is the input length at which a batch ends even if more requests
+// follow.
 const batchSize = 64 << 10
 
 var batchBuffers = sync.Pool{New: func() any { return &batchBuffer{make([]byte, 0, 4<<10)} }}
@@ -102,7 +103,8 @@ func (b *batchBuffer) free() {
 	}
 }
 
-// newRemote begins with asking for admission: nothing is read before.
+// newRemote asks the keyspace's loop to admit the connection. Nothing is read
+// before the answer.
 func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
 	setLimits(conn)
 	conn.Pause()
@@ -120,10 +122,10 @@ func newRemote(s *Server, conn *rondo.Conn) rondo.Handler {
 	return r
 }
 
-// The following runs on the connection's loop.
+// The functions from here to Closed run on the connection's loop.
 
-// scratch is each loop's memory for the arguments of requests, which do not
-// matter here.
+// scratch is each loop's memory for the list of a request's arguments, which
+// scan does not use.
 var scratch = rondo.LoopLocal[*[][]byte]{New: func(*rondo.Loop) *[][]byte { return new([][]byte) }}
 
 // Data makes a batch of the complete requests.
@@ -137,18 +139,18 @@ func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
 		r.request.awaitMore(conn)
 		return n, nil
 	}
-	// If there is neither a batch nor a long request the client is to be ended.
-	// The keyspace's loop says so, or else that the gate is out of date, and the
-	// input is looked at again.
+	// With neither a batch nor a long request, the input breaks a limit or is not
+	// RESP. The keyspace's loop ends the client, or sends newer limits, with which
+	// Data looks at the input again.
 	conn.Pause()
-	r.server.loop.Post(r.runFunc) // an error: the engine, and so all, ends
+	r.server.loop.Post(r.runFunc) // fails only while the engine closes
 	return n, nil
 }
 
-// scan takes n bytes of in. It sets batch to the complete requests that in begins
-// with, to some of them if they are many; or args to a long request; or fault. If
-// there is nothing to run it sets r.want, and returns how many more bytes it
-// wants.
+// scan takes n bytes of in. It sets r.batch to the complete requests at the
+// start of in, or to some of them if they are many; or r.args to a long
+// request; or r.fault. If nothing can run, it sets r.want and returns how many
+// more bytes it wants.
 func (r *remote) scan(args *[][]byte, in []byte) (n, want int) {
 	r.want, r.fault = 0, nil
 	for r.request.long == nil && n < min(len(in), batchSize) {
@@ -174,7 +176,7 @@ func (r *remote) scan(args *[][]byte, in []byte) (n, want int) {
 	return n, want
 }
 
-// deliver takes the mail.
+// deliver takes the reply of the keyspace's loop and acts on it.
 func (r *remote) deliver(conn *rondo.Conn) {
 	r.mu.Lock()
 	m := r.reply
@@ -186,7 +188,7 @@ func (r *remote) deliver(conn *rondo.Conn) {
 		m.out.free()
 		r.measure(conn)
 		if r.buffered.Load() > 0 {
-			conn.Loop().Defer(r.measured) // most of it goes at the turn's end
+			conn.Loop().Defer(r.measured) // the end of the turn sends most of it
 		}
 		if err == rondo.ErrOutputFull {
 			conn.Abort(err)
@@ -208,8 +210,9 @@ func (r *remote) deliver(conn *rondo.Conn) {
 	}
 }
 
-// proceed goes on after run: with what it left of the batch, when its replies
-// can be taken, or with reading.
+// proceed continues after run. If run has left a part of the batch, proceed
+// posts it again once the connection can take its replies. Otherwise it resumes
+// reading.
 func (r *remote) proceed(conn *rondo.Conn) {
 	if r.batch != nil && r.taken < len(r.batch.b) {
 		if r.stalled = conn.Full(); !r.stalled {
@@ -224,7 +227,7 @@ func (r *remote) proceed(conn *rondo.Conn) {
 	conn.Resume()
 }
 
-// Drained goes on when the peer has read what made the batch wait.
+// Drained continues a stalled batch once the peer has read enough.
 func (r *remote) Drained(conn *rondo.Conn) {
 	r.measure(conn)
 	if r.stalled {
@@ -247,13 +250,13 @@ func (r *remote) Closed(_ *rondo.Conn, err error) {
 	r.server.loop.Post(func() { r.server.clients.closed(r.client, err) })
 }
 
-// The following runs on the keyspace's loop.
+// The functions from here on run on the keyspace's loop.
 
-// run runs the batch, as far as the replies are taken.
+// run runs the batch until its end, or until too much output waits.
 func (r *remote) run() {
 	c := r.client
 	if c.closing {
-		return // and the connection is being ended
+		return // the connection is already ending
 	}
 	r.server.begin(c)
 	defer r.server.end(c)
@@ -280,7 +283,7 @@ func (r *remote) run() {
 	r.server.completed = true
 }
 
-// finish gives the turn back to the connection's loop.
+// finish returns the batch to the connection's loop.
 func (r *remote) finish() {
 	r.next.done = true
 	r.next.limits = r.client.inputLimits()
@@ -289,7 +292,7 @@ func (r *remote) finish() {
 
 func (c *client) inputLimits() inputLimits { return inputLimits{c.limits(), c.inputLimit()} }
 
-// list has the server call handOver at the end of the batch.
+// list makes the server call handOver at the end of the batch.
 func (r *remote) list() {
 	if !r.queued {
 		r.queued = true
@@ -297,7 +300,7 @@ func (r *remote) list() {
 	}
 }
 
-// handOver puts everything since the last call into the mail.
+// handOver adds everything since its last call to reply.
 func (r *remote) handOver() {
 	r.queued = false
 	r.mu.Lock()
@@ -344,7 +347,7 @@ func (r *remote) write(p []byte) {
 	out := r.out.b
 	end := len(out) + len(p)
 	if len(p) > 0 && end <= cap(out) && &out[len(out):end][0] == &p[0] {
-		r.out.b = out[:end] // p was collected in buffer
+		r.out.b = out[:end] // p is already there: buffer returned its memory
 	} else {
 		r.out.b = append(out, p...)
 	}
@@ -354,15 +357,15 @@ func (r *remote) write(p []byte) {
 
 func (r *remote) pending() int { return int(r.transit.Load() + r.buffered.Load()) }
 
-// refresh asks the connection's loop. What was sent since it has measured last is not
-// told otherwise, unless it was much.
+// refresh asks the connection's loop to measure. That loop measures by itself
+// only after writes and once much has been sent, not after every send.
 func (r *remote) refresh() {
 	if r.buffered.Load() > 0 {
 		r.ref.Do(r.measure) // an error: the connection has ended
 	}
 }
 
-// full is as Conn.Full will find it, as far as is known here: proceed asks that.
+// full estimates Conn.Full, which proceed asks later.
 func (r *remote) full() bool { return r.pending() > r.highWater }
 
 func (r *remote) close(p patience) {

@@ -6,20 +6,21 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// requestReader reads a connection's requests: a short one where it was
-// received, a long one into memory of its own, piece by piece.
+// requestReader reads a connection's requests. It leaves a short request in the
+// receive buffer, and copies a long one into the request's own memory, piece by
+// piece.
 type requestReader struct {
 	partial resp.PartialRequest
-	long    *resp.LongRequest // nil: the request at hand is short, as far as known
-	copied  bool              // the last request that was complete was a long one
+	long    *resp.LongRequest // nil: the current request is short, as far as known
+	copied  bool              // the last complete request was long
 }
 
-// read reads on. It takes n bytes of in, also if the request is not complete:
-// then want, which is 0 otherwise, is how many bytes must follow those n for
-// there to be more to read.
+// read continues with in. It takes n bytes, even if the request is incomplete.
+// Then want is the number of bytes that must follow them before read can
+// continue; otherwise want is 0.
 //
-// The arguments of a short request alias in and have args for their list; those
-// of a long one have memory of their own.
+// The arguments of a short request alias in, and their list uses args. The
+// arguments of a long request have their own memory.
 func (r *requestReader) read(in []byte, args [][]byte, lim resp.Limits) (out [][]byte, n, want int, err error) {
 	r.copied = false
 	if r.long == nil {
@@ -37,8 +38,8 @@ func (r *requestReader) read(in []byte, args [][]byte, lim resp.Limits) (out [][
 	return out, n, want, err
 }
 
-// size is how much memory the request at hand takes at least, when as many bytes
-// as read wants have come.
+// size returns the minimum memory of the current request, once as many bytes as
+// read wants have arrived.
 func (r *requestReader) size(want int) int {
 	if r.long == nil {
 		return want
@@ -47,15 +48,16 @@ func (r *requestReader) size(want int) int {
 }
 
 const (
-	// minDirect is how much of a long argument must be to come for it to be worth
-	// a receive that brings nothing else.
+	// minDirect is the least number of missing bytes of a long argument for
+	// which a separate receive pays.
 	minDirect = 64 << 10
 	// maxDirect bounds what one connection receives in a turn.
 	maxDirect = 512 << 10
 )
 
-// awaitMore has conn receive the next bytes of a long argument to where they stay,
-// if they are many. It is called in Data, which has taken all input.
+// awaitMore makes conn receive the next bytes of a long argument straight into
+// the argument's memory, if they are many. Call it in Data after Data has taken
+// all input.
 func (r *requestReader) awaitMore(conn *rondo.Conn) {
 	if r.long == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// longPipeline is requests of which some are longer than any buffer.
+// longPipeline is a pipeline in which some requests are longer than any buffer.
 func longPipeline() []byte {
 	var p []byte
 	long := func(c string, n int) string { return strings.Repeat(c, n) }
@@ -64,8 +64,8 @@ func TestNetworkLongRequests(t *testing.T) {
 	})
 }
 
-// A request costs memory, and so copying, in proportion to its length, however
-// small the pieces are that it comes in.
+// The memory, and so the copying, of a request is proportional to its length, even
+// if it arrives in small pieces.
 func TestLongRequestsAreLinear(t *testing.T) {
 	pairs := []string{"MSET"}
 	for i := range 50_000 {
@@ -127,7 +127,7 @@ func TestLongValuesAreNotCopied(t *testing.T) {
 	`)
 }
 
-// client-query-buffer-limit holds for what a long request has been given, too.
+// client-query-buffer-limit also counts the memory of a long request.
 func TestLongRequestsAreBounded(t *testing.T) {
 	for _, in := range [][]byte{
 		[]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2000000\r\n"),
@@ -149,8 +149,8 @@ func TestLongRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// A protocol error within a long request, also one that the limits at hand
-// make of it, is found where it is.
+// A protocol error within a long request, or one caused by its limits, is found
+// where it is.
 func TestNetworkErrorsInLongRequests(t *testing.T) {
 	begin := "*4\r\n$4\r\nMSET\r\n$1\r\nk\r\n$100000\r\n" + strings.Repeat("x", 100_000) + "\r\n"
 	seeds(t, 4, func(t *testing.T, net *rondotest.Network, loops int) {
@@ -173,8 +173,8 @@ func TestNetworkErrorsInLongRequests(t *testing.T) {
 	})
 }
 
-// A client may go, or be ended, in the middle of a long value: nothing is left of
-// it, and the others are served.
+// A client may close, or be closed, in the middle of a long value. Nothing of the
+// value stays, and other clients are served.
 func TestNetworkLongRequestsThatDoNotEnd(t *testing.T) {
 	begin := "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2000000\r\n" + strings.Repeat("x", 300_000)
 	for name, end := range map[string]func(c, other peer){

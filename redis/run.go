@@ -7,30 +7,30 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// begin starts a batch of requests of one client. A deferred end must follow,
-// before which completed is set.
+// begin starts a batch of requests of one client. The caller defers end, and
+// sets completed once the batch has run.
 func (s *Server) begin(c *client) {
 	s.current, s.completed = c, false
 	c.active = s.tick()
 }
 
-// tick moves the time that commands see to the loop's, and returns it. It does
-// not go backwards: DEBUG SLEEP may have put it before the loop's, which is
-// that of the turn's beginning.
+// tick moves the time that commands see to the loop's time, and returns it. The
+// time does not go backwards: DEBUG SLEEP may have put it ahead of the loop's,
+// which is the time when the turn began.
 func (s *Server) tick() int64 {
 	s.space.now = max(s.space.now, s.clock().UnixMilli())
 	return s.space.now
 }
 
-// end finishes the batch, also if a command panicked: completed says that none
-// has. One that has leaves its client in no known state.
+// end finishes the batch, also after a panic: then completed is false, and end
+// aborts the client, whose state is unknown.
 func (s *Server) end(c *client) {
 	if !s.completed {
 		c.executing = false
 		c.abort(errPanicked)
 	}
 	s.current = nil
-	defer s.handOver() // also if the log panics, of those that are carried out
+	defer s.handOver() // also if the log panics in carryOut
 	if s.space.soonest < s.expiry.at {
 		s.expiry.set()
 	}
@@ -44,7 +44,7 @@ func (s *Server) end(c *client) {
 
 var errPanicked = errors.New("redis: a command panicked")
 
-// handOver passes on what was written to connections of other loops.
+// handOver passes output on to the connections of other loops.
 func (s *Server) handOver() {
 	for i, r := range s.outgoing {
 		r.handOver()
@@ -53,13 +53,13 @@ func (s *Server) handOver() {
 	s.outgoing = s.outgoing[:0]
 }
 
-// run runs the complete requests that in begins with, and returns how many
-// bytes it took: of a long request that is incomplete, most of them. want is how
-// many bytes the rest must have for it to be worth a look; 0 if it is worth one
-// as soon as the output has drained.
+// run runs the complete requests at the start of in, and returns how many bytes
+// it took; of a long incomplete request it takes most bytes. want is the length
+// that the rest must reach before another call of run makes sense. It is 0 if
+// run should be called again as soon as the output has drained.
 //
-// The replies are handed to the transport in one piece, or in some if they are
-// many. When the peer does not take them, the rest of the requests waits.
+// The replies go to the transport in one piece, or in several if they are many.
+// If the peer does not read them, the remaining requests wait.
 func (c *client) run(in []byte) (n, want int) {
 	s := c.server
 	c.input = len(in)
@@ -93,8 +93,8 @@ func (c *client) run(in []byte) (n, want int) {
 	return n, want
 }
 
-// runRequest runs one request. owned says that the arguments have memory of
-// their own, which the command may keep.
+// runRequest runs one request. owned reports that the command may keep the
+// arguments' memory.
 func (c *client) runRequest(args [][]byte, owned bool) {
 	c.owned = owned
 	c.dispatch(args)
@@ -104,8 +104,8 @@ func (c *client) runRequest(args [][]byte, owned bool) {
 	}
 }
 
-// blank takes a request without arguments, which counts as one for CLIENT REPLY
-// SKIP.
+// blank takes a request without arguments. CLIENT REPLY SKIP counts it as a
+// command.
 func (c *client) blank() {
 	if c.reply != replyOn {
 		c.base = len(c.B)
@@ -113,8 +113,8 @@ func (c *client) blank() {
 	}
 }
 
-// mayGoOn reports whether the next request may be run: not while much output
-// waits that the peer does not take.
+// mayGoOn reports whether the next request may run. It may not while much
+// output waits for the peer to read it.
 func (c *client) mayGoOn() bool {
 	if len(c.B) >= spillSize {
 		c.flush()
@@ -126,8 +126,8 @@ func (c *client) mayGoOn() bool {
 	return !c.transport.full()
 }
 
-// conclude hands over the output of a batch, and closes the connection if the
-// batch has said so.
+// conclude hands over the output of a batch, and closes the connection if a
+// command of the batch asked for it.
 func (c *client) conclude() {
 	if len(c.B) > 0 {
 		c.transport.write(c.B)
@@ -139,7 +139,7 @@ func (c *client) conclude() {
 	}
 }
 
-// limits are what requests may announce.
+// limits returns the limits of what a request may announce.
 func (c *client) limits() resp.Limits {
 	return resp.Limits{
 		Bulk:            int(min(c.server.config.maxBulk, math.MaxInt)),
@@ -147,11 +147,12 @@ func (c *client) limits() resp.Limits {
 	}
 }
 
-// maxArgs is how many arguments memory is kept for.
+// maxArgs is the number of arguments whose memory is kept for the next request.
 const maxArgs = 1024
 
-// keepArgs keeps the memory of a request's arguments for the next, unless one
-// of very many has made it large. The arguments themselves are gone.
+// keepArgs keeps the memory of the argument list for the next request, unless a
+// request with very many arguments has made it large. The arguments themselves
+// are no longer valid.
 func (s *Server) keepArgs(args [][]byte) {
 	if cap(args) > maxArgs {
 		args = nil
@@ -159,8 +160,8 @@ func (s *Server) keepArgs(args [][]byte) {
 	s.args = args[:0]
 }
 
-// protocolError answers bytes that are no request. Where the next one begins
-// is not known any more, so the connection closes.
+// protocolError answers bytes that are not a request. It closes the connection,
+// since the start of the next request is unknown.
 func (c *client) protocolError(err error) {
 	c.base = len(c.B)
 	c.fail("ERR Protocol error: " + err.Error())
@@ -171,12 +172,12 @@ func (c *client) protocolError(err error) {
 	c.closing = true
 }
 
-// unauthenticatedInput is what a client that has not given the password may
-// have the server hold.
+// unauthenticatedInput is the number of request bytes that the server holds for
+// a client that has not given the password.
 const unauthenticatedInput = 1 << 20
 
-// checkInput ends a client whose incomplete request, of so many bytes at least,
-// would with the transaction that is queued take more memory than it may.
+// checkInput ends a client whose input exceeds its limit: the incomplete
+// request, which has at least request bytes, plus the queued transaction.
 func (c *client) checkInput(request int) {
 	size, limit := int64(request), c.inputLimit()
 	if c.tx != nil {

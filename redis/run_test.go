@@ -12,8 +12,8 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// feed gives a connection bytes in pieces of the lengths given, the last to
-// the end, as a loop does: what is not taken is offered again.
+// feed passes bytes to a connection in pieces of the given lengths, the last one
+// to the end. As a loop does, it offers bytes that were not taken again.
 func (b *bench) feed(f *fakeConn, in []byte, pieces ...int) string {
 	var rest []byte
 	for _, n := range append(pieces, len(in)) {
@@ -82,8 +82,8 @@ func FuzzAnySplitGivesTheSameReplies(f *testing.F) {
 	})
 }
 
-// A client whose replies wait is not run further: what a peer that never reads
-// can have the server hold is bounded.
+// A client's requests stop while its replies wait, so a peer that never reads can
+// make the server hold only a bounded number of bytes.
 func TestRequestsWaitWhileRepliesDo(t *testing.T) {
 	b := newBench(t, &Server{})
 	f := b.connect("a")

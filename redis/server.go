@@ -16,8 +16,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Version is the version of Redis that the server behaves like, and tells to
-// clients that ask.
+// Version is the version of Redis that the server imitates and reports to
+// clients.
 const Version = "7.0.15"
 
 // DefaultMaxClients is the number of clients served at once if
@@ -33,61 +33,63 @@ const (
 	DebugYes                      // everybody
 )
 
-// closingTime is the Linger of the Server's own Engine.
+// closingTime is the Linger of the Engine that Listen makes if Server.Engine is
+// nil.
 const closingTime = 250 * time.Millisecond
 
-// A Server serves clients of Redis. The zero Server is ready for use; its
-// fields are read at the first call of Listen, and not to be changed
-// afterwards. Its methods may be called from any goroutine but a loop's.
+// A Server serves Redis clients. The zero Server is ready to use. The first
+// Listen reads the fields; do not change them afterwards. Call the methods from
+// any goroutine except a loop's.
 type Server struct {
-	// Engine moves the bytes. The keys belong to its first loop. nil: an
-	// Engine of one loop, since commands run on one only: further loops take
-	// over reading and writing, which pays if there are cores to spare.
+	// Engine runs the connections. The keys belong to its first loop. Commands
+	// run on that loop only; further loops take over reading and writing, which
+	// pays if there are spare cores. nil means an Engine with one loop and a
+	// Linger of 250 ms.
 	//
-	// A connection that the Server closes is first sent all it is owed. Then its
-	// client has the Engine's Linger to close its side, so Shutdown takes that
-	// long if a client does not. The Linger of the Engine that nil stands for is
-	// a quarter of a second.
+	// The Server sends all pending replies before it closes a connection. Then
+	// the client has the Engine's Linger to close its side. A client that does
+	// not makes Shutdown wait that long.
 	Engine *rondo.Engine
-	// Password is what clients have to give with AUTH, the parameter
-	// requirepass. "": none.
+	// Password is the password that clients must give with AUTH, the parameter
+	// requirepass. Empty means none.
 	Password string
-	// MaxClients is how many clients are served at once; others are told and
-	// closed. 0: DefaultMaxClients. Where the process may not have so many
-	// descriptors open, and ReservedFiles beside, it is lowered, which is logged.
+	// MaxClients is the number of clients served at once. A client beyond it
+	// gets an error reply and is closed. 0 means DefaultMaxClients. If the
+	// process may not open MaxClients + ReservedFiles descriptors, Listen
+	// lowers the number and logs that.
 	MaxClients int
-	// Timeout closes clients that send nothing and are sent nothing for so
-	// long, in whole seconds; not those that are subscribed. 0: never.
+	// Timeout closes clients that neither send nor receive for this long,
+	// rounded up to whole seconds. Subscribed clients are exempt. 0 means
+	// never.
 	Timeout time.Duration
-	// MaxMemory is how many bytes keys and values may take before commands
-	// that add to them are refused. 0: no limit.
+	// MaxMemory is the number of bytes that keys and values may take. Above it
+	// the server refuses commands that add to them. 0 means no limit.
 	MaxMemory int64
-	// NoProtectedMode lets clients from other hosts in even if there is no
-	// Password.
+	// NoProtectedMode admits clients from other hosts even without a Password.
 	NoProtectedMode bool
 	// Debug says who may use DEBUG.
 	Debug DebugAccess
-	// Logger is told of what no client hears of. nil: slog.Default().
+	// Logger logs events that no reply reports. nil means slog.Default().
 	Logger *slog.Logger
-	// Level is changed by CONFIG SET loglevel. It should be that of Logger.
-	// nil: loglevel cannot be set.
+	// Level is the level that CONFIG SET loglevel changes. It should be the
+	// Logger's. With nil, CONFIG SET loglevel has no effect on the log.
 	Level *slog.LevelVar
 
 	mu         sync.Mutex
 	started    bool
 	closed     bool         // by Shutdown or Close
-	own        bool         // Engine was made by Listen
-	maxUnready int          // how many unready may be
+	own        bool         // Listen made Engine
+	maxUnready int          // limit of unready
 	unready    atomic.Int64 // connections whose filters are not ready
 	listeners  []*rondo.Listener
-	idle       chan struct{} // once closed is set: closed when the last connection has gone
+	idle       chan struct{} // once closed is set: closed after the last connection has gone
 
 	// The rest belongs to loop.
 
 	loop       *rondo.Loop
 	clock      func() time.Time // of loop
 	since      time.Time
-	baseMemory int64 // what the program uses without keys
+	baseMemory int64 // bytes that the program used before it had keys
 	runID      string
 	commands   *commandTable
 	config     config
@@ -97,15 +99,16 @@ type Server struct {
 	clients    clients
 	expiry     expiryTimer
 	upkeep     upkeep
-	args       [][]byte  // of the request that is being read
-	current    *client   // whose batch runs
-	completed  bool      // that batch has not ended by a panic
-	outgoing   []*remote // with output to hand over at the end of the batch
+	args       [][]byte  // arguments of the request being read
+	current    *client   // the client whose batch runs
+	completed  bool      // the batch ended without a panic
+	outgoing   []*remote // remotes with output to hand over at the end of the batch
 }
 
 // Listen serves clients on an address; see rondo.Engine.Listen. It may be
-// called for several. Clients of an address with filters, such as rtls.Server,
-// are served when these are ready; MaxClients bounds those that are not yet.
+// called for several addresses. With filters, such as rtls.Server, a client is
+// served once its filters are ready; MaxClients also bounds the connections
+// whose filters are not.
 func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters ...rondo.FilterOpenFunc) (*rondo.Listener, error) {
 	for i, f := range filters {
 		if f == nil {
@@ -138,7 +141,7 @@ func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters
 	return ln, nil
 }
 
-// start makes the server's state, once.
+// start sets up the server's state. Only the first call does anything.
 func (s *Server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +188,7 @@ func (s *Server) startOn(engine *rondo.Engine) error {
 	})
 }
 
-// checkFields finds meaningless values.
+// checkFields returns an error for a field with a meaningless value.
 func (s *Server) checkFields() error {
 	switch {
 	case s.MaxClients < 0:
@@ -200,7 +203,7 @@ func (s *Server) checkFields() error {
 	return nil
 }
 
-// init makes what does not need the engine.
+// init sets up the state that does not need the engine.
 func (s *Server) init() {
 	s.config.init(s)
 	s.space.init()
@@ -227,10 +230,11 @@ func (s *Server) log() *slog.Logger {
 	return slog.Default()
 }
 
-// Shutdown stops listening, closes every client as soon as it has been sent
-// what it is owed, and waits for that; it logs which clients make it wait. When
-// ctx ends first it cuts off those that are left, and returns an error that
-// names them and wraps ctx's. An Engine that was given goes on.
+// Shutdown stops listening, sends every client its pending replies, closes it,
+// and waits until all connections have gone. It logs the clients that make it
+// wait. If ctx ends first, Shutdown cuts off the remaining clients and returns
+// an error that names them and wraps ctx's. An Engine passed in the Engine
+// field keeps running.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return errors.New("redis: Server.Shutdown: ctx is nil: want a context, such as context.Background()")
@@ -251,7 +255,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return errors.Join(err, s.Close())
 }
 
-// unfinished is err with the clients that have not taken what they are owed.
+// unfinished adds to err the clients that have not read their pending replies.
 func (s *Server) unfinished(err error) error {
 	said := make(chan error, 1)
 	tell := func() {
@@ -263,8 +267,8 @@ func (s *Server) unfinished(err error) error {
 	return <-said
 }
 
-// Close stops listening and cuts off every client. An Engine that was given
-// goes on.
+// Close stops listening and cuts off every client. An Engine passed in the
+// Engine field keeps running.
 func (s *Server) Close() error {
 	idle := s.stop(func() {
 		s.clients.end(func(c *client) { c.abort(rondo.ErrClosed) })
@@ -279,9 +283,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// stop stops listening and has end called on the loop, to end every client. The
-// channel it returns is closed when they are gone; nil: there was nothing to
-// stop.
+// stop stops listening and calls end on the loop; end must end every client.
+// The returned channel is closed when all clients have gone. It is nil if there
+// was nothing to stop.
 func (s *Server) stop(end func()) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

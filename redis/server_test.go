@@ -57,7 +57,7 @@ func TestConfig(t *testing.T) {
 		CONFIG SET proto-max-bulk-len 1 => -ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be between 1048576 and 9223372036854775807 inclusive
 		CONFIG SET loglevel x => -ERR CONFIG SET failed (possibly related to argument 'loglevel') - argument(s) must be one of the following: debug, verbose, notice, warning
 		CONFIG SET port x => -ERR CONFIG SET failed (possibly related to argument 'port') - argument couldn't be parsed into an integer
-		CONFIG SET port 1 => -ERR CONFIG SET failed (possibly related to argument 'port') - the port cannot be changed while the server runs
+		CONFIG SET port 1 => -ERR CONFIG SET failed (possibly related to argument 'port') - the port cannot change while the server runs
 		CONFIG SET port 0 => +OK
 		CONFIG REWRITE => -ERR The server is running without a config file
 		CONFIG RESETSTAT => +OK

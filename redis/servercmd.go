@@ -15,22 +15,22 @@ func serverCommands() []*command {
 			tips: []string{"request_policy:all_shards", "response_policy:agg_sum"},
 			doc:  doc{"Counts the keys of the database.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "debug", arity: -2, flags: flagAdmin | flagNoscript | flagLoading | flagStale | flagProtected, run: debugCommand,
-			doc: doc{"Helps to test servers and clients.", "1.0.0", group, "depends on the subcommand", "", ""}},
+			doc: doc{"A container for commands that help to test servers and clients.", "1.0.0", group, "depends on the subcommand", "", ""}},
 		{name: "flushall", arity: -1, flags: flagWrite, cats: catKeyspace | catDangerous, tips: all, run: flushallCommand,
 			doc: doc{"Deletes the keys of all databases.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "flushdb", arity: -1, flags: flagWrite, cats: catKeyspace | catDangerous, tips: all, run: flushdbCommand,
 			doc: doc{"Deletes the keys of the database.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "function", arity: -2,
-			doc: doc{"A container for commands about functions, of which there are none.", "7.0.0", "scripting", "O(1)", "", ""},
+			doc: doc{"A container for commands about functions. The server has none.", "7.0.0", "scripting", "O(1)", "", ""},
 			subs: []*command{
 				{name: "function|flush", arity: -2, flags: flagWrite | flagNoscript, cats: catScripting, tips: all, run: functionFlushCommand,
 					doc: doc{"Does nothing: there are no functions.", "7.0.0", "scripting", "O(1)", "", ""}},
 				{name: "function|help", arity: 2, flags: flagLoading | flagStale, cats: catScripting, run: functionHelpCommand,
-					doc: doc{"Tells what the subcommands do.", "7.0.0", "scripting", "O(1)", "", ""}},
+					doc: doc{"Returns help about the subcommands.", "7.0.0", "scripting", "O(1)", "", ""}},
 			}},
 		{name: "info", arity: -1, flags: flagLoading | flagStale, cats: catDangerous, run: infoCommand,
 			tips: []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
-			doc:  doc{"Tells how the server is doing.", "1.0.0", group, "O(1)", "", ""}},
+			doc:  doc{"Returns information and statistics about the server.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "time", arity: 1, flags: flagLoading | flagStale | flagFast, run: timeCommand,
 			tips: []string{"nondeterministic_output"},
 			doc:  doc{"Returns the server's time.", "2.6.0", group, "O(1)", "", ""}},
@@ -40,7 +40,8 @@ func serverCommands() []*command {
 func dbsizeCommand(c *client, _ [][]byte) { c.Int(int64(c.db.len())) }
 
 // flushOption checks the one option of FLUSHALL, FLUSHDB and FUNCTION FLUSH.
-// Both its values mean the same here, where memory is freed behind the scenes.
+// Its two values mean the same here, since the garbage collector frees the
+// memory.
 func flushOption(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (isWord(args[0], "SYNC") || isWord(args[0], "ASYNC"))
 }
@@ -121,9 +122,9 @@ func debugCommand(c *client, args [][]byte) {
 			"LOG <text>",
 			"    Write a text to the log.",
 			"SET-ACTIVE-EXPIRE (0|1)",
-			"    Whether keys are deleted when they expire, or only when they are asked for.",
+			"    Delete keys when they expire (1), or only when a command asks for them (0).",
 			"SLEEP <seconds>",
-			"    Serve nobody for some time. Fractions are allowed.")
+			"    Stop the server for a time. Fractions are allowed.")
 		return
 	default:
 		c.subcommandSyntax(args)
@@ -132,8 +133,8 @@ func debugCommand(c *client, args [][]byte) {
 	c.ok()
 }
 
-// sleep stops the loop, as DEBUG SLEEP does in Redis: it is there to see what
-// clients do when the server is stuck.
+// sleep stops the loop, as DEBUG SLEEP does in Redis, to show what clients do
+// when the server is stuck.
 func (c *client) sleep(arg []byte) {
 	seconds, err := strconv.ParseFloat(string(arg), 64)
 	if err != nil || math.IsNaN(seconds) || seconds <= 0 {
@@ -144,7 +145,7 @@ func (c *client) sleep(arg []byte) {
 	c.server.space.now += d.Milliseconds()
 }
 
-// subcommandSyntax answers a known subcommand with arguments it does not take.
+// subcommandSyntax answers a known subcommand that has the wrong arguments.
 func (c *client) subcommandSyntax(args [][]byte) {
 	c.fail("ERR unknown subcommand or wrong number of arguments for '" + string(cString(args[1], 128)) +
 		"'. Try " + strings.ToUpper(string(args[0])) + " HELP.")

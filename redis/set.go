@@ -7,14 +7,14 @@ type setOptions struct {
 	nx, xx, keepTTL, get, persist bool
 
 	expire   []byte // the argument; nil: none
-	unit     int64  // milliseconds in one of it
-	absolute bool   // since 1970, not from now
+	unit     int64  // unit of expire in milliseconds
+	absolute bool   // expire counts from 1970, not from now
 }
 
-// parse reads the options of a command that has those given by set: SET, or
-// else GETEX. It reports whether they are good.
+// parse reads the options of SET if set is true, else those of GETEX. It
+// reports whether they are valid.
 func (o *setOptions) parse(args [][]byte, set bool) bool {
-	time := "" // which of EX, PX, EXAT and PXAT was given
+	time := "" // the given one of EX, PX, EXAT and PXAT
 	for i := 0; i < len(args); i++ {
 		opt := args[i]
 		switch {
@@ -41,7 +41,7 @@ func (o *setOptions) parse(args [][]byte, set bool) bool {
 	return true
 }
 
-// timeOption recognizes EX, PX, EXAT and PXAT; "" is none of them.
+// timeOption recognizes EX, PX, EXAT and PXAT. It returns "" for other options.
 func (o *setOptions) timeOption(opt []byte) string {
 	for _, t := range [...]struct {
 		word     string
@@ -56,7 +56,7 @@ func (o *setOptions) timeOption(opt []byte) string {
 	return ""
 }
 
-// isWord compares an argument with a word in upper case, in any case.
+// isWord reports whether arg equals word, ignoring case. word is in upper case.
 func isWord(arg []byte, word string) bool {
 	if len(arg) != len(word) {
 		return false
@@ -69,8 +69,8 @@ func isWord(arg []byte, word string) bool {
 	return true
 }
 
-// deadline turns an expiry that must be in the future, or at least positive,
-// into a time. It replies with an error if that fails.
+// deadline converts an expiry to a time in milliseconds since 1970. It replies
+// with an error if the expiry is not a positive number, or too large.
 func (c *client) deadline(o *setOptions, cmd string) (at int64, ok bool) {
 	n, ok := c.int64Arg(o.expire)
 	if !ok {

@@ -2,12 +2,12 @@ package redis
 
 import "strings"
 
-// stats is what INFO tells and nothing else needs.
+// stats holds the numbers that only INFO uses.
 type stats struct {
 	commands    int64
 	connections int64
 	rejected    int64
-	errors      map[string]int64 // by their codes
+	errors      map[string]int64 // by error code
 	totalErrors int64
 
 	peakMemory int64
@@ -25,20 +25,20 @@ func (s *stats) countError(text string) {
 	s.totalErrors++
 }
 
-// reset is CONFIG RESETSTAT.
+// reset implements CONFIG RESETSTAT.
 func (s *stats) reset() {
 	*s = stats{peakMemory: s.peakMemory}
 	s.init()
 }
 
-// rateSamples is over how many ticks a rate is averaged.
+// rateSamples is the number of ticks over which a rate is averaged.
 const rateSamples = 16
 
-// rate is the speed at which a count grew lately.
+// rate is the recent growth of a count, per second.
 type rate struct {
 	last     int64              // the count at lastTime
 	lastTime int64              // milliseconds
-	samples  [rateSamples]int64 // a second
+	samples  [rateSamples]int64 // growth per second
 	next     int
 }
 
@@ -60,8 +60,8 @@ func (r *rate) average() int64 {
 	return sum / rateSamples
 }
 
-// sample measures the rates, and reports whether a command was run since it
-// was last called.
+// sample measures the rates. It reports whether a command has run since the
+// last call.
 func (s *stats) sample(server *Server) bool {
 	now := server.space.now
 	busy := s.commands != s.ops.last

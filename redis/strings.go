@@ -11,7 +11,7 @@ func stringCommands() []*command {
 	return []*command{
 		{name: "append", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
 			keys: oneKey(keyRW | keyInsert), run: appendCommand,
-			doc: doc{"Adds bytes to the end of a string, which begins empty.", "2.0.0", group, "O(1) amortized", "", ""}},
+			doc: doc{"Appends to a string. A missing one counts as empty.", "2.0.0", group, "O(1) amortized", "", ""}},
 		{name: "decr", arity: 2, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
 			keys: oneKey(keyRW | keyAccess | keyUpdate), run: decrCommand,
 			doc: doc{"Subtracts one from the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
@@ -51,20 +51,20 @@ func stringCommands() []*command {
 			doc: doc{"Sets several strings if none of the keys exists.", "1.0.1", group, "O(N), N the number of keys", "", ""}},
 		{name: "psetex", arity: 4, flags: flagWrite | flagDenyOOM, cats: catString,
 			keys: oneKey(keyOW | keyUpdate), run: psetexCommand,
-			doc: doc{"Sets a string that expires after milliseconds.", "2.6.0", group, "O(1)", "", ""}},
+			doc: doc{"Sets a string that expires after a number of milliseconds.", "2.6.0", group, "O(1)", "", ""}},
 		{name: "set", arity: -3, flags: flagWrite | flagDenyOOM, cats: catString,
 			keys: []keySpec{{flags: keyRW | keyAccess | keyUpdate | keyVariable, notes: "RW and ACCESS due to the optional `GET` argument", first: 1, step: 1}},
 			run:  setCommand,
-			doc:  doc{"Sets a string, whatever the key held.", "1.0.0", group, "O(1)", "", ""}},
+			doc:  doc{"Sets a string, and replaces a value of any type.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "setex", arity: 4, flags: flagWrite | flagDenyOOM, cats: catString,
 			keys: oneKey(keyOW | keyUpdate), run: setexCommand,
-			doc: doc{"Sets a string that expires after seconds.", "2.0.0", group, "O(1)", "", ""}},
+			doc: doc{"Sets a string that expires after a number of seconds.", "2.0.0", group, "O(1)", "", ""}},
 		{name: "setnx", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
 			keys: oneKey(keyOW | keyInsert), run: setnxCommand,
 			doc: doc{"Sets a string if the key does not exist.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "setrange", arity: 4, flags: flagWrite | flagDenyOOM, cats: catString,
 			keys: oneKey(keyRW | keyUpdate), run: setrangeCommand,
-			doc: doc{"Overwrites a part of a string, which zero bytes extend.", "2.2.0", group, "O(N), N the length of the part", "", ""}},
+			doc: doc{"Overwrites a part of a string, after extending it with zero bytes.", "2.2.0", group, "O(N), N the length of the part", "", ""}},
 		{name: "strlen", arity: 2, flags: flagReadonly | flagFast, cats: catString,
 			keys: oneKey(keyRO), run: strlenCommand,
 			doc: doc{"Returns the length of a string.", "2.2.0", group, "O(1)", "", ""}},
@@ -74,8 +74,8 @@ func stringCommands() []*command {
 	}
 }
 
-// isString reports whether e, which may be nil, may be used as a string, and
-// replies with an error if not.
+// isString reports whether a command may use e, which may be nil, as a string.
+// If not it replies with an error.
 func (c *client) isString(e *entry) bool {
 	if e != nil && e.kind() != kindString {
 		c.fail(errWrongType)
@@ -84,8 +84,8 @@ func (c *client) isString(e *entry) bool {
 	return true
 }
 
-// get replies with the string of a key, and returns the key's entry. ok is
-// false if the reply was an error.
+// get replies with the string of a key and returns the key's entry. ok is false
+// if the reply is an error.
 func (c *client) get(key []byte) (e *entry, ok bool) {
 	e = c.db.read(key)
 	switch {
@@ -99,7 +99,8 @@ func (c *client) get(key []byte) (e *entry, ok bool) {
 	return e, true
 }
 
-// store makes key hold a string that does not expire, whatever it held.
+// store sets key to a string that does not expire. It replaces a value of any
+// type.
 func (c *client) store(key, v []byte) *entry {
 	e := c.db.find(key)
 	if e == nil {
@@ -112,8 +113,8 @@ func (c *client) store(key, v []byte) *entry {
 	return e
 }
 
-// setArgument makes e a string that holds an argument of the command that runs,
-// which may do so once with each: a long one is not copied.
+// setArgument sets e to an argument of the running command. It does not copy a
+// long argument, so a command may call it only once for each.
 func (c *client) setArgument(e *entry, arg []byte) {
 	if c.owned && len(arg) >= resp.LongArgument {
 		c.db.keepString(e, arg)
@@ -122,7 +123,7 @@ func (c *client) setArgument(e *entry, arg []byte) {
 	}
 }
 
-// changed tells that a key of the current database was written.
+// changed records that a key of the current database was written.
 func (c *client) changed(key string) {
 	c.db.space.dirty++
 	c.db.touched(key)
@@ -174,8 +175,8 @@ func appendCommand(c *client, args [][]byte) {
 	c.Int(int64(len(e.str)))
 }
 
-// fits reports whether a string may be offset+n bytes long, and replies with
-// an error if not.
+// fits reports whether a string may have offset+n bytes. If not it replies with
+// an error.
 func (c *client) fits(offset int64, n int) bool {
 	if limit := min(c.server.config.maxBulk, math.MaxInt); offset > limit || int64(n) > limit-offset {
 		c.fail(errStringLimit)
@@ -317,7 +318,7 @@ func decrbyCommand(c *client, args [][]byte) {
 	c.incr(args[1], -by)
 }
 
-// incr adds to the integer that a string holds; a missing one is 0.
+// incr adds by to the integer in a string. A missing string counts as 0.
 func (c *client) incr(key []byte, by int64) {
 	e := c.db.find(key)
 	if !c.isString(e) {

@@ -11,20 +11,20 @@ func tableCommands() []*command {
 	unordered := []string{"nondeterministic_output_order"}
 	return []*command{
 		{name: "command", arity: -1, flags: flags, cats: catConnection, tips: unordered, run: commandCommand,
-			doc: doc{"Tells about all commands.", "2.8.13", group, "O(N), N the number of commands", "", ""},
+			doc: doc{"Returns information about all commands.", "2.8.13", group, "O(N), N the number of commands", "", ""},
 			subs: []*command{
 				{name: "command|count", arity: 2, flags: flags, cats: catConnection, run: commandCountCommand,
 					doc: doc{"Counts the commands.", "2.8.13", group, "O(1)", "", ""}},
 				{name: "command|docs", arity: -2, flags: flags, cats: catConnection, tips: unordered, run: commandDocsCommand,
-					doc: doc{"Tells what commands do.", "7.0.0", group, "O(N), N the number of commands", "", ""}},
+					doc: doc{"Returns documentation of commands.", "7.0.0", group, "O(N), N the number of commands", "", ""}},
 				{name: "command|getkeys", arity: -4, flags: flags, cats: catConnection, run: commandGetkeysCommand,
 					doc: doc{"Returns the keys of a request.", "2.8.13", group, "O(N), N the number of arguments", "", ""}},
 				{name: "command|getkeysandflags", arity: -4, flags: flags, cats: catConnection, run: commandGetkeysandflagsCommand,
-					doc: doc{"Returns the keys of a request and what happens to them.", "7.0.0", group, "O(N), N the number of arguments", "", ""}},
+					doc: doc{"Returns the keys of a request and their flags.", "7.0.0", group, "O(N), N the number of arguments", "", ""}},
 				{name: "command|help", arity: 2, flags: flags, cats: catConnection, run: commandHelpCommand,
-					doc: doc{"Tells what the subcommands do.", "5.0.0", group, "O(1)", "", ""}},
+					doc: doc{"Returns help about the subcommands.", "5.0.0", group, "O(1)", "", ""}},
 				{name: "command|info", arity: -2, flags: flags, cats: catConnection, tips: unordered, run: commandInfoCommand,
-					doc: doc{"Tells about commands.", "2.8.13", group, "O(N), N the number of commands", "", ""}},
+					doc: doc{"Returns information about commands.", "2.8.13", group, "O(N), N the number of commands", "", ""}},
 				{name: "command|list", arity: -2, flags: flags, cats: catConnection, tips: unordered, run: commandListCommand,
 					doc: doc{"Returns the names of commands.", "7.0.0", group, "O(N), N the number of commands", "", ""}},
 			}},
@@ -55,7 +55,7 @@ func commandInfoCommand(c *client, args [][]byte) {
 	}
 }
 
-// commandInfo adds what COMMAND INFO tells of a command.
+// commandInfo adds a command's entry of COMMAND INFO.
 func (c *client) commandInfo(cmd *command) {
 	first, last, step := cmd.keyRange()
 	c.Array(10)
@@ -84,7 +84,8 @@ func (c *client) commandInfo(cmd *command) {
 	}
 }
 
-// names adds a set of the names of those bits of set that have one.
+// names adds the names of the set's bits as a RESP set. It ignores bits without
+// a name.
 func (c *client) names(set uint32, names []string, prefix string) {
 	set &= 1<<len(names) - 1
 	c.Set(bits.OnesCount32(set))
@@ -140,7 +141,7 @@ func commandDocsCommand(c *client, args [][]byte) {
 	}
 }
 
-// commandDocs adds a command's name and what COMMAND DOCS tells of it.
+// commandDocs adds a command's name and its entry of COMMAND DOCS.
 func (c *client) commandDocs(cmd *command) {
 	c.BulkString(cmd.name)
 	n := 4
@@ -194,7 +195,8 @@ func commandListCommand(c *client, args [][]byte) {
 	})
 }
 
-// commandFilter is what FILTERBY lets through; nil: no such filter.
+// commandFilter returns the predicate of a FILTERBY, or nil for an unknown
+// filter.
 func commandFilter(filter, arg []byte) func(*command) bool {
 	switch {
 	case isWord(filter, "MODULE"):
@@ -249,12 +251,12 @@ func (c *client) keysOf(args [][]byte, withFlags bool) {
 	})
 }
 
-// keyFlags are what a request does to keys.
+// keyFlags returns what a request does to the keys of k.
 func (cmd *command) keyFlags(k *keySpec, args [][]byte) keyFlags {
 	if k.flags&keyVariable == 0 {
 		return k.flags
 	}
-	// SET reads the key only if it is to return its value.
+	// SET reads the key only if it returns the old value.
 	for _, arg := range args[3:] {
 		if isWord(arg, "GET") {
 			return keyRW | keyAccess | keyUpdate
@@ -266,17 +268,17 @@ func (cmd *command) keyFlags(k *keySpec, args [][]byte) keyFlags {
 func commandHelpCommand(c *client, _ [][]byte) {
 	c.help("COMMAND",
 		"(no subcommand)",
-		"    What is known of all commands.",
+		"    Information about all commands.",
 		"COUNT",
-		"    How many commands there are.",
+		"    The number of commands.",
 		"LIST [FILTERBY (MODULE <name>|ACLCAT <category>|PATTERN <pattern>)]",
 		"    The names of commands.",
 		"INFO [<command-name> ...]",
-		"    What is known of commands (default: of all).",
+		"    Information about commands (default: all).",
 		"DOCS [<command-name> ...]",
-		"    What commands do (default: all).",
+		"    Documentation of commands (default: all).",
 		"GETKEYS <full-command>",
 		"    The keys of a request.",
 		"GETKEYSANDFLAGS <full-command>",
-		"    The keys of a request, and what happens to them.")
+		"    The keys of a request, and their flags.")
 }

@@ -7,43 +7,45 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A transport moves a client's bytes. It has two forms: direct, for a
-// connection of the keyspace's own loop, and remote, for one of another loop.
-// Its methods are called on the keyspace's loop.
+// A transport moves a client's bytes. It has two forms: direct serves a
+// connection of the keyspace's own loop, remote one of another loop. Its
+// methods are called on the keyspace's loop.
 type transport interface {
-	// buffer returns an empty slice to collect output in. Passed to write
-	// before any other output, it is not copied as long as it was not outgrown.
+	// buffer returns an empty slice to collect output in. If the output fits in
+	// it and goes to write before any other output, write does not copy it.
 	buffer() []byte
-	// write sends p, or keeps a copy of it. It does nothing once the
-	// connection has failed, of which the server is told in time.
+	// write sends p, or keeps a copy. It does nothing once the connection has
+	// failed; the server learns of the failure by a call of closed.
 	write(p []byte)
-	// pending is how many bytes that were written wait to be sent.
+	// pending returns the number of written bytes that wait to be sent.
 	pending() int
-	// refresh has pending soon tell what it is then, if it does not anyway.
+	// refresh updates what pending returns, if pending is not exact. The update
+	// takes a moment.
 	refresh()
-	// full reports whether so many wait that no further request should run. What
-	// run has left is given to it again when they have been sent.
+	// full reports whether so much output waits that no further request should
+	// run. Requests that run has left are passed to it again once the output
+	// has drained.
 	full() bool
-	// close closes the connection when what was written has been sent. Called
-	// again it changes how long the peer has, if it was not shortly.
+	// close closes the connection once all written bytes have been sent. A
+	// second call changes the patience, unless it was shortly.
 	close(patience)
-	// abort closes it now. Output that waits is dropped.
+	// abort closes the connection now and drops the waiting output.
 	abort(err error)
-	// setIdle has the connection closed when it was silent for so long;
-	// 0: never.
+	// setIdle sets how long the connection may be silent before it is closed. 0
+	// means for ever.
 	setIdle(time.Duration)
 	local() net.Addr
 	peer() net.Addr
 }
 
 // direct is the transport of a connection of the keyspace's loop, and its
-// rondo.Handler: requests run from the very bytes received, replies are
-// gathered in the loop's own memory.
+// rondo.Handler. It runs requests from the received bytes and collects replies
+// in the loop's memory, both without a copy.
 type direct struct {
 	server    *Server
 	conn      *rondo.Conn
 	client    *client
-	departure *departure // nil: it is not closing
+	departure *departure // nil while the connection is not closing
 }
 
 func (d *direct) Data(conn *rondo.Conn, in []byte) (int, error) {
@@ -63,7 +65,7 @@ func (d *direct) Data(conn *rondo.Conn, in []byte) (int, error) {
 	return n, nil
 }
 
-// EOF ends the client. It gets the replies to all its requests first.
+// EOF ends the client after it has been sent the replies to all its requests.
 func (d *direct) EOF(*rondo.Conn) { d.client.close() }
 
 func (d *direct) Closed(_ *rondo.Conn, err error) {

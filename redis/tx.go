@@ -5,9 +5,9 @@ func transactionCommands() []*command {
 	const flags = flagNoscript | flagLoading | flagStale
 	return []*command{
 		{name: "discard", arity: 1, flags: flags | flagFast | flagAllowBusy | flagInMulti, cats: catTransaction, run: discardCommand,
-			doc: doc{"Gives a transaction up.", "2.0.0", group, "O(N), N the number of queued commands", "", ""}},
+			doc: doc{"Discards a transaction.", "2.0.0", group, "O(N), N the number of queued commands", "", ""}},
 		{name: "exec", arity: 1, flags: flags | flagSkipSlowlog | flagInMulti, cats: catTransaction, run: execCommand,
-			doc: doc{"Runs the commands of a transaction.", "1.2.0", group, "that of the commands", "", ""}},
+			doc: doc{"Runs the commands of a transaction.", "1.2.0", group, "the sum of the commands' complexities", "", ""}},
 		{name: "multi", arity: 1, flags: flags | flagFast | flagAllowBusy | flagInMulti, cats: catTransaction, run: multiCommand,
 			doc: doc{"Begins a transaction.", "1.2.0", group, "O(1)", "", ""}},
 		{name: "unwatch", arity: 1, flags: flags | flagFast | flagAllowBusy, cats: catTransaction, run: unwatchCommand,
@@ -18,12 +18,12 @@ func transactionCommands() []*command {
 	}
 }
 
-// transaction is what a client has queued since MULTI.
+// transaction holds the commands that a client has queued since MULTI.
 type transaction struct {
 	queue   []queued
 	size    int // bytes that queue holds
 	flags   cmdFlags
-	spoiled bool // a command was refused: EXEC will fail
+	spoiled bool // a command was refused, so EXEC will fail
 }
 
 type queued struct {
@@ -32,8 +32,8 @@ type queued struct {
 	owned bool // see client.owned
 }
 
-// queue keeps a request for EXEC, a copy unless the arguments may be kept.
-// Nothing is kept for a transaction that is to fail anyway.
+// queue keeps a request for EXEC. It copies the arguments unless the command
+// may keep them. It keeps nothing if EXEC will fail anyway.
 func (c *client) queue(cmd *command, args [][]byte) {
 	if tx := c.tx; !tx.spoiled && !c.dirtyCAS {
 		size := 0
@@ -51,7 +51,7 @@ func (c *client) queue(cmd *command, args [][]byte) {
 	c.Simple("QUEUED")
 }
 
-// copyArgs copies arguments of so many bytes in all.
+// copyArgs copies arguments whose lengths add up to size.
 func copyArgs(args [][]byte, size int) [][]byte {
 	data := make([]byte, 0, size)
 	kept := make([][]byte, len(args))
@@ -63,7 +63,7 @@ func copyArgs(args [][]byte, size int) [][]byte {
 	return kept
 }
 
-// spoil makes EXEC fail, because a command of the transaction was refused.
+// spoil makes EXEC fail because a command of the transaction was refused.
 func (c *client) spoil() {
 	if c.tx != nil {
 		c.tx.spoiled = true
@@ -134,7 +134,7 @@ func watchCommand(c *client, args [][]byte) {
 		c.fail("ERR WATCH inside MULTI is not allowed")
 		return
 	}
-	if !c.dirtyCAS { // else the next EXEC fails already
+	if !c.dirtyCAS { // else the next EXEC fails anyway
 		for _, key := range args[1:] {
 			c.watchKey(key)
 		}

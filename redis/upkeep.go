@@ -10,16 +10,16 @@ import (
 type expiryTimer struct {
 	server *Server
 	timer  *rondo.Timer
-	at     int64 // when it fires, in milliseconds since 1970; never: it does not
-	off    bool  // by DEBUG SET-ACTIVE-EXPIRE
-	behind int   // how often in a row fire has left expired keys
+	at     int64 // when the timer fires, in milliseconds since 1970; never: not set
+	off    bool  // turned off by DEBUG SET-ACTIVE-EXPIRE
+	behind int   // how many times in a row fire has left expired keys
 }
 
 const (
-	// expirePerTurn is how many keys are deleted at a time, and expirePause
-	// how long others have the loop then: about a tenth of it is spent so. While
-	// that is not enough the number doubles, maxBehind times at most: then it is
-	// about a quarter, and more keys a second than a loop can set.
+	// fire deletes expirePerTurn keys and then leaves the loop to others for
+	// expirePause, which takes about a tenth of the loop's time. While that is too
+	// slow the number doubles, at most maxBehind times. Then expiry takes about a
+	// quarter of the time, and deletes more keys a second than a loop can set.
 	expirePerTurn = 200
 	expirePause   = time.Millisecond
 	maxBehind     = 3
@@ -31,9 +31,8 @@ func (t *expiryTimer) set() {
 		return
 	}
 	t.at = t.server.space.soonest
-	// A key that has expired by now waits all the same, so that this cannot
-	// go on for ever within a turn. A deadline further away than a timer can
-	// be set is looked at again on the way.
+	// Even an expired key waits for expirePause, so that expiry cannot run for ever
+	// within a turn. A distant deadline is looked at again every 24 hours.
 	wait := time.Duration(min(t.at-t.server.space.now, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 	wait = max(wait, expirePause)
 	if t.timer == nil {
@@ -43,7 +42,7 @@ func (t *expiryTimer) set() {
 	}
 }
 
-// enable turns the deletion of expired keys that nobody asks for on or off.
+// enable turns the deletion of expired keys that no command asks for on or off.
 func (t *expiryTimer) enable(on bool) {
 	t.stop()
 	if t.off = !on; on && t.server.space.soonest != never {
@@ -73,9 +72,9 @@ func (t *expiryTimer) stop() {
 	t.at = never
 }
 
-// upkeep is what is done some times a second (the parameter hz) while the
-// server is busy: it measures the rates that INFO tells, and watches output
-// that is above a soft limit. An idle server has no timer running for it.
+// upkeep runs hz times a second while the server is busy. It measures the rates
+// that INFO reports, and checks output above a soft limit. It sets no timer
+// while the server is idle.
 type upkeep struct {
 	server   *Server
 	timer    *rondo.Timer
@@ -90,7 +89,7 @@ func (u *upkeep) start() {
 		return
 	}
 	u.running, u.quiet = true, 0
-	s.stats.sample(s) // the beginning of the first interval
+	s.stats.sample(s) // starts the first interval
 	if u.timer == nil {
 		u.timer = s.loop.AfterFunc(u.interval(), u.tick)
 	} else {
@@ -102,7 +101,6 @@ func (u *upkeep) interval() time.Duration {
 	return time.Second / time.Duration(u.server.config.hz)
 }
 
-// tick is what is done each time.
 func (u *upkeep) tick() {
 	s := u.server
 	s.tick()
@@ -115,18 +113,19 @@ func (u *upkeep) tick() {
 		u.running = false
 		return
 	}
-	u.timer.Reset(u.interval()) // before check, whose log may panic
+	u.timer.Reset(u.interval()) // before check, since the log may panic
 	u.check()
 }
 
-// check cuts off those whose output was above a soft limit for too long.
+// check cuts off the clients whose output has exceeded a soft limit for too
+// long.
 func (u *upkeep) check() {
 	s := u.server
 	defer s.handOver() // also if the log panics
 	s.tick()
 	for i := len(u.overSoft) - 1; i >= 0; i-- { // checkOutput may remove the i-th
 		c := u.overSoft[i]
-		c.transport.refresh() // for the next look
+		c.transport.refresh() // for the next check
 		s.checkOutput(c)
 	}
 	s.clients.carryOut()
@@ -139,7 +138,8 @@ func (u *upkeep) stop() {
 	u.running = false
 }
 
-// watch has a client's output looked at until it has fallen.
+// watch makes upkeep check a client's output until the output falls below the
+// soft limit.
 func (u *upkeep) watch(c *client, now int64) {
 	c.softSince = now
 	u.overSoft = append(u.overSoft, c)
@@ -148,7 +148,7 @@ func (u *upkeep) watch(c *client, now int64) {
 	}
 }
 
-// forget ends that.
+// forget ends watch.
 func (u *upkeep) forget(c *client) {
 	if c.softSince == 0 {
 		return

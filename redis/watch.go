@@ -6,8 +6,8 @@ type watch struct {
 	client *client
 	db     *database
 	key    string
-	// expired tells that the key was there but had expired when WATCH was
-	// called: its deletion is then no change.
+	// expired reports that the key had already expired when WATCH was called.
+	// Its deletion is then not a change.
 	expired bool
 
 	before, behind *watch // of the same key
@@ -18,7 +18,8 @@ type watchID struct {
 	key string
 }
 
-// watchKey makes a change of a key of the current database fail the next EXEC.
+// watchKey makes the next EXEC fail if a key of the current database changes
+// before.
 func (c *client) watchKey(key []byte) {
 	id := watchID{c.db, string(key)}
 	if c.watching[id] != nil {
@@ -47,7 +48,7 @@ func (c *client) unwatch() {
 	c.watching = nil
 }
 
-// end takes the watch from the list.
+// end removes the watch from the list.
 func (w *watch) end() {
 	if w.behind != nil {
 		w.behind.before = w.before
@@ -62,8 +63,8 @@ func (w *watch) end() {
 	}
 }
 
-// watchedExpired reports whether a watched key has expired since, though
-// nothing has deleted it yet.
+// watchedExpired reports whether a watched key has expired since WATCH. The key
+// may still be in the database.
 func (c *client) watchedExpired() bool {
 	for _, w := range c.watching {
 		if e := w.db.entries[w.key]; !w.expired && e != nil && w.db.hidden(e) {
@@ -73,7 +74,7 @@ func (c *client) watchedExpired() bool {
 	return false
 }
 
-// touched tells those who watch a key that it has changed.
+// touched tells the clients watching a key that it has changed.
 func (db *database) touched(key string) {
 	if len(db.watchers) == 0 {
 		return
@@ -90,8 +91,8 @@ func (db *database) touched(key string) {
 	}
 }
 
-// touchedAll tells those who watch any key that is in the database that it is
-// about to be deleted.
+// touchedAll tells the clients watching keys of the database that these are about to
+// be deleted.
 func (db *database) touchedAll() {
 	for key, w := range db.watchers {
 		if db.entries[key] == nil {

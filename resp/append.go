@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// The Append functions add one reply, or the header of one, to b and return the
-// extended slice, as append does. They allocate nothing but the room for it.
-// An aggregate's header is followed by its elements, each a reply of its own.
+// The Append functions append one reply, or the header of an aggregate, to b and
+// return the extended slice. They allocate only to grow the slice. After the header
+// of an aggregate, append its elements: each is a reply.
 
 // AppendSimple appends a simple string, "+OK". s must hold no line break.
 func AppendSimple(b []byte, s string) []byte {
@@ -17,9 +17,9 @@ func AppendSimple(b []byte, s string) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendError appends an error. text begins with its code, as in "ERR syntax
-// error". As in Redis, line breaks at its ends are dropped and those within
-// become spaces, so that a text which quotes a client cannot forge a reply.
+// AppendError appends an error. text begins with its code, such as "ERR syntax
+// error". As in Redis, line breaks at the ends of text are dropped, and those
+// within become spaces. So a text that quotes a client cannot forge a reply.
 func AppendError(b []byte, text string) []byte {
 	text = strings.Trim(text, "\r\n")
 	b = append(b, '-')
@@ -36,7 +36,7 @@ func AppendError(b []byte, text string) []byte {
 // AppendInt appends an integer.
 func AppendInt(b []byte, v int64) []byte { return appendHeader(b, ':', v) }
 
-// AppendBulk appends a bulk string: any bytes, of which a copy is made.
+// AppendBulk appends a bulk string with a copy of s, which may hold any bytes.
 func AppendBulk(b, s []byte) []byte {
 	b = appendHeader(b, '$', int64(len(s)))
 	b = append(b, s...)
@@ -50,8 +50,8 @@ func AppendBulkString(b []byte, s string) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendBulkInt appends an integer in the form of a bulk string, as the value
-// of a key that is a number.
+// AppendBulkInt appends an integer as a bulk string, the form of a key's
+// numeric value.
 func AppendBulkInt(b []byte, v int64) []byte {
 	var text [maxDigits]byte
 	return AppendBulk(b, strconv.AppendInt(text[:0], v, 10))
@@ -78,8 +78,8 @@ func AppendSet(b []byte, n int) []byte { return appendHeader(b, '~', int64(n)) }
 // AppendPush appends the header of RESP3 out-of-band data of n elements.
 func AppendPush(b []byte, n int) []byte { return appendHeader(b, '>', int64(n)) }
 
-// AppendAttribute appends the header of n RESP3 attributes; 2n elements follow,
-// and then the reply that they say something about.
+// AppendAttribute appends the header of n RESP3 attributes. 2n elements follow,
+// and then the reply that the attributes describe.
 func AppendAttribute(b []byte, n int) []byte { return appendHeader(b, '|', int64(n)) }
 
 // AppendDouble appends a RESP3 double with 17 significant digits, as Redis 7.0
@@ -107,7 +107,7 @@ func AppendBigNumber(b []byte, digits string) []byte {
 }
 
 // AppendVerbatim appends a RESP3 verbatim string. format is three bytes, "txt"
-// or "mkd"; a longer one is cut and a shorter one padded with spaces.
+// or "mkd". A longer format is cut, a shorter one padded with spaces.
 func AppendVerbatim(b []byte, format, text string) []byte {
 	b = appendHeader(b, '=', int64(len(text)+4))
 	b = append(b, (format + "   ")[:3]...)
@@ -138,8 +138,8 @@ func appendHeader(b []byte, kind byte, v int64) []byte {
 	return append(b, '\r', '\n')
 }
 
-// appendFloat writes f as C's printf does with "%.17g", but for infinities and
-// NaN, which Redis and RESP3 spell in their own way.
+// appendFloat writes f as C's printf does with "%.17g", except for infinities
+// and NaN, which have their own spellings in Redis and RESP3.
 func appendFloat(b []byte, f float64) []byte {
 	switch {
 	case math.IsInf(f, 1):

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// hot is what a server and a client do for each command, by name. None of it
-// may allocate.
+// hot holds, by name, what a server and a client do for each command. None of it may
+// allocate.
 var hot = []struct {
 	name string
 	make func() func()

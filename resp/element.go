@@ -21,22 +21,22 @@ var (
 	errStreamed  = &ProtocolError{"streamed types are not supported"}
 )
 
-// maxNumberLine bounds the lines that hold a length, a number, a boolean or a
-// null. A double in full is the longest: some 330 bytes.
+// maxNumberLine bounds lines with a length, a number, a boolean or a null. The
+// longest is a double with all its digits: some 330 bytes.
 const maxNumberLine = 512
 
-// An element is a value without the values that it consists of.
+// An element is a value without the values it contains.
 type element struct {
 	kind  Kind
 	num   int64
 	float float64
 	str   []byte
-	count int // values that it consists of; 2 for each pair
-	next  int // offset behind it; 0: not all there, or wrong
+	count int // number of values it contains; 2 for each pair
+	next  int // offset after it; 0: incomplete or wrong
 }
 
-// readElement reads the element at in[at:]. Of a text the first seen bytes are
-// known to hold no '\n'.
+// readElement reads the element at in[at:]. If it is a text, its first seen
+// bytes are known to hold no '\n'.
 func readElement(in []byte, at, seen int) (e element, want int, err error) {
 	b := in[at:]
 	if len(b) == 0 {
@@ -81,10 +81,10 @@ func (k Kind) known() bool {
 	return false
 }
 
-// isText tells the kinds that are a line of any length.
+// isText reports whether the kind is a line of any length.
 func (k Kind) isText() bool { return k == Simple || k == Error || k == BigNumber }
 
-// readLine reads an element that is all in its line.
+// readLine reads an element that consists of its line only.
 func (e *element) readLine(line []byte) error {
 	switch e.kind {
 	case Simple, Error:
@@ -144,8 +144,8 @@ func (e *element) readCount(line []byte) error {
 	return nil
 }
 
-// readString reads an element whose line tells the length of the bytes that
-// follow it, at in[at:].
+// readString reads an element whose line gives the number of bytes that follow
+// at in[at:].
 func (e element) readString(in, line []byte, at int) (_ element, want int, err error) {
 	size, err := readLength(line)
 	switch {
@@ -177,13 +177,13 @@ func readLength(line []byte) (int, error) {
 		return 0, errStreamed
 	}
 	v, ok := ParseInt(line)
-	if !ok || v < -1 || v > math.MaxInt/4 { // leaves room to double it, and to add offsets
+	if !ok || v < -1 || v > math.MaxInt/4 { // leaves room to double v and to add offsets
 		return 0, errLength
 	}
 	return int(v), nil
 }
 
-// parseFloat parses a double as RESP3 writes it: decimal, inf, -inf or nan.
+// parseFloat parses a double in RESP3's form: decimal, inf, -inf or nan.
 func parseFloat(b []byte) (float64, bool) {
 	switch string(b) {
 	case "inf":
@@ -193,7 +193,7 @@ func parseFloat(b []byte) (float64, bool) {
 	case "nan":
 		return math.NaN(), true
 	}
-	for _, c := range b { // ParseFloat alone would take more: hexadecimal, "infinity"
+	for _, c := range b { // ParseFloat alone accepts more: hexadecimal, "infinity"
 		if (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {
 			return 0, false
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// A server reads every request that has arrived and leaves the rest until want
-// bytes are there.
+// A server reads every request that has arrived, and leaves the rest until want
+// bytes have arrived.
 func ExampleReadRequest() {
 	in := []byte("*2\r\n$3\r\nGET\r\n$3\r\nkey\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$100\r\nhel")
 	var args [][]byte

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// pieces cuts in at places drawn from cuts, and calls read with ever more of
-// what lies behind the bytes already used, as a connection does; without cuts,
-// with all of it. A patient caller waits until there is as much as read wants.
-// read returns how much it used, what it wants, and whether it failed.
+// pieces cuts in at places drawn from cuts. As a connection does, it calls read with
+// more and more of the bytes after those already used; without cuts, with all of
+// them. A patient caller waits for as many bytes as read wants. read returns how many
+// bytes it used, how many it wants, and whether it failed.
 func pieces(t *testing.T, in, cuts []byte, patient bool, read func(in []byte) (n, want int, failed bool)) {
 	done, have, want := 0, 0, 1
 	for i := 0; have < len(in); i++ {
@@ -26,7 +26,7 @@ func pieces(t *testing.T, in, cuts []byte, patient bool, read func(in []byte) (n
 			continue
 		}
 		for done < have {
-			n, w, failed := read(slices.Clone(in[done:have])) // a copy: nothing may depend on where it lies
+			n, w, failed := read(slices.Clone(in[done:have])) // a copy: nothing may depend on its address
 			if failed {
 				return
 			}
@@ -66,8 +66,8 @@ func requestLog(t *testing.T, in, cuts []byte, lim Limits, patient bool) (log []
 	return log
 }
 
-// longRequestLog is requestLog of a caller who takes arrays with a LongRequest
-// as soon as they are found incomplete, and receives into its memory if direct.
+// longRequestLog is requestLog for a caller that reads incomplete arrays with a
+// LongRequest. With direct, the caller receives into the LongRequest's memory.
 func longRequestLog(t *testing.T, in, cuts []byte, lim Limits, patient, direct bool) (log []string) {
 	var long *LongRequest
 	taken := 0 // bytes of the request that long has taken
@@ -109,8 +109,8 @@ func longRequestLog(t *testing.T, in, cuts []byte, lim Limits, patient, direct b
 	return log
 }
 
-// readDirect gives a LongRequest what it has Room for, from there, and returns how
-// many bytes that is.
+// readDirect puts bytes into the Room of a LongRequest, passes them to Read, and
+// returns their number.
 func readDirect(t *testing.T, r *LongRequest, in []byte, lim Limits, direct bool) int {
 	if !direct {
 		return 0
@@ -126,9 +126,8 @@ func readDirect(t *testing.T, r *LongRequest, in []byte, lim Limits, direct bool
 	return k
 }
 
-// Any split of the bytes gives the same requests and the same error, whether
-// the caller tries at every piece or waits for want bytes, and whichever type
-// takes them.
+// Any split of the bytes gives the same requests and the same error, whether the
+// caller tries at every piece or waits for want bytes, and with either type.
 func FuzzReadRequest(f *testing.F) {
 	for _, in := range []string{
 		"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n", "SET \"a\\x41\" 'b'\r\n*0\r\n\r\n", "*1\r\n4\r\n", "*3\r\n$100\r\n",
@@ -189,8 +188,8 @@ func valueLog(t *testing.T, in, cuts []byte, patient bool) (log []string) {
 	return log
 }
 
-// Any split of the bytes gives the same values and the same error, and a value
-// that was read is read back the same from what AppendValue makes of it.
+// Any split of the bytes gives the same values and the same error, and AppendValue
+// and ReadValue round-trip each value.
 func FuzzReadValue(f *testing.F) {
 	for _, in := range []string{
 		"+OK\r\n-ERR x\r\n:1\r\n", "$3\r\nabc\r\n$-1\r\n*-1\r\n_\r\n", "*2\r\n%1\r\n+a\r\n#t\r\n~1\r\n,1.5\r\n",

@@ -2,14 +2,15 @@ package resp
 
 import "bytes"
 
-// readInline reads a request in the form of a line, for people with telnet.
+// readInline reads a request in the form of a line, as people type it in
+// telnet.
 func readInline(in []byte, out [][]byte, lim Limits) ([][]byte, int, int, error) {
 	line := in
 	if len(line) > lim.Inline {
 		line = line[:lim.Inline+1]
 	}
 	end := bytes.IndexByte(line, '\n')
-	// Redis searches with a C string function: a zero byte hides the line's end.
+	// Redis searches with a C string function: a zero byte hides the end of the line.
 	if end < 0 || bytes.IndexByte(line[:end], 0) >= 0 {
 		if len(in) > lim.Inline {
 			return out, 0, 0, errInlineSize
@@ -27,13 +28,13 @@ func readInline(in []byte, out [][]byte, lim Limits) ([][]byte, int, int, error)
 	return out, end + 1, 0, nil
 }
 
-// splitWords appends the words of line to out. Words are separated by blanks.
-// Within "double quotes" \n \r \t \b \a and \xHH stand for bytes and another
-// character behind a backslash for itself; within 'single quotes' only \' does.
-// A quote may open anywhere, but behind the closing one must come a blank or
-// the end. ok is false where that is violated or a quote stays open.
+// splitWords appends the words of line to out. Blanks separate words. Within
+// "double quotes" \n \r \t \b \a and \xHH stand for bytes, and a backslash
+// before any other character for that character. Within 'single quotes' only \'
+// is an escape. A quote may open anywhere; its closing quote must be followed
+// by a blank or the end. ok is false if that is violated or a quote stays open.
 func splitWords(line []byte, out [][]byte) (_ [][]byte, ok bool) {
-	var decoded []byte // of all words with quotes; never longer than line
+	var decoded []byte // all words with quotes; never longer than line
 	for i := 0; ; {
 		for i < len(line) && isSpace(line[i]) {
 			i++
@@ -58,8 +59,8 @@ func splitWords(line []byte, out [][]byte) (_ [][]byte, ok bool) {
 	}
 }
 
-// plainWord returns the word at the start of b as a part of b, and its length;
-// 0 if it holds a quote.
+// plainWord returns the word at the start of b, as a part of b, and its length.
+// The length is 0 if the word contains a quote.
 func plainWord(b []byte) ([]byte, int) {
 	for i, c := range b {
 		switch c {
@@ -72,8 +73,8 @@ func plainWord(b []byte) ([]byte, int) {
 	return b[:len(b):len(b)], len(b)
 }
 
-// appendQuotedWord decodes the word at the start of b onto dst, and returns how
-// many bytes of b it took; 0 if its quotes are unbalanced.
+// appendQuotedWord appends the decoded word at the start of b to dst, and
+// returns the number of bytes it took. That is 0 if the quotes are unbalanced.
 func appendQuotedWord(dst, b []byte) ([]byte, int) {
 	for i, c := range b {
 		var n int
@@ -82,7 +83,7 @@ func appendQuotedWord(dst, b []byte) ([]byte, int) {
 			dst, n = appendDoubleQuoted(dst, b[i+1:])
 		case '\'':
 			dst, n = appendSingleQuoted(dst, b[i+1:])
-		default: // what stands before the quote; there is one
+		default: // before the quote; the word contains one
 			dst = append(dst, c)
 			continue
 		}
@@ -95,8 +96,9 @@ func appendQuotedWord(dst, b []byte) ([]byte, int) {
 	return dst, 0
 }
 
-// appendDoubleQuoted decodes b, which follows an opening quote, onto dst, and
-// returns how many bytes it took with the closing quote; 0 if there is none.
+// appendDoubleQuoted appends the decoded b, which follows an opening quote, to
+// dst. It returns the number of bytes it took, including the closing quote, or
+// 0 if there is no closing quote.
 func appendDoubleQuoted(dst, b []byte) ([]byte, int) {
 	for i := 0; i < len(b); i++ {
 		c := b[i]
@@ -116,7 +118,7 @@ func appendDoubleQuoted(dst, b []byte) ([]byte, int) {
 	return dst, 0
 }
 
-// appendSingleQuoted is appendDoubleQuoted for the other quote.
+// appendSingleQuoted is appendDoubleQuoted for single quotes.
 func appendSingleQuoted(dst, b []byte) ([]byte, int) {
 	for i := 0; i < len(b); i++ {
 		c := b[i]

@@ -62,8 +62,8 @@ func TestInlineWords(t *testing.T) {
 	}
 }
 
-// Words with quotes are decoded into one buffer a line: not one each, of the
-// line's length, which would let 64 KiB of input take 500 MB.
+// All quoted words of a line are decoded into one buffer. A buffer of the line's
+// length for each word would let 64 KiB of input take 500 MB.
 func TestInlineQuotesTakeLittleMemory(t *testing.T) {
 	in := []byte(strings.Repeat(`"a" `, 16000) + "\n")
 	args := make([][]byte, 0, 16000)

@@ -1,20 +1,20 @@
 package resp
 
 const (
-	// LongArgument is the least length of an argument that gets memory of its
-	// own from a [LongRequest].
+	// LongArgument is the minimum length of an argument to which a
+	// [LongRequest] gives separate memory.
 	LongArgument = 16 << 10
 
-	// longRequest is how long an incomplete request is when it pays to copy its
-	// arguments one by one.
+	// longRequest is the length of an incomplete request from which it pays to
+	// copy its arguments one by one.
 	longRequest = 64 << 10
 
-	// argumentOverhead is what an argument costs beside its bytes.
+	// argumentOverhead is the memory of an argument beside its bytes.
 	argumentOverhead = 24
 
-	// A long argument's memory begins with longStart bytes and then grows
-	// longGrowth times at once, to the whole at last, so that few bytes are copied
-	// twice. Memory that was not written to yet costs the system nothing.
+	// A long argument's memory begins with longStart bytes. It then grows by a
+	// factor of longGrowth, and finally to its full length, so that few bytes
+	// are copied twice. Memory costs the system nothing until it is written to.
 	longStart  = 64 << 10
 	longGrowth = 8
 
@@ -23,49 +23,49 @@ const (
 	maxBlock = 64 << 10
 )
 
-// A LongRequest reads one request that is too long to wait for in one buffer:
-// it copies what it reads, so the caller keeps no more than the beginning of a
-// short argument. A request of n bytes costs time and memory in proportion to
-// n, however many pieces it comes in.
+// A LongRequest reads one long request in pieces, and copies it. The caller
+// keeps at most the beginning of a short argument, instead of the whole
+// request. A request of n bytes costs time and memory proportional to n,
+// however many pieces it arrives in.
 //
-// The zero LongRequest is ready for the first byte of an array; it does not
-// read inline requests. [IsLong] tells when to use one in place of a
+// The zero LongRequest is ready for the first byte of an array. It does not
+// read inline requests. [IsLong] tells when to use a LongRequest instead of a
 // [PartialRequest].
 type LongRequest struct {
-	left  int    // arguments to come, the one at hand included
-	begun bool   // the line with the number of arguments was read
-	long  []byte // the long argument at hand: what has arrived of it
-	size  int    // its length; 0: the argument at hand is short or not begun
-	skip  int    // bytes of the line break behind a long argument, to come
+	left  int    // arguments not yet complete, including the current one
+	begun bool   // the line with the number of arguments has been read
+	long  []byte // the bytes so far of the current long argument
+	size  int    // its length; 0: the current argument is short or has not begun
+	skip  int    // missing bytes of the line break after a long argument
 
 	// The arguments so far. Their list is made at the end, when its length is
-	// known: a list that grows would be copied, and the garbage collector would
-	// look at every argument again and again.
-	sizes  []uint16 // of each; isLong: it is the next of longs
+	// known. A growing list would be copied, and the garbage collector would scan
+	// every argument again and again.
+	sizes  []uint16 // of each argument; isLong: the next one of longs
 	longs  [][]byte
-	blocks [][]byte // where short arguments are packed, one behind the other
-	held   int      // bytes of all
+	blocks [][]byte // short arguments, packed one after the other
+	held   int      // bytes of all arguments
 }
 
-// isLong is no size of a short argument.
+// isLong marks a long argument in sizes. It is larger than any short argument.
 const isLong = 1<<16 - 1
 
-// IsLong reports whether the incomplete request at the start of in, for which a
-// [PartialRequest] wants so many bytes, should be read by a [LongRequest], from
-// the start.
+// IsLong reports whether a [LongRequest] should read an incomplete request from
+// its start. in begins with the request, and want is what a [PartialRequest]
+// returned for it.
 func IsLong(in []byte, want int) bool {
 	return len(in) > 0 && in[0] == '*' && max(want, len(in)) >= longRequest
 }
 
-// Read reads on from in, which begins behind the bytes that earlier calls took,
-// and takes n bytes of it, also when it returns an error.
+// Read continues the request with in. in begins after the bytes that earlier
+// calls took. Read takes n bytes of in, even if it returns an error.
 //
-// want is 0 when the request is complete; args are then the caller's, with
-// memory of their own, and the LongRequest is used up. The memory of an argument
-// of [LongArgument] bytes or more holds nothing else. Otherwise there is nothing
-// to read until want bytes follow the n bytes taken.
+// want is 0 when the request is complete. The caller then owns args and their
+// memory, and the LongRequest must not be used again. The memory of an argument
+// of [LongArgument] bytes or more holds nothing else. If want is not 0, Read
+// can continue once want bytes follow the n bytes.
 //
-// err is a [*ProtocolError], the one that [ReadRequest] returns for the same
+// err is a [*ProtocolError], the same that [ReadRequest] returns for these
 // bytes.
 func (r *LongRequest) Read(in []byte, lim Limits) (args [][]byte, n, want int, err error) {
 	lim = lim.withDefaults()
@@ -96,13 +96,13 @@ func (r *LongRequest) Read(in []byte, lim Limits) (args [][]byte, n, want int, e
 	return r.list(), n, 0, nil
 }
 
-// Size is how many bytes of memory the request takes when the argument at hand
-// is complete.
+// Size returns the memory, in bytes, that the request will take once the
+// current argument is complete.
 func (r *LongRequest) Size() int {
 	return r.held + r.size + len(r.sizes)*argumentOverhead
 }
 
-// next reads a short argument, or the line in front of a long one.
+// next reads a short argument, or the line before a long one.
 func (r *LongRequest) next(in []byte, lim Limits) (n, want int, err error) {
 	if len(in) == 0 {
 		return 0, 1, nil
@@ -117,10 +117,10 @@ func (r *LongRequest) next(in []byte, lim Limits) (n, want int, err error) {
 	case end == 0 && want < LongArgument+2:
 		return 0, want, nil
 	}
-	// The line is there: what it announces is long.
+	// The line announces a long argument, or nearly that, or is itself long.
 	line := lengthLine(in, lim.Inline)
 	if line < 0 || line+2 > len(in) {
-		return 0, want, nil // a line that is long itself, and yet to be judged
+		return 0, want, nil // a long line, not complete yet
 	}
 	size, _ := ParseInt(in[1:line])
 	if size < LongArgument {
@@ -130,13 +130,14 @@ func (r *LongRequest) next(in []byte, lim Limits) (n, want int, err error) {
 	return line + 2, 0, nil
 }
 
-// fill takes bytes of the long argument at hand, and of the line break behind it.
+// fill takes bytes of the current long argument, and of the line break after
+// it.
 func (r *LongRequest) fill(in []byte) (n int) {
 	n = min(len(in), r.size-len(r.long))
 	r.growLong(n)
 	end := len(r.long)
 	r.long = r.long[:end+n]
-	if n > 0 && &r.long[end] != &in[0] { // otherwise it is Room's
+	if n > 0 && &r.long[end] != &in[0] { // otherwise in is memory from Room
 		copy(r.long[end:], in)
 	}
 	if len(r.long) < r.size {
@@ -151,9 +152,9 @@ func (r *LongRequest) fill(in []byte) (n int) {
 	return n + k
 }
 
-// Room returns memory for the next bytes of a long argument of which some have
-// arrived; nil if there is no such argument at hand. Bytes that are put at its
-// beginning, and passed to Read from there, are not copied.
+// Room returns memory for the next bytes of the current long argument, once
+// some of its bytes have arrived; otherwise nil. Read does not copy bytes that
+// the caller puts at the start of this memory and passes from there.
 func (r *LongRequest) Room() []byte {
 	if len(r.long) == 0 || len(r.long) == r.size {
 		return nil
@@ -162,7 +163,7 @@ func (r *LongRequest) Room() []byte {
 	return r.long[len(r.long):cap(r.long)]
 }
 
-// growLong makes room for n bytes of the long argument at hand.
+// growLong makes room for n more bytes of the current long argument.
 func (r *LongRequest) growLong(n int) {
 	if need := len(r.long) + n; need > cap(r.long) {
 		grown := make([]byte, len(r.long), longCapacity(need, r.size))
@@ -171,11 +172,11 @@ func (r *LongRequest) growLong(n int) {
 	}
 }
 
-// longCapacity is the memory to take for need bytes of a long argument of size
-// bytes.
+// longCapacity returns the memory to allocate for need bytes of a long argument
+// of size bytes.
 func longCapacity(need, size int) int {
 	if need >= size/(2*longGrowth) {
-		return size // growing once more would come too near to the end to be worth it
+		return size // one more step in between would save too little
 	}
 	return min(size, max(longStart, longGrowth*need))
 }
@@ -195,15 +196,15 @@ func (r *LongRequest) pack(arg []byte) {
 	r.add(uint16(len(arg)), len(arg))
 }
 
-// add notes an argument. What is noted grows with what has arrived, not with the
-// number announced.
+// add records an argument. The memory for it depends on what has arrived, not
+// on the number of arguments announced.
 func (r *LongRequest) add(size uint16, bytes int) {
 	r.sizes = append(r.sizes, size)
 	r.held += bytes
 	r.left--
 }
 
-// list makes the list of the arguments.
+// list returns the list of the arguments.
 func (r *LongRequest) list() [][]byte {
 	args := make([][]byte, len(r.sizes))
 	longs, blocks, at := r.longs, r.blocks, 0
@@ -213,7 +214,7 @@ func (r *LongRequest) list() [][]byte {
 			continue
 		}
 		end := at + int(size)
-		if end > len(blocks[0]) { // it was the first that did not fit
+		if end > len(blocks[0]) { // the first argument that did not fit
 			blocks = blocks[1:]
 			at, end = 0, int(size)
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// readLong gives a LongRequest its input in pieces of a size, and returns the
-// arguments and what is behind the request.
+// readLong passes input to a LongRequest in pieces of a size, and returns the
+// arguments and the bytes after the request.
 func readLong(t *testing.T, in []byte, piece int) (args [][]byte, rest []byte, r *LongRequest) {
 	t.Helper()
 	r = new(LongRequest)
@@ -55,8 +55,8 @@ func TestLongRequest(t *testing.T) {
 	}
 }
 
-// Long arguments can be kept without keeping anything else, and none shares
-// memory with what was read.
+// A caller can keep a long argument without keeping anything else. No argument
+// shares memory with the input.
 func TestLongRequestGivesMemoryAway(t *testing.T) {
 	in := AppendRequest(nil, "MSET", "a", strings.Repeat("x", LongArgument), "b", strings.Repeat("y", 500_000))
 	args, _, _ := readLong(t, in, 10_000)
@@ -71,8 +71,7 @@ func TestLongRequestGivesMemoryAway(t *testing.T) {
 	}
 }
 
-// What is allocated follows what has arrived, not what was announced, and is
-// no more than a few times as much.
+// Allocation is at most a few times what has arrived, whatever was announced.
 func TestLongRequestMemory(t *testing.T) {
 	for _, begin := range []string{"*2\r\n$3\r\nGET\r\n$500000000\r\nx", "*2000000000\r\n$1\r\nx\r\n"} {
 		r := new(LongRequest)
@@ -96,8 +95,8 @@ func TestLongRequestMemory(t *testing.T) {
 	}
 }
 
-// Bytes that are received to where Room says are not copied, and what Room takes
-// follows what has arrived too.
+// Bytes received into Room are not copied, and the size of Room also follows what
+// has arrived.
 func TestLongRequestRoom(t *testing.T) {
 	const size = 16 << 20
 	r := new(LongRequest)

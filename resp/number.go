@@ -5,9 +5,9 @@ import "math"
 // maxDigits is the length of the longest int64 in decimal, with its sign.
 const maxDigits = len("-9223372036854775808")
 
-// ParseInt parses a decimal int64 as strictly as Redis does for lengths and
-// for the integer arguments of commands: no spaces, no plus sign, no leading
-// zeros, no "-0", and nothing out of range.
+// ParseInt parses a decimal int64 as strictly as Redis parses lengths and the
+// integer arguments of commands: no spaces, no plus sign, no leading zeros, no
+// "-0", and nothing out of range.
 func ParseInt(b []byte) (v int64, ok bool) {
 	if len(b) == 0 || len(b) > maxDigits {
 		return 0, false
@@ -22,7 +22,7 @@ func ParseInt(b []byte) (v int64, ok bool) {
 		limit++
 		digits = b[1:]
 	}
-	// 19 digits cannot overflow u, and more make no int64.
+	// 19 digits cannot overflow u, and no int64 has more.
 	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' {
 		return 0, false
 	}

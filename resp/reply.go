@@ -1,14 +1,14 @@
 package resp
 
-// A Reply collects replies for a client of one protocol version. Its methods
-// append to B what that version has for a type: RESP3's own form if Proto is 3,
-// else the RESP2 form that Redis sends in its place. B may be taken, replaced
-// and truncated at will between calls. The zero Reply is ready, and of RESP2.
+// A Reply collects replies for a client in the client's protocol version. If
+// Proto is 3, its methods append RESP3's form of a type to B, otherwise the
+// RESP2 form that Redis sends instead. The caller may take, replace and
+// truncate B between calls. The zero Reply is ready for RESP2.
 //
-// A header (Array, Map, Set, Push) is followed by its elements. Push replies
-// of RESP2, its pub/sub messages, are arrays.
+// After a header (Array, Map, Set, Push), add its elements. In RESP2, push
+// replies, such as pub/sub messages, are arrays.
 //
-// A Reply is for one goroutine at a time.
+// Only one goroutine at a time may use a Reply.
 type Reply struct {
 	B     []byte
 	Proto int // 2 or 3
@@ -23,13 +23,13 @@ func (r *Reply) Error(text string) { r.B = AppendError(r.B, text) }
 // Int adds an integer.
 func (r *Reply) Int(v int64) { r.B = AppendInt(r.B, v) }
 
-// Bulk adds a bulk string, a copy of s.
+// Bulk adds a bulk string with a copy of s.
 func (r *Reply) Bulk(s []byte) { r.B = AppendBulk(r.B, s) }
 
 // BulkString is Bulk for a string.
 func (r *Reply) BulkString(s string) { r.B = AppendBulkString(r.B, s) }
 
-// BulkInt adds an integer in the form of a bulk string.
+// BulkInt adds an integer as a bulk string.
 func (r *Reply) BulkInt(v int64) { r.B = AppendBulkInt(r.B, v) }
 
 // Array adds the header of an array of n elements.
@@ -44,8 +44,8 @@ func (r *Reply) Null() {
 	}
 }
 
-// NullArray adds the null that stands for an array: "*-1" in RESP2, and in
-// RESP3 the same as Null.
+// NullArray adds the null of an array: "*-1" in RESP2, the same as Null in
+// RESP3.
 func (r *Reply) NullArray() {
 	if r.Proto == 3 {
 		r.B = AppendNull3(r.B)
@@ -101,8 +101,8 @@ func (r *Reply) BigNumber(digits string) {
 	}
 }
 
-// Verbatim adds text in a format, "txt" or "mkd". In RESP2 it is a bulk string
-// without the format.
+// Verbatim adds text with a format, "txt" or "mkd". In RESP2 it is a bulk
+// string without the format.
 func (r *Reply) Verbatim(format, text string) {
 	if r.Proto == 3 {
 		r.B = AppendVerbatim(r.B, format, text)

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Redis's own limits, which a zero [Limits] stands for.
+// Redis's limits, and the defaults of [Limits].
 const (
 	DefaultBulk   = 512 << 20     // bytes in one argument: proto-max-bulk-len
 	DefaultArgs   = math.MaxInt32 // arguments in one request
@@ -15,19 +15,19 @@ const (
 	unauthenticatedBulk = 16 << 10
 )
 
-// Limits bound what a request may announce. A field that is zero stands for
-// Redis 7.0's default.
+// Limits bound what a request may announce. A field of 0 means Redis 7.0's
+// default.
 //
-// They bound single announcements, not the sum: a request of many arguments
-// may still be larger than a server wants to hold. Such a server looks at want
-// and at how much it holds, as Redis does with client-query-buffer-limit.
+// Limits apply to each announcement, not to the sum: a request of many
+// arguments may still be larger than a server wants to hold. Such a server adds
+// want to what it already holds, as Redis does for client-query-buffer-limit.
 type Limits struct {
 	Bulk   int // bytes in one argument
 	Args   int // arguments in one request
 	Inline int // bytes in an inline request, and in a line that announces a length
 
-	// Unauthenticated holds the client to 10 arguments of 16 KiB. Set it while
-	// a password is required that the client has not given.
+	// Unauthenticated limits the client to 10 arguments of 16 KiB. Set it while
+	// the client must still give a password.
 	Unauthenticated bool
 }
 
@@ -35,7 +35,7 @@ func (l Limits) withDefaults() Limits {
 	if l.Bulk == 0 {
 		l.Bulk = DefaultBulk
 	}
-	l.Bulk = min(l.Bulk, math.MaxInt/2) // leaves room to add offsets to it
+	l.Bulk = min(l.Bulk, math.MaxInt/2) // leaves room to add offsets
 	if l.Args == 0 {
 		l.Args = DefaultArgs
 	}
@@ -64,7 +64,8 @@ var (
 	errInlineQuotes    = &ProtocolError{"unbalanced quotes in request"}
 )
 
-// errNoDollar is made as text, so that a byte above 0x7f stays that byte.
+// errNoDollar builds the text from raw bytes, so that a byte above 0x7f stays
+// as it is.
 func errNoDollar(got byte) error {
 	if got == '\r' || got == '\n' {
 		got = ' '
@@ -75,16 +76,16 @@ func errNoDollar(got byte) error {
 // ReadRequest reads the request at the start of in: an array of bulk strings,
 // or an inline request, a line of words that may be quoted as in redis-cli.
 //
-// The arguments are appended to args[:0]. They alias in, but for an inline one
-// that holds an escape, which has memory of its own. A request without
+// It appends the arguments to args[:0]. They alias in, except for an inline
+// argument with an escape, which has its own memory. A request without
 // arguments (a blank line, *0, *-1) has n > 0 and an empty out; it gets no
 // reply.
 //
-// When n is 0 and err is nil, more bytes are needed: neither a request nor an
-// error will be known before in holds want bytes; want > len(in). An argument
-// that was announced counts whole, so that a caller who waits for want bytes
-// does no work for the pieces in between. One who may get requests of thousands
-// of arguments in pieces should use a [PartialRequest].
+// When n is 0 and err is nil, the request is incomplete. No call returns a
+// request or an error before in holds want bytes; want > len(in). want includes
+// the whole of an announced argument, so a caller that waits for want bytes
+// does no work for the pieces in between. For requests with thousands of
+// arguments that arrive in pieces, use a [PartialRequest].
 //
 // err is a [*ProtocolError].
 func ReadRequest(in []byte, args [][]byte, lim Limits) (out [][]byte, n, want int, err error) {
@@ -92,18 +93,18 @@ func ReadRequest(in []byte, args [][]byte, lim Limits) (out [][]byte, n, want in
 	return p.restart(in, args, lim.withDefaults())
 }
 
-// A PartialRequest remembers how much of an incomplete request was already
-// checked, so that a request in many pieces costs two passes over its arguments
-// in all instead of one for each piece. The zero value is ready for the start
-// of a request, and so is one whose Read returned a request. It holds no
-// memory.
+// A PartialRequest reads requests as [ReadRequest] does, and remembers how much
+// of an incomplete one it has checked. A request in many pieces then costs two
+// passes over its arguments in all, instead of one for each piece. The zero
+// value is ready for the start of a request, and so is a PartialRequest whose
+// Read returned a request. It holds no memory.
 type PartialRequest struct {
-	at   int // offset of the first argument not yet seen whole
+	at   int // offset of the first incomplete argument
 	left int // arguments from there on; 0: at the start of a request
 }
 
-// Read is [ReadRequest], continuing where the last call stopped for want of
-// bytes. in must begin where it began then, at the start of the request, and
+// Read is [ReadRequest], but continues where the last call stopped because the
+// request was incomplete. in must again begin with the start of the request and
 // hold at least the same bytes; it may have moved. lim must not have changed.
 func (p *PartialRequest) Read(in []byte, args [][]byte, lim Limits) (out [][]byte, n, want int, err error) {
 	lim = lim.withDefaults()
@@ -118,7 +119,7 @@ func (p *PartialRequest) Read(in []byte, args [][]byte, lim Limits) (out [][]byt
 	return p.restart(in, args, lim)
 }
 
-// restart reads a request from its first byte, and leaves in p how far it came.
+// restart reads a request from its first byte, and stores its progress in p.
 func (p *PartialRequest) restart(in []byte, args [][]byte, lim Limits) (out [][]byte, n, want int, err error) {
 	out = args[:0]
 	if len(in) == 0 {
@@ -143,8 +144,8 @@ func (p *PartialRequest) restart(in []byte, args [][]byte, lim Limits) (out [][]
 	return out, at, 0, nil
 }
 
-// readArgumentCount reads the "*<count>\r\n" at the start of in. next is 0
-// where there is none yet.
+// readArgumentCount reads the "*<count>\r\n" at the start of in. next is 0 if
+// that is incomplete or wrong.
 func readArgumentCount(in []byte, lim Limits) (count, next, want int, err error) {
 	end := lengthLine(in, lim.Inline)
 	if end < 0 {
@@ -167,8 +168,8 @@ func readArgumentCount(in []byte, lim Limits) (count, next, want int, err error)
 }
 
 // readArgument reads the "$<length>\r\n<bytes>\r\n" at in[at:], the first of
-// left arguments. The bytes are in[start:end]; end is 0 where they are not all
-// there, with the line break behind them.
+// left arguments. The bytes are in[start:end]. end is 0 if they, or the line
+// break after them, are incomplete or wrong.
 func readArgument(in []byte, at, left int, lim Limits) (start, end, want int, err error) {
 	line := in[at:]
 	cr := lengthLine(line, lim.Inline)
@@ -195,15 +196,15 @@ func readArgument(in []byte, at, left int, lim Limits) (start, end, want int, er
 	if int64(len(in)-start) >= v+2 {
 		return start, start + int(v), 0, nil
 	}
-	// Another argument's line, right or wrong, takes two bytes at the least.
+	// The line of another argument, valid or not, takes at least two bytes.
 	need := int64(start) + v + 2 + 2*int64(min(left-1, 1))
 	return 0, 0, int(min(need, math.MaxInt)), nil
 }
 
 // lengthLine returns the offset of the '\r' that ends the line at the start of
-// b, or -1. Like Redis it looks no further than limit bytes and stops at a zero
-// byte, which keeps binary rubbish from being taken for a length; and it leaves
-// the byte behind the '\r' unread.
+// b, or -1. Like Redis it looks no further than limit bytes, and stops at a
+// zero byte, which keeps binary garbage from being taken for a length. It does
+// not look at the byte after the '\r'.
 func lengthLine(b []byte, limit int) int {
 	if len(b) > limit {
 		b = b[:limit+1]

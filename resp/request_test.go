@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// words makes readable what ReadRequest returns.
+// words formats the result of ReadRequest.
 func words(args [][]byte) []string {
 	out := make([]string, len(args))
 	for i, arg := range args {
@@ -183,7 +183,7 @@ func TestArgumentsAliasInput(t *testing.T) {
 	}
 }
 
-// A request of many arguments in small pieces must not be parsed anew for each
+// A request with many arguments in small pieces must not be parsed again for each
 // piece: that would take minutes here.
 func TestPartialRequestIsLinear(t *testing.T) {
 	const count = 200_000

@@ -2,15 +2,15 @@ package resp
 
 import "strconv"
 
-// MaxDepth is how deep aggregates may nest in a value that is read. An
-// attribute counts as a level. Redis's own replies need seven.
+// MaxDepth is the maximum nesting depth of a value that is read. An attribute
+// counts as a level. Redis's own replies need seven.
 const MaxDepth = 32
 
-// A Kind is the type of a [Value]: the byte that announces it.
+// A Kind is the type of a [Value]: the first byte of its encoding.
 type Kind byte
 
-// The types of RESP2 and RESP3. RESP2's null bulk string and null array are
-// read as Null.
+// The types of RESP2 and RESP3. Readers return RESP2's null bulk string and null
+// array as Null.
 const (
 	Simple    Kind = '+'
 	Error     Kind = '-'
@@ -27,50 +27,51 @@ const (
 	Set       Kind = '~'
 	Push      Kind = '>'
 
-	attribute Kind = '|' // never a Value's: see Value.Attr
+	attribute Kind = '|' // never the Kind of a Value: see Value.Attr
 )
 
-// A Value is one reply. Its strings alias the bytes that it was read from.
+// A Value is one reply. Its strings alias the bytes from which it was read.
 type Value struct {
 	Kind   Kind
 	Format [3]byte // Verbatim
 	Int    int64   // Int; Bool: 1 or 0
 	Float  float64 // Double
 	Str    []byte  // Simple, Error, Bulk, BigNumber, BulkError, Verbatim (its text)
-	Elems  []Value // Array, Set, Push; Map: keys and values in turn
-	Attr   []Value // attributes that preceded the value, keys and values in turn
+	Elems  []Value // Array, Set, Push; Map: alternating keys and values
+	Attr   []Value // attributes before the value, alternating keys and values
 }
 
 // ReadValue reads the value at the start of in.
 //
-// When n is 0 and err is nil, more bytes are needed: neither a value nor an
-// error will be known before in holds want bytes; want > len(in). A string that
-// was announced counts whole, so that want also tells, before it arrives, that
-// a server wants to send more than the caller will hold. One who may get large
-// aggregates in pieces should use a [PartialValue].
+// When n is 0 and err is nil, the value is incomplete. No call returns a value
+// or an error before in holds want bytes; want > len(in). want includes the
+// whole of an announced string, so it also tells in advance that the server
+// wants to send more than the caller will hold. For large aggregates that
+// arrive in pieces, use a [PartialValue].
 //
-// What is allocated is in proportion to n: one Value for each element, none for
-// a value that is not an aggregate. err is a [*ProtocolError]. RESP3's streamed
-// strings and aggregates, which Redis does not send, are errors.
+// Allocation is proportional to n: one Value for each element, none for a value
+// that is not an aggregate. err is a [*ProtocolError]. RESP3's streamed strings
+// and aggregates, which Redis does not send, are errors.
 func ReadValue(in []byte) (v Value, n, want int, err error) {
 	var p PartialValue
 	return p.Read(in)
 }
 
-// A PartialValue remembers how much of an incomplete value was already checked,
-// so that a value in many pieces costs two passes over its elements in all
-// instead of one for each piece. The zero value is ready for the start of a
-// value, and so is one whose Read returned a value.
+// A PartialValue reads values as [ReadValue] does, and remembers how much of an
+// incomplete one it has checked. A value in many pieces then costs two passes
+// over its elements in all, instead of one for each piece. The zero value is
+// ready for the start of a value, and so is a PartialValue whose Read returned
+// a value.
 type PartialValue struct {
-	at    int           // offset of the first element not yet seen whole
+	at    int           // offset of the first incomplete element
 	line  int           // bytes of a text at that offset that hold no '\n'
-	depth int           // aggregates open at that offset
-	left  [MaxDepth]int // elements that each of them still lacks
+	depth int           // open aggregates at that offset
+	left  [MaxDepth]int // elements that each of them lacks
 }
 
-// Read is [ReadValue], continuing where the last call stopped for want of
-// bytes. in must begin where it began then, at the start of the value, and hold
-// at least the same bytes; it may have moved.
+// Read is [ReadValue], but continues where the last call stopped because the
+// value was incomplete. in must again begin with the start of the value and
+// hold at least the same bytes; it may have moved.
 func (p *PartialValue) Read(in []byte) (v Value, n, want int, err error) {
 	for {
 		e, want, err := readElement(in, p.at, p.line)
@@ -93,7 +94,7 @@ func (p *PartialValue) Read(in []byte) (v Value, n, want int, err error) {
 			}
 			p.left[p.depth] = e.count
 			if e.kind == attribute {
-				p.left[p.depth]++ // the value it belongs to
+				p.left[p.depth]++ // the value that the attributes describe
 			}
 			p.depth++
 			continue
@@ -107,8 +108,8 @@ func (p *PartialValue) Read(in []byte) (v Value, n, want int, err error) {
 	}
 }
 
-// elementDone counts an element, and with it every aggregate that it completes.
-// It reports whether that was the outermost.
+// elementDone counts an element, and every aggregate that it completes. It
+// reports whether the outermost one is complete.
 func (p *PartialValue) elementDone() bool {
 	for p.depth > 0 {
 		p.left[p.depth-1]--
@@ -120,8 +121,8 @@ func (p *PartialValue) elementDone() bool {
 	return true
 }
 
-// build makes the value at in[at:], which Read has found complete and correct,
-// and returns the offset behind it. It recurses as deep as MaxDepth.
+// build makes the value at in[at:], which Read has found complete and valid,
+// and returns the offset after it. It recurses at most MaxDepth levels.
 func build(in []byte, at int) (Value, int) {
 	e, _, _ := readElement(in, at, 0)
 	if e.kind == attribute {
@@ -136,7 +137,7 @@ func build(in []byte, at int) (Value, int) {
 	return v, next
 }
 
-// value returns what e is without the values that it consists of.
+// value returns e as a Value, without the values it contains.
 func (e element) value() Value {
 	v := Value{Kind: e.kind, Int: e.num, Float: e.float, Str: e.str}
 	if e.kind == Verbatim {
@@ -157,8 +158,8 @@ func buildElements(in []byte, at, count int) ([]Value, int) {
 	return elems, at
 }
 
-// AppendValue appends v as RESP3. What ReadValue returned is read back the
-// same. The strings of line types must hold no line break.
+// AppendValue appends v in RESP3. A Value from ReadValue survives the round
+// trip unchanged. The strings of line types must hold no line break.
 func AppendValue(b []byte, v Value) []byte {
 	if len(v.Attr) > 0 {
 		b = AppendAttribute(b, len(v.Attr)/2)
@@ -194,7 +195,7 @@ func AppendValue(b []byte, v Value) []byte {
 		b = appendHeader(b, byte(v.Kind), int64(len(v.Elems)))
 		return appendValues(b, v.Elems)
 	}
-	panic("resp: AppendValue of unknown kind " + strconv.QuoteRune(rune(v.Kind)))
+	panic("resp: AppendValue: unknown kind " + strconv.QuoteRune(rune(v.Kind)))
 }
 
 func appendValues(b []byte, values []Value) []byte {

@@ -150,9 +150,9 @@ func TestDeepestValue(t *testing.T) {
 	}
 }
 
-// A value in many pieces must not be parsed anew for each, neither many
-// elements, also of an inner array, nor a long line: that would take minutes
-// here.
+// A value in many pieces must not be parsed again for each piece, whether it has many
+// elements, an inner array with many elements, or a long line: that would take
+// minutes here.
 func TestPartialValueIsLinear(t *testing.T) {
 	const count = 200_000
 	numbers := AppendArray(AppendArray(nil, 1), count)

@@ -15,10 +15,11 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/sim"
 )
 
-// A Conn is the test's side of a connection. As a net.Conn it can be given to
-// any client, and attached to an engine of the same Network; what is detached from
-// one is a Conn too. Its methods let the network run as far as they need to: Write not
-// at all while there is room, Read only if nothing has arrived yet.
+// A Conn is the test's side of a connection. It is a net.Conn: pass it to any
+// client, or attach it to an engine of the same Network. A connection detached
+// from such an engine is also a Conn. Its methods let the network run only as
+// far as they need: Write not at all while there is room, Read only if nothing
+// has arrived yet.
 type Conn struct {
 	network *Network
 	conn    *sim.Conn
@@ -28,8 +29,8 @@ type Conn struct {
 
 var _ net.Conn = (*Conn)(nil)
 
-// wrap and unwrap are what connections are outside of loops: what Conn.Detach
-// gives, and Attach takes.
+// wrap and unwrap convert between the simulator's connections and Conns, for Conn.Detach
+// and Attach.
 func (n *Network) wrap(c *sim.Conn) net.Conn { return &Conn{network: n, conn: c} }
 
 func unwrap(nc net.Conn) *sim.Conn {
@@ -39,9 +40,9 @@ func unwrap(nc net.Conn) *sim.Conn {
 	return nil
 }
 
-// Dial connects to an address that an engine listens on, and fails the test if
-// that cannot be done. The connection may be there before the engine has
-// accepted it, as with any network.
+// Dial connects to an address that an engine listens on. It fails the test on
+// an error. The connection may be established before the engine has accepted
+// it, as on any network.
 func (n *Network) Dial(network, address string) *Conn {
 	n.helper()
 	c, err := n.dial(context.Background(), network, address, netip.Addr{})
@@ -51,8 +52,9 @@ func (n *Network) Dial(network, address string) *Conn {
 	return c
 }
 
-// DialFrom is Dial from an IP address, such as "192.0.2.1", which may be any: so
-// a test can have clients that are not on the server's host. Otherwise they are.
+// DialFrom is Dial from any IP address, such as "192.0.2.1". Clients then
+// appear to be on another host than the server. With Dial they are on the same
+// host.
 func (n *Network) DialFrom(local, network, address string) *Conn {
 	n.helper()
 	ip, err := netip.ParseAddr(local)
@@ -66,7 +68,8 @@ func (n *Network) DialFrom(local, network, address string) *Conn {
 	return c
 }
 
-// DialContext is Dial as clients want it to be, and returns the error.
+// DialContext is Dial with the signature that clients expect. It returns the
+// error.
 func (n *Network) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := n.dial(ctx, network, address, netip.Addr{})
 	if err != nil {
@@ -107,15 +110,15 @@ func (n *Network) dial(ctx context.Context, network, address string, local netip
 	return c, nil
 }
 
-// addr is an address that could not be read.
+// addr is an address that could not be parsed.
 type addr struct{ network, text string }
 
 func (a addr) Network() string { return a.network }
 func (a addr) String() string  { return a.text }
 
-// Read reads what has arrived. If that is nothing it lets the network run until
-// something arrives, or the stream ends, or the deadline comes. It returns an
-// error that is ErrIdle, or ErrSpin, when none of that can happen any more.
+// Read reads what has arrived. If nothing has, it lets the network run until
+// something arrives, the stream ends, or the deadline passes. It fails with
+// ErrIdle or ErrSpin if none of these can happen any more.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	wait := c.drive(&c.read, func() bool {
 		n, err = c.conn.Read(p)
@@ -130,8 +133,9 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write writes p, and lets the network run if the connection is full, until the
-// peer has read enough, or the deadline comes. Its errors are as Read's.
+// Write writes p. If the connection is full, it lets the network run until the
+// peer has read enough or the deadline passes. It fails with the same errors as
+// Read.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	wait := c.drive(&c.write, func() bool {
 		var some int
@@ -148,8 +152,8 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// drive lets the network run until done, or until the deadline, which may be
-// set meanwhile.
+// drive lets the network run until done returns true, or until the deadline,
+// which may change meanwhile.
 func (c *Conn) drive(deadline *atomic.Int64, done func() bool) error {
 	for {
 		until := backend.Time(deadline.Load())
@@ -171,14 +175,14 @@ func (c *Conn) drive(deadline *atomic.Int64, done func() bool) error {
 	}
 }
 
-// CloseWrite ends the stream that the peer receives. Reading goes on.
+// CloseWrite ends the stream that the peer receives. Reading remains possible.
 func (c *Conn) CloseWrite() error { return c.end("close", c.conn.CloseWrite) }
 
 // Close closes the connection. If there is unread input the peer gets a reset,
-// as with TCP, and else the end of the stream.
+// as with TCP, otherwise the end of the stream.
 func (c *Conn) Close() error { return c.end("close", c.conn.Close) }
 
-// Reset closes the connection so that the peer gets an error.
+// Reset closes the connection with a reset: the peer gets an error.
 func (c *Conn) Reset() error { return c.end("close", c.conn.Reset) }
 
 func (c *Conn) end(op string, f func() error) (err error) {
@@ -199,11 +203,11 @@ func (c *Conn) fail(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.LocalAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }
 
-// Buffered is how many bytes have arrived and not been read. It does not let
-// the network run.
+// Buffered returns the number of bytes that have arrived and are unread. It
+// does not let the network run.
 func (c *Conn) Buffered() int { return c.conn.Buffered() }
 
-// Send writes s, and fails the test if that is not possible.
+// Send writes s. It fails the test on an error.
 func (c *Conn) Send(s string) {
 	c.network.helper()
 	if n, err := c.Write([]byte(s)); err != nil {
@@ -211,8 +215,8 @@ func (c *Conn) Send(s string) {
 	}
 }
 
-// Expect reads as many bytes as want has, and fails the test if they are others
-// or do not come.
+// Expect reads as many bytes as want has. It fails the test if they differ from
+// want or do not arrive.
 func (c *Conn) Expect(want string) {
 	c.network.helper()
 	got := make([]byte, len(want))
@@ -225,7 +229,7 @@ func (c *Conn) Expect(want string) {
 	}
 }
 
-// ExpectEOF fails the test if anything comes but the end of the stream.
+// ExpectEOF fails the test unless the stream ends without further bytes.
 func (c *Conn) ExpectEOF() {
 	c.network.helper()
 	got := make([]byte, 512)
@@ -234,23 +238,24 @@ func (c *Conn) ExpectEOF() {
 	}
 }
 
-// LocalAddr is the address connected from.
+// LocalAddr returns the address of the test's side.
 func (c *Conn) LocalAddr() net.Addr { return c.conn.LocalAddr() }
 
-// RemoteAddr is the address connected to.
+// RemoteAddr returns the address of the other side.
 func (c *Conn) RemoteAddr() net.Addr { return c.conn.RemoteAddr() }
 
-// SetDeadline sets both deadlines, on the simulated clock. The zero Time is
+// SetDeadline sets both deadlines, on the simulated clock. The zero Time means
 // none.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.SetReadDeadline(t)
 	return c.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets that of Read, also of one that is waiting.
+// SetReadDeadline sets the deadline of Read, including a Read that is waiting.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.read, t) }
 
-// SetWriteDeadline sets that of Write, also of one that is waiting.
+// SetWriteDeadline sets the deadline of Write, including a Write that is
+// waiting.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.write, t) }
 
 func (c *Conn) setDeadline(deadline *atomic.Int64, t time.Time) error {

@@ -13,12 +13,12 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// echo answers with what it gets, and ends when the peer does.
+// echo echoes its input, and closes when the peer does.
 func echo(*rondo.Conn) rondo.Handler {
 	return rondo.HandlerFunc(func(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) })
 }
 
-// keeper keeps what happened to its connection.
+// keeper records what happened to its connection.
 type keeper struct {
 	in     string
 	eof    bool
@@ -86,7 +86,7 @@ func TestConnReadEnds(t *testing.T) {
 	}
 }
 
-// Write goes on while there is room, and waits for more.
+// Write proceeds while there is room, then waits for more room.
 func TestConnWriteWaits(t *testing.T) {
 	n := New(t, Options{Buffer: 1000})
 	n.Serve(":7", func(c *rondo.Conn) rondo.Handler {
@@ -115,7 +115,7 @@ func TestConnWriteWaits(t *testing.T) {
 	}
 }
 
-// Close, CloseWrite and Reset are what the handler sees.
+// The handler sees Close, CloseWrite and Reset.
 func TestConnEnds(t *testing.T) {
 	n := New(t, Options{})
 	k := &keeper{}

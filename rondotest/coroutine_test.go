@@ -86,7 +86,7 @@ func TestCoroutineDialGivesUp(t *testing.T) {
 	}
 }
 
-// Calls of one's own are awaited, in real time, while the clock stands still.
+// coro.Await waits in real time for a function, while the simulated clock stands still.
 func TestCoroutineAwaits(t *testing.T) {
 	n := New(t, Options{})
 	n.Serve(":7", coro.Handler(func(co *coro.Co, c net.Conn) error {
@@ -105,8 +105,8 @@ func TestCoroutineAwaits(t *testing.T) {
 	c.ExpectEOF()
 }
 
-// The network waits for a goroutine though a coroutine ended when it began, so
-// that there are as many as before.
+// The network waits for a goroutine even if a coroutine ended when the goroutine began,
+// which leaves their number unchanged.
 func TestGoroutineOutlivesCoroutine(t *testing.T) {
 	n := New(t, Options{})
 	var began, ended int
@@ -153,7 +153,7 @@ func TestFailNowInCoroutine(t *testing.T) {
 	}
 }
 
-// A dancer is a coroutine that does everything, as chance will have it.
+// A dancer is a coroutine that does random things.
 type dancer struct {
 	t      *testing.T
 	random *rand.Rand
@@ -210,7 +210,7 @@ func (d *dancer) step(co *coro.Co, c net.Conn, b []byte) error {
 			co.Go(func(co *coro.Co) error { return child.serve(co, c) })
 		}
 	case 8:
-		if *d.awaits { // whose goroutine is quicker is not the seed's to say
+		if *d.awaits { // the seed does not decide which goroutine is quicker
 			return nil
 		}
 		*d.awaits = true
@@ -247,7 +247,7 @@ func (d *dancer) step(co *coro.Co, c net.Conn, b []byte) error {
 	return nil
 }
 
-// end ends things, now and then.
+// end sometimes ends the coroutine or a connection.
 func (d *dancer) end(co *coro.Co, c net.Conn) error {
 	switch d.random.IntN(12) {
 	case 0:
@@ -268,7 +268,7 @@ func (d *dancer) end(co *coro.Co, c net.Conn) error {
 	return nil
 }
 
-// ignoreUnlessClosed: another connection's end is not one's own.
+// ignoreUnlessClosed ignores the end of another connection.
 func ignoreUnlessClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return err
@@ -276,8 +276,8 @@ func ignoreUnlessClosed(err error) error {
 	return nil
 }
 
-// dance lets dancers meet clients that come and go, on a bad network, and ends it
-// in the midst of it. It returns the network's digest.
+// dance runs dancers with clients that come and go on a bad network, closes the network
+// in the middle, and returns its digest.
 func dance(t *testing.T, seed uint64) uint64 {
 	faults := Harmless(0.1)
 	faults.Reset, faults.NoFiles = 0.01, 0.05
@@ -336,8 +336,8 @@ func dance(t *testing.T, seed uint64) uint64 {
 	return n.sim.Trace()
 }
 
-// Whatever happens to connections, and whenever: coroutines end with them; and
-// what happens, happens again with the same seed.
+// Coroutines end with their connections, whatever happens and whenever. The same seed
+// gives the same run.
 func TestCoroutinesAtRandom(t *testing.T) {
 	t.Setenv("RONDO_SEED", "")
 	for seed := uint64(1); seed <= seeds(60); seed++ {

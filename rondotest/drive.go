@@ -11,22 +11,21 @@ import (
 )
 
 var (
-	// ErrIdle is the error of what would wait for ever: nothing is under way,
-	// and no loop has a deadline.
+	// ErrIdle is the error of a call that would wait for ever: nothing is under
+	// way, and no loop has a deadline.
 	ErrIdle = sim.ErrIdle
-	// ErrSpin is the error of what would wait for ever while loops are busy
-	// with nothing: they have taken a million turns, by timers for instance,
-	// and nothing has been sent.
+	// ErrSpin is the error of a call that would wait for ever while loops stay
+	// busy, for instance with timers: they have taken a million turns without
+	// sending anything.
 	ErrSpin = sim.ErrSpin
 )
 
-// Now is the time of the simulated clock, which is also the loops'. It begins
+// Now returns the time of the simulated clock, which the loops share. It starts
 // with the year 2000, UTC.
 func (n *Network) Now() time.Time { return sim.Wall(n.sim.Now()) }
 
 // Run lets the network run until it is quiet: nothing is under way, and loops
-// wait for nothing but their timers. Those that lie ahead do not fire; see
-// Advance.
+// wait only for timers. Run does not fire timers in the future; see Advance.
 func (n *Network) Run() {
 	n.helper()
 	if err := n.sim.Drive(backend.Forever, true, never); err != ErrIdle {
@@ -34,7 +33,7 @@ func (n *Network) Run() {
 	}
 }
 
-// Advance lets the network run for a time on the simulated clock.
+// Advance lets the network run for a duration on the simulated clock.
 func (n *Network) Advance(d time.Duration) {
 	n.helper()
 	if err := n.sim.Drive(n.sim.Now().Add(d), false, never); err != sim.ErrTime {
@@ -44,9 +43,9 @@ func (n *Network) Advance(d time.Duration) {
 
 func never() bool { return false }
 
-// Until lets the network run until cond, which it asks before every step, is
-// true. It fails the test if that cannot be any more. cond may look at what it
-// likes, Conn.Buffered included, but not let the network run.
+// Until lets the network run until cond returns true. It calls cond before
+// every step. It fails the test if cond can no longer become true. cond may
+// look at anything, including Conn.Buffered, but must not let the network run.
 func (n *Network) Until(cond func() bool) {
 	n.helper()
 	if err := n.sim.Drive(backend.Forever, false, cond); err != nil {
@@ -54,12 +53,13 @@ func (n *Network) Until(cond func() bool) {
 	}
 }
 
-// Await calls f on a goroutine of its own, and lets the network run until f
-// returns. It is for what waits for loops:
+// Await calls f on a new goroutine, and lets the network run until f returns.
+// Use it for calls that wait for loops:
 //
 //	n.Await(func() { err = engine.Shutdown(context.Background()) })
 //
-// f may use the network and its Conns, but not wait for something real.
+// f may use the network and its Conns. It must not wait for anything outside of
+// the simulation.
 func (n *Network) Await(f func()) {
 	n.helper()
 	if err := n.sim.Await(f); err != nil {
@@ -67,7 +67,7 @@ func (n *Network) Await(f func()) {
 	}
 }
 
-// Timeout returns a Context that is over after d on the simulated clock.
+// Timeout returns a Context that ends after d on the simulated clock.
 func (n *Network) Timeout(d time.Duration) context.Context {
 	at := n.sim.Now().Add(d)
 	c := &timeout{Context: context.Background(), deadline: sim.Wall(at), done: make(chan struct{})}

@@ -29,9 +29,8 @@ func upper(*rondo.Conn) rondo.Handler {
 	})
 }
 
-// A line handler, and a client that sends a line in two parts. However the
-// network cuts what is sent, the answer is the same: so it is tried with a
-// thousand seeds.
+// A line handler, and a client that sends a line in two parts. The answer must not depend
+// on how the network cuts the bytes, so the example tries a thousand seeds.
 func Example() {
 	answers := map[string]int{}
 	for seed := range uint64(1000) {
@@ -73,8 +72,8 @@ func ExampleNetwork_idle() {
 	// Output: EOF after 1h0m0s
 }
 
-// In a test, New takes the test: it reports what goes wrong, with the seed, and
-// closes everything in the end.
+// In a test, pass the test to New: the Network then reports failures with the seed, and
+// closes everything at the end.
 func ExampleNew() {
 	_ = func(t *testing.T) {
 		for range 1000 {

@@ -1,6 +1,6 @@
-// Package rondotest tests handlers on a network that does not exist, with a
-// clock that does not tick: an ordinary engine, with ordinary handlers, on
-// loops whose connections, latencies and timeouts are simulated.
+// Package rondotest tests handlers on a simulated network with a simulated
+// clock. The engine and the handlers are ordinary ones; connections, latencies
+// and timeouts are simulated.
 //
 //	func TestEcho(t *testing.T) {
 //		n := rondotest.New(t, rondotest.Options{})
@@ -10,40 +10,38 @@
 //		c.Expect("hello")
 //	}
 //
-// Nothing sleeps. What a test calls, a Read or an Advance, runs the network
-// until there is an answer: bytes travel, handlers are called, and when nobody
-// has anything to do the clock jumps to what happens next. An idle timeout of
-// an hour is over at once. And a Read that would wait for ever says so.
+// Nothing sleeps. A call of the test, such as Read or Advance, runs the network
+// until the call has a result: bytes travel, handlers run, and when nothing is
+// left to do the clock jumps to the next event. An idle timeout of an hour
+// passes at once, and a Read that would wait for ever returns an error.
 //
 // # Seeds
 //
-// How long bytes travel, in what pieces they arrive, which loop goes first, and
-// which Faults happen when, is decided by a seed. The same seed gives the same
-// run, so a failure can be looked at again; a test that fails says with which
-// seed:
+// A seed decides how long bytes travel, in what pieces they arrive, which loop
+// runs first, and which Faults happen when. The same seed gives the same run,
+// so a failure can be repeated. A failing test prints its seed:
 //
 //	rondotest: seed 3481; run with RONDO_SEED=3481
 //
-// The environment's RONDO_SEED goes before Options. RONDO_TRACE=1 logs all that
-// happens. To be sure of a handler, run it with a thousand seeds: a small test
-// takes less than a millisecond.
+// The environment variable RONDO_SEED overrides Options.Seed. RONDO_TRACE=1
+// logs every event. To be sure of a handler, run it with a thousand seeds: a
+// small test takes less than a millisecond.
 //
-// For a run to repeat, what handlers do must depend on the network alone, not on
-// the real time, on the order of a map, or on who wins a race between other
-// goroutines. Handlers may start goroutines, which come back with Loop.Post or
-// a Ref: the network waits for them while they compute. It cannot wait for one
-// that waits for something real, a file or a timer of package time.
+// A run repeats only if handlers depend on nothing but the network: not on real
+// time, on the order of a map, or on a race between other goroutines. Handlers
+// may start goroutines that return with Loop.Post or a Ref: the network waits
+// for them while they compute. It cannot wait for a goroutine that waits for
+// something real, such as a file or a timer of package time.
 //
 // # Rules
 //
 // The network stands still while the test runs, and the test while the network
-// runs: so the test may look at a handler's variables without a lock. Its
-// methods, and those of its Conns, are for the test's goroutines; a handler must
-// not call them. What waits for loops, like Engine.Shutdown, has to be called
-// in Await.
+// runs. So the test may read a handler's variables without a lock. The methods
+// of a Network and its Conns are for the test's goroutines; a handler must not
+// call them. Use Await for calls that wait for loops, such as Engine.Shutdown.
 //
-// It is no substitute for a test over real sockets at the end: it knows nothing
-// of what systems do differently.
+// The simulation does not show in what ways systems differ. Keep some tests on
+// real sockets.
 package rondotest
 
 import (
@@ -64,66 +62,67 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// Options are what a Network is like. The zero Options are a mild network
-// without faults, and another one each time.
+// Options configure a Network. The zero Options give a mild network without
+// faults, and a new seed each time.
 type Options struct {
-	// Seed decides everything. 0: any.
+	// Seed decides everything. 0 means a random one.
 	Seed uint64
-	// MinLatency and MaxLatency bound how long bytes travel. Both 0: 50 µs and
-	// 1 ms.
+	// MinLatency and MaxLatency bound how long bytes travel. If both are 0, the
+	// bounds are 50 µs and 1 ms.
 	MinLatency, MaxLatency time.Duration
-	// Fragment is how likely a piece of what is written is to travel on its
-	// own, so that it may arrive on its own, from 0 to 1. 0: 0.3. Negative:
-	// never.
+	// Fragment is the probability, from 0 to 1, that a piece of a write travels
+	// separately, so that it may arrive separately. 0 means 0.3; a negative
+	// number means never.
 	Fragment float64
-	// Buffer is how many bytes of a direction of a connection may be under way
-	// and unread, in bytes, before its writer has to wait. 0: 64 KiB.
+	// Buffer is the number of bytes in one direction of a connection, on their
+	// way or unread, at which its writer must wait. 0 means 64 KiB.
 	Buffer int
-	// Faults are what may go wrong.
+	// Faults are the faults of the network.
 	Faults Faults
 }
 
-// Faults are the probabilities, from 0 to 1, of what may go wrong, or go
-// otherwise than one expects. The zero Faults are none. Reset ends connections
-// and NoFiles delays them; the others a correct server does not show.
+// Faults are the probabilities, from 0 to 1, of errors and of unusual but legal
+// behavior. The zero Faults mean none. A client of a correct server notices
+// only Reset, which ends connections, NoFiles, which delays them, and the
+// faults of datagrams.
 type Faults struct {
 	// ShortRead: a loop receives less than has arrived.
 	ShortRead float64
-	// ShortWrite: of a loop's write only a part is taken at once.
+	// ShortWrite: the system takes only a part of a loop's write at once.
 	ShortWrite float64
-	// Block: nothing is.
+	// Block: the system takes nothing of a loop's write.
 	Block float64
-	// Reorder: what a loop learns at once it learns in another order.
+	// Reorder: a loop gets the events of one moment in another order.
 	Reorder float64
-	// Late: it learns something only after some time.
+	// Late: a loop gets an event late.
 	Late float64
-	// Reset: bytes, instead of arriving, break the connection.
+	// Reset: bytes break the connection instead of arriving.
 	Reset float64
-	// NoFiles: accepting a connection fails, as it does when the process has
-	// too many files open, and has to be tried again.
+	// NoFiles: accepting a connection fails, as if the process had too many
+	// open files, and must be tried again.
 	NoFiles float64
-	// SlowClose: a closed connection takes some time to be gone.
+	// SlowClose: a closed connection takes some time to go away.
 	SlowClose float64
-	// Spurious: a loop wakes up for nothing.
+	// Spurious: a loop wakes up without an event.
 	Spurious float64
-	// LateCancel: what a loop wants to stop goes on for some time.
+	// LateCancel: an operation that a loop cancels continues for some time.
 	LateCancel float64
 	// Loss: a datagram does not arrive.
 	Loss float64
 	// Duplicate: a datagram arrives twice.
 	Duplicate float64
-	// Disorder: a datagram is overtaken by later ones.
+	// Disorder: later datagrams overtake a datagram.
 	Disorder float64
 }
 
-// Harmless is every fault that a correct server does not show, each with
-// probability p.
+// Harmless returns Faults with every fault that a correct server hides, each
+// with probability p.
 func Harmless(p float64) Faults {
 	return Faults{ShortRead: p, ShortWrite: p, Block: p, Reorder: p, Late: p, SlowClose: p, Spurious: p, LateCancel: p}
 }
 
-// A Network is where the connections of engines and of the test meet. Its
-// methods are for the test's goroutines.
+// A Network connects engines and the test. Its methods are for the test's
+// goroutines.
 type Network struct {
 	tb      testing.TB
 	seed    uint64
@@ -135,7 +134,7 @@ type Network struct {
 	unregister func()
 }
 
-// check finds meaningless values.
+// check returns an error for a field with a meaningless value.
 func (o *Options) check() error {
 	switch {
 	case o.MinLatency < 0 || o.MaxLatency < 0:
@@ -156,12 +155,12 @@ func (o *Options) check() error {
 	return nil
 }
 
-// networks counts them, to tell their names apart.
+// networks counts the Networks, to give each a different name.
 var networks atomic.Uint64
 
-// New makes a Network. When the test ends it closes the engines on it. Without a
-// test, as in an Example or a benchmark's set-up, tb is nil: then call Close, and
-// what would fail the test panics.
+// New makes a Network. When the test ends, the Network closes its engines.
+// Without a test, as in an Example or in the set-up of a benchmark, pass nil
+// for tb and call Close; then a failure panics.
 func New(tb testing.TB, o Options) *Network {
 	n := &Network{tb: tb, seed: o.Seed, name: fmt.Sprintf("sim#%d", networks.Add(1))}
 	if s := os.Getenv("RONDO_SEED"); s != "" {
@@ -198,18 +197,18 @@ func New(tb testing.TB, o Options) *Network {
 	return n
 }
 
-// Seed is what decides everything.
+// Seed returns the seed that decides everything.
 func (n *Network) Seed() uint64 { return n.seed }
 
-// Close closes the engines and ends the network. Only a Network without a test
-// needs it.
+// Close closes the engines and ends the network. Call it only for a Network
+// without a test.
 func (n *Network) Close() {
 	n.helper()
 	if n.closed.Load() {
 		return
 	}
 	for _, e := range n.engines {
-		// A loop that was lost is beyond closing; that was reported already.
+		// A lost loop cannot be closed; the loss was already reported.
 		if n.sim.Await(func() { e.Close() }) != nil {
 			break
 		}
@@ -230,9 +229,9 @@ func (n *Network) Close() {
 	}
 }
 
-// Engine puts e on the network, by setting its Backend, and returns it. It sets
-// NumLoops to 1 if it is 0, since the number of this machine's processors is not
-// the seed's; and Logger, if it is nil, to the test's log.
+// Engine puts e on the network by setting its Backend, and returns e. If
+// NumLoops is 0 it becomes 1, since the number of processors would make runs
+// differ between machines. If Logger is nil it becomes the test's log.
 func (n *Network) Engine(e *rondo.Engine) *rondo.Engine {
 	e.Backend = n.name
 	if e.NumLoops == 0 {
@@ -245,10 +244,10 @@ func (n *Network) Engine(e *rondo.Engine) *rondo.Engine {
 	return e
 }
 
-// Listen is e.Listen, with the default SocketOptions. It puts e on the network if it
-// is not, and fails the test if e cannot listen. Addresses are literal, such as
-// "127.0.0.1:7", ":7", "localhost:7", or with port 0 for a free one; network
-// "unix" takes any name and makes no file.
+// Listen is e.Listen with the zero SocketOptions. It puts e on the network if
+// necessary, and fails the test if e cannot listen. Addresses are literal, such
+// as "127.0.0.1:7", ":7" or "localhost:7"; port 0 means a free port. Network
+// "unix" accepts any name and makes no file.
 func (n *Network) Listen(e *rondo.Engine, network, address string, open rondo.OpenFunc) *rondo.Listener {
 	n.helper()
 	if e.Backend != n.name {
@@ -275,7 +274,8 @@ func (n *Network) ListenPacket(e *rondo.Engine, network, address string, h rondo
 	})
 }
 
-// DialPacket is Engine.DialPacket on this network, from an address of its choice.
+// DialPacket is Engine.DialPacket on this network. The network chooses the
+// local address.
 func (n *Network) DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn {
 	n.helper()
 	return n.packets(e, func() (*rondo.PacketConn, error) {
@@ -299,9 +299,8 @@ func (n *Network) packets(e *rondo.Engine, open func() (*rondo.PacketConn, error
 	return c
 }
 
-// Blackhole makes an IP address, such as "192.0.2.1", one from which there is no
-// answer unless an engine listens there: who dials it waits, for a minute, and is
-// not refused.
+// Blackhole makes an IP address, such as "192.0.2.1", silent: unless an engine
+// listens there, a dial is not refused but waits for a minute.
 func (n *Network) Blackhole(address string) {
 	n.helper()
 	ip, err := netip.ParseAddr(address)
@@ -311,8 +310,8 @@ func (n *Network) Blackhole(address string) {
 	n.sim.Blackhole(ip)
 }
 
-// Serve is rondo.Serve: it listens to address with a new engine, which it
-// returns.
+// Serve is rondo.Serve on this network: it makes a new engine, listens on
+// address, and returns the engine.
 func (n *Network) Serve(address string, open rondo.OpenFunc) *rondo.Engine {
 	n.helper()
 	network, address, err := rondo.ParseAddress(address)
@@ -324,7 +323,7 @@ func (n *Network) Serve(address string, open rondo.OpenFunc) *rondo.Engine {
 	return e
 }
 
-// helper, logf and fatal speak to the test, if there is one.
+// helper, logf and fatal report to the test, if there is one.
 
 func (n *Network) helper() {
 	if n.tb != nil {
@@ -336,7 +335,7 @@ func (n *Network) logf(format string, args ...any) {
 	switch {
 	case n.tb == nil:
 		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	case !n.closed.Load(): // the test's log is closed after the test
+	case !n.closed.Load(): // after the test, its log is closed
 		n.tb.Logf(format, args...)
 	}
 }
@@ -349,7 +348,7 @@ func (n *Network) fatal(err error) {
 	n.tb.Fatal(err)
 }
 
-// logWriter writes an engine's log to the test's.
+// logWriter writes an engine's log to the test's log.
 type logWriter struct{ n *Network }
 
 func (w logWriter) Write(p []byte) (int, error) {
@@ -357,7 +356,7 @@ func (w logWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// withoutTime leaves the real time out of the log.
+// withoutTime removes the real time from the log.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.TimeKey && len(groups) == 0 {
 		return slog.Attr{}

@@ -124,7 +124,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The clock is the test's: Run leaves timers alone, Advance does not.
+// The test moves the clock: Run fires no timers, Advance does.
 func TestClock(t *testing.T) {
 	n := New(t, Options{})
 	began := n.Now()
@@ -186,7 +186,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A FailNow in a handler ends the test, and does not hang it.
+// FailNow in a handler ends the test and does not hang it.
 func TestFailNowInHandler(t *testing.T) {
 	tb := &fakeTB{TB: t}
 	ran := false
@@ -205,7 +205,7 @@ func TestFailNowInHandler(t *testing.T) {
 	}
 }
 
-// Calls that wait for loops are served, late, without Await.
+// Calls that wait for loops also return without Await, but late.
 func TestWithoutAwait(t *testing.T) {
 	n := New(t, Options{})
 	e := n.Engine(&rondo.Engine{})
@@ -221,7 +221,7 @@ func TestWithoutAwait(t *testing.T) {
 	}
 }
 
-// A client with goroutines of its own, as net/http's, works too.
+// A client that starts goroutines, such as net/http's, works too.
 func TestHTTPClient(t *testing.T) {
 	n := New(t, Options{})
 	n.Serve(":80", func(*rondo.Conn) rondo.Handler {
@@ -254,7 +254,7 @@ func TestHTTPClient(t *testing.T) {
 	})
 }
 
-// Nothing is left of a network.
+// A closed network leaves nothing behind.
 func TestNoGoroutinesLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 20 {
@@ -273,7 +273,7 @@ func TestNoGoroutinesLeft(t *testing.T) {
 	t.Errorf("%d goroutines, and %d before", runtime.NumGoroutine(), before)
 }
 
-// Whatever the network does to a stream, it stays that stream.
+// A stream keeps its bytes and their order, whatever the network does.
 func TestManySeeds(t *testing.T) {
 	text := strings.Repeat("Whatever the network does to a stream, it stays that stream. ", 100)
 	for seed := uint64(1); seed <= seeds(300); seed++ {

@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// seeds is how many seeds to try: RONDO_SEEDS, or else few.
+// seeds returns the number of seeds to try: RONDO_SEEDS, or a few.
 func seeds(few int) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("RONDO_SEEDS"), 10, 32); err == nil {
 		return n
@@ -21,8 +21,8 @@ func seeds(few int) uint64 {
 	return uint64(few)
 }
 
-// chatter is a handler that does a bit of everything: it echoes in pieces, by
-// timers, by posts to other loops, and by goroutines that come back with a Ref.
+// chatter is a handler that does a bit of everything: it echoes in pieces, with timers,
+// posts to other loops, and goroutines that return with a Ref.
 type chatter struct {
 	e *rondo.Engine
 }

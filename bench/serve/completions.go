@@ -9,30 +9,32 @@ import (
 	"time"
 )
 
-// A Completions is a case for libraries whose API is completions: the server and
-// its clients are both the library's, in one process. Such a process listens for
-// these, as JSON, one on a connection, and answers each with a CompletionsResult.
+// A Completions is a case for libraries whose API is completions. The library
+// runs both the server and its clients, in one process. The process accepts
+// connections, each with one case as JSON, and answers with a
+// CompletionsResult.
 type Completions struct {
 	Case    string  // a key of completionCases
 	Size    int     // of a message, bytes
 	Conns   int     // connections
-	Warmup  float64 // s, where a case goes on as long as it is let
+	Warmup  float64 // s, for cases without a fixed length
 	Seconds float64
 }
 
-// A CompletionsResult is what came of it.
+// A CompletionsResult is the result of a case.
 type CompletionsResult struct {
 	Error      string
-	Messages   int     // echoed: there and back
-	Seconds    float64 // that took
+	Messages   int     // echoed: sent and received again
+	Seconds    float64 // their duration
 	CPUSeconds float64 // of the process
-	Bytes      uint64  // allocated
-	Objects    uint64  // likewise
+	Bytes      uint64  // allocated bytes
+	Objects    uint64  // allocated objects
 }
 
-// A ring is what libraries have in common: operations, and waiting for them.
+// A ring is the common interface of the libraries: submit operations, and wait
+// for them.
 type ring interface {
-	read(c net.Conn, buf []byte) error // nil: into memory of the ring's
+	read(c net.Conn, buf []byte) error // nil: into the ring's memory
 	write(c net.Conn, buf []byte) error
 	wait() ([]done, error)
 	free(c net.Conn) error
@@ -49,10 +51,10 @@ type done struct {
 	err    error
 }
 
-// newRing makes a ring that lends about so much memory to reads without any.
+// newRing makes a ring that lends about lend bytes to reads without a buffer.
 type newRing func(lend int) (ring, error)
 
-// completions makes a Server of a library's ring.
+// completions makes a Server from a library's ring.
 func completions(open newRing) Server {
 	return func(address string, _ int) error {
 		ln, err := net.Listen("tcp", address)
@@ -79,7 +81,7 @@ func completions(open newRing) Server {
 				}
 				err = json.NewEncoder(c).Encode(m.result)
 			}
-			c.Close() // also if it was a look whether anybody is here
+			c.Close() // also a connection that only tested whether the server is ready
 			if err != nil {
 				return err
 			}
@@ -102,7 +104,7 @@ func (m *completionsMeter) start() {
 	m.began = time.Now()
 }
 
-// stop is after so many messages.
+// stop ends the measurement after so many messages.
 func (m *completionsMeter) stop(messages int) {
 	m.result.Seconds = time.Since(m.began).Seconds()
 	m.result.CPUSeconds = (processTime() - m.cpu).Seconds()
@@ -116,7 +118,7 @@ func (m *completionsMeter) stop(messages int) {
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0 // it fails for wrong arguments only
+		return 0 // fails only for wrong arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -10,23 +10,24 @@ import (
 // lendSize is gaio's default.
 const lendSize = 64 << 10
 
-// completionCases are gaio's own, by name. Each measures with the meter, which it
-// starts and stops.
+// completionCases are gaio's own cases, by name. Each starts and stops the
+// meter.
 var completionCases = map[string]func(c *completionCase, m *completionsMeter) error{
 	"stream":  (*completionCase).stream,
 	"clients": (*completionCase).clients,
 	"rounds":  (*completionCase).rounds,
 }
 
-// A completionCase is one that runs: a server on a ring, and clients on another.
+// A completionCase is a running case: a server on one ring, and clients on
+// another.
 type completionCase struct {
 	Completions
 	client  ring
 	address string
 }
 
-// open starts the server: a connection's reads and writes take turns, by a
-// goroutine that waits for all of them.
+// open starts the server. One goroutine waits for all connections; the reads
+// and writes of a connection take turns.
 func (c *completionCase) open(newRing newRing, lend int) error {
 	r, err := newRing(lendSize)
 	if err != nil {
@@ -67,8 +68,9 @@ func (c *completionCase) open(newRing newRing, lend int) error {
 	return err
 }
 
-// stream is gaio's BenchmarkEcho: connections write message after message, each
-// when the system has taken the last one, while they read what comes back.
+// stream is gaio's BenchmarkEcho. Each connection writes message after message,
+// the next one when the system has taken the last one, and reads the echoes
+// meanwhile.
 func (c *completionCase) stream(m *completionsMeter) error {
 	for range c.Conns {
 		conn, err := net.Dial("tcp", c.address)
@@ -113,8 +115,8 @@ func (c *completionCase) stream(m *completionsMeter) error {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// clients is gaio's test of many connections, from the first dial on: each sends a
-// message, and then reads it back.
+// clients is gaio's test of many connections, measured from the first dial.
+// Each connection sends a message and reads it back.
 func (c *completionCase) clients(m *completionsMeter) error {
 	m.start()
 	_, err := c.dialed()
@@ -122,8 +124,8 @@ func (c *completionCase) clients(m *completionsMeter) error {
 	return err
 }
 
-// rounds has so many connections, that are there already, send a message and read
-// it back, all at once, again and again.
+// rounds lets existing connections send a message and read it back, all at
+// once, again and again.
 func (c *completionCase) rounds(m *completionsMeter) error {
 	conns, err := c.dialed()
 	if err != nil {
@@ -146,8 +148,8 @@ func (c *completionCase) rounds(m *completionsMeter) error {
 	return nil
 }
 
-// dialed makes connections, each of which sends a message at once and reads it back.
-// It returns them, since rings let forgotten ones go.
+// dialed makes connections, each of which sends a message at once and reads it
+// back. It returns the connections, since rings close unreachable ones.
 func (c *completionCase) dialed() ([]net.Conn, error) {
 	conns, dialed := make([]net.Conn, c.Conns), make(chan error, 1)
 	go func() {
@@ -158,7 +160,7 @@ func (c *completionCase) dialed() ([]net.Conn, error) {
 			}
 		}
 		if err != nil {
-			c.client.close() // nobody need wait on it any more
+			c.client.close() // ends the wait for replies
 		}
 		dialed <- err
 	}()
@@ -166,9 +168,9 @@ func (c *completionCase) dialed() ([]net.Conn, error) {
 	return conns, errors.Join(<-dialed, err)
 }
 
-// replies reads, for each write that has completed, its bytes back.
+// replies reads the echo of each completed write.
 func (c *completionCase) replies() error {
-	pieces := map[net.Conn]int{} // of replies that came in several
+	pieces := map[net.Conn]int{} // bytes of incomplete replies
 	shared := make([]byte, c.Size)
 	for left := c.Conns; left > 0; {
 		batch, err := c.client.wait()

@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/proactor"
 )
 
-// A watcher is gaio's, or its like on rondo.
+// A watcher is gaio's Watcher, or the one of compat/gaio.
 type watcher[R any] interface {
 	Read(ctx any, conn net.Conn, buf []byte) error
 	Write(ctx any, conn net.Conn, buf []byte) error
@@ -20,7 +20,7 @@ type watcher[R any] interface {
 	Close() error
 }
 
-// watcherRing is a ring of a watcher's.
+// watcherRing is a ring on a watcher.
 type watcherRing[R any] struct {
 	watcher watcher[R]
 	convert func(*R) done
@@ -55,7 +55,8 @@ func (r *watcherRing[R]) wait() ([]done, error) {
 	return r.got, err
 }
 
-// queueRing is a ring of package proactor, with a loop as gaio's watchers have.
+// queueRing is a ring on package proactor, with one loop, as gaio's watchers
+// have.
 type queueRing struct {
 	engine *rondo.Engine
 	queue  *proactor.Queue

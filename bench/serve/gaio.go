@@ -6,9 +6,10 @@ import (
 	"github.com/xtaci/gaio"
 )
 
-// gaioRun has a watcher for each loop. A connection is read into a buffer of the
-// given size, or, without one, into the watcher's, so that idle ones hold none; reply makes what is written, and must
-// not keep in. The next read begins when the write has ended.
+// gaioRun runs a watcher for each loop. With a size, each connection has a read
+// buffer of that size. Otherwise reads use the watcher's buffer, so that idle
+// connections hold none. reply returns the bytes to write, and must not keep
+// in. The next read begins when the write has ended.
 func gaioRun(address string, loops, size int, open func() any, reply func(ctx any, in []byte) ([]byte, error)) error {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
@@ -64,7 +65,7 @@ func gaioWatch(w *gaio.Watcher, own bool, reply func(ctx any, in []byte) ([]byte
 				if out, err = reply(r.Context, r.Buffer[:r.Size]); err != nil {
 					break
 				}
-				if len(out) == 0 { // the rest of a request is missing
+				if len(out) == 0 { // the request is incomplete
 					err = w.Read(r.Context, r.Conn, nil)
 				} else {
 					err = w.Write(r.Context, r.Conn, out)
@@ -77,8 +78,8 @@ func gaioWatch(w *gaio.Watcher, own bool, reply func(ctx any, in []byte) ([]byte
 	}
 }
 
-// gaioBuffer holds what is being written, since the watcher's buffer is used
-// again before the write has ended.
+// gaioBuffer holds the bytes being written, since the watcher's buffer is
+// reused before the write has ended.
 type gaioBuffer struct{ bytes []byte }
 
 // gaioEcho writes each piece back before it reads the next.
@@ -91,8 +92,8 @@ func gaioEcho(address string, loops int) error {
 	})
 }
 
-// gaioEchoOwn is gaioEcho with a buffer for each connection, as gaio's own example
-// has it.
+// gaioEchoOwn is gaioEcho with a buffer for each connection, as in gaio's own
+// example.
 func gaioEchoOwn(address string, loops int) error {
 	return gaioRun(address, loops, 64<<10, func() any { return nil }, nil)
 }

@@ -22,7 +22,7 @@ func nbioServe(config nbio.Config, address string, loops int, open func(*nbio.Co
 func nbioEcho(config nbio.Config) Server {
 	return func(address string, loops int) error {
 		return nbioServe(config, address, loops, func(*nbio.Conn) {}, func(c *nbio.Conn, in []byte) {
-			c.Write(in) // closes c by itself when it fails
+			c.Write(in) // closes c on an error
 		}, func(*nbio.Conn, error) {})
 	}
 }

@@ -2,12 +2,12 @@ package serve
 
 import "net"
 
-// netEcho is a goroutine for each connection.
+// netEcho is the echo server with a goroutine for each connection.
 func netEcho(address string, _ int) error { return accept(address, echoAll) }
 
 // echoAll is an echo server in straight-line code. Its buffer is small until
-// messages fill it, so that neither idle connections nor large messages are held
-// against it.
+// messages fill it, so that it is at a disadvantage neither with idle
+// connections nor with large messages.
 func echoAll(c net.Conn) {
 	buf := make([]byte, 4<<10)
 	for {

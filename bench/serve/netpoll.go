@@ -6,8 +6,8 @@ import (
 	"github.com/cloudwego/netpoll"
 )
 
-// netpollEcho is the echo server on netpoll, whose handlers run by run; nil: by
-// netpoll's pool of goroutines.
+// netpollEcho is the echo server on netpoll, whose handlers run by run, or by
+// netpoll's pool of goroutines if run is nil.
 func netpollEcho(run func(context.Context, func())) Server {
 	return func(address string, loops int) error {
 		return netpollServe(address, netpoll.Config{PollerNum: loops, Runner: run})
@@ -30,7 +30,7 @@ func netpollServe(address string, config netpoll.Config) error {
 		if _, err := c.Writer().WriteBinary(in); err != nil {
 			return err
 		}
-		if err := c.Writer().Flush(); err != nil { // all of it is sent: in may go
+		if err := c.Writer().Flush(); err != nil { // sends all of in, before its release
 			return err
 		}
 		return c.Reader().Release()

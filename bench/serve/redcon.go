@@ -6,7 +6,7 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// redconRedis is the toy on redcon, whose parser all toys share.
+// redconRedis is the toy on redcon. All toys share redcon's parser.
 func redconRedis(address string, _ int) error {
 	store := newStore()
 	return redcon.ListenAndServe(address, func(c redcon.Conn, cmd redcon.Command) {

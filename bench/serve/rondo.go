@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// A Rondo is rondo on one of its backends. Its redis is cmd/rondo.
+// A Rondo is rondo on one of its backends. Its redis server is cmd/rondo.
 type Rondo struct {
 	Name    string
 	Backend string
@@ -22,17 +22,17 @@ type Rondo struct {
 type spare int
 
 const (
-	ofOne  spare = iota // those of one loop, as in cmd/rondo
-	always              // all
+	ofOne  spare = iota // engines with one loop, as in cmd/rondo
+	always              // all engines
 	never
 )
 
-// spins are the values of Engine.Spin besides none: enough for a server on the
-// same machine to be quick, and enough to outlast the waking of a client that
+// spins are the values of Engine.Spin other than none. The first makes a server
+// on the same machine quick; the second outlasts the wake-up of a client that
 // sleeps between two messages.
 var spins = []time.Duration{20 * time.Microsecond, 100 * time.Microsecond}
 
-// Rondos are rondo on each backend of this platform, and each of these spinning.
+// Rondos are rondo on each backend of this platform, also with each of spins.
 var Rondos = func() []Rondo {
 	var list []Rondo
 	for _, b := range pick.Names() {
@@ -53,8 +53,8 @@ func rondos() []Library {
 	return list
 }
 
-// echo is the echo server. RONDO_BENCH_BURN makes it slower on purpose, by so much
-// CPU time for each piece of input: see bench compare --burn.
+// echo is the echo server. RONDO_BENCH_BURN slows it down on purpose, by a CPU
+// time for each piece of input: see bench compare --burn.
 func (r Rondo) echo(address string, loops int) error { return r.serve(address, loops) }
 
 func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpenFunc) error {
@@ -77,8 +77,9 @@ func (r Rondo) serve(address string, loops int, filters ...rondo.FilterOpenFunc)
 	return engine.Wait()
 }
 
-// ask has e ask for a spare processor, or not. bench compare builds this code beside commits
-// whose Engine takes one unasked, and has no such field.
+// ask sets e.SpareProcessor. bench compare also builds this code with commits
+// whose Engine takes a spare processor without being asked, and lacks the
+// field.
 func (s spare) ask(e *rondo.Engine) *rondo.Engine {
 	if f := reflect.ValueOf(e).Elem().FieldByName("SpareProcessor"); f.IsValid() {
 		f.SetBool(s == always || s == ofOne && e.NumLoops == 1)

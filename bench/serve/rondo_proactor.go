@@ -8,8 +8,9 @@ import (
 	"github.com/rondo-go/rondo/proactor"
 )
 
-// proactorEcho is gaioEcho on package proactor: a queue, a loop and a goroutine for
-// each of loops, and reads into lent memory, so that idle connections hold none.
+// proactorEcho is gaioEcho on package proactor: for each of loops a queue, a
+// loop and a goroutine, and reads into lent memory, so that idle connections
+// hold none.
 func proactorEcho(address string, loops int) error {
 	ln, err := net.Listen("tcp", address)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package serve holds the Go servers that the benchmark compares: for each
-// library an echo server and, for most, a toy that knows Redis's GET and SET,
-// written as the library's documentation suggests. They are for measuring, not
-// for use: they serve until they are killed.
+// Package serve holds the Go servers that the benchmark compares. For each
+// library there is an echo server and, for most, a toy that knows Redis's GET
+// and SET, written as the library's documentation suggests. The servers are for
+// measuring only: they serve until they are killed.
 package serve
 
 import (
@@ -12,19 +12,18 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// A Server serves on address, with so many event loops where the library has
-// such, and returns only if it cannot.
+// A Server serves on address, with so many event loops if the library has any.
+// It returns only on an error.
 type Server func(address string, loops int) error
 
-// A Library is what servers are written with. To add one, or a way to use one,
-// is to add it to Libraries.
+// A Library is a way to write servers. To add one, add it to Libraries.
 type Library struct {
 	Name   string
-	Module string            // whose version is told; "" for what is Go's or rondo's
-	Do     map[string]Server // by what they do, the family of workloads
+	Module string            // its version is part of the results; "": part of Go or rondo
+	Do     map[string]Server // by the family of workloads
 }
 
-// Libraries are all of them, in the order of the tables.
+// Libraries are all libraries, in the order of the tables.
 var Libraries = slices.Concat(
 	rondos(),
 	[]Library{
@@ -39,7 +38,7 @@ var Libraries = slices.Concat(
 		{Name: "redcon", Module: "github.com/tidwall/redcon", Do: map[string]Server{"redis": redconRedis}},
 		{Name: "net", Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP}},
 	},
-	// Options that the libraries' documentation offers, to see which are good.
+	// Options from the libraries' documentation, to see which help.
 	[]Library{
 		{Name: "gnet-edge", Do: map[string]Server{"echo": gnetEcho(gnet.WithEdgeTriggeredIO(true))}},
 		{Name: "gnet-lock", Do: map[string]Server{"echo": gnetEcho(gnet.WithLockOSThread(true))}},

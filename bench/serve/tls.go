@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// certificate is a server's, of an authority that nobody knows.
+// certificate returns a server certificate of an unknown authority.
 func certificate() tls.Certificate {
 	return testcert.New("bench").Issue(testcert.ECDSA, "localhost")
 }
@@ -23,17 +23,18 @@ func (r Rondo) tlsEcho(address string, loops int) error {
 	return r.serve(address, loops, rtls.Server(config()))
 }
 
-// netTLSEcho is a goroutine for each connection, with crypto/tls.
+// netTLSEcho is the echo server with crypto/tls and a goroutine for each
+// connection.
 func netTLSEcho(address string, _ int) error {
 	c := config()
 	return accept(address, func(raw net.Conn) {
 		conn := tls.Server(raw, c)
-		defer conn.Close() // says close_notify
+		defer conn.Close() // sends close_notify
 		echoAll(conn)
 	})
 }
 
-// nbioTLSEcho is nbio's, as its documentation has it.
+// nbioTLSEcho is the echo server with nbio's TLS, as in its documentation.
 func nbioTLSEcho(address string, loops int) error {
 	mine := certificate()
 	c := &forked.Config{Certificates: []forked.Certificate{{Certificate: mine.Certificate, PrivateKey: mine.PrivateKey}}}

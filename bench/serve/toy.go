@@ -13,7 +13,7 @@ var (
 	unknown = "ERR this toy knows SET key value and GET key only"
 )
 
-// A store holds the keys of a toy; its loops share it.
+// A store holds the keys of a toy. All loops share it.
 type store struct {
 	mu   sync.RWMutex
 	keys map[string][]byte
@@ -22,13 +22,13 @@ type store struct {
 func newStore() *store { return &store{keys: make(map[string][]byte)} }
 
 func (s *store) set(key, value []byte) {
-	value = bytes.Clone(value) // the caller's is part of what was received
+	value = bytes.Clone(value) // value is a part of the received bytes
 	s.mu.Lock()
 	s.keys[string(key)] = value
 	s.mu.Unlock()
 }
 
-// get returns a value, which never changes: set replaces it.
+// get returns a value. Values never change: set replaces them.
 func (s *store) get(key []byte) (value []byte, ok bool) {
 	s.mu.RLock()
 	value, ok = s.keys[string(key)]
@@ -36,16 +36,17 @@ func (s *store) get(key []byte) (value []byte, ok bool) {
 	return value, ok
 }
 
-// A session is what a toy keeps of a connection.
+// A session is a toy's state of a connection.
 type session struct {
-	carry []byte // of a request whose rest has not come
+	carry []byte // an incomplete request
 	out   []byte
 	args  [][]byte
 }
 
-// serve runs the complete requests in what was received and returns their
+// serve runs the complete requests in the received bytes and returns their
 // replies, which are valid until the next call. It does not keep in. All toys
-// share redcon's parser, so that the libraries are compared and not parsers.
+// share redcon's parser, so that the comparison is of libraries and not of
+// parsers.
 func (s *session) serve(store *store, in []byte) ([]byte, error) {
 	if len(s.carry) > 0 {
 		s.carry = append(s.carry, in...)

@@ -20,7 +20,8 @@ func (r Rondo) udp(address string, loops int) error {
 	return engine.Wait()
 }
 
-// netUDP is a goroutine that reads and writes, without garbage.
+// netUDP is the UDP echo server with one goroutine. It allocates nothing per
+// datagram.
 func netUDP(address string, _ int) error {
 	pc, err := net.ListenPacket("udp", address)
 	if err != nil {
@@ -33,7 +34,7 @@ func netUDP(address string, _ int) error {
 		if err != nil {
 			return err
 		}
-		c.WriteToUDPAddrPort(buf[:n], from) // UDP promises nothing
+		c.WriteToUDPAddrPort(buf[:n], from) // an unsent datagram is lost
 	}
 }
 
@@ -42,7 +43,7 @@ func gnetUDP(address string, loops int) error {
 	return gnet.Run(&gnetHandler{traffic: func(c gnet.Conn) gnet.Action {
 		in, err := c.Next(-1)
 		if err == nil {
-			c.Write(in) // UDP promises nothing
+			c.Write(in) // an unsent datagram is lost
 		}
 		return gnet.None
 	}}, "udp://"+address, gnet.WithNumEventLoop(loops), gnet.WithReusePort(loops > 1), gnet.WithLogLevel(logging.ErrorLevel))

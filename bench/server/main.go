@@ -1,6 +1,6 @@
-// Command server is one of the servers that the benchmark compares. It is a
-// program of its own because what a program links decides when its garbage
-// collector runs first, which the memory of idle connections would show.
+// Command server runs one of the servers that the benchmark compares. It is a
+// separate program for a reason: the size of a program decides when its first
+// garbage collection runs, which would show in the memory of idle connections.
 //
 //	server FAMILY NAME ADDRESS LOOPS
 package main
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// run serves until it is killed.
+// run serves until the process is killed.
 func run(args []string) error {
 	if len(args) != 4 {
 		return errors.New("usage: server FAMILY NAME ADDRESS LOOPS")
@@ -30,7 +30,7 @@ func run(args []string) error {
 	family, name, address := args[0], args[1], args[2]
 	loops, err := strconv.Atoi(args[3])
 	if err != nil || loops < 1 {
-		return fmt.Errorf("%q loops: want a number of at least 1", args[3])
+		return fmt.Errorf("LOOPS is %q: want a number of at least 1", args[3])
 	}
 	i := slices.IndexFunc(serve.Libraries, func(l serve.Library) bool { return l.Name == name })
 	if i < 0 || serve.Libraries[i].Do[family] == nil {

@@ -20,54 +20,55 @@ import (
 )
 
 type benchCommand struct {
-	Echo  benchEchoCommand  `cmd:"" help:"Measure a server that sends back what it is sent." set:"payload=of messages"`
+	Echo  benchEchoCommand  `cmd:"" help:"Measure an echo server." set:"payload=of messages"`
 	Redis benchRedisCommand `cmd:"" help:"Measure a Redis server." set:"payload=of values"`
 }
 
-// benchFlags are what all loads take.
+// benchFlags are the flags of all loads.
 type benchFlags struct {
-	Conns    int      `help:"Connections, all open before the first request." default:"50" short:"c" placeholder:"N"`
+	Conns    int      `help:"Number of connections. All are open before the first request." default:"50" short:"c" placeholder:"N"`
 	Size     size     `help:"Size ${payload}, as in 64 or 4KiB." default:"64" placeholder:"SIZE"`
-	Pipeline int      `help:"Requests that each connection keeps in flight; what may be sent at once goes out in one write." default:"1" short:"P" placeholder:"N"`
+	Pipeline int      `help:"Number of requests that each connection keeps in flight. Requests that may go at once share one write." default:"1" short:"P" placeholder:"N"`
 	Duration duration `help:"How long to measure, as in 10s or 2m." default:"10s" placeholder:"TIME"`
-	Count    int64    `help:"Measure so many requests instead, however long it takes. 0: for --duration." short:"n" default:"0" placeholder:"N"`
+	Count    int64    `help:"Measure this many requests instead, for any time. 0: measure for --duration." short:"n" default:"0" placeholder:"N"`
 	Warmup   duration `help:"How long the load runs before it is measured." default:"1s" placeholder:"TIME"`
-	Rate     float64  `help:"Requests due a second, at even intervals, over all connections, whether the server keeps up or not (open loop). Latencies count from when a request was due, so that what a slow server makes wait is not left out. 0: as many as the server takes; a reply makes room for the next request (closed loop)." default:"0" placeholder:"N"`
-	Spin     bool     `help:"With --rate above 1000: keep a core busy, so that requests leave within microseconds of when they are due. Without, they may be a millisecond late, which counts as latency." default:"true" negatable:""`
-	Timeout  duration `help:"Give up when nothing came for so long while replies were due." default:"10s" placeholder:"TIME"`
-	Loops    int      `help:"Event loops that make the load. More than one pays where cores are free and the server takes more than one can make." default:"1" placeholder:"N"`
-	Backend  string   `help:"What moves the bytes: epoll, uring, kqueue, poll or std." default:"${backend}" placeholder:"NAME"`
+	Rate     float64  `help:"Requests per second over all connections, due at even intervals, whether the server keeps up or not (open loop). A latency counts from the time the request was due, so it includes any wait for a slow server. 0: as many as the server takes; a reply makes room for the next request (closed loop)." default:"0" placeholder:"N"`
+	Spin     bool     `help:"With --rate above 1000: keep a core busy, so that requests leave within microseconds of their due time. Otherwise they may leave a millisecond late, which counts as latency." default:"true" negatable:""`
+	Timeout  duration `help:"Give up when the server sends nothing for this long while replies are due." default:"10s" placeholder:"TIME"`
+	Loops    int      `help:"Number of event loops that make the load. More than one pays if cores are free and the server takes more load than one loop can make." default:"1" placeholder:"N"`
+	Backend  string   `help:"Backend for I/O: epoll, uring, kqueue, poll or std." default:"${backend}" placeholder:"NAME"`
 	tlsClientFlags
 	JSON bool `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
 }
 
-const benchHelp = `Every byte that comes back is verified. A wrong one, or a lost connection, ends the program with exit code 1. Ctrl-C ends it early: it prints what was measured until then.
+const benchHelp = `Every byte of the replies is verified. A wrong byte, or a lost connection, ends the program with exit code 1. Ctrl-C ends it early: it prints the measurements so far.
 
-Progress goes to standard error once a second, the results to standard output. Latencies are of requests sent (with --rate: due) after the warm-up; each ends when its reply was received.`
+Progress goes to standard error once a second, results go to standard output. Latencies are those of requests sent (with --rate: due) after the warm-up; a latency ends when the reply is received.`
 
-// Memory is taken for so many at the start.
+// rondo bench allocates memory for so many at the start.
 const (
 	// maxConns is how many descriptors Linux lets a process have open.
 	maxConns    = 1 << 20
 	maxPipeline = 1 << 20
 )
 
-// bench makes one load, and prints what became of it.
+// bench makes loads, and prints their results.
 type bench struct {
 	command  string // "echo" or "redis"
 	addr     string // as given
 	flags    *benchFlags
 	size     int
-	keyspace int // of redis
+	keyspace int // for redis
 	network  string
 	address  string
-	tls      *tls.Config // nil: without
+	tls      *tls.Config // nil: no TLS
 	filters  []rondo.FilterOpenFunc
-	ctx      context.Context // over at a signal
+	ctx      context.Context // ends at a signal
 	results  []benchResult
 }
 
-// newBench checks what is common to all loads. The caller calls stop at the end.
+// newBench checks the flags that all loads share. The caller must call stop at
+// the end.
 func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err error) {
 	network, address, err := parseAddress(addr, streams)
 	if err != nil {
@@ -95,7 +96,7 @@ func newBench(command, addr string, f *benchFlags) (b *bench, stop func(), err e
 	return &bench{command: command, addr: addr, flags: f, size: int(f.Size), network: network, address: address, tls: config, filters: filters, ctx: ctx}, stop, nil
 }
 
-// check finds what makes no sense.
+// check returns an error for a flag with a meaningless value.
 func (f *benchFlags) check() error {
 	err := cmp.Or(
 		checkNumber("--conns", f.Conns, 1, maxConns),
@@ -111,14 +112,15 @@ func (f *benchFlags) check() error {
 	case f.Rate != 0 && !(f.Rate >= load.MinRate && f.Rate <= load.MaxRate):
 		return usagef("--rate is %v: want 0, for as many requests as the server takes, or %v to %v", f.Rate, load.MinRate, int64(load.MaxRate))
 	case f.Count == 0 && f.Duration == 0:
-		return usagef("--duration and --count are 0, so nothing would be measured: give one of them")
+		return usagef("--duration and --count are both 0, so there is nothing to measure: set one of them")
 	case f.Timeout == 0:
-		return usagef("--timeout is 0, so no reply would come in time: give more")
+		return usagef("--timeout is 0, so every reply would be late: want more")
 	}
 	return nil
 }
 
-// benchContext is over at a signal; a second one ends the program.
+// benchContext returns a context that ends at a signal. A second signal ends
+// the program.
 func benchContext() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := notify()
@@ -176,7 +178,7 @@ func (b *bench) run(w load.Workload) (more bool, err error) {
 	return !report.Interrupted, nil
 }
 
-// end prints what is printed once.
+// end prints the results of all loads, with --json.
 func (b *bench) end() error {
 	if b.flags.JSON {
 		return printJSON(os.Stdout, b.results)
@@ -184,26 +186,26 @@ func (b *bench) end() error {
 	return nil
 }
 
-// explain says what to do about an error.
+// explain adds to an error what to do about it.
 func (b *bench) explain(err error) error {
 	var wrong *load.Mismatch
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("cannot connect to %s: no server listens there; start one, as with \"rondo %s\", or give another address with --addr", b.addr, b.command)
+		return fmt.Errorf("cannot connect to %s: no server listens there; start one, such as \"rondo %s\", or give another address with --addr", b.addr, b.command)
 	case errors.Is(err, syscall.EMFILE):
-		return fmt.Errorf("%w; choose fewer connections with --conns, or raise the limit, as with \"ulimit -n 20000\"", err)
+		return fmt.Errorf("%w; choose fewer connections with --conns, or raise the limit, for instance with \"ulimit -n 20000\"", err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%w; this host has no ports left for so many connections to one address: choose fewer with --conns, or a unix socket", err)
+		return fmt.Errorf("%w; this host has no free ports for so many connections to one address: choose fewer with --conns, or use a unix socket", err)
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return fmt.Errorf("%w; give the authority with --tls-ca, or --insecure to do without", err)
+		return fmt.Errorf("%w; give the authority with --tls-ca, or skip the check with --insecure", err)
 	case errors.As(err, new(x509.HostnameError)):
-		return fmt.Errorf("%w; give the name with --tls-name, or --insecure to do without", err)
+		return fmt.Errorf("%w; give the name with --tls-name, or skip the check with --insecure", err)
 	case errors.As(err, new(tls.RecordHeaderError)):
 		return b.withoutTLS()
 	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-NOAUTH ")):
-		return fmt.Errorf("%s wants a password: give it with --password", b.addr)
+		return fmt.Errorf("%s requires a password: give it with --password", b.addr)
 	case errors.As(err, &wrong) && bytes.HasPrefix(wrong.Got, []byte("-WRONGPASS ")):
-		return fmt.Errorf("%s does not accept the password given with --password", b.addr)
+		return fmt.Errorf("%s rejected the password of --password", b.addr)
 	}
 	return err
 }

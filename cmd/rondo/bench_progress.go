@@ -8,15 +8,15 @@ import (
 	"github.com/rondo-go/rondo/internal/load"
 )
 
-// progress shows how a load stands: on a terminal in one line, else in one line
-// after the other.
+// progress shows the state of a load: on a terminal in one line, otherwise in a
+// new line each time.
 type progress struct {
 	file     *os.File
 	name     string
 	conns    int
 	terminal bool
 	silent   bool
-	width    int // of the line shown
+	width    int // of the shown line
 }
 
 func newProgress(file *os.File, json bool, name string, conns int) *progress {
@@ -52,7 +52,7 @@ func progressText(s load.Progress, conns int) string {
 	return line
 }
 
-// end makes room for the results.
+// end clears the line for the results.
 func (p *progress) end() {
 	if p.terminal && p.width > 0 {
 		fmt.Fprintf(p.file, "\r%s\r", strings.Repeat(" ", p.width))

@@ -9,7 +9,7 @@ import (
 type benchRedisCommand struct {
 	Addr     string   `help:"Address of the server: tcp://host:port, or host:port, or unix:///path." default:"tcp://127.0.0.1:6379" placeholder:"ADDR"`
 	Tests    []string `help:"What to measure, one after the other: ping, set, get, incr, mset." default:"ping,set,get,incr,mset" short:"t" placeholder:"TEST"`
-	Keyspace int      `help:"Number of keys, of which each request takes one at random (mset: ten)." default:"1" short:"r" placeholder:"N"`
+	Keyspace int      `help:"Number of keys. Each request takes a random one (mset: ten)." default:"1" short:"r" placeholder:"N"`
 	Password string   `help:"Password, for AUTH." short:"a" placeholder:"PASSWORD"`
 	benchFlags
 }
@@ -19,7 +19,7 @@ const maxKeyspace = 1e9
 
 // Help is the end of "rondo bench redis --help".
 func (*benchRedisCommand) Help() string {
-	return `It writes the keys key:<12 digits> and counter:<12 digits> of database 0: point it at no server whose data matter.
+	return `It overwrites the keys key:<12 digits> and counter:<12 digits> of database 0: do not use it on a server whose data matters.
 
 Examples:
 
@@ -30,7 +30,7 @@ Examples:
       Two million SETs, then as many GETs, 32 in flight on each connection.
 
   rondo bench redis -t get -r 100000 --size 1KiB --rate 50000
-      50,000 GETs a second, of 100,000 keys with values of 1 KiB, which are set before.
+      50,000 GETs per second, of 100,000 keys with values of 1 KiB, which the program sets first.
 
 ` + benchHelp
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/rondo-go/rondo/internal/load"
 )
 
-// benchResult is what one load gave, as --json prints it. Names end with the
-// unit where there is one.
+// benchResult is the result of a load, as --json prints it. A name ends with
+// the unit, if there is one.
 type benchResult struct {
 	Test        string  `json:"test"`
 	Address     string  `json:"address"`
@@ -23,7 +23,7 @@ type benchResult struct {
 	Pipeline    int     `json:"pipeline"`
 	SizeBytes   int     `json:"size_bytes"`
 	Keyspace    int     `json:"keyspace,omitempty"`
-	Rate        float64 `json:"rate_per_s,omitempty"` // asked for; absent: closed loop
+	Rate        float64 `json:"rate_per_s,omitempty"` // the value of --rate; absent: closed loop
 	WarmupS     float64 `json:"warmup_s"`
 	ElapsedS    float64 `json:"elapsed_s"`
 	Interrupted bool    `json:"interrupted"`
@@ -33,7 +33,7 @@ type benchResult struct {
 	SentPerS      float64 `json:"sent_bytes_per_s"`
 	ReceivedPerS  float64 `json:"received_bytes_per_s"`
 	LatencyMicros latency `json:"latency_us"`
-	Behind        *behind `json:"fell_behind,omitempty"` // absent: it did not
+	Behind        *behind `json:"fell_behind,omitempty"` // absent: the server kept up
 }
 
 // latency is in microseconds.
@@ -46,7 +46,7 @@ type latency struct {
 	Max  float64 `json:"max"`
 }
 
-// behind tells how a server fell behind --rate.
+// behind says how far a server fell behind --rate.
 type behind struct {
 	Waited        int64   `json:"waited"`
 	Unsent        int64   `json:"unsent"`
@@ -98,7 +98,7 @@ func printJSON(w io.Writer, results []benchResult) error {
 	}{append([]benchResult{}, results...)})
 }
 
-// print prints a result for people.
+// print prints the result as text.
 func (r *benchResult) print(w io.Writer) {
 	mode := "closed loop"
 	if r.Rate > 0 {
@@ -116,11 +116,11 @@ func (r *benchResult) print(w io.Writer) {
 			timeText(l.P50), timeText(l.P90), timeText(l.P99), timeText(l.P999), timeText(l.Max))
 	}
 	if b := r.Behind; b != nil {
-		fmt.Fprintf(w, "  fell behind: %d of %d requests waited for an earlier one of their connection, up to %s; %d of them were not sent before the end\n",
+		fmt.Fprintf(w, "  fell behind: %d of %d requests waited for an earlier one on their connection, up to %s; %d of them were unsent at the end\n",
 			b.Waited, r.Requests+b.Unsent, timeText(b.LongestMicros), b.Unsent)
 	}
 	if r.Interrupted {
-		fmt.Fprintln(w, "  interrupted: this is what was measured until then")
+		fmt.Fprintln(w, "  interrupted: these are the measurements so far")
 	}
 }
 
@@ -139,8 +139,8 @@ func bytesText(n float64) string {
 	return scaled(n, 1024, "B", "KiB", "MiB", "GiB", "TiB")
 }
 
-// scaled is a number with about three digits, in the unit that suits it. Each
-// unit is step of the one before.
+// scaled writes a number with about three digits, in a suitable unit. Each unit
+// is step times the one before.
 func scaled(n, step float64, units ...string) string {
 	for n >= 999.5 && len(units) > 1 {
 		n /= step

@@ -127,7 +127,7 @@ func TestBenchRedis(t *testing.T) {
 	}
 }
 
-// What people get to read.
+// The text output.
 func TestBenchText(t *testing.T) {
 	stdout, stderr, code := runBench(t, "echo", "--addr", echoHere(t), "--conns", "2", "--count", "1200", "--warmup", "0", "--rate", "500")
 	want := regexp.MustCompile(`^ECHO: 127\.0\.0\.1:\d+, 2 connections, 1 in flight on each, 64 B, open loop at 500 requests/s, \w+, 1 loop
@@ -172,7 +172,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := out.String(); !strings.Contains(got, "  latency p50 ") || !strings.HasSuffix(got, "  interrupted: this is what was measured until then\n") {
+	if got := out.String(); !strings.Contains(got, "  latency p50 ") || !strings.HasSuffix(got, "  interrupted: these are the measurements so far\n") {
 		t.Errorf("output %q", got)
 	}
 }
@@ -210,17 +210,17 @@ func TestBenchFailures(t *testing.T) {
 		code int
 		want string
 	}{
-		{"echo --addr " + missing, 1, "cannot connect to " + missing + `: no server listens there; start one, as with "rondo echo", or give another address with --addr`},
+		{"echo --addr " + missing, 1, "cannot connect to " + missing + `: no server listens there; start one, such as "rondo echo", or give another address with --addr`},
 		{"redis --addr " + missing, 1, `"rondo redis"`},
 		{"echo --conns 1 --addr " + corrupt, 1, "connection 1 of 1: reply 1 is wrong at byte 63: got "},
-		{"echo --conns 1 --addr " + closing, 1, "connection 1 of 1: lost after 0 replies, with 1 more to come: the server closed it"},
-		{"redis --addr " + protected, 1, protected + " wants a password: give it with --password"},
-		{"redis --password wrong --addr " + protected, 1, protected + " does not accept the password given with --password"},
+		{"echo --conns 1 --addr " + closing, 1, "connection 1 of 1: lost after 0 replies, with 1 outstanding: the server closed it"},
+		{"redis --addr " + protected, 1, protected + " requires a password: give it with --password"},
+		{"redis --password wrong --addr " + protected, 1, protected + " rejected the password of --password"},
 		{"echo --addr nowhere", 2, "--addr: address \"nowhere\""},
 		{"echo --conns 0 --addr " + silent, 2, "--conns is 0: want 1 or more"},
 		{"echo --size 0 --addr " + silent, 2, "--size is 0: want 1 or more"},
-		{"echo --size 1GiB --addr " + silent, 2, "choose smaller ones, or fewer"},
-		{"echo --count 0 --duration 0 --addr " + silent, 2, "--duration and --count are 0"},
+		{"echo --size 1GiB --addr " + silent, 2, "want fewer or smaller requests"},
+		{"echo --count 0 --duration 0 --addr " + silent, 2, "--duration and --count are both 0"},
 		{"echo --backend nope --addr " + silent, 2, "choose one of"},
 		{"redis --tests set,nope --addr " + silent, 2, `no test "nope": choose from ping, set, get, incr, mset`},
 		{"redis --keyspace 0 --addr " + silent, 2, "--keyspace is 0: want 1 or more"},
@@ -235,10 +235,11 @@ func TestBenchFailures(t *testing.T) {
 func TestBenchHelpTeaches(t *testing.T) {
 	for args, want := range map[string][]string{
 		"bench --help":       {"bench echo", "bench redis"},
-		"bench echo --help":  {"Examples:", "rondo bench echo --rate 20000", "when a request was due", "Size of messages", "Ctrl-C"},
-		"bench redis --help": {"Examples:", "-t set,get -P 32", "Size of values", "no server whose data matter"},
+		"bench echo --help":  {"Examples:", "rondo bench echo --rate 20000", "the time the request was due", "Size of messages", "Ctrl-C"},
+		"bench redis --help": {"Examples:", "-t set,get -P 32", "Size of values", "a server whose data matters"},
 	} {
 		out, code := run(t, strings.Fields(args)...)
+		out = strings.Join(strings.Fields(out), " ") // lines may be wrapped anywhere
 		for _, want := range want {
 			if code != 0 || !strings.Contains(out, want) {
 				t.Errorf("rondo %s: exit code %d, no %q in:\n%s", args, code, want, out)

@@ -10,19 +10,21 @@ import (
 )
 
 const (
-	// tlsSilence is how long a server may say nothing to a TLS client before it is
-	// suspected not to speak TLS.
+	// tlsSilence is how long a server may send nothing to a TLS client before
+	// checkTLS suspects that it does not speak TLS.
 	tlsSilence = 200 * time.Millisecond
-	// plainPatience is how long it may take to connect, or to get an answer without TLS.
+	// plainPatience is the timeout for connecting, and for an answer without
+	// TLS.
 	plainPatience = time.Second
 )
 
-// checkTLS tells whether a server that should speak TLS does not. Often that shows by
-// no error: the server takes the beginning of the handshake for a request that is not
-// complete, and waits for the rest. So a server that says nothing, or nothing that TLS
-// knows, is sent a request without TLS. If it answers that, it speaks no TLS.
+// checkTLS returns an error if the server does not speak TLS but should. Often
+// there is no other error: the server takes the start of the handshake for an
+// incomplete request and waits for the rest. So if the server sends nothing, or
+// nothing that is TLS, checkTLS sends it a request without TLS. A server that
+// answers it does not speak TLS.
 //
-// Whatever else is wrong the load finds, and tells with more words.
+// The load finds all other errors, and reports them in more detail.
 func (b *bench) checkTLS() error {
 	if b.tls == nil {
 		return nil
@@ -40,7 +42,8 @@ func (b *bench) checkTLS() error {
 	select {
 	case err := <-shaken:
 		if err == nil {
-			// Its place among the server's clients must be free when the load comes.
+			// Wait for the server to close, so that this connection does not count as a
+			// client when the load begins.
 			client.CloseWrite()
 			conn.SetDeadline(time.Now().Add(tlsSilence))
 			io.Copy(io.Discard, conn)
@@ -59,10 +62,10 @@ func (b *bench) dial() (net.Conn, error) {
 	return d.DialContext(b.ctx, b.network, b.address)
 }
 
-// answersPlain reports whether the server answers a request without TLS otherwise than
-// by an alert of TLS.
+// answersPlain reports whether the server answers a request without TLS with
+// anything but a TLS alert.
 func (b *bench) answersPlain() bool {
-	const alert = 21 // the first byte of one (RFC 8446, 5.1)
+	const alert = 21 // the first byte of an alert (RFC 8446, 5.1)
 	conn, err := b.dial()
 	if err != nil {
 		return false
@@ -79,5 +82,5 @@ func (b *bench) answersPlain() bool {
 }
 
 func (b *bench) withoutTLS() error {
-	return fmt.Errorf("%s does not speak TLS, which --tls asks for", b.addr)
+	return fmt.Errorf("%s does not speak TLS: leave out --tls, or give another address with --addr", b.addr)
 }

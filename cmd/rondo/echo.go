@@ -10,8 +10,8 @@ import (
 type echoCommand struct {
 	Addr       []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path, or udp://host:port, or unixgram:///path. May be given several times." default:"tcp://127.0.0.1:5000" placeholder:"ADDR" sep:"none"`
 	Loops      int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
-	Maxclients int      `help:"Clients served at once; more are closed." default:"10000" placeholder:"N"`
-	Timeout    duration `help:"Close clients that are silent for so long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	Maxclients int      `help:"Number of clients served at once. More are closed." default:"10000" placeholder:"N"`
+	Timeout    duration `help:"Close clients that are silent for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	tlsFlags
 	engineFlags
 }
@@ -30,7 +30,7 @@ func (*echoCommand) Help() string {
       Serve TLS. Try: openssl s_client -connect 127.0.0.1:5000`
 }
 
-// Run serves until a signal comes.
+// Run serves until a signal.
 func (e *echoCommand) Run() error {
 	endpoints, err := parseAddresses(e.Addr, streamsAndPackets)
 	if err != nil {

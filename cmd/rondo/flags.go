@@ -18,15 +18,15 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// engineFlags are what all servers take.
+// engineFlags are the flags of all servers.
 type engineFlags struct {
-	Backend         string   `help:"What moves the bytes: epoll (the kernel's event queue, Linux), uring (io_uring, Linux 6.1), kqueue (the event queue of macOS and the BSDs), poll (asks about every connection each time), std (Go's net package, a goroutine per connection); several with commas between are tried in that order." default:"${backend}" placeholder:"NAME"`
-	ReceiveBuffers  int      `help:"On uring: how many buffers of 17 KiB a loop's connections share at most to receive short messages into. 0: 256." default:"0" placeholder:"N"`
-	Balance         string   `help:"How connections are given to loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin" placeholder:"NAME"`
-	Spin            duration `help:"How long a loop that has run out of work looks for more before it sleeps. 50us or so halves latency where a core is free for each loop, and wastes it otherwise." default:"0" placeholder:"TIME"`
-	HighWater       size     `help:"Output waiting for a client that stops the reading of its requests." default:"256KiB" placeholder:"SIZE"`
-	ShutdownTimeout duration `help:"How long clients have to take what they are owed when a signal stops the program." default:"10s" placeholder:"TIME"`
-	LogLevel        string   `help:"Least level of what is logged: ${enum}." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
+	Backend         string   `help:"Backend for I/O: epoll (the kernel's event queue, Linux), uring (io_uring, Linux 6.1), kqueue (the event queue of macOS and the BSDs), poll (asks about every connection each time), std (Go's net package, a goroutine per connection). Several names, separated by commas, are tried in order." default:"${backend}" placeholder:"NAME"`
+	ReceiveBuffers  int      `help:"On uring: maximum number of 17 KiB buffers that a loop's connections share to receive short messages. 0: 256." default:"0" placeholder:"N"`
+	Balance         string   `help:"How connections are distributed among loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin" placeholder:"NAME"`
+	Spin            duration `help:"How long an idle loop looks for work before it sleeps. About 50us halves the latency if each loop has a free core, and wastes CPU time otherwise." default:"0" placeholder:"TIME"`
+	HighWater       size     `help:"Bytes of output waiting for a client at which the server stops reading its requests." default:"256KiB" placeholder:"SIZE"`
+	ShutdownTimeout duration `help:"How long clients have to read their pending output when a signal stops the program." default:"10s" placeholder:"TIME"`
+	LogLevel        string   `help:"Lowest level to log: ${enum}." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
 }
 
 var balances = map[string]rondo.Balance{
@@ -38,13 +38,14 @@ var balances = map[string]rondo.Balance{
 }
 
 const (
-	// maxLoops is more than any machine has processors.
+	// maxLoops is more than the number of processors of any machine.
 	maxLoops = 1024
-	// maxReceiveBuffers is what io_uring can have.
+	// maxReceiveBuffers is the limit of io_uring.
 	maxReceiveBuffers = 1 << 15
 )
 
-// check finds what makes no sense. loops is the flag of that name.
+// check returns an error for a flag with a meaningless value. loops is the
+// value of --loops.
 func (f *engineFlags) check(loops int) error {
 	return cmp.Or(
 		checkNumber("--loops", loops, 0, maxLoops),
@@ -54,8 +55,8 @@ func (f *engineFlags) check(loops int) error {
 	)
 }
 
-// checkBackend finds names that are no backend's, and receive buffers that none of the
-// backends has.
+// checkBackend returns an error for an unknown backend, and for receive buffers
+// that none of the backends has.
 func checkBackend(names string, receiveBuffers int) error {
 	candidates, err := pick.Choose(names, pick.Options{})
 	if err != nil {
@@ -67,7 +68,7 @@ func checkBackend(names string, receiveBuffers int) error {
 	return nil
 }
 
-// engine makes an engine, and the logger it uses with that logger's level.
+// engine makes an engine, its logger, and the logger's level.
 func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelVar, error) {
 	if err := f.check(loops); err != nil {
 		return nil, nil, nil, err
@@ -90,16 +91,16 @@ func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.Leve
 	}, log, level, nil
 }
 
-// loopsOf is how many loops a running engine has.
+// loopsOf returns the number of loops of a running engine.
 func loopsOf(e *rondo.Engine) int { return len(e.Stats().Loops) }
 
-// Networks of addresses.
+// Networks of --addr.
 var (
 	streams           = []string{"tcp", "tcp4", "tcp6", "unix"}
 	streamsAndPackets = append(slices.Clip(streams), "udp", "udp4", "udp6", "unixgram")
 )
 
-// parseAddress splits an address that --addr was given, which must be of one of some
+// parseAddress splits an address of --addr. Its network must be one of
 // networks.
 func parseAddress(addr string, networks []string) (network, address string, err error) {
 	last := len(networks) - 1
@@ -113,10 +114,10 @@ func parseAddress(addr string, networks []string) (network, address string, err 
 	return network, address, nil
 }
 
-// An endpoint is what an address of --addr says.
+// An endpoint is a parsed address of --addr.
 type endpoint struct{ given, network, address string }
 
-// parseAddresses is parseAddress of several.
+// parseAddresses is parseAddress for several addresses.
 func parseAddresses(addrs, networks []string) (endpoints []endpoint, err error) {
 	for _, a := range addrs {
 		network, address, err := parseAddress(a, networks)
@@ -128,7 +129,7 @@ func parseAddresses(addrs, networks []string) (endpoints []endpoint, err error) 
 	return endpoints, nil
 }
 
-// listen listens on every endpoint, and returns the addresses as they turned out.
+// listen listens on every endpoint, and returns the actual addresses.
 func listen(endpoints []endpoint, on func(network, address string) (listening, error)) ([]string, error) {
 	var got []string
 	for _, e := range endpoints {
@@ -141,12 +142,12 @@ func listen(endpoints []endpoint, on func(network, address string) (listening, e
 	return got, nil
 }
 
-// notListening says why an address cannot be listened on. others tells whether the program
-// listens on other ones already.
+// notListening explains why the program cannot listen on an address. others reports whether
+// it listens on other addresses already.
 func (e *endpoint) notListening(err error, others bool) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
-		err = op.Err // the address is named once
+		err = op.Err // so that the text names the address once
 	}
 	var wrong *net.AddrError
 	switch {
@@ -171,7 +172,7 @@ func (e *endpoint) isTaken() bool {
 	return err == nil && info.Mode().Type() != os.ModeSocket
 }
 
-// listening is a *rondo.Listener, or like one.
+// listening is a *rondo.Listener or a similar type.
 type listening interface{ Addr() net.Addr }
 
 // size is a number of bytes, given as 65536, 64KiB, 64kb or 64k.
@@ -191,13 +192,13 @@ func (s *size) UnmarshalText(text []byte) error {
 	unit, ok := sizeUnits[t[len(digits):]]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || err != nil || n < 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("%q is no size: give bytes, as in 65536 or 64KiB or 1GiB", text)
+		return fmt.Errorf("%q is not a size: want bytes, as in 65536 or 64KiB or 1GiB", text)
 	}
 	*s = size(n * unit)
 	return nil
 }
 
-// duration is a time, given with a unit, as in 90s or 5m, or in seconds.
+// duration is a duration, given with a unit, as in 90s or 5m, or in seconds.
 type duration time.Duration
 
 // maxDuration is 68 years: longer ones overflow when they are added.
@@ -211,7 +212,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 	}
 	v, err := time.ParseDuration(t)
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is no duration: give seconds, or a unit, as in 90s or 5m", text)
+		return fmt.Errorf("%q is not a duration: want seconds, or a unit, as in 90s or 5m", text)
 	}
 	if v > maxDuration {
 		return fmt.Errorf("%q is too long: want %v or less", text, maxDuration)

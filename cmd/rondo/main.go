@@ -1,8 +1,8 @@
-// Command rondo runs servers built on the rondo library: one that Redis's
-// clients talk to, and one that sends back what it is sent; and a load generator
-// that measures such servers.
+// Command rondo runs servers built on the rondo library: a Redis server and an
+// echo server. It also has a load generator that measures such servers.
 //
-// Run "rondo --help" for the commands, "rondo redis --help" for one of them.
+// Run "rondo --help" for the commands, and "rondo redis --help" for one of
+// them.
 package main
 
 import (
@@ -20,9 +20,9 @@ import (
 type program struct {
 	Redis       redisCommand     `cmd:"" help:"Serve Redis clients from one event loop."`
 	Echo        echoCommand      `cmd:"" help:"Send back what clients send."`
-	Bench       benchCommand     `cmd:"" help:"Measure a server: a load generator."`
-	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, and what the program was built of."`
-	Version     kong.VersionFlag `help:"Print the version, and what the program was built of."`
+	Bench       benchCommand     `cmd:"" help:"Measure a server with a load generator."`
+	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, the commit, and the Go version."`
+	Version     kong.VersionFlag `help:"Print the version, the commit, and the Go version."`
 }
 
 const description = `Servers on event loops, and a load generator for them.
@@ -33,10 +33,10 @@ Examples:
       Serve Redis clients on 127.0.0.1:6379. Try: redis-cli set greeting hello
 
   rondo redis --addr :6379 --addr unix:///tmp/redis.sock --requirepass secret
-      Serve all hosts, and a unix socket, with a password.
+      Serve on all interfaces and on a unix socket, with a password.
 
   rondo echo --addr 127.0.0.1:5000 --loops 4
-      Send back what clients send, on four loops. Try: nc 127.0.0.1 5000
+      Echo on four loops. Try: nc 127.0.0.1 5000
 
   rondo bench redis --addr 127.0.0.1:6379 --pipeline 32
       Measure a Redis server, this one or another.
@@ -61,7 +61,7 @@ func main() {
 	os.Exit(statusFailure)
 }
 
-// execute does what the arguments say.
+// execute parses the arguments and runs the command.
 func execute(args []string) error {
 	_, backend, _ := pick.Find("")
 	var p program

@@ -16,11 +16,10 @@ import (
 	"time"
 )
 
-// patience is how long a process may take for what takes no time.
+// patience is the timeout for a process to do something quick.
 const patience = 20 * time.Second
 
-// binary is the program: this test's own binary, which is the program when it is
-// started by itself.
+// binary is this test's binary, which runs the program when a test starts it.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -211,8 +210,8 @@ func TestRedisEnableDebugCommand(t *testing.T) {
 	talk(t, dial(t, addresses[0]), "DEBUG SLEEP 0\r\n", "+OK\r\n")
 }
 
-// Clients that neither close nor take anything hold the program up for as long as
-// --shutdown-timeout says if they are owed something, and not at all if not.
+// Clients that neither close nor read delay the end of the program by --shutdown-timeout if
+// they have pending output, and otherwise not at all.
 func TestRedisShutdownTimeout(t *testing.T) {
 	p, addresses := start(t, "redis", "--addr", "127.0.0.1:0", "--shutdown-timeout", "1h")
 	for range 3 {
@@ -226,16 +225,16 @@ func TestRedisShutdownTimeout(t *testing.T) {
 	talk(t, conn, fmt.Sprintf("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s\r\n", size, strings.Repeat("x", size)), "+OK\r\n")
 	talk(t, conn, "GET k\r\n", "$")
 	p.stop(syscall.SIGTERM, 0)
-	who := "clients have not taken their replies: " + conn.LocalAddr().String()
-	for _, want := range []string{"waiting: " + who, "shutdown: " + who} {
+	who := "clients have not read their replies: " + conn.LocalAddr().String()
+	for _, want := range []string{"waits: " + who, "shutdown: " + who} {
 		if !strings.Contains(p.stderr(), want) {
 			t.Errorf("no %q in\n%s", want, p.stderr())
 		}
 	}
 }
 
-// A client that does not take its replies holds the program up until the
-// second signal.
+// A client that does not read its replies delays the end of the program until the second
+// signal.
 func TestASecondSignalEndsAtOnce(t *testing.T) {
 	p, addresses := start(t, "redis", "--addr", "127.0.0.1:0")
 	conn := dial(t, addresses[0])
@@ -287,6 +286,7 @@ func TestHelpTeaches(t *testing.T) {
 		{"echo --help", []string{"Examples:", "nc 127.0.0.1 5000", "--timeout"}},
 	} {
 		out, code := run(t, strings.Fields(c.args)...)
+		out = strings.Join(strings.Fields(out), " ") // lines may be wrapped anywhere
 		for _, want := range c.want {
 			if code != 0 || !strings.Contains(out, want) {
 				t.Errorf("rondo %s: exit code %d, no %q in:\n%s", c.args, code, want, out)
@@ -300,8 +300,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"redis --addr nowhere", "nowhere"},
 		{"redis --addr ftp://x:1", "want tcp, tcp4, tcp6 or unix"},
 		{"redis --backend nope --addr 127.0.0.1:0", "choose one of"},
-		{"redis --timeout soon", "is no duration"},
-		{"redis --high-water 1.5parsec", "is no size"},
+		{"redis --timeout soon", "is not a duration"},
+		{"redis --high-water 1.5parsec", "is not a size"},
 		{"redis --balance nope", "roundrobin"},
 		{"redis --loops x", "loops"},
 		{"redis --nope", "nope"},

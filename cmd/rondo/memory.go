@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Go collects garbage when the program has allocated as much as it uses, and
-// otherwise every two minutes; and returns memory to the system slowly. A server
-// that was busy and then is idle would keep what its clients took for minutes. So
-// the program collects, and returns all that is free, when it has done something
-// since the last collection and Go has not collected for a moment.
+// Go collects garbage when the program has allocated as much as it uses, and otherwise every
+// two minutes. It returns memory to the system slowly. A server that was busy and becomes idle
+// would keep the memory of its clients for minutes. So the program collects garbage itself, and
+// returns all free memory, if it has done something since the last collection and Go has not
+// just collected.
 const (
-	// lookPause is how often memory is looked at.
+	// lookPause is the interval between looks at the memory.
 	lookPause = time.Second
-	// keepBytes is how much memory is not worth the trouble.
+	// keepBytes is the amount of memory below which a collection is not worth
+	// it.
 	keepBytes = 32 << 20
-	// pausePerWork is how many times as long as the last collection took there is
-	// none: it bounds what they cost.
+	// pausePerWork is the minimum pause after a collection, as a multiple of
+	// the collection's duration. It bounds the cost of collections.
 	pausePerWork = 20
-	// maxPause is how long there is none after several that were of no use.
+	// maxPause is the longest pause after useless collections.
 	maxPause = 10 * time.Second
 )
 
-// returnMemory has memory returned to the system that the program does not use
-// any more, for ever. active is a count that changes when the program does
-// something.
+// returnMemory returns unused memory to the system, for ever. active returns a
+// count that changes when the program does something.
 func returnMemory(active func() uint64) {
 	r := returner{active: active, read: readMemory, collect: debug.FreeOSMemory}
 	for now := range time.Tick(lookPause) {
@@ -33,11 +33,11 @@ func returnMemory(active func() uint64) {
 	}
 }
 
-// memory is what the Go runtime tells.
+// memory holds the Go runtime's figures.
 type memory struct {
 	held   uint64  // bytes taken from the system and not returned
 	cycles uint64  // collections so far
-	work   float64 // processor time they took, in seconds
+	work   float64 // processor time of collections, in seconds
 }
 
 func readMemory() memory {
@@ -59,16 +59,16 @@ type returner struct {
 	read    func() memory
 	collect func()
 
-	seen   uint64        // what active said when the last collection began
+	seen   uint64        // the result of active when the last collection began
 	cycles uint64        // at the last look
-	pause  time.Duration // after a collection of no use
-	after  time.Time     // there is no collection before
+	pause  time.Duration // after useless collections
+	after  time.Time     // when the next collection may begin
 }
 
 // look collects if that may be worth it.
 func (r *returner) look(now time.Time) {
 	m := r.read()
-	busy := m.cycles != r.cycles // Go collects by itself
+	busy := m.cycles != r.cycles // Go has just collected
 	r.cycles = m.cycles
 	active := r.active()
 	if busy || m.held < keepBytes || active == r.seen || now.Before(r.after) {

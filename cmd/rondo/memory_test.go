@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fakeMemory is a program whose collections return what is garbage.
+// fakeMemory is a program whose collections return its garbage.
 type fakeMemory struct {
 	returner
 	now       time.Time
@@ -30,7 +30,7 @@ func newFakeMemory() *fakeMemory {
 	return m
 }
 
-// wait looks for a number of times, and returns how often it collected.
+// wait calls look n times, and returns the number of collections.
 func (m *fakeMemory) wait(looks int, work uint64) int {
 	m.collected = 0
 	for range looks {

@@ -11,18 +11,19 @@ import (
 	"github.com/rondo-go/rondo/redis"
 )
 
-// closingTime is how long a client that was sent everything has to close its side.
+// closingTime is how long a client has to close its side after it has been sent
+// everything.
 const closingTime = 250 * time.Millisecond
 
 type redisCommand struct {
 	Addr               []string `help:"Address to serve: tcp://host:port, or host:port, or unix:///path. May be given several times." default:"tcp://127.0.0.1:6379" placeholder:"ADDR" sep:"none"`
-	Loops              int      `help:"Number of event loops; 0: one for each processor. Commands run on the first one only, so that they need no locks; further ones take over reading, parsing and writing, which pays where cores are free and many clients send large requests." default:"1" placeholder:"N"`
-	Maxclients         int      `help:"Clients served at once; more are told so and closed. It is lowered if the program may not have as many descriptors open (ulimit -n)." default:"10000" placeholder:"N"`
-	Timeout            duration `help:"Close clients that are silent for so long, subscribers excepted, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	Loops              int      `help:"Number of event loops. 0: one for each processor. Commands run on the first loop only, so that they need no locks. Further loops take over reading, parsing and writing, which pays if cores are free and many clients send large requests." default:"1" placeholder:"N"`
+	Maxclients         int      `help:"Number of clients served at once. More get an error and are closed. The number is lowered if the limit of open files (ulimit -n) is too low for it." default:"10000" placeholder:"N"`
+	Timeout            duration `help:"Close clients, other than subscribers, that are silent for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	Requirepass        string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
-	ProtectedMode      bool     `help:"Refuse clients of other hosts while there is no password." default:"true" negatable:""`
-	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local is clients of this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
-	Maxmemory          size     `help:"Bytes that keys and values may take, as in 512MiB; commands that add more are refused. 0: no limit." default:"0" placeholder:"SIZE"`
+	ProtectedMode      bool     `help:"Refuse clients from other hosts while no password is set." default:"true" negatable:""`
+	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local means clients on this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
+	Maxmemory          size     `help:"Memory for keys and values, as in 512MiB. Above it, commands that add data are refused. 0: no limit." default:"0" placeholder:"SIZE"`
 	tlsFlags
 	engineFlags
 }
@@ -31,7 +32,7 @@ var debugAccess = map[string]redis.DebugAccess{"no": redis.DebugNo, "local": red
 
 // Help is the end of "rondo redis --help".
 func (*redisCommand) Help() string {
-	return `All keys are in memory and gone when the program ends.
+	return `All keys are in memory only: they are lost when the program ends.
 
 Examples:
 
@@ -39,7 +40,7 @@ Examples:
       Serve 127.0.0.1:6379. Try: redis-cli ping
 
   rondo redis --addr :7000 --requirepass secret --timeout 5m
-      Serve every interface on port 7000, with a password; close clients that are silent for five minutes.
+      Serve on all interfaces, port 7000, with a password; close clients that are silent for five minutes.
 
   rondo redis --addr unix:///tmp/redis.sock
       Serve a unix socket. Try: redis-cli -s /tmp/redis.sock ping
@@ -50,11 +51,11 @@ Examples:
   rondo redis --backend std
       The same server on Go's net package, with a goroutine per connection.
 
-SIGINT and SIGTERM stop it: clients are sent what they are owed, and closed.`
+SIGINT and SIGTERM stop it: it sends clients their pending output, then closes them.`
 }
 
-// raiseOpenFiles asks the system for as many descriptors as so many clients need.
-// The server makes do with what there is, and says so.
+// raiseOpenFiles asks the system for enough descriptors for so many clients. If
+// the system refuses, the server logs that and makes do with fewer.
 func raiseOpenFiles(clients int, log *slog.Logger) {
 	files := uint64(max(clients, 0)) + redis.ReservedFiles
 	if err := sys.RaiseOpenFiles(files); err != nil {
@@ -62,7 +63,7 @@ func raiseOpenFiles(clients int, log *slog.Logger) {
 	}
 }
 
-// Run serves until a signal comes.
+// Run serves until a signal.
 func (r *redisCommand) Run() error {
 	endpoints, err := parseAddresses(r.Addr, streams)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// tlsFlags are what all servers take. They mean what redis.conf's tls-cert-file,
-// tls-key-file, tls-ca-cert-file and tls-auth-clients mean.
+// tlsFlags are the TLS flags of all servers. They correspond to redis.conf's
+// tls-cert-file, tls-key-file, tls-ca-cert-file and tls-auth-clients.
 type tlsFlags struct {
-	TLSCert        string `name:"tls-cert" help:"Serve TLS, 1.2 and 1.3, on all TCP addresses, with the certificate in this file (PEM), and those up to its authority. SIGHUP has the files read again; connections go on." placeholder:"FILE"`
-	TLSKey         string `name:"tls-key" help:"The certificate's key (PEM). Default: it is in the certificate's file." placeholder:"FILE"`
-	TLSCA          string `name:"tls-ca" help:"Certificates of the authorities that clients' certificates must be of (PEM)." placeholder:"FILE"`
-	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients must have a certificate: yes, no (none is asked for) or optional (if they have one, it must be valid)." enum:"yes,no,optional" default:"yes" placeholder:"WHETHER"`
+	TLSCert        string `name:"tls-cert" help:"Serve TLS 1.2 and 1.3 on all TCP addresses, with the certificate in this file (PEM), followed by those up to its authority. SIGHUP reloads the files; existing connections are not affected." placeholder:"FILE"`
+	TLSKey         string `name:"tls-key" help:"The certificate's key (PEM). Default: in the certificate's file." placeholder:"FILE"`
+	TLSCA          string `name:"tls-ca" help:"Certificates of the authorities that may sign clients' certificates (PEM)." placeholder:"FILE"`
+	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients need a certificate: yes, no (the server asks for none) or optional (a client's certificate must be valid)." enum:"yes,no,optional" default:"yes" placeholder:"WHETHER"`
 }
 
 var clientAuths = map[string]tls.ClientAuthType{
@@ -30,16 +30,16 @@ var clientAuths = map[string]tls.ClientAuthType{
 	"optional": tls.VerifyClientCertIfGiven,
 }
 
-// on reports whether TLS is asked for.
+// on reports whether TLS is on.
 func (f *tlsFlags) on() bool { return f.TLSCert != "" }
 
-// check finds what makes no sense.
+// check returns an error for a meaningless combination of flags.
 func (f *tlsFlags) check() error {
 	switch {
 	case !f.on() && (f.TLSKey != "" || f.TLSCA != ""):
-		return usagef("--tls-key and --tls-ca are for TLS, which needs a certificate: give it with --tls-cert")
+		return usagef("--tls-key and --tls-ca need a certificate: give it with --tls-cert")
 	case f.on() && f.TLSCA == "" && f.TLSAuthClients != "no":
-		return usagef("--tls-auth-clients %s needs the clients' authorities: give them with --tls-ca, or say --tls-auth-clients no", f.TLSAuthClients)
+		return usagef("--tls-auth-clients %s needs the clients' authorities: give them with --tls-ca, or set --tls-auth-clients no", f.TLSAuthClients)
 	}
 	return nil
 }
@@ -70,13 +70,13 @@ func loadCA(file string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--tls-ca: there is no certificate in %s: it must be PEM, as in -----BEGIN CERTIFICATE-----", file)
+		return nil, fmt.Errorf("--tls-ca: %s contains no certificate: want PEM, as in -----BEGIN CERTIFICATE-----", file)
 	}
 	return pool, nil
 }
 
-// filters are those of connections to TCP addresses: none, or TLS with what the
-// files hold at the time. From now on SIGHUP has them read again.
+// filters returns the filters of connections to TCP addresses: none, or TLS
+// with the files' current content. From now on SIGHUP reloads the files.
 func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpenFunc, error) {
 	if err := f.check(); err != nil || !f.on() {
 		return nil, err
@@ -92,10 +92,10 @@ func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpenFunc, error) {
 	go func() {
 		for range hangups {
 			if config, err := f.load(); err != nil {
-				log.Error("the TLS files cannot be used; the certificate stays what it was", "error", err)
+				log.Error("cannot load the TLS files: keeping the old certificate", "error", err)
 			} else {
 				current.Store(config)
-				log.Info("new TLS connections get the certificate that is in the files now", "subject", config.Certificates[0].Leaf.Subject, "until", config.Certificates[0].Leaf.NotAfter)
+				log.Info("loaded the TLS files: new connections get the new certificate", "subject", config.Certificates[0].Leaf.Subject, "until", config.Certificates[0].Leaf.NotAfter)
 			}
 		}
 	}()
@@ -103,8 +103,8 @@ func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpenFunc, error) {
 	return []rondo.FilterOpenFunc{rtls.Server(config)}, nil
 }
 
-// filtersFor selects the filters of a network's connections: those of unix sockets have
-// none, as in Redis.
+// filtersFor returns the filters of a network's connections. As in Redis, unix
+// sockets have none.
 func filtersFor(network string, filters []rondo.FilterOpenFunc) []rondo.FilterOpenFunc {
 	if network == "unix" {
 		return nil
@@ -112,21 +112,21 @@ func filtersFor(network string, filters []rondo.FilterOpenFunc) []rondo.FilterOp
 	return filters
 }
 
-// logFailures has the engine log, for debugging, why handshakes fail.
+// logFailures makes the engine log, at level debug, why handshakes fail.
 func logFailures(e *rondo.Engine, log *slog.Logger) {
 	e.Trace = &rondo.Trace{FilterFailed: func(c *rondo.Conn, _ rondo.Filter, err error) {
-		log.Debug("a TLS connection failed", "remote", c.RemoteAddr(), "error", err)
+		log.Debug("TLS connection failed", "remote", c.RemoteAddr(), "error", err)
 	}}
 }
 
-// tlsClientFlags are what loads take.
+// tlsClientFlags are the TLS flags of loads.
 type tlsClientFlags struct {
 	TLS      bool   `name:"tls" help:"Connect with TLS."`
-	TLSCA    string `name:"tls-ca" help:"Certificates of the authorities that the server's certificate must be of (PEM). Default: the system's." placeholder:"FILE"`
+	TLSCA    string `name:"tls-ca" help:"Certificates of the authorities that may sign the server's certificate (PEM). Default: the system's." placeholder:"FILE"`
 	TLSCert  string `name:"tls-cert" help:"Certificate to show to the server (PEM)." placeholder:"FILE"`
-	TLSKey   string `name:"tls-key" help:"Its key (PEM). Default: it is in the certificate's file." placeholder:"FILE"`
+	TLSKey   string `name:"tls-key" help:"Its key (PEM). Default: in the certificate's file." placeholder:"FILE"`
 	TLSName  string `name:"tls-name" help:"Name that the server's certificate must be for. Default: the host of the address." placeholder:"NAME"`
-	Insecure bool   `help:"Do not look at the server's certificate."`
+	Insecure bool   `help:"Do not verify the server's certificate."`
 }
 
 // config returns the TLS configuration for connections to host. It returns nil if
@@ -140,7 +140,7 @@ func (f *tlsClientFlags) config(host string) (*tls.Config, error) {
 	}
 	config := &tls.Config{ServerName: cmp.Or(f.TLSName, host), InsecureSkipVerify: f.Insecure}
 	if config.ServerName == "" && !f.Insecure {
-		return nil, usagef("--tls needs the name that the server's certificate is for, which the address does not have: give it with --tls-name, or say --insecure")
+		return nil, usagef("--tls needs the name in the server's certificate, and the address has none: give it with --tls-name, or set --insecure")
 	}
 	if f.TLSCA != "" {
 		var err error

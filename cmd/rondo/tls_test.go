@@ -105,7 +105,7 @@ func TestTLSAuthClients(t *testing.T) {
 			t.Errorf("%v: without a certificate served: %v", test.args, got)
 		}
 		strange := tls.Client(dial(t, addresses[0]), &tls.Config{InsecureSkipVerify: true,
-			// Whatever authorities the server names.
+			// Ignores the authorities that the server names.
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &other, nil }})
 		if got := served(strange); got != test.stranger {
 			t.Errorf("%v: with a stranger's certificate served: %v", test.args, got)
@@ -113,8 +113,8 @@ func TestTLSAuthClients(t *testing.T) {
 	}
 }
 
-// Certificates change at SIGHUP; connections go on, and files that cannot be used
-// change nothing.
+// SIGHUP loads new certificates. Existing connections continue, and unusable files change
+// nothing.
 func TestTLSReload(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // there is no SIGHUP
@@ -136,14 +136,14 @@ func TestTLSReload(t *testing.T) {
 		}
 	}
 	f.issue(t, "second.test")
-	hangUp("certificate that is in the files now")
+	hangUp("loaded the TLS files")
 	if name := serverName(t, f.connect(t, addresses[0], false)); name != "second.test" {
 		t.Errorf("after SIGHUP the certificate is %s's", name)
 	}
 	talk(t, old, "hello", "hello")
 
 	f.write(t, f.key, []byte("nonsense"))
-	hangUp("stays what it was")
+	hangUp("keeping the old certificate")
 	if name := serverName(t, f.connect(t, addresses[0], false)); name != "second.test" {
 		t.Errorf("after a bad file the certificate is %s's", name)
 	}
@@ -152,8 +152,7 @@ func TestTLSReload(t *testing.T) {
 	p.stop(syscall.SIGTERM, 0)
 }
 
-// A unix socket is never TLS, and the limit of clients counts those that have not
-// shaken hands.
+// A unix socket never uses TLS. The limit of clients includes clients in the handshake.
 func TestTLSAddresses(t *testing.T) {
 	f := newKeyFiles(t)
 	for _, cmd := range []string{"redis", "echo"} {
@@ -179,7 +178,7 @@ func TestTLSAddresses(t *testing.T) {
 		for _, c := range silent {
 			c.Close()
 		}
-		// Their places are free, as soon as the server knows.
+		// Their places become free as soon as the server notices.
 		for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 			c := f.connect(t, addresses[0], false)
 			if c.Handshake() == nil {
@@ -206,7 +205,7 @@ func TestTLSMistakes(t *testing.T) {
 		{[]string{"--tls-cert", f.cert, "--tls-auth-clients", "no"}, 1, "--tls-key"},
 		{[]string{"--tls-cert", f.dir + "/none", "--tls-key", f.key, "--tls-auth-clients", "no"}, 1, "--tls-cert and --tls-key: open"},
 		{[]string{"--tls-cert", f.cert, "--tls-key", f.clientKey, "--tls-auth-clients", "no"}, 1, "does not match"},
-		{[]string{"--tls-cert", f.cert, "--tls-key", f.key, "--tls-ca", f.key}, 1, "there is no certificate in"},
+		{[]string{"--tls-cert", f.cert, "--tls-key", f.key, "--tls-ca", f.key}, 1, "contains no certificate"},
 		{[]string{"--tls-cert", f.cert, "--tls-key", f.key, "--tls-ca", f.dir + "/none"}, 1, "--tls-ca"},
 	} {
 		for _, cmd := range []string{"redis", "echo"} {

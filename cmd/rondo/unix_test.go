@@ -92,7 +92,7 @@ func limited(files int, args ...string) *exec.Cmd {
 	return exec.Command("sh", append([]string{"-c", script, binary}, args...)...)
 }
 
-// More loops than the system has descriptors for are a failure, told in one sentence.
+// More loops than the system has descriptors for are a failure, with an error of one sentence.
 func TestTooManyLoopsForTheDescriptors(t *testing.T) {
 	cmd := limited(64, "echo", "--addr", "127.0.0.1:0", "--loops", "1000")
 	var out strings.Builder
@@ -100,7 +100,7 @@ func TestTooManyLoopsForTheDescriptors(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop() // if it serves
+	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop() // if it serves after all
 	cmd.Wait()
 	text := out.String()
 	if cmd.ProcessState.ExitCode() != 1 || !strings.HasPrefix(text, "rondo: backend ") || !strings.HasSuffix(text, "too many open files\n") || strings.Count(text, "\n") != 1 {
@@ -108,8 +108,8 @@ func TestTooManyLoopsForTheDescriptors(t *testing.T) {
 	}
 }
 
-// Where there are too few descriptors for --maxclients fewer clients are served,
-// and the client that is too many is told so.
+// With too few descriptors for --maxclients, the server serves fewer clients, and tells a
+// client beyond the limit.
 func TestRedisFitsMaxclientsToTheDescriptors(t *testing.T) {
 	const limit = redis.ReservedFiles + 3
 	p, addresses := startCommand(t, limited(limit, "redis", "--addr", "127.0.0.1:0", "--maxclients", "2000000000"))

@@ -7,15 +7,16 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// usageError is an error of the command line: nothing was tried.
+// usageError is a mistake in the command line. The program has done nothing
+// yet.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// joinNegative joins each flag with the negative number behind it, which the parser would
-// take for a flag.
+// joinNegative joins each flag with the negative number after it, which the
+// parser would take for a flag.
 func joinNegative(args []string) (joined []string) {
 	for i, arg := range args {
 		negative := len(arg) > 1 && arg[0] == '-' && '0' <= arg[1] && arg[1] <= '9'
@@ -28,7 +29,7 @@ func joinNegative(args []string) (joined []string) {
 	return joined
 }
 
-// misused is the parser's error, in better words if a flag has no value.
+// misused returns the parser's error, in better words if a flag has no value.
 func misused(err error) error {
 	text := err.Error()
 	flag, _, _ := strings.Cut(text, ": ")
@@ -38,7 +39,7 @@ func misused(err error) error {
 	return usageError{err}
 }
 
-// checkNumber finds a flag's number that is out of range.
+// checkNumber returns an error if a flag's number is out of range.
 func checkNumber[T int | int64 | size](flag string, v, least, most T) error {
 	switch {
 	case v < least:
@@ -49,7 +50,7 @@ func checkNumber[T int | int64 | size](flag string, v, least, most T) error {
 	return nil
 }
 
-// helpOf is a flag's help, with the default at its end.
+// helpOf returns a flag's help with the default at its end.
 func helpOf(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// A mistake is told in one sentence, which names the flag and the cause once.
+// The error of a mistake is one sentence that names the flag and the cause once.
 func TestMistakesAreOneSentence(t *testing.T) {
 	const (
 		noStream = "want tcp, tcp4, tcp6 or unix"
@@ -51,7 +51,7 @@ func TestMistakesAreOneSentence(t *testing.T) {
 		mistakes = append(mistakes,
 			mistake{c + " --loops -1", "--loops is -1: want 0 or more"},
 			mistake{c + " --loops=-1", "--loops is -1: want 0 or more"},
-			mistake{c + " --timeout -5s", `--timeout: "-5s" is no duration: give seconds, or a unit, as in 90s or 5m`},
+			mistake{c + " --timeout -5s", `--timeout: "-5s" is not a duration: want seconds, or a unit, as in 90s or 5m`},
 			mistake{c + " --timeout", "--timeout: the value is missing"},
 			mistake{c + " --tls-cert", "--tls-cert: the value is missing"},
 			mistake{c + " --maxclients 0", "--maxclients is 0: want 1 or more"},
@@ -80,8 +80,8 @@ func TestMistakesAreOneSentence(t *testing.T) {
 			mistake{c + " --conns 2147483647", "--conns is 2147483647: want 1048576 or less"},
 			mistake{c + " --pipeline 60000000", "--pipeline is 60000000: want 1048576 or less"},
 			mistake{c + " --duration 2562047h", `--duration: "2562047h" is too long: want 596523h14m7s or less`},
-			mistake{c + " --timeout 0", "--timeout is 0, so no reply would come in time: give more"},
-			mistake{c + " --tls --addr unix:///tmp/s", "--tls needs the name that the server's certificate is for, which the address does not have: give it with --tls-name, or say --insecure"},
+			mistake{c + " --timeout 0", "--timeout is 0, so every reply would be late: want more"},
+			mistake{c + " --tls --addr unix:///tmp/s", "--tls needs the name in the server's certificate, and the address has none: give it with --tls-name, or set --insecure"},
 		)
 	}
 	for _, m := range mistakes {
@@ -92,7 +92,7 @@ func TestMistakesAreOneSentence(t *testing.T) {
 	}
 }
 
-// So is what the system refuses. That is no mistake in the command line, but a failure.
+// The error of a failure, such as a refusal by the system, is also one sentence.
 func TestFailuresAreOneSentence(t *testing.T) {
 	for args, want := range map[string]string{
 		"echo --addr 192.0.2.1:5000":        "cannot listen on 192.0.2.1:5000: bind: ",
@@ -176,15 +176,15 @@ func TestDefaultsAreShown(t *testing.T) {
 	}
 }
 
-// A load over TLS tells at once that the server does not speak it, though most servers
-// wait for the rest of what they take for a request.
+// A load over TLS reports at once that the server does not speak it, although most servers
+// take the handshake for an incomplete request and wait.
 func TestBenchTellsOfAServerWithoutTLS(t *testing.T) {
 	_, redis := start(t, "redis", "--addr", "127.0.0.1:0", "--requirepass", "secret")
 	_, echo := start(t, "echo", "--addr", "127.0.0.1:0")
 	for cmd, addr := range map[string]string{"redis": redis[0], "echo": echo[0]} {
 		began := time.Now()
 		stdout, stderr, code := runBench(t, cmd, "--addr", addr, "--tls", "--insecure", "--timeout", "1h")
-		want := fmt.Sprintf("rondo: %s does not speak TLS, which --tls asks for\n", addr)
+		want := fmt.Sprintf("rondo: %s does not speak TLS: leave out --tls, or give another address with --addr\n", addr)
 		if code != 1 || stdout != "" || stderr != want {
 			t.Errorf("bench %s: exit code %d, output %q, errors %q, want %q", cmd, code, stdout, stderr, want)
 		}

@@ -9,13 +9,13 @@ import (
 
 type versionCommand struct{}
 
-// Run prints what --version prints.
+// Run prints the same as --version.
 func (versionCommand) Run() error {
 	_, err := fmt.Println(versionOfThis())
 	return err
 }
 
-// versionOfThis tells what this program was built of.
+// versionOfThis describes how this program was built.
 func versionOfThis() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -24,8 +24,8 @@ func versionOfThis() string {
 	return versionOf(info)
 }
 
-// versionOf tells the module's version, the commit, and Go's version and the platform,
-// each in a line.
+// versionOf returns the module's version, the commit, and Go's version with the
+// platform, each in a line.
 func versionOf(info *debug.BuildInfo) string {
 	settings := make(map[string]string)
 	for _, s := range info.Settings {

@@ -2,15 +2,15 @@ package evio
 
 import "strings"
 
-// address is one of Serve's, taken apart.
+// address is a parsed address of Serve.
 type address struct {
 	network, host string
 	reusePort     bool
-	std           bool // of the -net suffix
+	std           bool // with the suffix -net
 }
 
-// parse reads "scheme://host?reuseport=true". It refuses nothing: what is wrong the
-// listening tells.
+// parse reads "scheme://host?reuseport=true". It never fails: listening reports
+// a wrong address.
 func parse(s string) (a address) {
 	network, host, ok := strings.Cut(s, "://")
 	if !ok {
@@ -27,5 +27,5 @@ func parse(s string) (a address) {
 	return a
 }
 
-// datagrams reports whether the scheme is udp's.
+// datagrams reports whether the scheme is a udp scheme.
 func (a *address) datagrams() bool { return strings.HasPrefix(a.network, "udp") }

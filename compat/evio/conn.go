@@ -13,18 +13,19 @@ import (
 //	new --Opened--> open --an action--> leaving --output sent--> over
 //	                open --the peer, an error, the server's end--> over
 //
-// Over means that the program has had its last event; the rondo.Conn may still deliver.
+// Once it is over, the program gets no more events; the rondo.Conn may still
+// send.
 type conn struct {
 	loop    *loop
 	ref     rondo.Ref
 	index   int
 	remote  net.Addr
 	context any
-	wakes   int    // that are to be told
-	then    Action // what is done when the output is sent; not None: leaving
+	wakes   int    // Wakes not yet passed on
+	then    Action // to do after the output is sent; not None: leaving
 	opened  bool
 	over    bool
-	reuse   bool // input need not be copied
+	reuse   bool // input is not copied
 }
 
 func (c *conn) Context() interface{}       { return c.context }
@@ -34,7 +35,7 @@ func (c *conn) LocalAddr() net.Addr        { return c.loop.addrs[c.index] }
 func (c *conn) RemoteAddr() net.Addr       { return c.remote }
 func (c *conn) Wake()                      { c.ref.Do(wake) }
 
-// The rest runs on the loop.
+// The functions from here on run on the loop.
 
 // accepted is the OpenFunc.
 func (l *loop) accepted(rc *rondo.Conn, index int) rondo.Handler {
@@ -58,7 +59,7 @@ func (l *loop) accepted(rc *rondo.Conn, index int) rondo.Handler {
 
 func (c *conn) open(rc *rondo.Conn) {
 	if c.loop.state != serving {
-		return // it is about to be closed
+		return // the connection is about to close
 	}
 	c.opened = true
 	if c.loop.events.Opened == nil {
@@ -67,18 +68,18 @@ func (c *conn) open(rc *rondo.Conn) {
 	out, options, action := c.loop.events.Opened(c)
 	c.reuse = options.ReuseInputBuffer
 	if options.TCPKeepAlive > 0 {
-		// What has no such option, a unix socket, does without.
+		// Ignore the error of a socket without the option, such as a unix socket.
 		rc.Control(func(fd uintptr) error { return sys.SetKeepAlive(fd, options.TCPKeepAlive) })
 	}
 	c.do(rc, out, action)
 }
 
-// active reports whether the program hears of the connection.
+// active reports whether the program gets events of the connection.
 func (c *conn) active() bool {
 	return c.opened && !c.over && c.then == None && c.loop.state == serving
 }
 
-// Data calls the event.
+// Data calls the event Data.
 func (c *conn) Data(rc *rondo.Conn, in []byte) (int, error) {
 	n := len(in)
 	if c.active() && c.loop.events.Data != nil {
@@ -91,7 +92,7 @@ func (c *conn) Data(rc *rondo.Conn, in []byte) (int, error) {
 	return n, nil
 }
 
-// wake is Wake on the loop.
+// wake implements Wake on the loop.
 func wake(rc *rondo.Conn) {
 	if c, ok := rc.Handler().(*conn); ok {
 		c.wakes++
@@ -99,7 +100,7 @@ func wake(rc *rondo.Conn) {
 	}
 }
 
-// woken calls Data for those Wakes for which there is room.
+// woken calls Data for as many Wakes as there is room for.
 func (c *conn) woken(rc *rondo.Conn) {
 	for c.wakes > 0 && rc.Buffered() <= rondo.DefaultHighWater {
 		c.wakes--
@@ -110,7 +111,7 @@ func (c *conn) woken(rc *rondo.Conn) {
 	}
 }
 
-// Drained is called when output that was above HighWater is sent.
+// Drained is called when output that was above HighWater has been sent.
 func (c *conn) Drained(rc *rondo.Conn) {
 	if c.then != None {
 		c.sent(rc)
@@ -119,7 +120,8 @@ func (c *conn) Drained(rc *rondo.Conn) {
 	c.woken(rc)
 }
 
-// do is what follows an event. What cannot be written any more Closed tells.
+// do carries out the result of an event. If output cannot be written, Closed
+// reports that.
 func (c *conn) do(rc *rondo.Conn, out []byte, action Action) {
 	c.loop.before(out)
 	if len(out) > 0 {
@@ -137,12 +139,12 @@ func (c *conn) do(rc *rondo.Conn, out []byte, action Action) {
 			return
 		}
 		l := rc.Limits()
-		l.HighWater, l.LowWater = 0, 0 // Drained is called when nothing is left
+		l.HighWater, l.LowWater = 0, 0 // makes the loop call Drained when all output is sent
 		rc.SetLimits(l)
 	}
 }
 
-// sent does what was to wait for the output.
+// sent carries out the action that waited for the output.
 func (c *conn) sent(rc *rondo.Conn) {
 	if c.then == Shutdown {
 		c.loop.after(Shutdown) // which closes the connection
@@ -156,7 +158,7 @@ func (c *conn) sent(rc *rondo.Conn) {
 func (c *conn) detached(nc net.Conn, err error) {
 	switch {
 	case err != nil:
-		// Closed has told.
+		// Closed has reported it.
 	case c.loop.state != serving:
 		nc.Close()
 		c.ended(nil)
@@ -166,17 +168,17 @@ func (c *conn) detached(nc net.Conn, err error) {
 	}
 }
 
-// Closed is called when the connection is gone.
+// Closed is called when the connection has gone.
 func (c *conn) Closed(_ *rondo.Conn, err error) {
 	if errors.Is(err, rondo.ErrDetached) {
-		return // detached tells
+		return // detached reports it
 	}
 	c.ended(c.loop.cause(err))
 	c.loop.after(c.then)
 }
 
-// ended tells the program of the end, unless it knows, or knows nothing of the
-// connection.
+// ended calls the event Closed, unless the connection is over or was never
+// opened.
 func (c *conn) ended(err error) {
 	if !c.opened || c.over {
 		return

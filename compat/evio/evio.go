@@ -1,33 +1,36 @@
-// Package evio is the API of github.com/tidwall/evio v1.0.8 on rondo's loops, under
-// the same names and with the same meaning: a program changes one import.
+// Package evio has the API of github.com/tidwall/evio v1.0.8, with the same
+// names and the same meaning, on rondo's loops. A program changes one import.
 //
-// Serve runs an engine whose handlers are the program's Events. New code does better
-// with package rondo itself: its handlers say what they have consumed instead of
-// keeping the rest themselves, write from anywhere, and have deadlines, TLS,
-// coroutines and tests on a simulated network. docs/coming-from.md puts the two beside
-// each other.
+// Serve runs an engine whose handlers call the program's Events. For new code
+// use package rondo: its handlers return how much they have consumed instead of
+// keeping the rest themselves, write from any goroutine, and have deadlines,
+// TLS, coroutines and tests on a simulated network. docs/coming-from.md
+// compares the two.
 //
 // # What differs
 //
-// Wake's output is sent behind what waits already, and does not replace it. While
-// the peer does not take what waits, Wake's Data waits too, so that it cannot pile up.
+// The output of Wake is sent after the output that already waits, and does not
+// replace it. While the peer does not read that output, Wake's Data waits too,
+// so that it cannot pile up.
 //
-// Close and Shutdown deliver what was written: first to the system, for which Closed
-// waits as in the original, and then, in the background and for at most five seconds,
-// to the peer. The original resets the connection if there is input that it has not
-// read, and on Shutdown drops what waits.
+// Close and Shutdown deliver written output: first to the system, before the
+// event Closed, as in the original; then, in the background and for at most
+// five seconds, to the peer. The original resets a connection with unread
+// input, and drops waiting output on Shutdown.
 //
-// An error of accepting, want of descriptors above all, is waited out and logged; the
-// original's Serve returns.
+// After an error of accepting, such as too many open files, the server logs the
+// error and tries again. The original's Serve returns.
 //
-// A unix socket's file that a server has open is not taken away from it: Serve fails.
+// Serve fails if another server has a unix socket's file open. The original
+// removes the file.
 //
-// The peer of a datagram is a *net.UDPAddr. An address of a udp scheme is served by
-// one loop, and udp4 and udp6 work as the original documents them.
+// The peer of a datagram is a *net.UDPAddr. One loop serves an address of a udp
+// scheme. The schemes udp4 and udp6 work as the original documents them.
 //
-// LoadBalance counts with the -net suffix too. RoundRobin and Random are exact.
+// LoadBalance also applies with the -net suffix. RoundRobin and Random are
+// exact.
 //
-// A TCP connection has TCP_NODELAY set.
+// TCP connections have TCP_NODELAY set.
 package evio
 
 import (
@@ -36,106 +39,114 @@ import (
 	"time"
 )
 
-// An Action is what an event asks for, once its output is sent.
+// An Action is what an event asks the server to do after the event's output is
+// sent.
 type Action int
 
 const (
-	// None asks for nothing.
+	// None does nothing.
 	None Action = iota
-	// Detach takes the connection from the server: see Events.Detached. It means
-	// nothing for datagrams.
+	// Detach takes the connection from the server: see Events.Detached. It has
+	// no effect on datagrams.
 	Detach
-	// Close closes the connection. It means nothing for datagrams.
+	// Close closes the connection. It has no effect on datagrams.
 	Close
 	// Shutdown ends Serve.
 	Shutdown
 )
 
-// Options are a connection's, as Opened returns them.
+// Options are the options of a connection. Opened returns them.
 type Options struct {
-	// TCPKeepAlive is how long a connection is idle before TCP probes it, and how
-	// long between the probes. 0: there are none.
+	// TCPKeepAlive is how long a connection is idle before TCP probes it, and
+	// the interval between probes. 0 means no probes.
 	TCPKeepAlive time.Duration
-	// ReuseInputBuffer lets Data have its input in memory that is used again when
-	// it returns. Otherwise each is a copy, and the program's.
+	// ReuseInputBuffer passes input to Data in memory that is reused when Data
+	// returns. Otherwise Data gets a copy, which the program owns.
 	ReuseInputBuffer bool
 }
 
-// A Server tells of the running server.
+// A Server describes the running server.
 type Server struct {
-	// Addrs are the addresses that are listened on, in the order of Serve's.
+	// Addrs are the addresses that the server listens on, in the order of
+	// Serve's arguments.
 	Addrs []net.Addr
-	// NumLoops is how many loops there are.
+	// NumLoops is the number of loops.
 	NumLoops int
 }
 
-// A Conn is a connection, or the peer of one datagram. Only Wake may be called at any
-// time from any goroutine; a program that uses the others elsewhere than in events
-// sees to it itself that Context and SetContext are not called at the same time.
+// A Conn is a connection, or the peer of one datagram. Any goroutine may call
+// Wake at any time. A program that calls other methods outside of events must
+// make sure that Context and SetContext are not called at the same time.
 type Conn interface {
-	// Context returns what SetContext was given last.
+	// Context returns the last value given to SetContext.
 	Context() interface{}
-	// SetContext keeps a value of the program's.
+	// SetContext stores a value for the program.
 	SetContext(interface{})
-	// AddrIndex is which of Serve's addresses the connection came to.
+	// AddrIndex is the index of the address, among those of Serve, that the
+	// peer connected to.
 	AddrIndex() int
-	// LocalAddr is that address, as Server.Addrs has it.
+	// LocalAddr is that address, as in Server.Addrs.
 	LocalAddr() net.Addr
 	// RemoteAddr is the peer's address.
 	RemoteAddr() net.Addr
-	// Wake has Data called with nil, on the connection's loop, unless that is
-	// closed by then. For datagrams it does nothing.
+	// Wake makes the connection's loop call Data with nil, unless the
+	// connection has closed by then. It has no effect on datagrams.
 	Wake()
 }
 
-// LoadBalance is how connections are shared out among the loops.
+// LoadBalance is how connections are distributed among the loops.
 type LoadBalance int
 
 const (
-	// Random takes any loop.
+	// Random takes a random loop.
 	Random LoadBalance = iota
-	// RoundRobin takes each loop in turn.
+	// RoundRobin takes the loops in turn.
 	RoundRobin
-	// LeastConnections takes the loop with the fewest.
+	// LeastConnections takes the loop with the fewest connections.
 	LeastConnections
 )
 
-// Events are what happens to a server, as functions of the program's; those that are
-// nil are not called. Each loop calls them one at a time, and several loops at the
-// same time. None may block.
+// Events are the program's functions for the events of a server. Functions that
+// are nil are not called. Each loop calls one function at a time; several loops
+// call them concurrently. None of them may block.
 type Events struct {
-	// NumLoops is how many loops there are; 0: one; negative: as many as CPUs.
+	// NumLoops is the number of loops. 0 means one, a negative number one for each CPU.
 	NumLoops int
 	// LoadBalance chooses the loop of a connection.
 	LoadBalance LoadBalance
-	// Serving is called when all addresses are listened on, before anything else,
-	// by the goroutine that called Serve. Shutdown ends Serve at once.
+	// Serving is called before all other events, when the server listens on all
+	// addresses, by the goroutine that called Serve. Shutdown ends Serve at
+	// once.
 	Serving func(server Server) (action Action)
-	// Opened is called first of a connection's events. out is sent; it is the
-	// program's again when the event is over, as Data's is.
+	// Opened is the first event of a connection. The server sends out, which
+	// belongs to the program again when the event is over. The same holds for
+	// the out of Data.
 	Opened func(c Conn) (out []byte, opts Options, action Action)
-	// Closed is the last event of a connection, unless Detached was. err is nil
-	// after Close, Shutdown and the peer's end of stream.
+	// Closed is the last event of a connection, unless Detached was called. err
+	// is nil after Close, after Shutdown, and after the peer's end of stream.
 	Closed func(c Conn, err error) (action Action)
-	// Detached is the last event of a connection that the action Detach has taken
-	// from the server; without this function it is closed. rwc is the program's,
-	// for any goroutine, and to be closed by it. It is a net.Conn here.
+	// Detached is the last event of a connection that the action Detach has
+	// taken from the server. If Detached is nil the server closes the
+	// connection. The program owns rwc, may use it from any goroutine, and must
+	// close it. Here rwc is a net.Conn.
 	Detached func(c Conn, rwc io.ReadWriteCloser) (action Action)
-	// PreWrite is called after each event that returned output, and before any of it
-	// is sent.
+	// PreWrite is called after each event that returns output, before the
+	// server sends it.
 	PreWrite func()
-	// Data is called with what was received, or with nil after Wake. out is sent.
+	// Data is called with received bytes, or with nil after Wake. The server
+	// sends out.
 	Data func(c Conn, in []byte) (out []byte, action Action)
-	// Tick is called at the beginning, and then each time that delay has passed, on
-	// the first loop.
+	// Tick is called at the start, and then each time after delay, on the first
+	// loop.
 	Tick func() (delay time.Duration, action Action)
 }
 
-// An InputStream helps Data with messages that come in pieces: it keeps what Data
-// could not use yet. The zero InputStream is empty.
+// An InputStream keeps the part of the input that Data could not use yet. The
+// zero InputStream is empty.
 type InputStream struct{ rest []byte }
 
-// Begin returns what was kept and packet behind it, which is valid until End.
+// Begin returns the kept bytes followed by packet. The result is valid until
+// End.
 func (is *InputStream) Begin(packet []byte) (data []byte) {
 	if len(is.rest) == 0 {
 		return packet
@@ -144,5 +155,5 @@ func (is *InputStream) Begin(packet []byte) (data []byte) {
 	return is.rest
 }
 
-// End keeps data, the end of what Begin returned, for the next Begin.
+// End keeps data, the unused end of Begin's result, for the next Begin.
 func (is *InputStream) End(data []byte) { is.rest = append(is.rest[:0], data...) }

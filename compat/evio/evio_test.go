@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// The original's own tests, and the comparison with it, are in suite. Here is what
-// neither has.
+// The original's own tests, and the comparison with it, are in suite. This file has the
+// cases that are in neither.
 
-// start serves events, and returns the addresses, and what waits for Serve's return.
+// start serves events. It returns the addresses, and a function that waits until Serve
+// returns.
 func start(t *testing.T, events Events, addrs ...string) (at []net.Addr, wait func()) {
 	t.Helper()
 	serving := make(chan []net.Addr, 1)
@@ -75,7 +76,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// An address that cannot be listened on leaves nothing of the others.
+// If Serve cannot listen on an address, it leaves no other address open.
 func TestServeFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	for range 2 {
@@ -121,7 +122,7 @@ func TestWakesWait(t *testing.T) {
 		first.Wake()
 	}
 	second.Wake()
-	<-passed // all of the first one's have come to the loop before
+	<-passed // by now the loop has all Wakes of the first connection
 	if n := calls.Load(); n == wakes {
 		t.Errorf("%d MB of output were made for a peer that takes none", n*size>>20)
 	}
@@ -131,8 +132,8 @@ func TestWakesWait(t *testing.T) {
 	wait()
 }
 
-// Close, Detach and Shutdown wait for output that a slow peer has not taken, and then
-// come about at once. Until then the connection has no events.
+// Close, Detach and Shutdown wait for output that a slow peer has not read, and happen as
+// soon as it is sent. Meanwhile the connection has no events.
 func TestActionsWait(t *testing.T) {
 	out := make([]byte, 16<<20)
 	for _, scheme := range []string{"tcp", "tcp-net"} {
@@ -177,7 +178,7 @@ func TestActionsWait(t *testing.T) {
 	}
 }
 
-// What was written before Shutdown is delivered after Serve has returned.
+// Output written before Shutdown is delivered after Serve has returned.
 func TestShutdownDelivers(t *testing.T) {
 	out := make([]byte, 8<<20)
 	var closed atomic.Int64
@@ -205,7 +206,7 @@ func TestShutdownDelivers(t *testing.T) {
 	}
 }
 
-// With ReuseInputBuffer an echo makes no garbage.
+// With ReuseInputBuffer an echo allocates nothing.
 func TestEchoAllocatesNothing(t *testing.T) {
 	at, wait := start(t, Events{
 		Opened: func(Conn) ([]byte, Options, Action) { return nil, Options{ReuseInputBuffer: true}, None },
@@ -250,7 +251,7 @@ func TestShutdownOfManyLoops(t *testing.T) {
 				if over.Load() {
 					t.Error("Closed was called after Serve had returned")
 				}
-				return Shutdown // again: it is on its way
+				return Shutdown // again: the server is already shutting down
 			},
 		}, "tcp://127.0.0.1:0")
 		for range clients {

@@ -16,7 +16,7 @@ import (
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// What evio had in 2017 and v1 has not, on package rondo itself.
+// These examples show features that evio had in 2017 and v1 lacks, with package rondo.
 
 var echo = rondo.HandlerFunc((*rondo.Conn).Write)
 
@@ -46,9 +46,9 @@ func Example_prewrite() {
 }
 
 // Translate(events, should, translate), whose translate made a TLS connection of a
-// NopConn, is a Filter: for the connections for which an OpenFunc takes it. A filter of
-// one's own is in the Example of rondo.Filter; and a library that wants a net.Conn or an
-// io.ReadWriter works in a Coroutine, as it is.
+// NopConn, is a Filter; an OpenFunc chooses its connections. The Example of rondo.Filter
+// shows how to write a filter. A library that wants a net.Conn or an io.ReadWriter works
+// unchanged in a coroutine.
 func Example_translate() {
 	authority := testcert.New("example CA")
 	config := &tls.Config{Certificates: []tls.Certificate{authority.Issue(testcert.ECDSA, "localhost")}}
@@ -93,8 +93,8 @@ func Example_translate() {
 	// translated
 }
 
-// dial is evio's Dial(addr, timeout), to be called on a loop: opened and closed are
-// called exactly once each, whatever becomes of it. c is nil if there is no connection.
+// dial is evio's Dial(addr, timeout). Call it on a loop. It calls opened and closed exactly
+// once each, in any case. c is nil if there is no connection.
 func dial(l *rondo.Loop, address string, timeout time.Duration,
 	opened func(c *rondo.Conn), data rondo.HandlerFunc, closed func(err error)) {
 	l.Dial("tcp", address, rondo.SocketOptions{DialTimeout: timeout}, func(c *rondo.Conn, err error) rondo.Handler {
@@ -114,7 +114,7 @@ type dialed struct {
 
 func (d *dialed) Closed(_ *rondo.Conn, err error) { d.closed(err) }
 
-// Dial is Loop.Dial, and from other goroutines Engine.Dial.
+// evio's Dial is Loop.Dial, or Engine.Dial from other goroutines.
 func Example_dial() {
 	e := rondo.Engine{NumLoops: 1}
 	defer e.Close()
@@ -155,9 +155,9 @@ func Example_dial() {
 	// closed false true
 }
 
-// ids gives connections integers, as evio's were: for programs that keep such in
-// tables of their own. A Ref by itself does the same: it is comparable, and harmless
-// once its connection is gone.
+// ids gives connections integers, as evio did, for programs that keep such ids in tables.
+// A Ref does the same without a table: it is comparable, and harmless once its connection
+// has gone.
 type ids struct {
 	mu   sync.Mutex
 	last int
@@ -182,7 +182,7 @@ func (s *ids) remove(id int) {
 func (s *ids) wake(id int, f func(*rondo.Conn)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refs[id].Do(f) == nil // of the zero Ref: false
+	return s.refs[id].Do(f) == nil // false for the zero Ref
 }
 
 // numbered is the Handler of a connection with an id.

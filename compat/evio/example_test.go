@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/compat/evio" // instead of github.com/tidwall/evio
 )
 
-// What evio's README shows, an echo server, with another import.
+// The echo server of evio's README, with another import.
 func Example() {
 	var events evio.Events
 	events.Data = func(c evio.Conn, in []byte) (out []byte, action evio.Action) {
@@ -19,7 +19,7 @@ func Example() {
 		return
 	}
 
-	// The rest is the example's client.
+	// The rest is the client of the example.
 	events.Serving = func(s evio.Server) (action evio.Action) {
 		go ask(s.Addrs[0], "hello", 5)
 		return
@@ -31,8 +31,8 @@ func Example() {
 	// Output: hello
 }
 
-// Messages that come in pieces and several at once, as in evio's http-server: an
-// InputStream keeps what is not complete.
+// Messages that arrive in pieces, or several at once, as in evio's http-server: an
+// InputStream keeps incomplete ones.
 func ExampleInputStream() {
 	var events evio.Events
 	events.Opened = func(c evio.Conn) (out []byte, opts evio.Options, action evio.Action) {
@@ -82,7 +82,7 @@ func stopLater(events *evio.Events) {
 	events.Closed = func(evio.Conn, error) evio.Action { return evio.Shutdown }
 }
 
-// ask sends a question, and prints so many bytes of the answer.
+// ask sends a question, and prints the first n bytes of the answer.
 func ask(to net.Addr, question string, n int) {
 	c, err := net.Dial(to.Network(), to.String())
 	if err != nil {
@@ -92,7 +92,7 @@ func ask(to net.Addr, question string, n int) {
 	fmt.Print(strings.ReplaceAll(answer(c, question, n), "\r\n", "\n"))
 }
 
-// answer sends a question, returns so many bytes of the answer, and hangs up.
+// answer sends a question, returns the first n bytes of the answer, and closes.
 func answer(c net.Conn, question string, n int) string {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(time.Minute))

@@ -21,13 +21,13 @@ func (c *packetConn) LocalAddr() net.Addr        { return c.local }
 func (c *packetConn) RemoteAddr() net.Addr       { return c.remote }
 func (c *packetConn) Wake()                      {}
 
-// packetHandler serves a udp address.
+// packetHandler serves an address of a udp scheme.
 type packetHandler struct {
 	server *server
 	index  int
 }
 
-// Packet calls Data. An answer that the system does not take is lost, as datagrams are.
+// Packet calls Data. An answer that the system does not take is lost.
 func (h *packetHandler) Packet(rc *rondo.PacketConn, in []byte, from netip.AddrPort) {
 	l := h.server.on(rc.Loop())
 	in = append([]byte{}, in...)
@@ -46,9 +46,9 @@ func (h *packetHandler) Packet(rc *rondo.PacketConn, in []byte, from netip.AddrP
 	}
 }
 
-// data calls the event, and returns what is to be sent.
+// data calls the event Data and returns the output to send.
 func (h *packetHandler) data(l *loop, in []byte, from netip.AddrPort) []byte {
-	// The original passes empty datagrams on with the -net suffix only.
+	// The original passes on empty datagrams only with the -net suffix.
 	if l.state != serving || l.events.Data == nil || len(in) == 0 && !l.std {
 		return nil
 	}
@@ -59,5 +59,4 @@ func (h *packetHandler) data(l *loop, in []byte, from netip.AddrPort) []byte {
 	return out
 }
 
-// Closed is called when the socket is gone.
 func (h *packetHandler) Closed(*rondo.PacketConn, error) { h.server.open.Done() }

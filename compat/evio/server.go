@@ -12,29 +12,29 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// server is what one call of Serve runs.
+// server is one call of Serve.
 type server struct {
 	events  Events
 	std     bool
 	engine  rondo.Engine
-	loops   []*loop // by their rondo.Loop's ID
+	loops   []*loop // by the ID of the rondo.Loop
 	addrs   []net.Addr
 	streams []*rondo.Listener
 	packets []rondo.PacketRef
 	open    sync.WaitGroup // of packets
 
 	stop func()        // closes stopped, once
-	done chan struct{} // an event has asked for Shutdown
+	done chan struct{} // closed when an event has asked for Shutdown
 }
 
-// loop is what a server has on a loop. It belongs to that.
+// loop is a server's part on one loop, and belongs to that loop.
 //
-//	waiting --start--> serving --an event's Shutdown, or that of another loop--> ended
+//	waiting --start--> serving --Shutdown by an event, or by another loop--> ended
 type loop struct {
 	*server
 	loop   *rondo.Loop
 	state  state
-	early  []func() // what happened while it was waiting
+	early  []func() // events that arrived while waiting
 	ticker *rondo.Timer
 }
 
@@ -47,12 +47,13 @@ const (
 )
 
 // Serve listens on the addresses, and calls events until one of them returns
-// Shutdown. Its error is of an address that cannot be listened on.
+// Shutdown. It returns an error if it cannot listen on an address.
 //
-// An address is scheme://host:port, or for the scheme unix scheme://path; without a
-// scheme it is tcp. Schemes are tcp, tcp4, tcp6, udp, udp4, udp6 and unix. With the
-// suffix -net, as in tcp-net, on any address package net serves all of them. With
-// ?reuseport=true behind an address other servers may have the same (SO_REUSEPORT).
+// An address is scheme://host:port, or scheme://path for the scheme unix;
+// without a scheme it is tcp. The schemes are tcp, tcp4, tcp6, udp, udp4, udp6
+// and unix. If any scheme has the suffix -net, as in tcp-net, package net
+// serves all addresses. With ?reuseport=true after an address, other servers
+// may listen on the same address (SO_REUSEPORT).
 func Serve(events Events, addr ...string) error {
 	s, err := listen(events, addr)
 	if err != nil {
@@ -92,7 +93,7 @@ func listen(events Events, addrs []string) (*server, error) {
 	return s, nil
 }
 
-// configure sets the engine up as the original behaves.
+// configure makes the engine behave like the original.
 func (s *server) configure() {
 	e := &s.engine
 	switch {
@@ -113,10 +114,10 @@ func (s *server) configure() {
 		e.Backend = "std"
 	}
 	e.Repanic = true
-	e.MaxOutput = math.MaxInt32 // an event's output may have any size
+	e.MaxOutput = math.MaxInt32 // the output of an event may have any size
 }
 
-// on is what the server has on l.
+// on returns the server's part on l.
 func (s *server) on(l *rondo.Loop) *loop { return s.loops[l.ID()] }
 
 func (s *server) listenOn(a address, index int) error {
@@ -142,7 +143,7 @@ func (s *server) listenOn(a address, index int) error {
 	return nil
 }
 
-// each calls f on every loop, one after the other, and waits for it.
+// each calls f on every loop, one after the other, and waits for each call.
 func (s *server) each(f func(*loop)) {
 	for _, l := range s.loops {
 		done := make(chan struct{})
@@ -152,8 +153,8 @@ func (s *server) each(f func(*loop)) {
 	}
 }
 
-// end ends all loops' events before it closes anything, as the original does. What
-// connections have left to send they send in the background.
+// end ends the events of all loops before it closes anything, as the original
+// does. Connections send their remaining output in the background.
 func (s *server) end() {
 	s.each(func(l *loop) { l.state = ended })
 	for _, ln := range s.streams {
@@ -176,7 +177,7 @@ func (s *server) end() {
 	}()
 }
 
-// The rest runs on a loop.
+// The functions from here on run on a loop.
 
 // start begins to call events.
 func (l *loop) start() {
@@ -196,7 +197,7 @@ func (l *loop) tick() {
 	}
 	delay, action := l.events.Tick()
 	l.after(action)
-	// Not in this turn again: other events have their share.
+	// At least 1, so that other events get their turn.
 	delay = max(1, delay)
 	if l.ticker == nil {
 		l.ticker = l.loop.AfterFunc(delay, l.tick)
@@ -205,14 +206,14 @@ func (l *loop) tick() {
 	}
 }
 
-// before is called before an event's output is sent.
+// before is called before the output of an event is sent.
 func (l *loop) before(out []byte) {
 	if len(out) > 0 && l.events.PreWrite != nil {
 		l.events.PreWrite()
 	}
 }
 
-// after does what an event has asked for that concerns the server.
+// after carries out an event's action that concerns the server.
 func (l *loop) after(action Action) {
 	if action == Shutdown && l.state == serving {
 		l.state = ended
@@ -232,8 +233,8 @@ func (l *loop) closeConns() (any bool) {
 	return any
 }
 
-// cause is the error as the original has it: package net's with the -net suffix, and
-// the system's number otherwise.
+// cause returns err as the original reports it: with the -net suffix an error
+// of package net, otherwise the system's error number.
 func (s *server) cause(err error) error {
 	var number syscall.Errno
 	if !s.std && errors.As(err, &number) {

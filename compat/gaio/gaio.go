@@ -1,16 +1,16 @@
-// Package gaio is the API of github.com/xtaci/gaio v1.2.34 on rondo's loops, under
-// the same names and with the same meaning: a program changes one import.
+// Package gaio has the API of github.com/xtaci/gaio v1.2.34, with the same
+// names and the same meaning, on rondo's loops. A program changes one import.
 //
-// A Watcher is a proactor.Queue on an engine of one loop. New code does better with
-// package proactor itself, which has more: vectored writes, cancelling, bounds,
-// several loops, connections without a descriptor.
+// A Watcher is a proactor.Queue on an engine with one loop. For new code use
+// package proactor, which also has vectored writes, cancellation, bounds,
+// several loops, and connections without a descriptor.
 //
 // # What differs
 //
-// A Watcher has one goroutine, where the original has one that polls and one that
-// reads and writes: SetLoopAffinity pins it, and SetPollerAffinity nothing. A
-// connection that Free, Close or the garbage collector ends is closed in order: what
-// was written is delivered, for at most five seconds.
+// A Watcher has one goroutine. The original has one that polls and one that
+// reads and writes. SetLoopAffinity pins the one goroutine; SetPollerAffinity
+// has no effect. A connection ended by Free, Close or the garbage collector is
+// closed in order: written bytes are delivered, for at most five seconds.
 package gaio
 
 import (
@@ -30,7 +30,7 @@ import (
 var (
 	// ErrUnsupported is the error of a connection that is nil or has no descriptor.
 	ErrUnsupported = errors.New("unsupported connection type")
-	// ErrNoRawConn is never returned, as by the original.
+	// ErrNoRawConn is never returned. The original does not return it either.
 	ErrNoRawConn = errors.New("net.Conn does implement net.RawConn")
 	// ErrWatcherClosed is the error of using a Watcher after Close.
 	ErrWatcherClosed = errors.New("watcher closed")
@@ -40,13 +40,13 @@ var (
 	ErrConnClosed = errors.New("connection closed")
 	// ErrDeadline is the error of an operation that its deadline ended.
 	ErrDeadline = errors.New("operation exceeded deadline")
-	// ErrEmptyBuffer is the error of writing nothing, and of reading nothing in full.
+	// ErrEmptyBuffer is the error of a Write or ReadFull with an empty buffer.
 	ErrEmptyBuffer = errors.New("empty buffer")
-	// ErrCPUID is the error of an affinity to a CPU that there is not.
+	// ErrCPUID is the error of an affinity to a CPU that does not exist.
 	ErrCPUID = errors.New("no such core")
 )
 
-// OpType is what an operation does.
+// OpType is the kind of an operation.
 type OpType int
 
 // The kinds of operations. ReadFull is an OpRead.
@@ -55,22 +55,24 @@ const (
 	OpWrite
 )
 
-// An OpResult is what became of an operation. Buffer[:Size] was read or written.
+// An OpResult is the outcome of an operation. Buffer[:Size] was read or
+// written.
 type OpResult struct {
 	Operation    OpType
 	Context      any
 	Conn         net.Conn
-	Buffer       []byte // the submitted one; or, until the next WaitIO, the Watcher's
-	IsSwapBuffer bool   // Buffer is the Watcher's
+	Buffer       []byte // the submitted one, or one of the Watcher's, valid until the next WaitIO
+	IsSwapBuffer bool   // Buffer belongs to the Watcher
 	Size         int
 	Error        error
 }
 
-// A Watcher does I/O for goroutines. Any of them may call its methods, but WaitIO is
-// for one at a time.
+// A Watcher does I/O for goroutines. Any goroutine may call its methods, but
+// only one at a time may call WaitIO.
 type Watcher struct{ *watcher }
 
-// watcher is what is left when the garbage collector has found a Watcher forgotten.
+// watcher is the part of a Watcher that remains when the garbage collector has
+// found the Watcher unreachable.
 type watcher struct {
 	engine  *rondo.Engine
 	loop    *rondo.Loop
@@ -83,8 +85,8 @@ const defaultInternalBufferSize = 64 << 10
 // NewWatcher makes a Watcher with swap buffers of 64 KiB.
 func NewWatcher() (*Watcher, error) { return NewWatcherSize(defaultInternalBufferSize) }
 
-// NewWatcherSize makes a Watcher with swap buffers of bufsize bytes, three of them.
-// While all of these are with the program, reads into them wait.
+// NewWatcherSize makes a Watcher with three swap buffers of bufsize bytes.
+// While the program holds all of them, reads into swap buffers wait.
 func NewWatcherSize(bufsize int) (*Watcher, error) {
 	w := &watcher{engine: &rondo.Engine{NumLoops: 1}}
 	q, err := proactor.New(w.engine, proactor.Options{Limit: -1, Lend: 3 * bufsize, Choose: w.choose})
@@ -100,7 +102,7 @@ func NewWatcherSize(bufsize int) (*Watcher, error) {
 	return wrapper, nil
 }
 
-// choose refuses connections that the original refuses.
+// choose refuses the connections that the original refuses.
 func (w *watcher) choose(nc net.Conn) (*rondo.Loop, error) {
 	if _, ok := nc.(syscall.Conn); !ok {
 		return nil, ErrUnsupported
@@ -108,7 +110,7 @@ func (w *watcher) choose(nc net.Conn) (*rondo.Loop, error) {
 	return w.loop, nil
 }
 
-// Read submits a read into buf, or if that is nil into a swap buffer.
+// Read submits a read into buf, or into a swap buffer if buf is nil.
 func (w *Watcher) Read(ctx any, conn net.Conn, buf []byte) error {
 	return w.ReadTimeout(ctx, conn, buf, time.Time{})
 }
@@ -118,7 +120,7 @@ func (w *Watcher) ReadTimeout(ctx any, conn net.Conn, buf []byte, deadline time.
 	return w.submit(proactor.Op{Kind: proactor.Read, Conn: conn, Buf: buf, Value: ctx, Deadline: deadline})
 }
 
-// ReadFull submits a read that fills buf. The zero deadline is none.
+// ReadFull submits a read that fills buf. The zero deadline means none.
 func (w *Watcher) ReadFull(ctx any, conn net.Conn, buf []byte, deadline time.Time) error {
 	if len(buf) == 0 {
 		return ErrEmptyBuffer
@@ -145,7 +147,7 @@ func (w *Watcher) submit(o proactor.Op) error {
 	return translate(err)
 }
 
-// translate tells the errors of a submission by the original's names.
+// translate returns the original's error for an error of a submission.
 func translate(err error) error {
 	switch {
 	case err == nil:
@@ -156,7 +158,8 @@ func translate(err error) error {
 	return ErrUnsupported
 }
 
-// Free closes the connection. What is under way completes with io.ErrClosedPipe.
+// Free closes the connection. Operations under way complete with
+// io.ErrClosedPipe.
 func (w *Watcher) Free(conn net.Conn) error {
 	defer runtime.KeepAlive(w)
 	if conn == nil {
@@ -165,7 +168,8 @@ func (w *Watcher) Free(conn net.Conn) error {
 	return translate(w.queue.Free(conn))
 }
 
-// WaitIO waits for results. They are valid until the next call.
+// WaitIO waits for results and returns them. They are valid until the next
+// call.
 func (w *Watcher) WaitIO() ([]OpResult, error) {
 	defer runtime.KeepAlive(w)
 	clear(w.results)
@@ -207,29 +211,32 @@ func (w *watcher) end() {
 	}()
 }
 
-// SetPollerAffinity checks its argument, and that the Watcher is open. There is
-// no goroutine that only polls: SetLoopAffinity pins the one that does everything.
+// SetPollerAffinity checks its argument, and that the Watcher is open, and does
+// nothing else: no goroutine only polls. SetLoopAffinity pins the goroutine
+// that does everything.
 func (w *Watcher) SetPollerAffinity(cpuid int) error {
 	defer runtime.KeepAlive(w)
 	return w.pinnable(cpuid, ErrPollerClosed)
 }
 
-// SetLoopAffinity pins the Watcher's goroutine to a thread, and that to a CPU. A
-// goroutine with a thread of its own is slower to hand results over: the system
-// switches threads each time, where Go's scheduler switches goroutines.
+// SetLoopAffinity binds the Watcher's goroutine to a thread, and the thread to
+// a CPU. A goroutine bound to a thread passes on results more slowly: the
+// system switches threads each time, instead of Go's scheduler switching
+// goroutines.
 func (w *Watcher) SetLoopAffinity(cpuid int) error {
 	defer runtime.KeepAlive(w)
 	if err := w.pinnable(cpuid, ErrConnClosed); err != nil {
 		return err
 	}
-	// Where the system cannot do it the Watcher works all the same.
+	// Ignore the error of a system that cannot pin: the Watcher works anyway.
 	if w.loop.Post(func() { w.loop.Pin(cpuid) }) != nil {
 		return ErrConnClosed
 	}
 	return nil
 }
 
-// pinnable tells why the Watcher cannot be pinned to a CPU.
+// pinnable returns the reason why the Watcher cannot be pinned to a CPU, or
+// nil.
 func (w *watcher) pinnable(cpuid int, closed error) error {
 	switch {
 	case cpuid < 0 || cpuid >= runtime.NumCPU():
@@ -240,8 +247,8 @@ func (w *watcher) pinnable(cpuid int, closed error) error {
 	return nil
 }
 
-// GetGC tells how many forgotten connections the garbage collector has found, and how
-// many of them have been closed.
+// GetGC returns the number of connections that the garbage collector found
+// unreachable, and how many of them have been closed.
 func (w *Watcher) GetGC() (found, closed uint32) {
 	defer runtime.KeepAlive(w)
 	f, c := w.queue.Forgotten()

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/compat/gaio"
 )
 
-// What gaio's README shows, with another import.
+// The example of gaio's README, with another import.
 func Example() {
 	w, err := gaio.NewWatcher()
 	if err != nil {
@@ -64,8 +64,7 @@ func Example() {
 	// Output: "hello" <nil>
 }
 
-// Where gaio's own suite does not look: the sizes and errors of operations that end
-// early.
+// The sizes and errors of operations that end early, which gaio's own suite does not test.
 func TestEarlyEnds(t *testing.T) {
 	w, err := gaio.NewWatcherSize(16)
 	if err != nil {

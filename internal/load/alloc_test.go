@@ -10,8 +10,8 @@ import (
 	"github.com/rondo-go/rondo/redis"
 )
 
-// realRun makes a load over sockets of this host, and reports how many allocations
-// the whole process made for it.
+// realRun makes a load over sockets of this host, and returns the number of allocations of
+// the whole process meanwhile.
 func realRun(t testing.TB, address string, c Config) (allocations uint64) {
 	t.Helper()
 	c.Address, c.Clock = address, nil
@@ -39,8 +39,8 @@ func serveEcho(t testing.TB) (address string) {
 	return ln.Addr().String()
 }
 
-// A request costs no allocation, of whatever workload, in a closed loop or an
-// open one: a run of many makes no more of them than a run of few.
+// A request of any workload costs no allocation, in a closed loop or an open one: a long
+// run allocates no more than a short one.
 func TestRequestsAllocateNothing(t *testing.T) {
 	address := serveEcho(t)
 	few := config(t)
@@ -69,8 +69,8 @@ func TestRequestsAllocateNothing(t *testing.T) {
 	}
 }
 
-// selfEcho has the requests of a Redis test, and expects them back: so that what
-// a Redis server allocates does not count.
+// selfEcho sends the requests of a Redis test and expects them back, so that the
+// allocations of a Redis server do not count.
 func selfEcho(t *testing.T, test string) Workload {
 	t.Helper()
 	w, err := Redis(test, RedisOptions{Conns: 4, Pipeline: 16, Size: 64, Keyspace: 100})
@@ -87,7 +87,7 @@ func selfEcho(t *testing.T, test string) Workload {
 	return w
 }
 
-// What is random and what counts in Redis's replies costs none either.
+// Random replies and counters of Redis cost no allocation either.
 func TestRepliesAllocateNothing(t *testing.T) {
 	for _, test := range RedisTests {
 		w, err := Redis(test, RedisOptions{Conns: 1, Pipeline: 8, Size: 64, Keyspace: 100})
@@ -119,8 +119,8 @@ func TestRepliesAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkRequest is what a request costs the generator and a server on the
-// same host; b.N of them.
+// BenchmarkRequest measures what a request costs the generator and a server on the same
+// host.
 func BenchmarkRequest(b *testing.B) {
 	run := func(address string, pipeline int, w Workload) func(*testing.B) {
 		return func(b *testing.B) {

@@ -8,40 +8,43 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Config says what load to make.
+// Config describes the load.
 type Config struct {
-	// Network and Address are the server's, as Loop.Dial takes them.
+	// Network and Address are the server's, in the form of Loop.Dial.
 	Network, Address string
-	// Filters are put into every connection, TLS for instance. It counts as made
-	// when they are ready.
+	// Filters are put on every connection, for instance TLS. A connection
+	// counts as made when they are ready.
 	Filters []rondo.FilterOpenFunc
-	// Workload is what it is sent.
+	// Workload is the requests and the expected replies.
 	Workload Workload
 	// Conns is the number of connections.
 	Conns int
-	// Pipeline is how many requests a connection may have in flight.
+	// Pipeline is the maximum number of requests in flight on a connection.
 	Pipeline int
-	// Rate makes an open loop: so many requests are due a second, spread evenly
-	// over the connections. 0: a closed loop.
+	// Rate makes an open loop with so many requests a second, spread evenly
+	// over the connections. 0 means a closed loop.
 	Rate float64
-	// Spin keeps the loops awake in an open loop where the next request is due
-	// before a sleep could end: it leaves within microseconds of its time, for
-	// the price of a core. Otherwise it leaves when the backend's timers allow.
+	// Spin keeps the loops of an open loop awake if the next request is due
+	// before a sleep could end. The request then leaves within microseconds of
+	// its time, at the cost of a core. Without Spin it leaves when the
+	// backend's timers allow.
 	Spin bool
-	// Warmup is for how long the load runs before it is measured.
+	// Warmup is how long the load runs before it is measured.
 	Warmup time.Duration
-	// Count ends the run when so many requests were measured. 0: Duration does.
+	// Count ends the run after so many measured requests. 0 means that Duration
+	// ends it.
 	Count int64
-	// Duration is how long is measured.
+	// Duration is how long the load is measured.
 	Duration time.Duration
-	// Timeout is how long nothing may come from the server while it owes
-	// replies, or connections.
+	// Timeout is how long the server may send nothing while replies or
+	// connections are outstanding.
 	Timeout time.Duration
-	// Progress is called about once a second, while the caller of Run waits.
-	// nil: it is not.
+	// Progress is called about once a second by the goroutine of Run. It may be
+	// nil.
 	Progress func(Progress)
-	// Clock is the time since any fixed point. nil: the system's monotonic
-	// clock. It is called on the loops, once for every run of bytes received.
+	// Clock returns the time since any fixed point. nil means the system's
+	// monotonic clock. It is called on the loops, once for each run of received
+	// bytes.
 	Clock func(*rondo.Loop) time.Duration
 }
 
@@ -55,22 +58,22 @@ const (
 func (c *Config) check() error {
 	switch {
 	case c.Conns < 1:
-		return fmt.Errorf("%d connections: at least 1 is needed", c.Conns)
+		return fmt.Errorf("%d connections: want at least 1", c.Conns)
 	case c.Pipeline < 1:
-		return fmt.Errorf("%d requests in flight: at least 1 is needed", c.Pipeline)
+		return fmt.Errorf("%d requests in flight: want at least 1", c.Pipeline)
 	case c.Rate != 0 && !(c.Rate >= MinRate && c.Rate <= MaxRate):
-		return fmt.Errorf("a rate of %v requests/s: it must be 0 (as many as the server takes), or from %v to %v", c.Rate, MinRate, int64(MaxRate))
+		return fmt.Errorf("a rate of %v requests/s: want 0 (as many as the server takes), or %v to %v", c.Rate, MinRate, int64(MaxRate))
 	case c.Count < 0 || c.Count == 0 && c.Duration <= 0:
-		return errors.New("nothing would be measured: a duration or a count is needed")
+		return errors.New("nothing to measure: want a duration or a count")
 	case c.Timeout <= 0:
-		return fmt.Errorf("a timeout of %v: it must be longer", c.Timeout)
+		return fmt.Errorf("a timeout of %v: want more than 0", c.Timeout)
 	}
 	return nil
 }
 
-// engine sets what the load needs of an engine. A connection that is not read
-// while its output waits would come to a standstill with a server that does the
-// same: so HighWater is never passed.
+// engine sets the engine's limits for the load. Output must never pass
+// HighWater: the loop would then stop reading, and together with a server that
+// does the same come to a standstill.
 func (c *Config) engine(e *rondo.Engine) {
 	e.MaxOutput = max(rondo.DefaultMaxOutput, 2*MaxInFlight)
 	e.HighWater = e.MaxOutput

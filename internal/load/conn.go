@@ -15,17 +15,17 @@ type conn struct {
 	id     int
 
 	talk     Talk
-	parts    []Part // still to come, before the load
-	todo     int    // requests of the part at hand that are not sent
+	parts    []Part // the remaining parts before the load
+	todo     int    // unsent requests of the current part
 	inflight int
-	answered int64 // requests; of the load, since that began
+	answered int64 // answered requests; once the load has begun, only its own
 	starts   starts
 
-	owed  int   // open loop: requests that are due and not sent
-	place int64 // open loop: of the next request to send, in the connection's schedule
+	owed  int   // open loop: requests that are due but not sent
+	place int64 // open loop: place of the next request to send in the connection's schedule
 }
 
-// connected is called when the connection was made, or was not.
+// connected is called with the result of the dial.
 func (c *conn) connected(rc *rondo.Conn, err error) rondo.Handler {
 	w := c.worker
 	if err != nil {
@@ -42,7 +42,8 @@ func (c *conn) connected(rc *rondo.Conn, err error) rondo.Handler {
 	return c
 }
 
-// Data takes replies. The clock is read once: all of them came just now.
+// Data takes replies. It reads the clock once, since all of them arrived
+// together.
 func (c *conn) Data(_ *rondo.Conn, in []byte) (int, error) {
 	w := c.worker
 	now := w.now()
@@ -53,7 +54,7 @@ func (c *conn) Data(_ *rondo.Conn, in []byte) (int, error) {
 		return n, c.fail(wrong)
 	case n < len(in):
 		surplus := in[n:]
-		return n, c.fail(fmt.Errorf("after reply %d came what no request asked for: %q", c.answered+int64(replies), surplus[:min(len(surplus), shown)]))
+		return n, c.fail(fmt.Errorf("after reply %d the server sent bytes that answer no request: %q", c.answered+int64(replies), surplus[:min(len(surplus), shown)]))
 	}
 	w.heard = now
 	if now >= w.from {
@@ -84,7 +85,7 @@ func (c *conn) replied(n int, now time.Duration) {
 	w.settle()
 }
 
-// prepare goes on with what comes before the load.
+// prepare sends the next requests that come before the load.
 func (c *conn) prepare(now time.Duration) {
 	for c.todo == 0 && c.inflight == 0 {
 		if len(c.parts) == 0 {
@@ -101,10 +102,10 @@ func (c *conn) prepare(now time.Duration) {
 	c.send(n, now)
 }
 
-// batch is how many requests are in flight while connections prepare.
+// batch is the number of requests in flight while a connection prepares.
 func (w *Workload) batch() int { return min(max(1, leastPiece/w.RequestSize), 64) }
 
-// fill sends as many requests as there is room for, in a closed loop.
+// fill sends as many requests of a closed loop as there is room for.
 func (c *conn) fill(now time.Duration) {
 	w := c.worker
 	if n := w.allow(w.run.Pipeline-c.inflight, now); n > 0 {
@@ -125,10 +126,10 @@ func (c *conn) send(n int, now time.Duration) {
 	if now >= w.from {
 		w.tally.sent += int64(len(b))
 	}
-	c.rc.Write(b) // if it fails Closed tells why
+	c.rc.Write(b) // Closed reports an error
 }
 
-// fail ends the run for an error of the connection.
+// fail ends the run with an error of the connection.
 func (c *conn) fail(err error) error {
 	when := ""
 	if !c.worker.began {
@@ -139,7 +140,7 @@ func (c *conn) fail(err error) error {
 	return err
 }
 
-// Closed ends the run, unless it has ended.
+// Closed ends the run with an error, unless it has ended.
 func (c *conn) Closed(_ *rondo.Conn, err error) {
 	if c.worker.finished {
 		return
@@ -147,7 +148,7 @@ func (c *conn) Closed(_ *rondo.Conn, err error) {
 	if err == nil {
 		err = errClosedByServer
 	}
-	c.fail(fmt.Errorf("lost after %d replies, with %d more to come: %w", c.answered, c.inflight, err))
+	c.fail(fmt.Errorf("lost after %d replies, with %d outstanding: %w", c.answered, c.inflight, err))
 }
 
 var errClosedByServer = errors.New("the server closed it")

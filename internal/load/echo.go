@@ -2,10 +2,10 @@ package load
 
 import "fmt"
 
-// Echo is the workload of a server that sends back what it is sent: messages of
-// size bytes, up to pipeline of them at once. They are pieces of one text, which
-// each connection begins elsewhere: what is lost, doubled, reordered or sent to
-// the wrong connection differs.
+// Echo is the workload for an echo server: messages of size bytes, up to
+// pipeline of them at once. They are pieces of one text, which each connection
+// starts at another place. So lost, doubled, reordered or misdirected bytes
+// show as a difference.
 func Echo(size, pipeline int) (Workload, error) {
 	if err := fits(size, pipeline); err != nil {
 		return Workload{}, err
@@ -24,13 +24,13 @@ func Echo(size, pipeline int) (Workload, error) {
 // place spreads numbers over the pattern.
 func place(i int) int { return i % patternPeriod * 12289 % patternPeriod }
 
-// MaxInFlight is how many bytes of requests a connection may have in flight.
+// MaxInFlight is the maximum number of request bytes in flight on a connection.
 const MaxInFlight = 64 << 20
 
-// fits tells whether requests of a size, so many at once, are not too much.
+// fits returns an error if pipeline requests of size bytes exceed MaxInFlight.
 func fits(size, pipeline int) error {
 	if size > MaxInFlight/pipeline {
-		return fmt.Errorf("%d requests of %d bytes in flight are more than the %d MiB that a connection may have: choose smaller ones, or fewer", pipeline, size, MaxInFlight>>20)
+		return fmt.Errorf("%d requests of %d bytes in flight exceed the %d MiB of a connection: want fewer or smaller requests", pipeline, size, MaxInFlight>>20)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func TestMoreThanWasAskedForIsReported(t *testing.T) {
 		c.Write([]byte("hello"))
 		return len(in), nil
 	}), nil)
-	if !strings.Contains(err.Error(), `after reply 40 came what no request asked for: "hello"`) {
+	if !strings.Contains(err.Error(), `after reply 40 the server sent bytes that answer no request: "hello"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -76,7 +76,7 @@ func TestALostConnectionIsReported(t *testing.T) {
 		c.Close()
 		return len(in), nil
 	}), nil)
-	if !errors.Is(err, errClosedByServer) || !strings.Contains(err.Error(), "lost after 39 replies, with 1 more to come: ") {
+	if !errors.Is(err, errClosedByServer) || !strings.Contains(err.Error(), "lost after 39 replies, with 1 outstanding: ") {
 		t.Errorf("%v", err)
 	}
 	err = fails(t, nth(40, func(c *rondo.Conn, in []byte) (int, error) {
@@ -92,13 +92,13 @@ func TestAReplyThatDoesNotComeIsReported(t *testing.T) {
 	hold := func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil }
 	for _, rate := range []float64{0, 100} {
 		err := fails(t, nth(40, hold), func(c *Config) { c.Rate, c.Duration, c.Timeout = rate, 5*time.Second, time.Second })
-		if !strings.Contains(err.Error(), "nothing came for 1s while 1 requests waited for replies, on 1 connections") {
+		if !strings.Contains(err.Error(), "the server sent nothing for 1s while 1 requests waited for replies, on 1 connections") {
 			t.Errorf("rate %v: %v", rate, err)
 		}
 	}
 }
 
-// A pause that is no one's fault is no error.
+// A pause between requests is not an error.
 func TestAnIdleOpenLoopDoesNotTimeOut(t *testing.T) {
 	n := exact(t)
 	n.Serve(":7", echo)
@@ -117,7 +117,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// What fails before the load begins says so.
+// The error of a failure before the load says so.
 func TestAFailureWhilePreparing(t *testing.T) {
 	reply := func(text string) rondo.OpenFunc {
 		return func(*rondo.Conn) rondo.Handler {
@@ -139,7 +139,7 @@ func TestAFailureWhilePreparing(t *testing.T) {
 	}
 }
 
-// Connections that a faulty network breaks end the run, always.
+// A connection broken by the network always ends the run.
 func TestBrokenConnectionsEndTheRun(t *testing.T) {
 	for seed := range uint64(20) {
 		n := rondotest.New(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Faults{Reset: 0.01}})

@@ -9,7 +9,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// tick is how long bytes travel on a network without chance: exactly.
+// tick is the exact latency of the deterministic network.
 const tick = time.Millisecond
 
 func exact(t testing.TB) *rondotest.Network {

@@ -37,8 +37,8 @@ func TestOpenLoopKeepsItsSchedule(t *testing.T) {
 	}
 }
 
-// stall is an echo server that does not answer from one time to another, counted
-// from its first request.
+// stall is an echo server that does not answer between two times, counted from its first
+// request.
 type stall struct {
 	from, to time.Duration
 	first    time.Duration
@@ -64,8 +64,8 @@ func (s *stall) open(*rondo.Conn) rondo.Handler {
 	})
 }
 
-// A server that stalls for half a second is seen to do so by all who came in that
-// time: the latencies of an open loop say so, those of a closed loop do not.
+// If a server stalls for half a second, all requests of that time wait: the latencies of
+// an open loop show it, those of a closed loop do not.
 func TestOpenLoopOmitsNothing(t *testing.T) {
 	for _, rate := range []float64{0, 500} {
 		n := exact(t)
@@ -82,8 +82,8 @@ func TestOpenLoopOmitsNothing(t *testing.T) {
 			}
 			continue
 		}
-		// A quarter of the requests was due in the stall: they waited for up to
-		// half a second, each as long as was left of it, and a little for their turn.
+		// A quarter of the requests was due in the stall. Each waited for the rest of the
+		// half second, and a little for its turn.
 		if r.Requests != 1000 {
 			t.Errorf("%d requests were answered", r.Requests)
 		}
@@ -104,7 +104,7 @@ func TestOpenLoopOmitsNothing(t *testing.T) {
 	}
 }
 
-// slow answers a request every millisecond, all connections together.
+// slow answers one request each millisecond, over all connections.
 type slow struct {
 	queue  []func()
 	ticker *rondo.Timer
@@ -128,8 +128,8 @@ func (s *slow) open(c *rondo.Conn) rondo.Handler {
 	})
 }
 
-// A server that is too slow for the rate falls behind more and more; what is
-// not sent in the end is told, and what waits costs the connection nothing.
+// A server that is too slow for the rate falls behind more and more. The report counts the
+// unsent requests, and waiting requests cost no memory.
 func TestOpenLoopFallsBehind(t *testing.T) {
 	n := exact(t)
 	s := &slow{}
@@ -148,7 +148,7 @@ func TestOpenLoopFallsBehind(t *testing.T) {
 	if b.Longest < 900*time.Millisecond || b.Longest > 1100*time.Millisecond {
 		t.Errorf("one waited for %v, want a second", b.Longest)
 	}
-	// In the end a request is answered a second after it was due.
+	// At the end, a request is answered a second after it was due.
 	if p := r.Percentile(100); p < 900*time.Millisecond || p > 1200*time.Millisecond {
 		t.Errorf("the longest latency is %v, want a second", p)
 	}
@@ -157,7 +157,7 @@ func TestOpenLoopFallsBehind(t *testing.T) {
 	}
 }
 
-// What an overloaded server did not take in the warm-up is not measured.
+// Requests of the warm-up that an overloaded server did not take are not measured.
 func TestWarmupLeavesNothingBehind(t *testing.T) {
 	n := exact(t)
 	s := &slow{}

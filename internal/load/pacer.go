@@ -6,33 +6,33 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A schedule says when requests of an open loop are due: one after the other in
-// even intervals, of the connections in turn.
+// A schedule gives the times at which the requests of an open loop are due: at
+// even intervals, on each connection in turn.
 type schedule struct {
 	start    time.Duration
 	interval float64 // ns, between requests
 	conns    int
 }
 
-// due is the time of request k of connection id, both from 0.
+// due returns the time of request k of connection id, both counted from 0.
 func (s *schedule) due(id int, k int64) time.Duration {
 	return s.start + time.Duration(float64(k*int64(s.conns)+int64(id))*s.interval)
 }
 
 // A pacer sends the requests of a worker when they are due, or as soon as their
-// connections have room for them. What waits for room is not kept anywhere but
-// in a number, since a request's time follows from its place in the schedule.
+// connections have room. It stores only the number of requests that wait for
+// room, since a request's time follows from its place in the schedule.
 type pacer struct {
 	schedule
 	worker *worker
 	timer  *rondo.Timer
-	round  int64 // of the next request: which of its connection
-	turn   int   // and which of the worker's connections
-	owed   int64 // requests due and not sent, of all connections
+	round  int64 // of the next request: its number on its connection
+	turn   int   // of the next request: the index of its connection
+	owed   int64 // requests that are due but not sent, on all connections
 	warm   bool  // the warm-up is over
 }
 
-// granularity is the longest that a sleep may be too long.
+// granularity is the most by which a sleep may be too long.
 const granularity = time.Millisecond
 
 func (p *pacer) begin(w *worker, start time.Duration) {
@@ -41,7 +41,7 @@ func (p *pacer) begin(w *worker, start time.Duration) {
 	p.timer = w.loop.AfterFunc(0, p.pace)
 }
 
-// pace sends what is due, and sleeps until the next is.
+// pace sends the requests that are due, and sleeps until the next one.
 func (p *pacer) pace() {
 	w := p.worker
 	now := w.now()
@@ -49,7 +49,7 @@ func (p *pacer) pace() {
 		c := w.conns[p.turn]
 		due := p.due(c.id, p.round)
 		if due >= w.until {
-			break // end will be called
+			break // the timer of Duration calls end
 		}
 		if due > now {
 			p.sleep(due - now)
@@ -70,7 +70,7 @@ func (p *pacer) pace() {
 
 func (p *pacer) sleep(d time.Duration) {
 	if p.worker.run.Spin {
-		// Not 0: this turn's timers would go round in it.
+		// Not 0: the timer would fire again in this turn.
 		d = max(1, d-granularity)
 	}
 	p.timer.Reset(d)
@@ -93,7 +93,7 @@ func (p *pacer) owe(c *conn, now time.Duration) {
 	p.send(c, now)
 }
 
-// serve sends what a connection owes, after replies made room.
+// serve sends a connection's due requests after replies have made room.
 func (p *pacer) serve(c *conn, now time.Duration) {
 	if c.owed == 0 {
 		return
@@ -119,7 +119,7 @@ func (p *pacer) send(c *conn, now time.Duration) {
 	c.send(n, now)
 }
 
-// drop gives up what is due and not sent, at the end.
+// drop gives up the unsent requests at the end.
 func (p *pacer) drop() {
 	if p.owed == 0 {
 		return
@@ -134,8 +134,9 @@ func (p *pacer) drop() {
 	p.forget()
 }
 
-// forget forgets what is due and not sent. It is called when the warm-up ends
-// too: what a server did not take then is not measured.
+// forget drops the requests that are due but not sent. It is also called when
+// the warm-up ends: requests that the server did not take before are not
+// measured.
 func (p *pacer) forget() {
 	for _, c := range p.worker.conns {
 		c.place += int64(c.owed)

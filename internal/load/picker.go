@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// A picker chooses numbers below n at random. Those made with the same seed
-// choose the same: so what a connection asked for need not be remembered until
-// the reply comes.
+// A picker chooses random numbers below n. Pickers with the same seed choose
+// the same numbers. So a connection need not store what it asked for until the
+// reply arrives.
 type picker struct {
 	random rand.PCG
 	n      uint64

@@ -2,36 +2,36 @@ package load
 
 import "time"
 
-// Progress is how a run stands.
+// Progress is the state of a run.
 type Progress struct {
 	Phase   Phase
 	Ready   int           // connections that are ready for the load
-	Elapsed time.Duration // since the warm-up ended; before: 0
+	Elapsed time.Duration // since the warm-up ended; 0 before
 	Rate    float64       // requests answered a second, since the last Progress
-	P99     time.Duration // of their latencies; 0: none was measured
+	P99     time.Duration // of their latencies; 0 if none was measured
 }
 
 // A Phase is a part of a run.
 type Phase uint8
 
 const (
-	Connecting Phase = iota // and preparing
+	Connecting Phase = iota // and preparing connections
 	WarmingUp
 	Measuring
 )
 
-// A collector takes from the workers what they have measured so far. A worker
-// swaps its tally for an empty one, and goes on: adding it up is the collector's
-// work, on the goroutine of Run.
+// A collector takes the workers' measurements while they run. A worker swaps
+// its tally for an empty one and continues. The collector adds the tallies up
+// on the goroutine of Run.
 type collector struct {
 	run    *run
-	total  *tally // what was collected
+	total  *tally // everything collected so far
 	spare  []*tally
 	states chan state
 	last   time.Time // of the last progress
 }
 
-// state is what a worker tells the collector.
+// state is a worker's report to the collector.
 type state struct {
 	tally *tally
 	ready int
@@ -40,9 +40,9 @@ type state struct {
 	now   time.Duration
 }
 
-// report adds up everything, once the loops have ended.
+// report adds everything up after the loops have ended.
 func (c *collector) report(interrupted bool) *Report {
-	for range len(c.states) { // what progress had asked for when the run ended
+	for range len(c.states) { // reports that progress asked for before the run ended
 		s := <-c.states
 		c.total.add(s.tally, s.from)
 	}

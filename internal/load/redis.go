@@ -10,21 +10,21 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// RedisTests are the names of Redis's tests, in a good order.
+// RedisTests are the names of the Redis tests, in a sensible order.
 var RedisTests = []string{"ping", "set", "get", "incr", "mset"}
 
-// RedisOptions are what a Redis workload is like.
+// RedisOptions configure a Redis workload.
 type RedisOptions struct {
 	Conns, Pipeline int    // as in Config
 	Size            int    // of values, in bytes
-	Keyspace        int    // number of keys, chosen from at random
+	Keyspace        int    // number of keys to choose from at random
 	Password        string // "": none
 }
 
-// msetKeys is how many keys an MSET sets.
+// msetKeys is the number of keys of an MSET.
 const msetKeys = 10
 
-// Redis is the workload of a Redis server and one of RedisTests:
+// Redis is the workload for a Redis server with one of RedisTests:
 //
 //	ping  PING
 //	set   SET key:<n> <value>
@@ -32,9 +32,10 @@ const msetKeys = 10
 //	incr  INCR counter:<n>, of counters that were set to 0 before
 //	mset  MSET, of 10 keys key:<n>
 //
-// n is chosen at random from the keyspace, in 12 digits. A key's value depends
-// on n, so that the reply to GET is known whoever set it last. Counters belong
-// to connections, each at least one, so that the reply to INCR is known.
+// n is a random number of the keyspace, in 12 digits. A key's value depends
+// only on n, so the reply to GET is known, whichever connection set the key
+// last. Each connection has its own counters, at least one, so the reply to
+// INCR is known.
 func Redis(test string, o RedisOptions) (Workload, error) {
 	if !slices.Contains(RedisTests, test) {
 		return Workload{}, fmt.Errorf("no test %q: choose from %s", test, strings.Join(RedisTests, ", "))
@@ -73,7 +74,7 @@ type redisTest struct {
 	text tape
 }
 
-// requestSize is the size of the requests that prepare.
+// requestSize is the size of the requests that prepare a connection.
 func (r *redisTest) requestSize() int { return len(r.appendSet(nil, 0)) + len(r.Password) }
 
 const digits = 12
@@ -92,7 +93,7 @@ func appendKey(b []byte, prefix string, n int) []byte {
 	return append(b, '\r', '\n')
 }
 
-// value is what key n holds.
+// value returns the value of key n.
 func (r *redisTest) value(n int) []byte { return r.text.from(place(n), r.Size) }
 
 func (r *redisTest) appendSet(b []byte, n int) []byte {
@@ -117,7 +118,7 @@ func appendZero(b []byte, n int) []byte {
 	return resp.AppendBulkString(b, "0")
 }
 
-// one is a request and its reply, always the same.
+// one is a constant request with a constant reply.
 func (r *redisTest) one(request []byte, reply string) func(int) Talk {
 	requests := repeat(request, r.Pipeline*len(request))
 	replies := repeat([]byte(reply), leastPiece)
@@ -129,7 +130,7 @@ func (r *redisTest) one(request []byte, reply string) func(int) Talk {
 	}
 }
 
-// keyed is a request for random keys, with replies that are always "+OK".
+// keyed is a request for random keys, whose reply is always "+OK".
 func (r *redisTest) keyed(request func(b []byte, n int) []byte) func(int) Talk {
 	if r.Keyspace == 1 {
 		return r.one(request(nil, 0), ok)
@@ -186,8 +187,8 @@ func (r *redisTest) get() func(int) Talk {
 	}
 }
 
-// counters is how many counters a connection has. Those of connection id are
-// id, id+Conns, id+2*Conns and so on.
+// counters is the number of counters of a connection. Connection id has the
+// counters id, id+Conns, id+2*Conns and so on.
 func (r *redisTest) counters() int { return max(1, r.Keyspace/r.Conns) }
 
 func (r *redisTest) incr(id int) Talk {
@@ -204,7 +205,7 @@ func (r *redisTest) incr(id int) Talk {
 	}
 }
 
-// login is what every connection begins with.
+// login returns the requests with which every connection begins.
 func (r *redisTest) login() []Part {
 	if r.Password == "" {
 		return nil
@@ -213,7 +214,7 @@ func (r *redisTest) login() []Part {
 	return []Part{{r.always(&built{func(b []byte) []byte { return append(b, request...) }}), 1}}
 }
 
-// fill sets the keys that are a connection's to set before they are got.
+// fill sets a connection's share of the keys before the load gets them.
 func (r *redisTest) fill(id int) []Part {
 	if id >= r.Keyspace {
 		return nil
@@ -236,7 +237,7 @@ func (r *redisTest) zero(id int) Part {
 	}}), r.counters()}
 }
 
-// always has "+OK" for a reply to each request.
+// always expects "+OK" as the reply to each request.
 func (r *redisTest) always(requests Requests) Talk {
 	return Talk{requests, &variedReplies{first: []byte(ok), middle: func() []byte { return nil }}}
 }

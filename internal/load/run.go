@@ -9,13 +9,13 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Run makes the load that c describes on e's loops, of which each gets its share
-// of the connections, and reports what it measured. e is new, and Run's: it sets
-// limits as it needs them, starts and closes it.
+// Run makes the load that c describes on e's loops, among which it divides the
+// connections, and returns the measurements. e must be new and belongs to Run,
+// which sets its limits, starts it and closes it.
 //
-// It ends early, with an error, if a connection fails, a reply is wrong or does
-// not come; and without one, but with Report.Interrupted, when ctx ends. The
-// Report is of what was measured until then.
+// Run ends early with an error if a connection fails, or if a reply is wrong or
+// missing. It ends early without an error, but with Report.Interrupted, when
+// ctx ends. The Report holds what was measured until then.
 func Run(ctx context.Context, e *rondo.Engine, c Config) (*Report, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -29,14 +29,14 @@ func Run(ctx context.Context, e *rondo.Engine, c Config) (*Report, error) {
 	collect := newCollector(r)
 	interrupted := r.wait(ctx, collect)
 	if r.err == nil && !interrupted {
-		e.Shutdown(context.Background()) // Linger bounds it
+		e.Shutdown(context.Background()) // bounded by Linger
 	} else {
 		e.Close()
 	}
 	return collect.report(interrupted), r.err
 }
 
-// run is a load while it is made.
+// run is a load in progress.
 type run struct {
 	Config
 	workers []*worker
@@ -46,7 +46,7 @@ type run struct {
 
 	once sync.Once
 	over chan struct{} // closed at the end
-	err  error         // why it came early
+	err  error         // the reason for an early end
 }
 
 func newRun(e *rondo.Engine, c Config) *run {
@@ -72,7 +72,7 @@ func newRun(e *rondo.Engine, c Config) *run {
 	return r
 }
 
-// share is the i-th of n parts of total, which differ by at most 1.
+// share returns the i-th of n parts of total. The parts differ by at most 1.
 func share(total int64, i, n int) int64 {
 	part := total / int64(n)
 	if int64(i) < total%int64(n) {
@@ -81,8 +81,8 @@ func share(total int64, i, n int) int64 {
 	return part
 }
 
-// wait waits for the end, and reports whether ctx's came before. Meanwhile it
-// reports progress.
+// wait waits for the end, and reports progress meanwhile. It returns true if
+// ctx ended first.
 func (r *run) wait(ctx context.Context, collect *collector) (interrupted bool) {
 	var tick <-chan time.Time
 	if r.Progress != nil {
@@ -114,15 +114,15 @@ func (r *run) end(err error) {
 }
 
 // connected is called once, on the loop of the first connection, with the
-// address that was found to be the server's.
+// resolved address of the server.
 func (r *run) connected(address string) {
 	for _, w := range r.workers {
 		w.loop.Post(func() { w.connect(address) })
 	}
 }
 
-// ready is called on a worker's loop when its connections are ready for the
-// load. The last one lets all begin.
+// ready is called on a worker's loop when the worker's connections are ready
+// for the load. After the last call all workers begin.
 func (r *run) ready(now time.Duration) {
 	if r.unready.Add(-1) == 0 {
 		for _, w := range r.workers {

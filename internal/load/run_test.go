@@ -27,8 +27,8 @@ func TestClosedLoopMeasuresTheDelay(t *testing.T) {
 		if !about(r.Mean(), 2*tick) {
 			t.Errorf("pipeline %d: the mean is %v", pipeline, r.Mean())
 		}
-		// Each connection makes 500 trips in a second, if what begins just at
-		// the end of the warm-up or of the second counts as it may.
+		// Each connection makes 500 trips in a second; a trip that begins exactly at the end
+		// of the warm-up or of the second may or may not count.
 		want := int64(500 * c.Conns * pipeline)
 		slack := int64(c.Conns * pipeline)
 		if r.Requests < want-slack || r.Requests > want+slack {
@@ -47,7 +47,7 @@ func TestClosedLoopMeasuresTheDelay(t *testing.T) {
 	}
 }
 
-// The replies of a pipeline come one by one; the requests go out in one write.
+// The requests of a pipeline go out in one write; the replies arrive one by one.
 func TestPipelineGoesOutAtOnce(t *testing.T) {
 	n := exact(t)
 	receives, most := 0, 0
@@ -87,8 +87,8 @@ func TestCountIsExact(t *testing.T) {
 	}
 }
 
-// Every workload gets what it expects from the server it is for, on networks
-// that split and delay.
+// Every workload gets the replies it expects from its server, on networks that split and
+// delay.
 func TestRedisWorkloads(t *testing.T) {
 	for _, test := range RedisTests {
 		for _, keys := range []int{1, 100} {
@@ -116,8 +116,7 @@ func TestRedisWorkloads(t *testing.T) {
 	}
 }
 
-// Large messages, and more of them than a server's buffers take, do not come to
-// a standstill.
+// Large messages, more than a server's buffers hold, do not cause a deadlock.
 func TestLargeMessages(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{})
 	n.Serve(":7", echo)
@@ -128,7 +127,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// The end of the context ends the run, and what was measured is reported.
+// The end of the context ends the run, which reports what it measured.
 func TestInterrupt(t *testing.T) {
 	n := exact(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -148,7 +147,7 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 
-	// Before anything was measured there is nothing to report.
+	// Before the measurement there is nothing to report.
 	r, err = runOn(ctx, n, 2, c)
 	if err != nil || !r.Interrupted || r.Requests != 0 || r.Rate() != 0 || r.Percentile(99) != 0 {
 		t.Errorf("with a context that is over: %+v, %v", r, err)
@@ -175,7 +174,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// Progress is collected while the load runs, and nothing is lost by it.
+// Collecting progress while the load runs loses no measurement.
 func TestProgress(t *testing.T) {
 	n := exact(t)
 	n.Serve(":7", echo)
@@ -202,7 +201,7 @@ func TestProgress(t *testing.T) {
 	}
 	for elapsed := 40 * time.Millisecond; elapsed < c.Duration; elapsed += 90 * time.Millisecond {
 		n.Advance(90 * time.Millisecond)
-		d := 10 * time.Millisecond // that connecting took, and more
+		d := 10 * time.Millisecond // longer than connecting takes
 		if p := progress(); p.Phase != Measuring || p.Rate <= 0 || !about(p.P99, 2*tick) || p.Elapsed > elapsed || p.Elapsed < elapsed-d {
 			t.Errorf("after %v: %+v", elapsed, p)
 		}

@@ -2,11 +2,11 @@ package load
 
 import "time"
 
-// starts remembers when the latencies of a connection's requests in flight
-// began. Those of one time are one entry.
+// starts is the queue of the start times of a connection's requests in flight.
+// Requests with the same start time share an entry.
 type starts struct {
 	queue []start
-	first int // of queue
+	first int // index of the first entry in queue
 }
 
 type start struct {
@@ -26,7 +26,7 @@ func (s *starts) add(n int, at time.Duration) {
 	s.queue = append(s.queue, start{at, n})
 }
 
-// take measures the oldest n, whose replies came now.
+// take measures the oldest n requests, whose replies arrived now.
 func (s *starts) take(n int, now time.Duration, w *worker) {
 	for n > 0 {
 		oldest := &s.queue[s.first]

@@ -5,29 +5,29 @@ import (
 	"math/rand/v2"
 )
 
-// A tape is an endless, periodic run of bytes: bytes[i] is bytes[i+period]. So
-// any piece of it of up to len(bytes)-period bytes, from any position, is a
-// slice of bytes, which is shared by all connections.
+// A tape is an endless, periodic sequence of bytes: bytes[i] equals
+// bytes[i+period]. So any piece of up to len(bytes)-period bytes, from any
+// position, is a slice of bytes, which all connections share.
 type tape struct {
 	bytes  []byte
 	period int
 }
 
-// leastPiece is how long a piece is at least: what is compared at once.
+// leastPiece is the minimum length of a piece, which is compared in one step.
 const leastPiece = 64 << 10
 
-// repeat is unit over and over, with pieces of at least n bytes.
+// repeat returns a tape that repeats unit, with pieces of at least n bytes.
 func repeat(unit []byte, n int) tape {
 	b := bytes.Repeat(unit, 1+(max(n, leastPiece)+len(unit)-1)/len(unit))
 	return tape{b, len(unit)}
 }
 
-// patternPeriod is prime: messages of any size are all different until as many
-// of them have passed.
+// patternPeriod is a prime number. So the next patternPeriod messages of any
+// size all differ.
 const patternPeriod = 65521
 
-// pattern is text without order, the same in every run of the program, with
-// pieces of at least n bytes.
+// pattern returns a tape of random letters, the same in every run of the
+// program, with pieces of at least n bytes.
 func pattern(n int) tape {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	random := rand.NewPCG(1, 2)
@@ -38,10 +38,10 @@ func pattern(n int) tape {
 	return repeat(unit, n)
 }
 
-// from is the piece of n bytes at a position.
+// from returns the piece of n bytes at a position.
 func (t tape) from(at, n int) []byte { return t.bytes[at : at+n : at+n] }
 
-// A head is a position on a tape, as a tape recorder's.
+// A head is a position on a tape, like that of a tape recorder.
 type head struct {
 	tape
 	at int
@@ -49,15 +49,15 @@ type head struct {
 
 func (h *head) move(n int) { h.at = (h.at + n) % h.period }
 
-// next is the next n bytes, not more than a piece.
+// next returns the next n bytes, at most a piece.
 func (h *head) next(n int) []byte {
 	b := h.from(h.at, n)
 	h.move(n)
 	return b
 }
 
-// match moves over the bytes that in and the tape have in common, and returns
-// how many they are.
+// match moves over the common prefix of in and the tape, and returns its
+// length.
 func (h *head) match(in []byte) int {
 	total := 0
 	for len(in) > 0 {
@@ -73,7 +73,7 @@ func (h *head) match(in []byte) int {
 	return total
 }
 
-// common is the length of what a and b begin with alike.
+// common returns the length of the common prefix of a and b.
 func common(a, b []byte) int {
 	n := min(len(a), len(b))
 	if bytes.Equal(a[:n], b[:n]) {

@@ -9,12 +9,12 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A worker makes the load of one loop. But for what its collector does it
-// belongs to that loop.
+// A worker makes the load of one loop, and belongs to that loop, except for the
+// work of its collector.
 //
-// It connects, lets each connection prepare, waits for the other workers,
-// begins, is over when there are no more requests to send, and finished when all
-// replies have come.
+// It connects, lets each connection prepare, waits for the other workers, and
+// begins. It is over when no more requests will be sent, and finished when all
+// replies have arrived.
 type worker struct {
 	run   *run
 	loop  *rondo.Loop
@@ -22,19 +22,19 @@ type worker struct {
 	buf   []byte // for requests being built
 
 	address  string // of the server
-	dialed   int    // conns so far
-	dialing  int    // of them, not connected yet
+	dialed   int    // conns dialed so far
+	dialing  int    // of these, not connected yet
 	prepared int    // conns that are ready for the load
 
 	began bool
-	from  time.Duration // when the warm-up ends; before the beginning: never
-	until time.Duration // when the measuring ends
-	left  int64         // with Count: requests to be measured, not sent
+	from  time.Duration // when the warm-up ends; never before the load has begun
+	until time.Duration // when the measurement ends
+	left  int64         // with Count: requests still to send and measure
 
 	over     bool
 	finished bool
 	inflight int           // requests of all connections
-	heard    time.Duration // when something came that was waited for
+	heard    time.Duration // when the server last sent something awaited
 
 	pacer pacer // of an open loop
 	tally *tally
@@ -42,8 +42,8 @@ type worker struct {
 
 const never = time.Duration(math.MaxInt64)
 
-// maxDialing bounds the connections that are being made at once: a server's
-// queue of those that it has not accepted is bounded too.
+// maxDialing bounds the number of concurrent dials, since a server bounds its
+// queue of connections to accept.
 const maxDialing = 64
 
 func newWorker(r *run, l *rondo.Loop) *worker {
@@ -54,15 +54,15 @@ func (w *worker) now() time.Duration { return w.run.Clock(w.loop) }
 
 func (w *worker) fail(err error) { w.run.end(err) }
 
-// first makes the first connection of all. It looks up the address for the
-// others, and if there is no server only one error comes of it.
+// first dials the first connection of the run. Its address serves the other
+// connections, and without a server there is only one error.
 func (w *worker) first() {
 	w.watch()
 	w.address = w.run.Address
 	w.dial()
 }
 
-// connect makes the other connections.
+// connect dials the other connections.
 func (w *worker) connect(address string) {
 	w.address = address
 	if w.dialed == 0 {
@@ -84,7 +84,7 @@ func (w *worker) dialMore() {
 	}
 }
 
-// made takes note of a connection that was made.
+// made records that a connection was made.
 func (w *worker) made(c *rondo.Conn, now time.Duration) {
 	w.heard = now
 	w.dialing--
@@ -99,7 +99,7 @@ func (w *worker) made(c *rondo.Conn, now time.Duration) {
 	}
 }
 
-// ready takes note of a connection that is ready for the load.
+// ready records that a connection is ready for the load.
 func (w *worker) ready(now time.Duration) {
 	w.prepared++
 	if w.prepared == len(w.conns) {
@@ -107,7 +107,7 @@ func (w *worker) ready(now time.Duration) {
 	}
 }
 
-// begin begins the load, at a time that is the same for all workers.
+// begin begins the load. start is the same for all workers.
 func (w *worker) begin(start time.Duration) {
 	w.began = true
 	w.from = start + w.run.Warmup
@@ -129,7 +129,8 @@ func (w *worker) begin(start time.Duration) {
 	w.settle()
 }
 
-// allow is how many of n requests may be sent now. They are counted as sent.
+// allow returns how many of n requests may be sent now, and counts them as
+// sent.
 func (w *worker) allow(n int, now time.Duration) int {
 	switch {
 	case w.over || now >= w.until:
@@ -143,7 +144,7 @@ func (w *worker) allow(n int, now time.Duration) int {
 	return n
 }
 
-// end ends the sending, at the end of Duration.
+// end stops sending at the end of Duration.
 func (w *worker) end() {
 	w.over = true
 	w.pacer.drop()
@@ -158,14 +159,14 @@ func (w *worker) settle() {
 	}
 }
 
-// replied measures the latency of n requests that began at a time.
+// replied measures the latency of n requests that began at the time began.
 func (w *worker) replied(n int, began, now time.Duration) {
 	if began >= w.from {
 		w.tally.record(n, now-began, now)
 	}
 }
 
-// watch notices when the server does not answer any more.
+// watch ends the run when the server no longer answers.
 func (w *worker) watch() {
 	w.heard = w.now()
 	timeout := w.run.Timeout
@@ -175,7 +176,7 @@ func (w *worker) watch() {
 		}
 		switch {
 		case w.dialing > 0:
-			w.fail(fmt.Errorf("%s: %d connections were not made within %v", w.address, w.dialing, timeout))
+			w.fail(fmt.Errorf("%s: %d connections failed to connect within %v", w.address, w.dialing, timeout))
 		case w.inflight > 0:
 			w.fail(w.unanswered())
 		}
@@ -193,6 +194,6 @@ func (w *worker) unanswered() error {
 		}
 		conns++
 	}
-	return fmt.Errorf("nothing came for %v while %d requests waited for replies, on %d connections; the first is connection %d of %d",
+	return fmt.Errorf("the server sent nothing for %v while %d requests waited for replies, on %d connections; the first is connection %d of %d",
 		w.run.Timeout, w.inflight, conns, first, w.run.Conns)
 }

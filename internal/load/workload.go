@@ -2,21 +2,22 @@ package load
 
 import "fmt"
 
-// A Workload is what connections say, and what they must hear.
+// A Workload is what connections send, and the replies they expect.
 type Workload struct {
 	// Name is for reports: "echo", or one of RedisTests.
 	Name string
-	// Talk is what connection id, from 0, says while the load runs.
+	// Talk returns what connection id, from 0, sends and expects while the load
+	// runs.
 	Talk func(id int) Talk
-	// Prepare is what it says before the load runs on any connection, part
-	// after part. nil: nothing.
+	// Prepare returns what connection id sends and expects, part after part,
+	// before the load begins on any connection. nil means nothing.
 	Prepare func(id int) []Part
-	// RequestSize is how long a request is at most, in bytes.
+	// RequestSize is the maximum size of a request in bytes.
 	RequestSize int
 }
 
-// A Talk is one connection's requests and the replies that they must have, both
-// without end. It belongs to the connection's loop.
+// A Talk is the endless requests of one connection and the replies it expects.
+// It belongs to the connection's loop.
 type Talk struct {
 	Requests Requests
 	Replies  Replies
@@ -30,26 +31,27 @@ type Part struct {
 
 // Requests are a sequence of requests.
 type Requests interface {
-	// Next returns the next n of them, to be read until it is called again for
-	// any connection of the loop. It may build them in buf, which is the loop's.
+	// Next returns the next n requests. The result is valid until the next call
+	// for any connection of the loop. Next may build the requests in buf, which
+	// belongs to the loop.
 	Next(buf *[]byte, n int) []byte
 }
 
-// Replies are the sequence of replies that must come.
+// Replies are the sequence of expected replies.
 type Replies interface {
-	// Check compares in with what must come next. It takes all of it, n bytes
-	// in which that many replies ended, but for what lies behind the limit-th
-	// reply; or wrong tells the first byte that differs.
+	// Check compares in with the next expected bytes, up to the end of the
+	// limit-th reply. It takes n bytes, in which that many replies ended. If a
+	// byte differs, wrong describes the first one.
 	Check(in []byte, limit int) (n, replies int, wrong *Mismatch)
 }
 
-// A Mismatch is the error of a reply that is not what it must be.
+// A Mismatch is the error of a wrong reply.
 type Mismatch struct {
-	Reply int64 // which of the connection, from 1
-	Byte  int   // the first that differs, in that reply, from 0
-	// Got and Want begin a few bytes before that one, or with the reply or the
-	// bytes at hand, and end some bytes behind it. Got is cut where what had
-	// been received ended.
+	Reply int64 // the number of the reply on its connection, from 1
+	Byte  int   // the first different byte in that reply, from 0
+	// Got and Want begin a few bytes before that byte, but not before the reply or
+	// the received bytes, and end some bytes after it. Got ends where the received
+	// bytes end.
 	Got, Want []byte
 }
 
@@ -57,20 +59,20 @@ func (m *Mismatch) Error() string {
 	return fmt.Sprintf("reply %d is wrong at byte %d: got %q, want %q", m.Reply, m.Byte, m.Got, m.Want)
 }
 
-// How much a Mismatch shows: before the byte, and all together.
+// The number of bytes that a Mismatch shows: before the wrong byte, and in all.
 const (
 	shownBefore = 16
 	shown       = 64
 )
 
-// excerpt is what a Mismatch shows of b, at whose index i the difference is, if
-// it may begin at most back bytes before that.
+// excerpt returns the part of b that a Mismatch shows. i is the index of the
+// difference; the part begins at most back bytes before i.
 func excerpt(b []byte, i, back int) []byte {
 	b = b[i-min(i, back, shownBefore):]
 	return append([]byte(nil), b[:min(len(b), shown)]...)
 }
 
-// taped are requests that follow each other on a tape, each of size bytes.
+// taped are consecutive requests on a tape, each of size bytes.
 type taped struct {
 	head
 	size int
@@ -82,7 +84,7 @@ func (t *taped) Next(_ *[]byte, n int) []byte { return t.next(n * t.size) }
 type tapedReplies struct {
 	head
 	size int
-	seen int // bytes of the reply at hand
+	seen int // bytes of the current reply
 }
 
 func (t *tapedReplies) Check(in []byte, limit int) (n, replies int, wrong *Mismatch) {
@@ -99,7 +101,7 @@ func (t *tapedReplies) Check(in []byte, limit int) (n, replies int, wrong *Misma
 	return n, replies, wrong
 }
 
-// built are requests that are made one by one.
+// built are requests built one by one.
 type built struct {
 	append func(b []byte) []byte
 }
@@ -113,14 +115,14 @@ func (q *built) Next(buf *[]byte, n int) []byte {
 	return b
 }
 
-// variedReplies are replies that differ in the middle: first, what middle
-// returns, and last. middle is called once for each; what it returns is read
-// until it is called again.
+// variedReplies are replies that consist of first, the result of middle, and
+// last. middle is called once for each reply, and its result is used until the
+// next call.
 type variedReplies struct {
 	first, last []byte
 	middle      func() []byte
 
-	begun bool   // the reply at hand
+	begun bool   // the current reply has begun
 	now   []byte // its middle
 	seen  int    // bytes of it
 }
@@ -146,7 +148,7 @@ func (v *variedReplies) Check(in []byte, limit int) (n, replies int, wrong *Mism
 	return n, replies, nil
 }
 
-// match is how many bytes of in are those that the reply at hand goes on with.
+// match returns the number of bytes of in that continue the current reply.
 func (v *variedReplies) match(in []byte) int {
 	total, skip := 0, v.seen
 	for _, part := range [...][]byte{v.first, v.now, v.last} {

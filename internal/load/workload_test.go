@@ -39,8 +39,8 @@ func workloads(t *testing.T) map[string]served {
 	return all
 }
 
-// prepared lets the server take what the connections say first, and returns
-// connection 0's talk.
+// prepared passes the connections' preparations to the server, and returns connection 0's
+// talk.
 func (w served) prepared() Talk {
 	var buf []byte
 	for id := range 3 {
@@ -111,8 +111,8 @@ func (m *model) do(out []byte, args []string) []byte {
 	return resp.AppendSimple(out, "OK")
 }
 
-// check gives r what must come next, in pieces, and fails unless that is so
-// many replies.
+// check passes the expected bytes to r in pieces, and fails unless they are so many
+// replies.
 func check(t *testing.T, r Replies, in []byte, replies int, random *rand.Rand) {
 	t.Helper()
 	for len(in) > 0 {
@@ -129,8 +129,7 @@ func check(t *testing.T, r Replies, in []byte, replies int, random *rand.Rand) {
 	}
 }
 
-// What all connections hear from a server that does what it is told is what
-// they must hear, whatever pieces it comes in.
+// All connections get the replies they expect from a correct server, in any pieces.
 func TestWorkloadsExpectWhatComes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for name, w := range workloads(t) {
@@ -178,7 +177,7 @@ func TestMismatchTellsWhere(t *testing.T) {
 					first = end
 					whole++
 				}
-				// Some of it came before, so that the difference is not in the first piece.
+				// Pass some bytes first, so that the difference is not in the first piece.
 				cut := i / 2
 				n, some, wrong := talk.Replies.Check(bad[:cut], 3)
 				if wrong != nil || n != cut {
@@ -201,7 +200,7 @@ func TestMismatchTellsWhere(t *testing.T) {
 	}
 }
 
-// replySize is how long the first reply of in is.
+// replySize is the length of the first reply in in.
 func replySize(t *testing.T, name string, in []byte, requestSize int) int {
 	if name[:4] == "echo" {
 		return requestSize
@@ -210,7 +209,7 @@ func replySize(t *testing.T, name string, in []byte, requestSize int) int {
 	return n
 }
 
-// What comes behind the last reply that is due is left.
+// Check leaves the bytes after the last outstanding reply.
 func TestCheckStopsAtTheLimit(t *testing.T) {
 	for name, w := range workloads(t) {
 		var buf []byte
@@ -226,7 +225,7 @@ func TestCheckStopsAtTheLimit(t *testing.T) {
 	}
 }
 
-// Connections and messages are told apart.
+// Different connections and messages have different bytes.
 func TestEchoesDiffer(t *testing.T) {
 	w, err := Echo(16, 1)
 	if err != nil {

@@ -20,10 +20,10 @@ var (
 
 const recorded = "testdata/original.txt"
 
-// TestSame plays each script with compat/evio: the same must happen, in the same order,
-// to events and to clients, as happened with the original. That is recorded, since the
-// original by itself does not end each time (a signal to end that comes before Serve
-// waits for it is lost) and has data races:
+// TestSame plays each script with compat/evio. Events and clients must see the same, in the
+// same order, as with the original. The original's results are recorded, since the original
+// has data races and sometimes does not end (it loses a signal to end that arrives before
+// Serve waits for it):
 //
 //	go test -run TestSame -original          # does the record hold?
 //	go test -run TestSame -original -record
@@ -66,16 +66,16 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// A script is what a server does and what happens to it.
+// A script is a server and what its clients do.
 type script struct {
 	name    string
 	schemes []string // nil: all of streams
 	events  func(*world, *evio.Events)
 	clients func(*world)
-	stops   bool // the server by itself
+	stops   bool // the server stops without a signal
 }
 
-// answers has Data return what one line of input asks for.
+// answers makes Data return what a line of input asks for.
 func answers(what map[string]func() ([]byte, evio.Action)) func(*world, *evio.Events) {
 	return func(w *world, e *evio.Events) {
 		e.Data = func(c evio.Conn, in []byte) ([]byte, evio.Action) {
@@ -88,7 +88,7 @@ func answers(what map[string]func() ([]byte, evio.Action)) func(*world, *evio.Ev
 	}
 }
 
-// long is more than a socket takes.
+// long is more than a socket's buffer holds.
 var long = strings.Repeat("0123456789", 1<<20)
 
 var scripts = []script{
@@ -154,12 +154,12 @@ var scripts = []script{
 		c := w.dial(0)
 		c.say("all")
 		w.await(`data 0 "all"`)
-		time.Sleep(30 * time.Millisecond) // Closed is noted too early, if it is
+		time.Sleep(30 * time.Millisecond) // time for a Closed that comes too early
 		w.note("the client begins to read")
 		c.end()
 		w.await("closed 0, <nil>")
 	},
-		// With -net the original's loop stands still until the client has read.
+		// With -net the original's loop blocks until the client has read.
 		schemes: []string{"tcp", "unix"}},
 	{name: "half-closed", clients: func(w *world) {
 		c := w.dial(0)
@@ -186,7 +186,7 @@ var scripts = []script{
 		e.Data = func(c evio.Conn, in []byte) ([]byte, evio.Action) {
 			w.note("data %v %q %v", c.Context(), in, in == nil)
 			if in != nil {
-				go c.Wake() // -net: on the loop itself it would never return
+				go c.Wake() // -net: on the loop it would never return
 				return nil, evio.None
 			}
 			if wakes++; wakes == 2 {
@@ -281,7 +281,7 @@ var scripts = []script{
 			c := w.dial(0)
 			c.say("early")
 			c.closeWrite()
-			time.Sleep(20 * time.Millisecond) // for what is not to happen yet
+			time.Sleep(20 * time.Millisecond) // time for events that must not happen yet
 			w.note("serving ends")
 			go func() {
 				defer c.Close()

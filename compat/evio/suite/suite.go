@@ -1,8 +1,8 @@
-// Package suite names what evio's own test suite needs when it is run against
-// rondo's compat/evio (see run.sh), and compares the two, event by event.
+// Package suite runs evio's own test suite against rondo's compat/evio (see
+// run.sh), and compares the two, event by event.
 package suite
 
 import (
-	_ "github.com/rondo-go/rondo/compat/evio" // what is tested
-	_ "github.com/tidwall/evio"               // whose tests test it, and with which it is compared
+	_ "github.com/rondo-go/rondo/compat/evio" // the package under test
+	_ "github.com/tidwall/evio"               // the tests, and the original to compare with
 )

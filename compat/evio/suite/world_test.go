@@ -18,8 +18,8 @@ import (
 	original "github.com/tidwall/evio"
 )
 
-// serveOriginal is the original's Serve with compat/evio's types. A Conn of the one is
-// a Conn of the other.
+// serveOriginal is the original's Serve with compat/evio's types. A Conn of one package is
+// also a Conn of the other.
 func serveOriginal(events evio.Events, addrs ...string) error {
 	e := original.Events{NumLoops: events.NumLoops, LoadBalance: original.LoadBalance(events.LoadBalance), PreWrite: events.PreWrite}
 	if f := events.Serving; f != nil {
@@ -52,13 +52,13 @@ func serveOriginal(events evio.Events, addrs ...string) error {
 	return original.Serve(e, addrs...)
 }
 
-// A world is one server in one run of a script, and what was seen of it: by its events,
-// which note, and by its clients, which tell.
+// A world is one server in one run of a script, and its log: events write to it with note,
+// clients with tell.
 type world struct {
 	t      testing.TB
 	addrs  []net.Addr
 	opened int
-	stop   atomic.Bool // have Tick shut the server down
+	stop   atomic.Bool // makes Tick shut the server down
 
 	mu     sync.Mutex
 	server []string
@@ -113,14 +113,14 @@ type client struct {
 
 func (c client) say(s string) { io.WriteString(c, s) }
 
-// hear tells the next n bytes.
+// hear reads and tells the next n bytes.
 func (c client) hear(n int) {
 	p := make([]byte, n)
 	n, err := io.ReadFull(c, p)
 	c.w.tell("got %q, %v", p[:n], err)
 }
 
-// end tells what comes until the end of the stream, and closes.
+// end reads and tells everything until the end of the stream, and closes.
 func (c client) end() {
 	b, err := io.ReadAll(c)
 	c.w.tell("got %d bytes %.40q and the end, %s", len(b), b, kind(err))
@@ -129,7 +129,7 @@ func (c client) end() {
 
 func (c client) closeWrite() { c.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
-// kind is what an error is on every path that it may take.
+// kind returns the part of an error that is the same on every path.
 func kind(err error) string {
 	var number interface {
 		error
@@ -141,8 +141,8 @@ func kind(err error) string {
 	return fmt.Sprint(err)
 }
 
-// noting are the events that every script begins with: they note what happens, call
-// the connections by numbers, and echo.
+// noting returns the events that every script starts from: they note what happens, number the
+// connections, and echo.
 func (w *world) noting() evio.Events {
 	return evio.Events{
 		Opened: func(c evio.Conn) ([]byte, evio.Options, evio.Action) {
@@ -172,7 +172,7 @@ func (w *world) open(c evio.Conn) {
 	w.opened++
 }
 
-// addresses of a scheme: two different ones.
+// addresses returns two different addresses of a scheme.
 func addresses(t testing.TB, scheme string) []string {
 	if !strings.HasPrefix(scheme, "unix") {
 		return []string{scheme + "://127.0.0.1:0", scheme + "://127.0.0.1:0?reuseport=true"}
@@ -185,13 +185,13 @@ func addresses(t testing.TB, scheme string) []string {
 	return []string{scheme + "://" + filepath.Join(dir, "a"), scheme + "://" + filepath.Join(dir, "b")}
 }
 
-// play runs a script on one of the two, and returns what was seen, line by line.
+// play runs a script on one of the two packages, and returns its log, line by line.
 func play(t *testing.T, serve func(evio.Events, ...string) error, scheme string, s script) string {
 	w := &world{t: t}
 	events := w.noting()
 	if s.stops {
-		// The original's ticker outlives Serve for one delay, and then writes to a
-		// descriptor that is somebody else's.
+		// The original's ticker outlives Serve by one delay, and then writes to a descriptor
+		// that may belong to something else.
 		events.Tick = nil
 	}
 	if s.events != nil {
