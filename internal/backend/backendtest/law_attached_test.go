@@ -13,7 +13,14 @@ import (
 // accepted and the engine did not. Only their methods are left, so a backend with
 // descriptors serves them beside its own.
 func TestLawsAttached(t *testing.T) {
-	backendtest.Laws(t, func(t *testing.T) backendtest.World { return &attached{backendtest.Sockets(t, pick.Names()[0])} })
+	backendtest.Laws(t, func(t *testing.T) backendtest.World { return &attached{backendtest.Sockets(t, pick.Names()[0])} }, notAttached...)
+}
+
+// notAttached are laws of the limits of accepted connections, of which attached ones are
+// none.
+var notAttached = []string{
+	"ConnsAreBounded", "ConnsOfAnAddressAreBounded", "AcceptRateIsBounded", "CountsOutliveNobody", "CountsMove",
+	"RefusedAreFew", "RefuseFails",
 }
 
 // veiled embeds a connection, so that it might do anything before it.
