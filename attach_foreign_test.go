@@ -185,42 +185,55 @@ func TestAttachedMethodsMayPanic(t *testing.T) {
 			})
 		})
 	}
-	t.Run("SetReadDeadline", func(t *testing.T) {
-		pause := func(c *rondo.Conn, in []byte) (int, error) {
-			c.Loop().Post(c.Pause) // while it is read again
-			return len(in), nil
-		}
-		armed := make(chan *odd, 1)
-		onOdd(t, func(c *odd) { armed <- c }, pause, func(w *oddWorld) {
-			c := <-armed
-			w.ref.Do(func(*rondo.Conn) { c.readDeadline = func() error { panic("boom") } })
-			w.far.Write([]byte("x"))
-			w.panicked()
-		})
-	})
-	t.Run("LocalAddr", func(t *testing.T) {
-		serve := func(c *rondo.Conn, in []byte) (int, error) {
-			if a := c.LocalAddr(); a != nil {
-				t.Errorf("LocalAddr returned %v", a)
-			}
-			return len(in), nil
-		}
-		onOdd(t, func(c *odd) { c.local = boom }, serve, func(w *oddWorld) {
-			w.far.Write([]byte("x"))
-			w.panicked()
-		})
+	for name, fail := range map[string]func(){"panic": boom, "Goexit": goexit} {
+		t.Run("SetReadDeadline/"+name, func(t *testing.T) { readDeadlineFails(t, fail) })
+		t.Run("LocalAddr/"+name, func(t *testing.T) { localAddrFails(t, fail) })
+	}
+}
+
+// readDeadlineFails: the loop calls SetReadDeadline by itself.
+func readDeadlineFails(t *testing.T, fail func()) {
+	pause := func(c *rondo.Conn, in []byte) (int, error) {
+		c.Loop().Post(c.Pause) // while it is read again
+		return len(in), nil
+	}
+	armed := make(chan *odd, 1)
+	onOdd(t, func(c *odd) { armed <- c }, pause, func(w *oddWorld) {
+		c := <-armed
+		w.ref.Do(func(*rondo.Conn) { c.readDeadline = func() error { fail(); return nil } })
+		w.far.Write([]byte("x"))
+		w.panicked()
 	})
 }
 
-// TestAttachOfWhatPanics: Attach tells of a method that panics.
+// localAddrFails: so it does LocalAddr, in a callback.
+func localAddrFails(t *testing.T, fail func()) {
+	serve := func(c *rondo.Conn, in []byte) (int, error) {
+		if a := c.LocalAddr(); a != nil {
+			t.Errorf("LocalAddr returned %v", a)
+		}
+		return len(in), nil
+	}
+	onOdd(t, func(c *odd) { c.local = fail }, serve, func(w *oddWorld) {
+		w.far.Write([]byte("x"))
+		w.panicked()
+	})
+}
+
+// TestAttachOfWhatPanics: Attach tells of a method that panics, or calls runtime.Goexit.
 func TestAttachOfWhatPanics(t *testing.T) {
+	t.Run("panic", func(t *testing.T) { attachFails(t, boom) })
+	t.Run("Goexit", func(t *testing.T) { attachFails(t, goexit) })
+}
+
+func attachFails(t *testing.T, fail func()) {
 	for _, backend := range backends() {
 		t.Run(backend, func(t *testing.T) {
 			e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
 			defer e.Close()
 			near, far := net.Pipe()
 			defer far.Close()
-			ref, err := e.Attach(&panicsAtDeadlines{near}, echo)
+			ref, err := e.Attach(&failsAtDeadlines{near, fail}, echo)
 			if err == nil || ref != (rondo.Ref{}) {
 				t.Errorf("Attach returned %v, %v", ref, err)
 			}
@@ -229,9 +242,34 @@ func TestAttachOfWhatPanics(t *testing.T) {
 	}
 }
 
-type panicsAtDeadlines struct{ net.Conn }
+type failsAtDeadlines struct {
+	net.Conn
+	fail func()
+}
 
-func (panicsAtDeadlines) SetDeadline(time.Time) error { panic("boom") }
+func (c failsAtDeadlines) SetDeadline(time.Time) error { c.fail(); return nil }
+
+// TestAttachedMethodsAreTheLoops: in a method of the connection that the loop calls,
+// what waits for the loop does not wait.
+func TestAttachedMethodsAreTheLoops(t *testing.T) {
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) {
+			e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
+			near, far := net.Pipe()
+			defer far.Close()
+			conn := &odd{Conn: near}
+			ref, err := e.Attach(conn, echo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ref.Do(func(c *rondo.Conn) {
+				conn.local = func() { e.Close() }
+				c.LocalAddr()
+			})
+			e.Wait()
+		})
+	}
+}
 
 // TestAttachedTimeouts: a connection may have deadlines of its own. Their errors are not
 // taken for those of the loop's.

@@ -3,8 +3,11 @@ package rondo
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/rondo-go/rondo/internal/sys"
 )
@@ -36,16 +39,56 @@ func (e *Engine) leave() {
 
 // callingLoop is the loop, of this engine or another, on which it is called; nil: on none.
 func callingLoop() *Loop {
-	running.Lock()
-	defer running.Unlock()
-	for e := range running.engines {
-		for _, l := range e.loops {
-			if l.Calling() {
-				return l
+	for l := range runningLoops() {
+		if l.Calling() {
+			return l
+		}
+	}
+	if sys.InCoroutine() {
+		return pullingLoop()
+	}
+	return nil
+}
+
+// runningLoops are all engines' loops.
+func runningLoops() iter.Seq[*Loop] {
+	return func(yield func(*Loop) bool) {
+		running.Lock()
+		defer running.Unlock()
+		for e := range running.engines {
+			for _, l := range e.loops {
+				if !yield(l) {
+					return
+				}
 			}
 		}
 	}
-	return nil
+}
+
+// pullingLoop is the loop that waits for the caller, which is in an iterator of the
+// user's own, by iter.Pull; nil: none does. Nothing tells who has resumed an iterator,
+// but a loop that has is in a coroutine whenever one looks, and takes no turn meanwhile.
+func pullingLoop() (waits *Loop) {
+	turns := make(map[*Loop]uint64) // of those that may be it
+	for look := range 3 {
+		if look > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		waits = nil
+		stacks := sys.StackOf([]byte{})
+		for l := range runningLoops() {
+			name, now := l.traceName.Load(), l.stats.read().Turns
+			before, maybe := turns[l]
+			delete(turns, l)
+			if name != nil && bytes.Contains(stacks, slices.Concat(*name, []byte("[coroutine"))) && (look == 0 || maybe && now == before) {
+				turns[l], waits = now, l
+			}
+		}
+		if waits == nil {
+			break
+		}
+	}
+	return waits
 }
 
 // onLoop is the loop of the engine's on which it is called; nil: on none.
@@ -69,7 +112,7 @@ func (e *Engine) mustNotBeOnLoop(method, wayOut string) {
 
 // Calling reports whether the caller is the loop's goroutine, or a coroutine of it: on
 // any other one what waits for the loop may be called, and nothing that belongs to it.
-// Any goroutine may ask.
+// Any goroutine may ask. It does not know iterators of the caller's own, by iter.Pull.
 func (l *Loop) Calling() bool {
 	me := sys.Goroutine()
 	if l.goroutine.Load() == me || l.guest.Load() == me {
@@ -93,10 +136,8 @@ func (l *Loop) check() {
 
 // known notes which goroutine is the loop's: the caller.
 func (l *Loop) known() {
-	if l.checks {
-		name := sys.TraceName()
-		l.traceName.Store(&name)
-	}
+	name := sys.TraceName()
+	l.traceName.Store(&name)
 	l.goroutine.Store(sys.Goroutine())
 }
 

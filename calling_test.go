@@ -2,11 +2,15 @@ package rondo_test
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
 )
@@ -63,4 +67,68 @@ func TestCallingOtherEngine(t *testing.T) {
 	begun.Wait()
 	a.Wait()
 	b.Wait()
+}
+
+// TestCallingInAnIterator: a handler may use iter.Pull, whose coroutine is another
+// goroutine. What waits for loops does not wait there either.
+func TestCallingInAnIterator(t *testing.T) {
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) {
+			e := &rondo.Engine{Backend: backend, NumLoops: 2}
+			c := connTo(t, e, func(*rondo.Conn) rondo.Handler {
+				return rondo.HandlerFunc(func(*rondo.Conn, []byte) (int, error) {
+					next, stop := iter.Pull(func(yield func(string) bool) {
+						defer func() { yield(fmt.Sprint(recover())) }()
+						ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, echo)
+						if err == nil {
+							err = ln.Close()
+						}
+						if err != nil || e.Close() != nil {
+							t.Errorf("in an iterator: %v", err)
+						}
+						e.Wait()
+					})
+					defer stop()
+					if text, _ := next(); !strings.Contains(text, "Engine.Wait was called on loop") {
+						t.Errorf("in an iterator Engine.Wait panicked with %s", text)
+					}
+					return 0, nil
+				})
+			})
+			c.Write([]byte("x"))
+			e.Wait()
+		})
+	}
+}
+
+// TestCallingInOthersIterator: in an iterator of another goroutine's they do wait.
+func TestCallingInOthersIterator(t *testing.T) {
+	var closed atomic.Bool
+	e := &rondo.Engine{NumLoops: 1}
+	c := connTo(t, e, func(*rondo.Conn) rondo.Handler { return closing{&closed} })
+	for range 100 { // the loop is in and out of iterators of its own
+		echoes(t, c, "x")
+	}
+	next, stop := iter.Pull(func(yield func(error) bool) { yield(e.Close()) })
+	defer stop()
+	if err, _ := next(); err != nil || !closed.Load() {
+		t.Errorf("Close returned %v before the end", err)
+	}
+}
+
+type closing struct{ was *atomic.Bool }
+
+func (closing) Data(c *rondo.Conn, in []byte) (int, error) {
+	next, stop := iter.Pull(func(yield func(int) bool) {
+		n, _ := c.Write(in)
+		yield(n)
+	})
+	defer stop()
+	n, _ := next()
+	return n, nil
+}
+
+func (h closing) Closed(*rondo.Conn, error) {
+	time.Sleep(20 * time.Millisecond)
+	h.was.Store(true)
 }

@@ -234,11 +234,11 @@ func (c *Conn) SetHandler(h Handler) {
 	}
 }
 
-// setHandler makes h the handler, and tells of that the Keepers among it and the one
-// before.
+// setHandler makes h the handler, and tells of that the one before, if it is a Replacer,
+// and h, if it is a Keeper.
 func (c *Conn) setHandler(h Handler) {
-	if k, ok := c.handler.(bridge.Keeper); ok && h != c.handler {
-		k.Replaced()
+	if r, ok := c.handler.(bridge.Replacer); ok && h != c.handler {
+		r.Replaced()
 	}
 	c.handler = h
 	if k, ok := h.(bridge.Keeper); ok {

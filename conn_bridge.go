@@ -72,6 +72,12 @@ func (w *wire) Direct() bridge.Direct {
 	return direct
 }
 
+// Failed implements bridge.IO.
+func (w *wire) Failed(op string, err error) {
+	w.loop.check()
+	(*Conn)(w).fail(op, err)
+}
+
 // Receiving implements bridge.IO.
 func (w *wire) Receiving() bool {
 	w.loop.check()

@@ -194,6 +194,13 @@ func (c *Conn) arrived(comp *backend.Completion) {
 	l.stats.now.Receives++
 	l.stats.now.BytesIn += uint64(comp.N)
 	c.active()
+	if c.filters.haveEnded() {
+		c.takeInto(0)
+		if comp.Lent != nil {
+			l.backend.Return(comp.Lent)
+		}
+		return
+	}
 	in, owned := c.join(comp)
 	switch {
 	case c.discards():
@@ -213,10 +220,14 @@ func (c *Conn) arrived(comp *backend.Completion) {
 // join returns what came with the carry in front of it, in one piece. It reports
 // whether that is the memory that the handler gave to ReceiveInto.
 func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
-	if mine := c.takeInto(comp.N); mine != nil {
-		return mine, true
-	}
 	l := c.loop
+	if mine := c.takeInto(comp.N); mine != nil {
+		if c.stack() == nil {
+			return mine, true
+		}
+		c.carry = l.appendPooled(c.carry, mine) // Use was called meanwhile: not for filters to keep or change
+		return c.carry[:len(c.carry):len(c.carry)], false
+	}
 	l.lent = comp.Lent
 	switch start := backend.Headroom - len(c.carry); {
 	case l.lent == nil: // received behind the carry
@@ -384,7 +395,7 @@ func (c *Conn) tellEOF() {
 	}
 	if f := c.stack(); f != nil {
 		f.tellEOF()
-	} else if c.flags&(eof|eofTold) == eof && !c.isClosing() {
+	} else if (c.flags&eof != 0 || c.filters.haveEnded()) && c.flags&eofTold == 0 && !c.isClosing() {
 		c.endInput()
 	}
 }

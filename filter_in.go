@@ -265,6 +265,18 @@ func (f *filters) quiet() bool {
 	return f.carry.len() == 0 && !f.ended
 }
 
+// haveEnded reports whether a filter that is gone has ended the input, by EOF: what the
+// wire still brings is nobody's.
+func (f *filters) haveEnded() bool {
+	switch {
+	case f == nil:
+		return false
+	case f.bottom != nil:
+		return f.bottom.state&ended != 0
+	}
+	return f.ended
+}
+
 // full reports whether so much waits somewhere that reading stops until some of it was
 // taken.
 func (f *filters) full() bool {
@@ -332,7 +344,7 @@ func (s *FilterPort) offer(p []byte) {
 // takes reports whether input may be given to the filter.
 func (s *FilterPort) takes() bool {
 	c := s.conn
-	return s.state&(started|heldBack|failed) == started && !s.isBusy() &&
+	return s.state&(started|heldBack|failed|removed) == started && !s.isBusy() &&
 		c.stops&(stopPaused|stopOutput) == 0 && !c.discards()
 }
 
@@ -419,6 +431,12 @@ func (f *filters) inherit(s *FilterPort) {
 	next := &f.carry
 	if s.above != nil {
 		next = &s.above.in
+	}
+	if s.toldEOF() { // nothing comes behind that
+		s.in.drop(c.loop)
+		if s == f.bottom {
+			c.drop()
+		}
 	}
 	if s == f.bottom {
 		f.lower(next)

@@ -141,7 +141,7 @@ func (s *FilterPort) waitingAbove() int {
 }
 
 // EOF tells the handler that the input has ended, after what was delivered. The
-// wire's may go on, and is still given to Inbound.
+// wire's may go on, and is still given to Inbound; after Remove it is dropped.
 func (s *FilterPort) EOF() {
 	s.conn.loop.check()
 	switch {
@@ -218,9 +218,9 @@ func (s *FilterPort) Fail(err error) {
 }
 
 // Remove takes the filter away, and calls its Closed, after its method at hand or in
-// the next turn. What it has not consumed goes to the next; if there is none left the
-// connection costs what one without filters does. It makes the filter Ready, if it is
-// not.
+// the next turn. It gets no Inbound any more: what it has not consumed goes to the next;
+// if there is none left the connection costs what one without filters does. It makes the
+// filter Ready, if it is not.
 func (s *FilterPort) Remove() {
 	s.conn.loop.check()
 	s.Ready()

@@ -27,7 +27,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
-	law(`internal/backend/backendtest`, `|coro|internal/(backend|bridge)`),
+	law(`internal/backend/backendtest`, `|coro|internal/(backend|bridge|testkit)`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
 	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|pick)`),
@@ -39,6 +39,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),
+	law(`internal/testkit`, ``),
 	law(`fdpass`, `|internal/sys`),
 	law(`redis`, `|resp|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
 	law(`internal/load`, `|resp`),

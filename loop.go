@@ -35,7 +35,7 @@ type Loop struct {
 
 	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
 	guest     atomic.Uintptr         // one that runs in its place, see host; 0: none
-	traceName atomic.Pointer[[]byte] // of the loop's own, if checks; nil: it has not begun
+	traceName atomic.Pointer[[]byte] // of the loop's own; nil: it has not begun
 	finished  func()                 // to be called when it ends
 
 	conns     connTable
@@ -361,7 +361,7 @@ func (l *Loop) sleep(until backend.Time) error {
 // do runs f on the loop and waits for it; false: the loop has ended. On the loop itself
 // it runs f at once.
 func (l *Loop) do(f func()) bool {
-	if l.Calling() {
+	if callingLoop() == l {
 		f()
 		return true
 	}

@@ -146,19 +146,34 @@ const maxPacketFailures = 64
 // failed has the handler told of an error, if it wants to know: later, since this
 // may be in the middle of a handler's writing.
 func (c *PacketConn) failed(f packetFailure) {
-	if _, ok := c.handler.(PacketErrorHandler); !ok || len(c.failures) == maxPacketFailures {
+	if _, ok := c.handler.(PacketErrorHandler); !ok || len(c.failures) >= maxPacketFailures {
 		return
 	}
-	c.failures = append(c.failures, f)
-	if len(c.failures) == 1 && c.loop.Post(c.tellFailures) != nil {
+	c.tellSoon(append(c.failures, f))
+}
+
+// tellSoon has failures told, those that wait already among them.
+func (c *PacketConn) tellSoon(all []packetFailure) {
+	posted := len(c.failures) > 0
+	c.failures = all
+	if !posted && c.loop.Post(c.tellFailures) != nil {
 		c.failures = nil // the loop ends
 	}
 }
 
+// tellFailures tells those that wait. runtime.Goexit in the handler ends this function
+// too: what is left is told later.
 func (c *PacketConn) tellFailures() {
-	told := c.failures
+	left := c.failures
 	c.failures = nil
-	for _, f := range told {
+	defer func() {
+		if len(left) > 0 {
+			c.tellSoon(append(left, c.failures...))
+		}
+	}()
+	for len(left) > 0 {
+		f := left[0]
+		left = left[1:]
 		if c.state == packetOpen {
 			c.loop.call(c, func() { c.handler.(PacketErrorHandler).PacketFailed(c, f.to, f.err) })
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // BenchmarkEcho sends messages to and fro through one connection. Its client is
@@ -32,7 +33,7 @@ func byteSize(n int) string {
 
 func benchmarkEcho(b *testing.B, size int, open rondo.OpenFunc) {
 	msg := bytes.Repeat([]byte("x"), size)
-	c := connTo(b, &rondo.Engine{NumLoops: 1}, open)
+	c := testkit.ConnTo(b, &rondo.Engine{NumLoops: 1}, open)
 	back := make([]byte, size)
 	b.SetBytes(int64(2 * size))
 	b.ReportAllocs()
@@ -50,7 +51,7 @@ func benchmarkEcho(b *testing.B, size int, open rondo.OpenFunc) {
 // BenchmarkAwait has another goroutine do nothing, and waits for it.
 func BenchmarkAwait(b *testing.B) {
 	b.ReportAllocs()
-	c := connTo(b, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+	c := testkit.ConnTo(b, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		for range b.N {
 			if _, err := coro.Await(co, func() (int, error) { return 0, nil }); err != nil {
 				return err

@@ -13,7 +13,9 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/pick"
 	"github.com/rondo-go/rondo/internal/sys"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // echoReads is an echo server as one writes it for package net.
@@ -60,7 +62,7 @@ func TestCoroutineAllocatesNothing(t *testing.T) {
 		"Read and Write": echoReads, "Copy": echoCopies, "deadlines and Sleep": echoTimes,
 	} {
 		for _, size := range []int{64, 20_000} {
-			c := connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(f))
+			c := testkit.ConnTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(f))
 			msg, back := make([]byte, size), make([]byte, size)
 			n := testing.AllocsPerRun(500, func() {
 				c.Write(msg)
@@ -89,7 +91,7 @@ func TestIdleCoroutineIsSmall(t *testing.T) {
 			}
 		}
 	}
-	c := connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(f))
+	c := testkit.ConnTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(f))
 	address := c.RemoteAddr().String()
 	before := held()
 	for range conns {
@@ -123,10 +125,10 @@ func roundTripNothing(t *testing.T, address string) {
 // TestCoroutineThatSpins: one that reads on and on after the end of its stream
 // lets the others have their turn.
 func TestCoroutineThatSpins(t *testing.T) {
-	for _, backend := range backends() {
+	for _, backend := range pick.Available() {
 		var spins atomic.Int64
 		e := &rondo.Engine{NumLoops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
-		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+		c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 			if spins.Add(1) > 1 {
 				return echoReads(co, c)
 			}
@@ -138,7 +140,7 @@ func TestCoroutineThatSpins(t *testing.T) {
 		for spins.Load() < 10_000 {
 			time.Sleep(time.Millisecond)
 		}
-		roundTrip(t, "tcp", c.RemoteAddr().String(), "beside it")
+		testkit.RoundTrip(t, "tcp", c.RemoteAddr().String(), "beside it")
 		e.Close()
 	}
 }
@@ -147,12 +149,12 @@ func TestCoroutineThatSpins(t *testing.T) {
 // with their connections: half of those are reset, half end with the engine.
 func TestTenThousandCoroutines(t *testing.T) {
 	const conns, each = 20, 500
-	for _, backend := range backends() {
+	for _, backend := range pick.Available() {
 		t.Run(backend, func(t *testing.T) {
 			var alive, awake atomic.Int64
 			before := stacksWith("coro.(*Co).run(") // tests that have no engine leave some
 			e := &rondo.Engine{NumLoops: 2, Backend: backend}
-			c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 				var cond coro.Cond
 				for i := range each {
 					co.Go(func(co *coro.Co) (err error) {
@@ -173,17 +175,17 @@ func TestTenThousandCoroutines(t *testing.T) {
 				return echoReads(co, c)
 			}))
 			for range conns - 1 {
-				roundTrip(t, "tcp", c.RemoteAddr().String(), "hello")
+				testkit.RoundTrip(t, "tcp", c.RemoteAddr().String(), "hello")
 			}
-			until(t, "all coroutines at work", func() bool { return alive.Load() == conns*each && awake.Load() > 3*conns*each })
+			testkit.Until(t, "all coroutines at work", func() bool { return alive.Load() == conns*each && awake.Load() > 3*conns*each })
 			c.(*net.TCPConn).SetLinger(0)
 			c.Close()
-			until(t, "one connection's to end", func() bool { return alive.Load() == (conns-1)*each })
+			testkit.Until(t, "one connection's to end", func() bool { return alive.Load() == (conns-1)*each })
 			e.Close()
 			if n := alive.Load(); n != 0 {
 				t.Errorf("%d coroutines outlived the engine", n)
 			}
-			until(t, "their goroutines to end", func() bool { return stacksWith("coro.(*Co).run(") == before })
+			testkit.Until(t, "their goroutines to end", func() bool { return stacksWith("coro.(*Co).run(") == before })
 		})
 	}
 }
@@ -202,9 +204,9 @@ func stacksWith(f string) int {
 // TestTracesOfCoroutines: others know a coroutine by what its stack trace has: the
 // simulator (sim/watch.go), Engine.Check (calling.go) and who looks for deadlocks.
 func TestTracesOfCoroutines(t *testing.T) {
-	c := connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(echoReads))
-	echoes(t, c, "hello")
-	until(t, "the trace of a coroutine that waits", func() bool {
+	c := testkit.ConnTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(echoReads))
+	testkit.Echoes(t, c, "hello")
+	testkit.Until(t, "the trace of a coroutine that waits", func() bool {
 		buf := make([]byte, 1<<20)
 		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
 			if strings.Contains(stack, " [coroutine") && strings.Contains(stack, "/coro.(*Co).run(0x") {
@@ -219,7 +221,7 @@ func TestTracesOfCoroutines(t *testing.T) {
 func TestCoroutineOnALockedThread(t *testing.T) {
 	for _, e := range []*rondo.Engine{{LockThreads: true}, {CPUs: []int{0}}} {
 		var dialed atomic.Bool
-		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+		c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 			if dialed.Swap(true) {
 				return echoReads(co, c)
 			}
@@ -253,7 +255,7 @@ func TestCoroutineOnALockedThread(t *testing.T) {
 // TestRepanicOfACoroutine: with Engine.Repanic a coroutine's panic ends the
 // program too, and the log has its stack.
 func TestRepanicOfACoroutine(t *testing.T) {
-	out, err := run(t, "repanic_coroutine")
+	out, err := testkit.Run(t, "repanic_coroutine")
 	if err == nil || !strings.Contains(out, "panic: on purpose") || !strings.Contains(out, "main.onPurpose") {
 		t.Errorf("the program went on, or did not tell: %v\n%s", err, out)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -16,19 +15,21 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/pick"
 	"github.com/rondo-go/rondo/internal/testcert"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // unlocked runs f on each backend whose loops are not locked to threads.
-func unlocked(t *testing.T, f func(t *testing.T, e *rondo.Engine, log *lockedBuffer)) {
-	for _, name := range backends() {
+func unlocked(t *testing.T, f func(t *testing.T, e *rondo.Engine, log *testkit.Log)) {
+	for _, name := range pick.Available() {
 		if name == "uring" {
 			continue // see TestDeadlockOnAThread
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var log lockedBuffer
-			f(t, &rondo.Engine{NumLoops: 1, Backend: name, Logger: slog.New(slog.NewTextHandler(&log, nil))}, &log)
+			var log testkit.Log
+			f(t, &rondo.Engine{NumLoops: 1, Backend: name, Logger: log.Logger()}, &log)
 		})
 	}
 }
@@ -62,9 +63,9 @@ func wantGone(t *testing.T, c net.Conn) {
 // other out. They and their connection are lost, and the loop goes on.
 func TestDeadlockOfATLSConn(t *testing.T) {
 	config := &tls.Config{Certificates: []tls.Certificate{testcert.New("test").Issue(testcert.ECDSA, "localhost")}}
-	unlocked(t, func(t *testing.T, e *rondo.Engine, log *lockedBuffer) {
-		bystander := connTo(t, e, coro.Handler(echoReads))
-		c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+	unlocked(t, func(t *testing.T, e *rondo.Engine, log *testkit.Log) {
+		bystander := testkit.ConnTo(t, e, coro.Handler(echoReads))
+		c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 			tc := tls.Server(c, config)
 			co.Go(func(*coro.Co) error {
 				_, err := tc.Read(make([]byte, 10))
@@ -108,11 +109,11 @@ func TestDeadlockOfTwoConns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
-	unlocked(t, func(t *testing.T, e *rondo.Engine, log *lockedBuffer) {
-		bystander := connTo(t, e, coro.Handler(echoReads))
+	unlocked(t, func(t *testing.T, e *rondo.Engine, log *testkit.Log) {
+		bystander := testkit.ConnTo(t, e, coro.Handler(echoReads))
 		g := &guarded{}
 		waits := make(chan bool)
-		b := connTo(t, e, coro.Handler(func(co *coro.Co, _ net.Conn) error {
+		b := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, _ net.Conn) error {
 			var err error
 			if g.c, err = co.Dial("tcp", silent.Addr().String()); err != nil {
 				t.Error(err)
@@ -122,7 +123,7 @@ func TestDeadlockOfTwoConns(t *testing.T) {
 			return g.ask()
 		}))
 		<-waits
-		a := connTo(t, e, coro.Handler(func(*coro.Co, net.Conn) error { return g.ask() }))
+		a := testkit.ConnTo(t, e, coro.Handler(func(*coro.Co, net.Conn) error { return g.ask() }))
 		wantGone(t, a)
 		wantGone(t, b)
 		goesOn(t, bystander, e)
@@ -160,19 +161,19 @@ func (k *clerk) serve(c net.Conn) error {
 // goroutine holds gets it in the end. Nobody takes for its holder a coroutine that
 // happens to wait in a method of the same object, or of its neighbour in memory.
 func TestMutexOfAnotherGoroutine(t *testing.T) {
-	for _, name := range backends() {
+	for _, name := range pick.Available() {
 		for what, mine := range map[string]int{"the same object": 0, "its neighbour": 1} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				var log lockedBuffer
-				e := &rondo.Engine{NumLoops: 1, Backend: name, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				var log testkit.Log
+				e := &rondo.Engine{NumLoops: 1, Backend: name, Logger: log.Logger()}
 				var k [2]clerk
-				idle := connTo(t, e, coro.Handler(func(_ *coro.Co, c net.Conn) error { return k[0].serve(c) }))
-				echoes(t, idle, "hello")
+				idle := testkit.ConnTo(t, e, coro.Handler(func(_ *coro.Co, c net.Conn) error { return k[0].serve(c) }))
+				testkit.Echoes(t, idle, "hello")
 				k[mine].mu.Lock()
-				c := connTo(t, e, coro.Handler(func(_ *coro.Co, c net.Conn) error { return k[mine].serve(c) }))
+				c := testkit.ConnTo(t, e, coro.Handler(func(_ *coro.Co, c net.Conn) error { return k[mine].serve(c) }))
 				c.Write([]byte("hello"))
-				until(t, "the log", func() bool { return strings.Contains(log.String(), "mutex") })
+				testkit.Until(t, "the log", func() bool { return strings.Contains(log.String(), "mutex") })
 				k[mine].mu.Unlock()
 				p := make([]byte, 5)
 				if _, err := io.ReadFull(c, p); err != nil {
@@ -190,7 +191,7 @@ func TestTLSConnIsShared(t *testing.T) {
 	config := &tls.Config{Certificates: []tls.Certificate{testcert.New("test").Issue(testcert.ECDSA, "localhost")}}
 	got := make(chan error, 1)
 	e := &rondo.Engine{NumLoops: 1}
-	c := connTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+	c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
 		tc := tls.Server(c, config)
 		if err := tc.Handshake(); err != nil {
 			return err
@@ -217,11 +218,11 @@ func TestTLSConnIsShared(t *testing.T) {
 // goroutine, so the program ends, and tells why.
 func TestDeadlockOnAThread(t *testing.T) {
 	for _, name := range []string{"", "uring"} {
-		if name != "" && !slices.Contains(backends(), name) {
+		if name != "" && !slices.Contains(pick.Available(), name) {
 			continue
 		}
 		t.Setenv("DEADLOCK", name)
-		out, err := run(t, "deadlock")
+		out, err := testkit.Run(t, "deadlock")
 		if err == nil || !strings.Contains(out, "loop 0 stands still") || strings.Count(out, "crypto/tls.(*Conn).Read(") < 2 || !strings.Contains(out, "package rtls") {
 			t.Errorf("%q: the program does not tell of its deadlock: %v\n%s", name, err, out)
 		}
@@ -230,9 +231,9 @@ func TestDeadlockOnAThread(t *testing.T) {
 
 // TestBlockedLoopIsTold: what blocks a loop otherwise is told in the log.
 func TestBlockedLoopIsTold(t *testing.T) {
-	var log lockedBuffer
+	var log testkit.Log
 	blocked := make(chan bool)
-	connTo(t, &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}, coro.Handler(func(*coro.Co, net.Conn) error {
+	testkit.ConnTo(t, &rondo.Engine{NumLoops: 1, Logger: log.Logger()}, coro.Handler(func(*coro.Co, net.Conn) error {
 		<-blocked
 		return nil
 	}))

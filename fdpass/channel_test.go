@@ -22,7 +22,10 @@ import (
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/fdpass"
 	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
+
+var until = testkit.Until
 
 // sockets is a pair of connected unix sockets.
 func sockets(t testing.TB) (a, b *net.UnixConn) {
@@ -126,15 +129,6 @@ func (r *recorder) untilClosed(t testing.TB) error {
 		t.Errorf("Closed was called %d times", r.closed)
 	}
 	return r.err
-}
-
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("waited 30 s in vain for: %s", what)
-		}
-	}
 }
 
 func channel(t testing.TB, e *rondo.Engine, nc *net.UnixConn, h fdpass.Handler) (ch *fdpass.Channel) {

@@ -1,7 +1,9 @@
 package netconn
 
 import (
+	"fmt"
 	"io"
+	"net"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/bridge"
@@ -33,7 +35,8 @@ func (c *Conn) findDirect() {
 	if d == nil || c.conn.Buffered() > 0 {
 		return
 	}
-	unbound(c.conn) // what is written is bounded by a block
+	c.limits = c.conn.Limits() // for Replaced
+	unbound(c.conn)            // what is written is bounded by a block
 	c.out.owned = true
 	c.in.mu.Lock()
 	c.in.direct = d
@@ -78,6 +81,25 @@ func (h *handler) EOF(*rondo.Conn) {
 
 // Drained implements rondo.DrainHandler.
 func (h *handler) Drained(*rondo.Conn) { h.c.push() }
+
+// errTaken is why nothing more is read or written that was not before.
+var errTaken = fmt.Errorf("netconn: another Handler has taken the connection: %w", net.ErrClosed)
+
+// Replaced is called before another Handler is set, which gets the connection as it was,
+// behind what Writes have accepted.
+func (h *handler) Replaced() {
+	c := h.c
+	limits := c.limits
+	if !c.out.owned {
+		limits = c.conn.Limits()
+	}
+	c.ended(errTaken)
+	c.giveAll()
+	c.taken = true
+	c.conn.SetLimits(limits)
+	bridge.Of(c.conn).SelfPaced(false)
+	c.conn.Resume()
+}
 
 // Paused is called when nothing is being received any more.
 func (h *handler) Paused() {

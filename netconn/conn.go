@@ -25,6 +25,8 @@ type Conn struct {
 	hub           *hub
 	local, remote net.Addr
 	readAhead     int
+	limits        rondo.Limits // the connection's, before it was unbound
+	taken         bool         // by another Handler
 
 	serve func()        // the method served: made once
 	todo  atomic.Uint32 // what served is to do
@@ -48,9 +50,12 @@ var _ net.Conn = (*Conn)(nil)
 // Handler has left goes to Read. In an OpenFunc, return c.Handler() after it.
 //
 // From then on the connection is the net.Conn's: nobody else may read it or write to it,
-// give it another Handler or a Filter, or move it from its loop. Deadlines that were set on
-// c stay, and close the connection: clear them before. A second New returns the same
-// net.Conn.
+// give it a Filter, or move it from its loop. Deadlines that were set on c stay, and close
+// the connection: clear them before. A second New returns the same net.Conn.
+//
+// Conn.SetHandler takes the connection away: what Write has accepted goes first, and from
+// then on Read, after what it had received, and Write fail with net.ErrClosed, and Close
+// leaves the connection alone.
 func New(c *rondo.Conn) *Conn {
 	if h, ok := c.Handler().(*handler); ok {
 		return h.c
@@ -103,7 +108,7 @@ func (c *Conn) ask(todo uint32) {
 // served does on the loop what was asked for.
 func (c *Conn) served() {
 	todo := c.todo.Swap(0)
-	if c.ref.Closed() {
+	if c.ref.Closed() || c.taken {
 		return
 	}
 	if todo&(toWrite|toEndWrite|toClose) != 0 {

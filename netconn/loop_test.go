@@ -2,6 +2,7 @@ package netconn_test
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -125,5 +126,47 @@ func TestNewOfClosing(t *testing.T) {
 		_, err = c.Write(make([]byte, 1))
 		is(t, err, "write", net.ErrClosed)
 		must(t, c.Close())
+	})
+}
+
+// TestTaken: a Handler that is set takes the connection away, which Reads and Writes are
+// told; it comes behind what these have accepted.
+func TestTaken(t *testing.T) {
+	everywhere(t, func(t *testing.T, e *rondo.Engine, k kind) {
+		c, peer := pair(t, e, k)
+		peer.SetDeadline(time.Now().Add(patience))
+		type result struct {
+			n   int
+			err error
+		}
+		read, wrote := make(chan result, 1), make(chan result, 1)
+		go func() {
+			n, err := c.Read(make([]byte, 1))
+			read <- result{n, err}
+		}()
+		out := pattern(16 << 20)
+		go func() {
+			n, err := c.Write(out)
+			wrote <- result{n, err}
+		}()
+		time.Sleep(20 * time.Millisecond)
+		c.Ref().Do(func(rc *rondo.Conn) {
+			rc.SetHandler(rondo.HandlerFunc((*rondo.Conn).Write))
+			if got := rc.Limits(); got.HighWater != rondo.DefaultHighWater {
+				t.Errorf("the limits are %+v", got)
+			}
+		})
+		within(t, "Read", func() { is(t, (<-read).err, "read", net.ErrClosed) })
+		var w result
+		within(t, "Write", func() { w = <-wrote })
+		is(t, w.err, "write", net.ErrClosed)
+		got := make([]byte, w.n)
+		if n, err := io.ReadFull(peer, got); err != nil {
+			t.Fatalf("the peer got %d bytes of %d: %v", n, w.n, err)
+		}
+		equal(t, got, out[:w.n])
+		must(t, c.Close())
+		send(t, peer, "the new one's")
+		expect(t, peer, "the new one's")
 	})
 }

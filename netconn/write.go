@@ -183,17 +183,22 @@ func (c *Conn) landed() {
 
 // finish gives the rondo.Conn everything at once, and closes it.
 func (c *Conn) finish() {
-	out := &c.out
-	out.ends = 0
-	if c.unsent() {
-		unbound(c.conn)
-		for err := error(nil); err == nil && c.more(); {
-			var n int
-			n, err = c.conn.Write(out.held.front())
-			out.held.drop(n)
-		}
-	}
+	c.out.ends = 0
+	c.giveAll()
 	c.conn.Close()
+}
+
+// giveAll gives the rondo.Conn everything that Writes have accepted.
+func (c *Conn) giveAll() {
+	if !c.unsent() {
+		return
+	}
+	unbound(c.conn)
+	for err := error(nil); err == nil && c.more(); {
+		var n int
+		n, err = c.conn.Write(c.out.held.front())
+		c.out.held.drop(n)
+	}
 }
 
 // unsent reports whether Writes have accepted bytes that the rondo.Conn does not have.

@@ -45,23 +45,23 @@ func (st *stream) setDirect(d bridge.Direct) {
 func (st *stream) Ending() { st.setDirect(nil) }
 
 // try does o, or the beginning of o, if the system can do that at once. n is
-// the number of bytes done. If done is false, the loop must do the rest; it
-// also reports all errors.
-func (l *lane) try(o *Op) (n int, done bool) {
+// the number of bytes done. If done is false, the loop must do the rest, and
+// report err, which the system may not report again.
+func (l *lane) try(o *Op) (n int, done bool, err error) {
 	if l.direct == nil || len(o.Buf) == 0 || l.under.Load() != 0 || l.busy.Load() {
-		return 0, false
+		return 0, false, nil
 	}
 	switch o.Kind {
 	case Write:
-		n, err := l.direct.Send(o.Buf)
-		return n, err == nil && n == len(o.Buf)
+		n, err = l.direct.Send(o.Buf)
+		return n, err == nil && n == len(o.Buf), err
 	case Read, ReadFull:
 		n, ok, err := l.direct.Recv(o.Buf)
 		if !ok || err != nil || n == 0 {
 			l.busy.Store(true) // until the loop has read
-			return 0, false
+			return 0, false, err
 		}
-		return n, o.Kind == Read || n == len(o.Buf)
+		return n, o.Kind == Read || n == len(o.Buf), nil
 	}
-	return 0, false
+	return 0, false, nil
 }

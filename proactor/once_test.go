@@ -2,6 +2,9 @@ package proactor_test
 
 import (
 	"context"
+	"errors"
+	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/rondo-go/rondo"
@@ -112,4 +115,24 @@ func TestAtOnceInPart(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A reset is told of though the submitter meets it, to whom the system tells it once.
+func TestAtOnceReset(t *testing.T) {
+	for _, kind := range []proactor.Kind{proactor.Read, proactor.Write} {
+		everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+			c, p := pair(t)
+			send(t, p, "x")
+			must(t, q.Read(c, make([]byte, 1), nil)) // it gives the connection to the loop
+			wait(t, q, 1)
+			p.SetLinger(0)
+			p.Close()
+			quiet(t, q) // while the reset arrives
+			_, err := q.Submit(proactor.Op{Kind: kind, Conn: c, Buf: make([]byte, 1)})
+			must(t, err)
+			if err := wait(t, q, 1)[0].Err; !errors.Is(err, syscall.ECONNRESET) && runtime.GOOS != "windows" {
+				t.Errorf("an operation of kind %d: %v", kind, err)
+			}
+		})
+	}
 }

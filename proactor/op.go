@@ -93,6 +93,7 @@ type op struct {
 	timer    *rondo.Timer
 	due      bool  // the timer has fired once; the turn's completions go first
 	why      error // the error to end with once the system has released the memory
+	found    error // the error that lane.try met
 
 	release    *release // created on first use
 	prev, next *op      // in the stream's line

@@ -168,14 +168,14 @@ func (c *queue) submit(o Op) (Ticket, error) {
 	l := st.lane(o.Kind)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, done := l.try(&o)
+	n, done, err := l.try(&o)
 	if done {
 		c.results.add(Result{Kind: o.Kind, Conn: o.Conn, Buf: o.Buf, Value: o.Value, N: n})
 		return Ticket{}, nil
 	}
 	p := st.shard.blank()
 	p.Kind, p.Conn, p.Buf, p.Bufs, p.Value, p.N, p.lane = o.Kind, o.Conn, o.Buf, o.Bufs, o.Value, n, l
-	p.stream, p.deadline, p.total = st, o.Deadline, total
+	p.stream, p.deadline, p.total, p.found = st, o.Deadline, total, err
 	t := Ticket{p, p.use, st.shard}
 	l.under.Add(1)
 	if err := st.shard.put(p); err != nil {

@@ -57,6 +57,10 @@ func (st *stream) start(o *op) {
 	switch {
 	case st.conn == nil:
 		st.attach(o.Conn)
+	case o.found != nil && o.Kind < Write:
+		st.wire.Failed("read", o.found)
+	case o.found != nil:
+		st.wire.Failed("write", o.found)
 	case l.first != o:
 	case o.Kind < Write:
 		st.arm()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -149,18 +148,6 @@ var ofConns = map[string]func(c *rondo.Conn){
 	},
 }
 
-// deedsFor are those of ofConns that a callback may do. A KeyLogWriter that does not
-// return locks all handshakes of the program out: crypto/tls has a mutex around it.
-func deedsFor(place string) map[string]func(*rondo.Conn) {
-	all := maps.Clone(ofConns)
-	if place == "KeyLogWriter" {
-		for _, name := range []string{"panic", "Goexit", "Engine.Attach"} {
-			delete(all, name)
-		}
-	}
-	return all
-}
-
 // offLoop are those deeds that another goroutine may do, or has the loop do.
 func offLoop(name string, deed func(*rondo.Conn)) func(*rondo.Conn) {
 	switch name {
@@ -190,7 +177,7 @@ func TestServersCallbacks(t *testing.T) {
 		for _, place := range ofServers {
 			e := quiet(backend)
 			bystander := bystands(t, e)
-			for name, deed := range deedsFor(place) {
+			for name, deed := range ofConns {
 				if o.OffLoop > 0 {
 					deed = offLoop(name, deed)
 				}
@@ -266,7 +253,7 @@ func TestClientsCallbacks(t *testing.T) {
 		for _, place := range ofClients {
 			e := quiet(backend)
 			bystander := bystands(t, e)
-			for name, deed := range deedsFor(place) {
+			for name, deed := range ofConns {
 				if o.OffLoop > 0 && place != "ClientSessionCache.Put" {
 					deed = offLoop(name, deed)
 				}

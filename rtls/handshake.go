@@ -2,8 +2,8 @@ package rtls
 
 import (
 	"context"
+	"errors"
 	"net"
-	"runtime/debug"
 	"sync"
 
 	"github.com/rondo-go/rondo"
@@ -84,13 +84,10 @@ func (h *handshake) run() {
 		if returned {
 			return
 		}
-		v := recover()
-		if v == nil {
-			v = errGoexit
-		}
-		h.panicked = &rondo.PanicError{Value: v, Stack: debug.Stack()}
+		h.panicked = panicError(recover())
 	}()
 	h.err = h.work()
+	errors.As(h.err, &h.panicked) // a KeyLogWriter's
 	returned = true
 }
 

@@ -2,15 +2,21 @@ package rtls_test
 
 import (
 	"crypto/tls"
-	"io"
 	"net"
 	"sync"
 	"testing"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/testcert"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/rtls"
+)
+
+var (
+	echo      = testkit.Echo
+	listen    = testkit.Listen // on a real socket: what blocks is real
+	roundTrip = testkit.Echoes
 )
 
 // authority signs everybody's certificates; host is the servers' name.
@@ -87,18 +93,6 @@ func handshake(t *testing.T, conn net.Conn, config *tls.Config) *tls.Conn {
 		t.Fatalf("handshake: %v", err)
 	}
 	return c
-}
-
-// roundTrip has msg echoed.
-func roundTrip(t *testing.T, c net.Conn, msg string) {
-	t.Helper()
-	if _, err := io.WriteString(c, msg); err != nil {
-		t.Fatalf("write: %v", err)
-	}
-	got := make([]byte, len(msg))
-	if n, err := io.ReadFull(c, got); err != nil || string(got) != msg {
-		t.Fatalf("echo of %.40q: %.40q, %v", msg, got[:n], err)
-	}
 }
 
 // serve is n.Serve with TLS.

@@ -5,17 +5,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/sys"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/rtls"
 )
@@ -45,21 +44,6 @@ func TestOffLoop(t *testing.T) {
 			}
 		}
 	})
-}
-
-// echo is the OpenFunc of handlers that keep nothing: any loop's goroutine may call
-// them.
-func echo(*rondo.Conn) rondo.Handler { return rondo.HandlerFunc((*rondo.Conn).Write) }
-
-// listen serves on a real socket: what blocks is real.
-func listen(t *testing.T, e *rondo.Engine, open rondo.OpenFunc) string {
-	t.Helper()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return ln.Addr().String()
 }
 
 // connect is tls.Dial, on a goroutine of its own.
@@ -164,8 +148,8 @@ func (g *gate) await(t *testing.T, n int32) {
 func TestCallbackPanics(t *testing.T) {
 	for name, o := range map[string]*rtls.Options{"on the loop": {}, "off the loop": {OffLoop: 1}} {
 		t.Run(name, func(t *testing.T) {
-			var log lockedBuffer
-			e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			var log testkit.Log
+			e := &rondo.Engine{NumLoops: 1, Logger: log.Logger()}
 			config := serverConfig(0)
 			config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 				switch hello.ServerName {
@@ -215,24 +199,6 @@ func TestCallbackPanics(t *testing.T) {
 }
 
 func theCulprit() *tls.Certificate { panic("oops") }
-
-// lockedBuffer is a log that is read meanwhile.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // No connection has a goroutine after its handshake, and none is left when the
 // engine is closed, whatever the handshakes were doing. A loop keeps one that has

@@ -26,6 +26,9 @@ func (timeoutError) Is(target error) bool { return target == os.ErrDeadlineExcee
 // Server makes TLS servers of connections, with the default Options. config is as
 // for tls.Server; it may be shared, and is not to be changed. Server panics if config is
 // nil, or has nothing that could give a certificate: no handshake would succeed.
+//
+// If it has a KeyLogWriter, connections use copies of it. A KeyLogWriter that only a
+// configuration of GetConfigForClient has must not panic: crypto/tls would stay locked.
 func Server(config *tls.Config) rondo.FilterOpenFunc { return new(Options).Server(config) }
 
 // Client makes TLS clients of connections, with the default Options. config is as
@@ -57,6 +60,7 @@ func (o *Options) Server(config *tls.Config) rondo.FilterOpenFunc {
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		panic("rtls: Server: the config gives no certificate: want Certificates, GetCertificate or GetConfigForClient")
 	}
+	config = safeServer(config)
 	return func(*rondo.Conn) rondo.Filter {
 		f := &filter{options: o}
 		f.tls = tls.Server((*transport)(f), config)
@@ -67,6 +71,7 @@ func (o *Options) Server(config *tls.Config) rondo.FilterOpenFunc {
 // Client is Client with o. It also panics if OffLoop is negative.
 func (o *Options) Client(config *tls.Config) rondo.FilterOpenFunc {
 	o.check("Client", config)
+	config = safe(config)
 	return func(*rondo.Conn) rondo.Filter {
 		f := &filter{options: o, client: true, renegotiates: config.Renegotiation != tls.RenegotiateNever}
 		f.tls = tls.Client((*transport)(f), config)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/workers"
 )
@@ -56,7 +57,7 @@ func (c *chaos) run() {
 	if c.queue = c.pool.MaxQueue; c.queue == 0 {
 		c.queue = workers.DefaultMaxQueue
 	}
-	e := &rondo.Engine{NumLoops: 1 + int(c.seed%3), Linger: 50 * time.Millisecond, Logger: new(logged).logger()}
+	e := &rondo.Engine{NumLoops: 1 + int(c.seed%3), Linger: 50 * time.Millisecond, Logger: new(testkit.Log).Logger()}
 	if c.seed%5 == 0 {
 		e.MaxOutput, e.HighWater, e.LowWater = 400, 40, 10
 	}

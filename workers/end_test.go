@@ -19,6 +19,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/workers"
 )
@@ -410,8 +411,8 @@ func TestPanics(t *testing.T) {
 	errTest := errors.New("for a test")
 	eachBackend(t, func(t *testing.T, backend string) {
 		leakless(t)
-		log := &logged{}
-		e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: log.logger()}
+		log := &testkit.Log{}
+		e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: log.Logger()}
 		p, g := &workers.Pool{MaxWorkers: 2}, newGate()
 		closed := make(chan error, 100)
 		address := serve(t, e, p.Open(func(c *rondo.Conn, q *workers.Queue) rondo.Handler {

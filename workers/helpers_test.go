@@ -5,17 +5,21 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/workers"
+)
+
+var (
+	serve = testkit.Listen
+	dial  = testkit.Dial
+	until = testkit.Until
 )
 
 // A reply is what a test's pool is to do with a line.
@@ -139,28 +143,6 @@ func eachBackend(t *testing.T, f func(t *testing.T, backend string)) {
 	}
 }
 
-// serve listens with e on a real socket.
-func serve(t testing.TB, e *rondo.Engine, open rondo.OpenFunc) (address string) {
-	t.Helper()
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return ln.Addr().String()
-}
-
-func dial(t testing.TB, address string) *net.TCPConn {
-	t.Helper()
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(time.Minute))
-	return c.(*net.TCPConn)
-}
-
 // ask sends lines and ends the stream, as printf … | nc -N does, and returns what came
 // until the server's end.
 func ask(t testing.TB, c interface {
@@ -199,16 +181,6 @@ func answers(lines []string) string {
 	return b.String()
 }
 
-// until waits for what other goroutines do.
-func until(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("waited 30 s in vain for: %s", what)
-		}
-	}
-}
-
 // leakless fails a test after which goroutines of the pool are left.
 func leakless(t *testing.T) {
 	t.Helper()
@@ -223,23 +195,3 @@ func noWorkers(t *testing.T) {
 		return !bytes.Contains(buf[:runtime.Stack(buf, true)], []byte("workers.(*Pool).work"))
 	})
 }
-
-// logged is an engine's log.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

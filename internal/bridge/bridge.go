@@ -39,7 +39,8 @@ type IO interface {
 	// Data takes nothing of it, the next bytes are received behind it and not into p.
 	//
 	// ReceiveInto holds for one receive. It panics while Receiving reports true. An empty
-	// p takes p back. A connection with Filters ignores it.
+	// p takes p back. A connection with Filters ignores it; Filters that come while p is
+	// in use get a copy of what it has.
 	ReceiveInto(p []byte)
 
 	// Receiving reports whether the system has been asked for input.
@@ -49,6 +50,10 @@ type IO interface {
 	// completion-based, or has no descriptors) or the connection has Filters. Input that
 	// the connection neither holds nor is receiving is read there.
 	Direct() Direct
+
+	// Failed ends the connection for an error of Direct's, as for one that the loop gets
+	// itself: the system tells of an error once. op is "read" or "write".
+	Failed(op string, err error)
 
 	// Recall drops output that was not handed to the system yet. The release functions of
 	// WriteOwned are called when the event at hand has ended, or when the system has let
@@ -229,8 +234,14 @@ type Keeper interface {
 	// Closing is called at once when the connection begins to close, has failed or has
 	// left its loop. It must not call users' code.
 	Closing()
-	// Replaced is called before another Handler is set, Installed after this one was.
-	Replaced()
+	// Installed is called after this Handler was set.
 	Installed()
+	Replacer
+}
+
+// A Replacer is a Handler that is told that another one takes its place.
+type Replacer interface {
+	// Replaced is called before the other Handler is set.
+	Replaced()
 	marked
 }

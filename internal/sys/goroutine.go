@@ -1,11 +1,45 @@
 package sys
 
-import "runtime"
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
 
-// Goroutine names the calling goroutine: no other one that is alive has that name,
-// and it is never 0. It says nothing else. On 386, amd64, arm and arm64 it takes a nanosecond,
-// elsewhere some microseconds.
-func Goroutine() uintptr { return goroutine() }
+// Goroutine names the calling goroutine: no other one that is alive has that name, but
+// for those in Aside, and it is never 0. It says nothing else. On 386, amd64, arm and
+// arm64 it takes a nanosecond, elsewhere some microseconds.
+func Goroutine() uintptr {
+	me := goroutine()
+	if asides.number.Load() > 0 {
+		if caller, ok := asides.callers.Load(me); ok {
+			return caller.(uintptr)
+		}
+	}
+	return me
+}
+
+// asides are the goroutines in Aside, with the names of their callers.
+var asides struct {
+	number  atomic.Int32
+	callers sync.Map
+}
+
+// Aside runs f on a goroutine of its own, which has the caller's name meanwhile, and
+// waits for its end. So runtime.Goexit in f does not unwind the caller.
+func Aside(f func()) {
+	caller, done := Goroutine(), make(chan struct{})
+	go func() {
+		defer close(done)
+		me := goroutine()
+		asides.callers.Store(me, caller)
+		asides.number.Add(1)
+		defer asides.callers.Delete(me)
+		defer asides.number.Add(-1)
+		f()
+	}()
+	<-done
+}
 
 // goroutineID is the number that the goroutine's stack trace begins with, as in
 // "goroutine 18 [running]:". Only that much is printed.

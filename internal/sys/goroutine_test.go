@@ -59,6 +59,51 @@ func TestGoroutineOfACoroutine(t *testing.T) {
 	}
 }
 
+// TestInCoroutine knows those of iter.Pull, however deep.
+func TestInCoroutine(t *testing.T) {
+	next, stop := iter.Pull(func(yield func(bool) bool) {
+		yield(InCoroutine())
+		deeper(100, func() { yield(InCoroutine()) })
+	})
+	defer stop()
+	for range 2 {
+		if is, ok := next(); !is || !ok {
+			t.Error("a coroutine is not known")
+		}
+	}
+	deeper(100, func() {
+		if InCoroutine() {
+			t.Error("it is no coroutine")
+		}
+	})
+}
+
+//go:noinline
+func deeper(n int, f func()) {
+	if n == 0 {
+		f()
+		return
+	}
+	deeper(n-1, f)
+}
+
+// TestAside: a goroutine that stands in for another has its name, and its end is its own.
+func TestAside(t *testing.T) {
+	me, ended := Goroutine(), false
+	Aside(func() {
+		defer func() { ended = true }()
+		Aside(func() {
+			if Goroutine() != me {
+				t.Error("it has another name")
+			}
+		})
+		runtime.Goexit()
+	})
+	if !ended || Goroutine() != me || asides.number.Load() != 0 {
+		t.Error("something is left of Aside")
+	}
+}
+
 //go:noinline
 func grow(n int) int {
 	var room [256]byte

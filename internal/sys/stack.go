@@ -36,6 +36,23 @@ func StackOf(name []byte) []byte {
 	return []byte("it has ended")
 }
 
+// InCoroutine reports whether the caller is in a coroutine of iter.Pull's: another
+// goroutine waits for it.
+func InCoroutine() bool {
+	pcs := make([]uintptr, 64)
+	n := runtime.Callers(0, pcs)
+	for n == len(pcs) {
+		pcs = make([]uintptr, 2*n)
+		n = runtime.Callers(0, pcs)
+	}
+	for _, pc := range pcs[max(0, n-2):n] { // below it there is at most runtime.goexit
+		if f := runtime.FuncForPC(pc - 1); f != nil && f.Name() == "runtime.corostart" {
+			return true
+		}
+	}
+	return false
+}
+
 // TraceName is what stack traces of the calling goroutine begin with: "goroutine 18 ".
 func TraceName() []byte {
 	var buf [64]byte

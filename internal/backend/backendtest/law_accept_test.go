@@ -3,18 +3,16 @@
 package backendtest_test
 
 import (
-	"bytes"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // TestAcceptSurvivesWantOfDescriptors takes all descriptors away: accepting must
@@ -26,8 +24,8 @@ func TestAcceptSurvivesWantOfDescriptors(t *testing.T) {
 }
 
 func acceptWithoutDescriptors(t *testing.T, backend string) {
-	var log lockedBuffer
-	e := &rondo.Engine{NumLoops: 1, Backend: backend, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	var log testkit.Log
+	e := &rondo.Engine{NumLoops: 1, Backend: backend, Logger: log.Logger()}
 	defer e.Close()
 	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc((*rondo.Conn).Write)
@@ -35,8 +33,8 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := dial(t, ln.Addr()) // works throughout
-	roundTrip(t, before, "before")
+	before := testkit.Dial(t, ln.Addr().String()) // works throughout
+	testkit.Echoes(t, before, "before")
 
 	// The client's descriptor must exist before there are no more.
 	client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -50,13 +48,13 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	if err := syscall.Connect(client, &syscall.SockaddrInet4{Port: addr.Port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "a word in the log", func() bool { return strings.Contains(log.String(), "cannot accept") })
+	testkit.Until(t, "a word in the log", func() bool { return strings.Contains(log.String(), "cannot accept") })
 	turns, begin := e.Stats().Turns, time.Now()
 	time.Sleep(300 * time.Millisecond)
 	if n, d := e.Stats().Turns-turns, time.Since(begin); time.Duration(n) > d/time.Millisecond {
 		t.Errorf("the loop made %d turns in %v without descriptors: it spins", n, d)
 	}
-	roundTrip(t, before, "during")
+	testkit.Echoes(t, before, "during")
 	if n := strings.Count(log.String(), "cannot accept"); n != 1 {
 		t.Errorf("the log tells %d times that accepting fails", n)
 	}
@@ -70,7 +68,7 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	if n, err := syscall.Read(client, b); err != nil || string(b[:n]) != "hello" {
 		t.Fatalf("after descriptors came back: %q, %v", b[:n], err)
 	}
-	roundTrip(t, dial(t, ln.Addr()), "after")
+	testkit.Echoes(t, testkit.Dial(t, ln.Addr().String()), "after")
 }
 
 // takeDescriptors opens files until there is no descriptor left.
@@ -100,59 +98,4 @@ func takeDescriptors(t *testing.T) (release func()) {
 		taken = nil
 		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)
 	}
-}
-
-func dial(t *testing.T, addr net.Addr) net.Conn {
-	t.Helper()
-	c, err := net.Dial(addr.Network(), addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(30 * time.Second))
-	return c
-}
-
-func roundTrip(t *testing.T, c net.Conn, msg string) {
-	t.Helper()
-	b := make([]byte, len(msg))
-	if _, err := c.Write([]byte(msg)); err != nil {
-		t.Fatal(err)
-	}
-	for n := 0; n < len(b); {
-		k, err := c.Read(b[n:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += k
-	}
-	if string(b) != msg {
-		t.Fatalf("echo of %q is %q", msg, b)
-	}
-}
-
-func waitFor(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for begin := time.Now(); !cond(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 30*time.Second {
-			t.Fatalf("waited 30 s in vain for %s", what)
-		}
-	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }

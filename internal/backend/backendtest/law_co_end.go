@@ -14,6 +14,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // Whatever a coroutine waits for, it is over when the connection is, and its
@@ -136,9 +137,9 @@ func coThatIgnoresErrorsEnds(w World) {
 		"Dial":  func(co *coro.Co, c net.Conn) { co.Dial("tcp", c.LocalAddr().String()) },
 		"Cond":  func(co *coro.Co, c net.Conn) { new(coro.Cond).Wait(co) },
 	} {
-		var log safeBuffer
+		var log testkit.Log
 		s := &script{w: w}
-		e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		e := &rondo.Engine{NumLoops: 1, Logger: log.Logger()}
 		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			defer func() {
 				for range 3 { // deferred functions can go on for a while
@@ -162,10 +163,10 @@ func coThatIgnoresErrorsEnds(w World) {
 // A panic in a coroutine costs its connection alone, and is logged with the
 // coroutine's stack.
 func coPanicCostsItsConnAlone(w World) {
-	var log safeBuffer
+	var log testkit.Log
 	s := &script{w: w}
 	cause := errors.New("division of a goat")
-	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	e := &rondo.Engine{NumLoops: 1, Logger: log.Logger()}
 	addr := w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil {

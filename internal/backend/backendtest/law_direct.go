@@ -189,6 +189,41 @@ func receiveInto(w World) {
 	w.Until("Data", func() bool { return i.got.Load() == 2 })
 }
 
+// A guest is a Filter that looks where its input lies.
+type guest struct {
+	rondo.PassThrough
+	w    World
+	mine []byte // the handler's
+}
+
+func (g guest) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	if &in[0] == &g.mine[0] {
+		g.w.Error("the filter was given the handler's memory")
+	}
+	return g.PassThrough.Inbound(s, in)
+}
+
+// Filters that come while something is received into the handler's memory get a copy.
+func receiveIntoIsNotForFilters(w World) {
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, func(c *rondo.Conn) rondo.Handler {
+		c.Pause()
+		return h.one()(c)
+	}))
+	mine := make([]byte, 100)
+	h.do(func(c *rondo.Conn) {
+		bridge.Of(c).ReceiveInto(mine)
+		c.Resume()
+	})
+	h.do(func(c *rondo.Conn) { // a turn later
+		c.Use(nil, func(*rondo.Conn) rondo.Filter { return guest{w: w, mine: mine} })
+	})
+	for _, msg := range []string{"first", "second"} {
+		send(w, p, []byte(msg))
+		expect(w, p, []byte(msg))
+	}
+}
+
 // Deliver's functions are called at the end of the turn, when it has written.
 func deliverEndsTheTurn(w World) {
 	h := &handler{w: w}

@@ -43,6 +43,78 @@ func newHandlerHearsOfEOF(w World) {
 	}
 }
 
+// A quitter is a Filter that ends the input at the first bytes of it, though the wire's
+// goes on, and is removed then, or when it has seen more.
+type quitter struct {
+	rondo.PassThrough
+	late bool
+	seen int
+}
+
+func (q *quitter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	if q.seen++; q.seen == 1 {
+		s.Deliver(in[:1])
+		s.EOF()
+		s.Deliver(in)
+	}
+	if !q.late || q.seen > 1 {
+		s.Remove()
+		return 0, nil
+	}
+	return len(in), nil
+}
+
+// A strict Filter passes everything on, and knows that EOF is the last that comes.
+type strict struct {
+	rondo.PassThrough
+	w     World
+	ended bool
+}
+
+func (f *strict) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	if f.ended {
+		f.w.Errorf("Inbound(%.20q) after EOF", in)
+	}
+	return f.PassThrough.Inbound(s, in)
+}
+
+func (f *strict) EOF(s *rondo.FilterPort) error {
+	if f.ended {
+		f.w.Error("EOF twice")
+	}
+	f.ended = true
+	return f.PassThrough.EOF(s)
+}
+
+// Nothing comes behind EOF, whoever has called it, and though he has gone: not to the
+// handler, a later one, or the filters above.
+func nothingIsBehindEOF(w World) {
+	for _, late := range []bool{false, true} {
+		for _, above := range [][]rondo.FilterOpenFunc{nil, {func(*rondo.Conn) rondo.Filter { return &strict{w: w} }}} {
+			h, after := &handler{w: w}, &handler{w: w}
+			h.eof = func(c *rondo.Conn) { c.Write([]byte("!")) }
+			e := &rondo.Engine{NumLoops: 1}
+			quits := func(*rondo.Conn) rondo.Filter { return &quitter{late: late} }
+			p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), append([]rondo.FilterOpenFunc{quits}, above...)...)))
+			send(w, p, []byte("one"))
+			expect(w, p, []byte("o!"))
+			for _, more := range []string{"two", "three"} {
+				before := e.Stats().BytesIn
+				send(w, p, []byte(more))
+				w.Until("the loop has "+more, func() bool { return e.Stats().BytesIn > before })
+			}
+			h.do(func(c *rondo.Conn) { c.SetHandler(after) })
+			expectEOF(w, p)
+			p.Close()
+			after.untilClosed()
+			if h.calls != "DE" || after.calls != "EC" {
+				w.Errorf("calls %s, and then %s of the new handler; want DE and EC", h.calls, after.calls)
+			}
+			w.Call(func() { e.Close() })
+		}
+	}
+}
+
 // ender is a handler that is a bridge.Ender too.
 type ender struct {
 	bridge.Ours

@@ -24,6 +24,7 @@ var packetLaws = []law{
 	{"PacketPanicCostsOne", packetPanicCostsOne},
 	{"PacketsOfAConnectedSocket", packetsOfAConnectedSocket},
 	{"PacketToNobody", packetToNobody},
+	{"PacketFailuresAreTold", packetFailuresAreTold},
 	{"PacketOutputIsBounded", packetOutputIsBounded},
 	{"PacketCloseSendsFirst", packetCloseSendsFirst},
 	{"PacketClosedOnceAndLast", packetClosedOnceAndLast},
@@ -164,6 +165,26 @@ func packetToNobody(w World) {
 	back := replies(w)
 	w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", to.String(), back)
 	ask(w, c, netip.AddrPort{}, "somebody!", h)
+}
+
+// packetFailuresAreTold: a PacketFailed that fails costs none of the others.
+func packetFailuresAreTold(w World) {
+	for _, fail := range []func(){func() { panic("a goat") }, runtime.Goexit} {
+		const many = 5
+		h := &packetHandler{w: w, failed: fail}
+		e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
+		c := w.ListenPacket(e, "udp4", "127.0.0.1:0", h)
+		onLoop(w, c, func(c *rondo.PacketConn) {
+			for range many {
+				c.WriteTo(make([]byte, 66_000), addrOf(c)) // longer than a datagram may be
+			}
+		})
+		w.Until("the errors", func() bool { _, errs, _ := h.state(); return errs >= many })
+		w.Call(func() { e.Close() })
+		if _, errs, _ := h.state(); errs != many || e.Stats().Panics != many {
+			w.Errorf("%d errors were told of, and %d failures counted; want %d", errs, e.Stats().Panics, many)
+		}
+	}
 }
 
 // packetOutputIsBounded: what the system does not take waits up to MaxOutput.

@@ -16,6 +16,7 @@ import (
 type packetHandler struct {
 	w      World
 	packet func(c *rondo.PacketConn, p []byte, from netip.AddrPort) // nil: none
+	failed func()                                                   // nil: none
 
 	mu     sync.Mutex
 	got    []string
@@ -41,11 +42,14 @@ func (h *packetHandler) Packet(c *rondo.PacketConn, p []byte, from netip.AddrPor
 
 func (h *packetHandler) PacketFailed(c *rondo.PacketConn, _ netip.AddrPort, err error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.over[c] {
 		h.w.Errorf("an error after Closed: %v", err)
 	}
 	h.errs = append(h.errs, err)
+	h.mu.Unlock()
+	if h.failed != nil {
+		h.failed()
+	}
 }
 
 func (h *packetHandler) Closed(c *rondo.PacketConn, err error) {

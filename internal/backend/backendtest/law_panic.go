@@ -1,20 +1,18 @@
 package backendtest
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"strings"
-	"sync"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // A panic in any of a handler's methods costs its connection alone, and is
 // logged with its stack.
 func panicCostsItsConnAlone(w World) {
-	var log safeBuffer
-	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	var log testkit.Log
+	e := &rondo.Engine{NumLoops: 1, Logger: log.Logger()}
 	cause := errors.New("division of a goat")
 	next := make(chan rondo.OpenFunc, 1)
 	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler { return (<-next)(c) })
@@ -78,20 +76,3 @@ type panicsInClosed struct{}
 
 func (panicsInClosed) Data(_ *rondo.Conn, in []byte) (int, error) { return len(in), nil }
 func (panicsInClosed) Closed(*rondo.Conn, error)                  { panic("a goat; division of a goat") }
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}

@@ -208,6 +208,50 @@ func removedInMidReceive(w World) {
 	expect(w, p, data)
 }
 
+// A dismisser removes the filter above it, and passes on what comes behind.
+type dismisser struct {
+	rondo.PassThrough
+	above *dismissed
+}
+
+func (f dismisser) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	f.above.stage.Remove()
+	f.above.removed = true
+	s.Deliver(in)
+	return len(in), nil
+}
+
+type dismissed struct {
+	rondo.PassThrough
+	w       World
+	stage   *rondo.FilterPort
+	removed bool
+}
+
+func (f *dismissed) Start(s *rondo.FilterPort) error { f.stage = s; s.Ready(); return nil }
+
+func (f *dismissed) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	if f.removed {
+		f.w.Errorf("Inbound(%.20q) after Remove", in)
+	}
+	return f.PassThrough.Inbound(s, in)
+}
+
+// A filter that was removed gets no input any more, also before it has left.
+func removedGetsNoInput(w World) {
+	h := &handler{w: w}
+	f := &dismissed{w: w}
+	filters := []rondo.FilterOpenFunc{
+		func(*rondo.Conn) rondo.Filter { return dismisser{above: f} },
+		func(*rondo.Conn) rondo.Filter { return f },
+	}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(h.one(), filters...)))
+	for _, msg := range []string{"one", "two"} {
+		send(w, p, []byte(msg))
+		expect(w, p, []byte(msg))
+	}
+}
+
 // Whoever stops because output is full is called again, also where filters make more
 // of it than was written.
 type padding struct{ rondo.PassThrough }

@@ -125,6 +125,8 @@ var laws = []law{
 	{"RemovedInOutbound", removedInOutbound},
 	{"HandlerIsNotReentered", handlerIsNotReentered},
 	{"RemovedInMidReceive", removedInMidReceive},
+	{"RemovedGetsNoInput", removedGetsNoInput},
+	{"NothingIsBehindEOF", nothingIsBehindEOF},
 	{"FullIsToldOf", fullIsToldOf},
 	{"HookWritesAreSent", hookWritesAreSent},
 	{"HooksAreNotReentered", hooksAreNotReentered},
@@ -194,6 +196,7 @@ var laws = []law{
 	{"RecallTakesBack", recallTakesBack},
 	{"RecallDropsNoMore", recallDropsNoMore},
 	{"ReceiveInto", receiveInto},
+	{"ReceiveIntoIsNotForFilters", receiveIntoIsNotForFilters},
 	{"NoOutputLimit", noOutputLimit},
 	{"DeliverEndsTheTurn", deliverEndsTheTurn},
 }

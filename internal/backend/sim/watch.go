@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,8 @@ type watch struct {
 	alone   int  // runtime.NumGoroutine when there was nobody to watch
 	company bool // there was somebody
 
-	coroutines int64 // backend.Coroutines when it was last looked
+	coroutines int64  // backend.Coroutines when it was last looked
+	begun      uint64 // likewise, begun
 }
 
 // So often a network looks whether a goroutine comes to rest, about a second's and
@@ -82,15 +84,15 @@ func (w *watch) wasStirred() bool {
 
 // rest returns when every goroutine that matters waits for something.
 func (w *watch) rest() {
-	coroutines := backend.Coroutines.Load()
-	if !w.wasStirred() && !w.company && runtime.NumGoroutine() == w.alone && coroutines == w.coroutines {
+	coroutines, begun := backend.Coroutines.Load(), begun()
+	if !w.wasStirred() && !w.company && runtime.NumGoroutine() == w.alone && coroutines == w.coroutines && begun == w.begun {
 		return
 	}
 	for try := 0; ; try++ {
 		runtime.Gosched()
 		busy, company := w.look()
 		if len(busy) == 0 {
-			w.company, w.alone, w.coroutines = company, len(w.found), coroutines
+			w.company, w.alone, w.coroutines, w.begun = company, len(w.found), coroutines, begun
 			return
 		}
 		if try > 10 {
@@ -98,6 +100,16 @@ func (w *watch) rest() {
 			time.Sleep(lookAgain)
 		}
 	}
+}
+
+// begun is how many goroutines the process has begun. Go before 1.26 does not tell: there
+// it is always 0, and one that begins just as another ends may go unnoticed.
+func begun() uint64 {
+	sample := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
+	if metrics.Read(sample); sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
 }
 
 // tire gives up on those that a network has looked at often enough.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"iter"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,6 +211,33 @@ func TestCoroutineReplaced(t *testing.T) {
 		over.Store(true)
 	}()
 	<-stopped
+	if n.watch.rest(); !over.Load() {
+		t.Error("nobody saw that a goroutine was busy")
+	}
+}
+
+// TestGoroutineReplaced: so is one that begins as another ends which nobody watched.
+func TestGoroutineReplaced(t *testing.T) {
+	if begun() == 0 {
+		return // Go before 1.26
+	}
+	n := NewNetwork(Options{})
+	defer n.Close()
+	before := runtime.NumGoroutine()
+	var release sync.WaitGroup
+	release.Add(1)
+	go release.Wait()
+	n.watch.rest()
+	release.Done()
+	for runtime.NumGoroutine() > before {
+		runtime.Gosched()
+	}
+	var over atomic.Bool
+	go func() {
+		for until := time.Now().Add(50 * time.Millisecond); time.Now().Before(until); {
+		}
+		over.Store(true)
+	}()
 	if n.watch.rest(); !over.Load() {
 		t.Error("nobody saw that a goroutine was busy")
 	}

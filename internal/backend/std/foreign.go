@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -64,6 +65,16 @@ func (c *foreign) guard(f func() error) (err error) {
 	}()
 	err = f()
 	returned = true
+	return err
+}
+
+// aside is guard for what loops call themselves: runtime.Goexit would unwind the loop.
+func (c *foreign) aside(f func() error) (err error) {
+	returned := false
+	sys.Aside(func() { err = c.guard(f); returned = true })
+	if !returned {
+		err = c.panicked()
+	}
 	return err
 }
 
@@ -152,27 +163,29 @@ func (c *foreign) SetLinger(seconds int) error {
 	if !ok {
 		return nil
 	}
-	return c.guard(func() error { return l.SetLinger(seconds) })
+	return c.aside(func() error { return l.SetLinger(seconds) })
 }
 
 // SetDeadline, SetReadDeadline and SetWriteDeadline break the connection too if they
 // panic: the loop could not end what it waits for.
 
 func (c *foreign) SetDeadline(t time.Time) error {
-	return c.guard(func() error { return c.conn.SetDeadline(t) })
+	return c.aside(func() error { return c.conn.SetDeadline(t) })
 }
 
 func (c *foreign) SetReadDeadline(t time.Time) error {
-	return c.guard(func() error { return c.conn.SetReadDeadline(t) })
+	return c.aside(func() error { return c.conn.SetReadDeadline(t) })
 }
 
 func (c *foreign) SetWriteDeadline(t time.Time) error {
-	return c.guard(func() error { return c.conn.SetWriteDeadline(t) })
+	return c.aside(func() error { return c.conn.SetWriteDeadline(t) })
 }
 
 // keepNonblocking does what sys.KeepNonblocking does, for a type that has a descriptor.
 func (c *foreign) keepNonblocking() {
-	_ = c.guard(func() error { sys.KeepNonblocking(c.conn); return nil }) // Read and Write tell
+	if _, ok := c.conn.(syscall.Conn); ok {
+		_ = c.aside(func() error { sys.KeepNonblocking(c.conn); return nil }) // Read and Write tell
+	}
 }
 
 func (c *foreign) LocalAddr() net.Addr { return c.addr(c.conn.LocalAddr) }
@@ -181,6 +194,6 @@ func (c *foreign) RemoteAddr() net.Addr { return c.addr(c.conn.RemoteAddr) }
 
 // addr is what get returns; nil if it does not return.
 func (c *foreign) addr(get func() net.Addr) (a net.Addr) {
-	_ = c.guard(func() error { a = get(); return nil }) // Read and Write tell
+	_ = c.aside(func() error { a = get(); return nil }) // Read and Write tell
 	return a
 }

@@ -135,7 +135,7 @@ func (h *handler) within(kind string, c *rondo.Conn, f func()) {
 func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 	k := h.k
 	h.within("Handler.Data", c, func() {
-		if h.eof && !k.early {
+		if h.eof {
 			k.w.failf("%s: Data after EOF", k.name)
 		}
 		if most := k.w.holder(c).mostInput(); len(in) > most {
@@ -162,8 +162,8 @@ func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 var errUser = errors.New("the user's error")
 
 // look checks Data's input, and notes that Data consumed n bytes of it. It checks nothing
-// once a filter has ended the input early: the engine drops what that filter delivers
-// afterwards, but not what comes after the filter was removed.
+// once a filter has ended the input early: what comes behind that is dropped, unless new
+// filters make another handler.
 func (k *conn) look(in []byte, n int) {
 	if k.early {
 		return

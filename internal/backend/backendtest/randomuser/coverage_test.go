@@ -44,6 +44,7 @@ var notTried = map[string]string{
 	"Served.*":       "likewise",
 	"Running.*":      "likewise",
 	"Direct.*":       "is a goroutine's that knows that nothing is under way, as package proactor does",
+	"IO.Failed":      "tells of Direct's errors",
 }
 
 // notCalled are functions that the engine calls and that are no callbacks of the user's.
@@ -69,6 +70,7 @@ var notCalled = map[string]string{
 	"coro.AwaitOn":     "likewise",
 	"RunQueue.*":       "is a coroutine's site",
 	"Keeper.*":         "calls nothing of the user's",
+	"Replacer.*":       "likewise",
 	"Loop.AttachNow":   "its function is an OpenFunc",
 	"Running.Handlers": "is for who looks after a loop that stands still",
 	"Running.TakeOver": "likewise",
@@ -121,7 +123,7 @@ func typesOf(t *testing.T) (pkgs []*types.Package) {
 
 // implemented are the interfaces of package bridge that its users implement: the others
 // are theirs to call.
-var implemented = []string{"RunQueue", "Pauser", "Ender", "Keeper"}
+var implemented = []string{"RunQueue", "Pauser", "Ender", "Keeper", "Replacer"}
 
 // An api is what a user can call, and where a user can be called.
 type api struct{ methods, calls []string }
