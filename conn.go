@@ -146,7 +146,7 @@ func (c *Conn) serveWith(open OpenFunc) {
 	h := open(c)
 	switch {
 	case h != nil:
-		c.handler = h
+		c.setHandler(h) // which may be another one than a Keeper that open has Installed
 	case c.life == connOpen:
 		c.refuse()
 	}

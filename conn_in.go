@@ -35,7 +35,7 @@ func (c *Conn) wantsInput() bool {
 	}
 	switch {
 	case c.life == connOpen:
-		return c.stops == 0
+		return c.stopping() == 0
 	case c.life != connClosing:
 		return false
 	case c.discards():
@@ -206,7 +206,7 @@ func (c *Conn) arrived(comp *backend.Completion) {
 	case c.discards():
 	case owned && c.life == connOpen:
 		c.offer(in) // also if it was paused meanwhile
-	case c.stops != 0 || c.life == connLeaving:
+	case c.stopping() != 0 || c.life == connLeaving:
 		c.keep(in)
 	default:
 		c.offer(in)
@@ -313,7 +313,17 @@ func (c *Conn) list() {
 
 // offers reports whether the handler, or the first filter, may be given input now.
 func (c *Conn) offers() bool {
-	return c.stops == 0 && c.life != connLeaving && !c.discards()
+	return c.stopping() == 0 && c.life != connLeaving && !c.discards()
+}
+
+// stopping are the stops that hold now: see FilterPort.halted.
+func (c *Conn) stopping() inputStops {
+	if c.stops&stopPaused != 0 {
+		if f := c.stack(); f != nil && !f.bottom.halted() {
+			return c.stops &^ stopPaused
+		}
+	}
+	return c.stops
 }
 
 // offerAgain is an event that list asked for: what output that drained made possible,
@@ -372,7 +382,7 @@ func (c *Conn) readEnded(err error) {
 	case c.life >= connClosed:
 	case errors.Is(err, backend.ErrCanceled):
 		// By Pause, and perhaps Resume was called since; or for offerCarry.
-		if c.flags&reoffer != 0 && c.stops&stopPaused == 0 {
+		if c.flags&reoffer != 0 && c.stopping()&stopPaused == 0 {
 			c.list()
 		}
 	case err != nil:
@@ -390,7 +400,7 @@ func (c *Conn) readEnded(err error) {
 // tellEOF tells the filters and the handler of the end of the stream, if its turn has
 // come.
 func (c *Conn) tellEOF() {
-	if c.stops != 0 || c.flags&queued != 0 || c.life == connLeaving {
+	if c.stopping() != 0 || c.flags&queued != 0 || c.life == connLeaving {
 		return // everything before it comes first
 	}
 	if f := c.stack(); f != nil {

@@ -344,8 +344,25 @@ func (s *FilterPort) offer(p []byte) {
 // takes reports whether input may be given to the filter.
 func (s *FilterPort) takes() bool {
 	c := s.conn
-	return s.state&(started|heldBack|failed|removed) == started && !s.isBusy() &&
-		c.stops&(stopPaused|stopOutput) == 0 && !c.discards()
+	return s.state&(started|heldBack|failed|removed) == started && !s.isBusy() && !s.halted() && !c.discards()
+}
+
+// halted reports whether the filter is given no input because of the handler: that has
+// paused, or its output is full. A handler that paces itself has paused since nobody reads,
+// and yet may wait until filters are ready: those get what they need for that.
+func (s *FilterPort) halted() bool {
+	c := s.conn
+	return c.stops&stopOutput != 0 || c.stops&stopPaused != 0 && !(c.flags&selfPaced != 0 && s.opens())
+}
+
+// opens reports whether the filter, or one above it, is not ready.
+func (s *FilterPort) opens() bool {
+	for ; s != nil; s = s.above {
+		if s.state&ready == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // inbound gives the filter its input, and returns what it leaves.
@@ -387,7 +404,7 @@ func (f *filters) tellEOF() {
 			s.run(func() error { return s.filter.EOF(s) })
 		}
 	}
-	if f.ended && c.flags&(eofTold|queued) == 0 && !c.isClosing() && f.top.state&ready != 0 {
+	if f.ended && c.flags&queued == 0 && !c.isClosing() && f.handlerTakes() {
 		c.endInput()
 	}
 }

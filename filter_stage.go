@@ -81,9 +81,9 @@ func (s *FilterPort) Unready() {
 	}
 	c.filters.flush()
 	s.state &^= ready
-	if c.stops&stopOutput != 0 {
+	if c.stops != 0 {
 		c.stops &^= stopOutput // to be ready again it needs input
-		c.offerSoon()
+		c.offerSoon()          // also if a handler that paces itself has paused: see halted
 	}
 }
 
@@ -118,7 +118,7 @@ func (s *FilterPort) toldEOF() bool {
 func (s *FilterPort) Room() int {
 	c := s.conn
 	c.loop.check()
-	if s.state&unlinked != 0 || c.stops&(stopPaused|stopOutput) != 0 || s.above != nil && s.above.state&heldBack != 0 {
+	if s.state&unlinked != 0 || s.halted() || s.above != nil && s.above.state&heldBack != 0 {
 		return 0
 	}
 	return max(0, s.roomAbove()-s.waitingAbove())

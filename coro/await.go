@@ -15,9 +15,9 @@ import (
 // of the loop's may be used in f: no Conn, no Co.
 //
 // When co's connection closes meanwhile, Await returns at once, with an error
-// that is net.ErrClosed, and f's results are dropped when they come. So f should
-// watch co.Context, and change nothing that the coroutine uses. After the
-// connection has closed f is not called.
+// that is net.ErrClosed, and f's results are dropped when they come; a panic is logged
+// then. So f should watch co.Context, and change nothing that the coroutine uses. After
+// the connection has closed f is not called.
 func Await[T any](co *Co, f func() (T, error)) (T, error) {
 	return await(co, "Await", begin, f)
 }
@@ -48,6 +48,9 @@ func await[T any](co *Co, method string, run func(work func()) error, f func() (
 	co.sched.wire.HandedOut()
 	err := run(func() {
 		defer co.sched.loop.Post(func() {
+			if a.dropped.Load() && a.panicked != nil {
+				panic(a.panicked) // it has no owner: the loop logs it
+			}
 			a.done = true
 			co.wake()
 		})
@@ -75,8 +78,8 @@ func await[T any](co *Co, method string, run func(work func()) error, f func() (
 	return a.value, a.err
 }
 
-// awaited is what became of an Await's function. It is the loop's once it is
-// done.
+// awaited is what became of an Await's function. The function's goroutine has it until it
+// posts, but for what is the loop's.
 type awaited[T any] struct {
 	value    T
 	err      error

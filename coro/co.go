@@ -33,6 +33,9 @@ import (
 // error at once, so that f comes to its end and runs its deferred functions. If
 // it goes on regardless, as a loop does that ignores errors, it is ended by
 // runtime.Goexit at its thousandth attempt.
+//
+// The Handler that the OpenFunc makes must serve the connection itself: a type that passes
+// calls on to it is an error. Handler panics if f is nil.
 func Handler(f func(co *Co, c net.Conn) error) rondo.OpenFunc {
 	if f == nil {
 		panic("coro: Handler was given no function")
@@ -56,7 +59,8 @@ func Handler(f func(co *Co, c net.Conn) error) rondo.OpenFunc {
 // already it is the net.Conn that they have.
 //
 // The net.Conn is a rondo.Handler too: with Conn.SetHandler the connection goes back to
-// coroutines, after another Handler had it.
+// coroutines, after another Handler had it, and after those that Handler or Co.Go began
+// for it have ended.
 func NetConn(c *rondo.Conn) net.Conn {
 	s, ok := c.Handler().(*netConn)
 	if !ok {
@@ -102,10 +106,11 @@ func (co *Co) Loop() *rondo.Loop { return co.sched.loop }
 // it is what one writes to many with (see rondo.ErrOutputFull); what it writes may come
 // between the pieces of a Write that is larger than HighWater. With its
 // SetHandler a coroutine hands the connection over, after a dialogue that was
-// best written straight on: the Handler gets the bytes that were not read, without
-// those that a bufio.Reader has read ahead. Then the coroutine can wait for nothing any more,
-// and when it returns nil the connection stays. So it does, until it leaves, after
-// Detach or Move. Any goroutine may call Conn itself.
+// best written straight on: the Handler gets the bytes that were not read, without those
+// that a bufio.Reader has read ahead. Then the coroutines of the connection can wait for
+// nothing any more, and when they return nil, or the error that is net.ErrClosed which they
+// get, the connection stays. So it does, until it leaves, after Detach or Move. Any
+// goroutine may call Conn itself.
 func (co *Co) Conn() *rondo.Conn { return co.owner.conn }
 
 // Context returns a Context that is done when the connection begins to close;

@@ -16,6 +16,9 @@ func (k *Cond) Wait(co *Co) error {
 	if !co.Calling() {
 		return co.stranger("Wait")
 	}
+	if first := k.waiting.first; first != nil && first.sched != co.sched {
+		panic("coro: Cond.Wait: coroutines of another loop wait: each loop needs a Cond of its own, see rondo.Local")
+	}
 	k.waiting.push(co)
 	for co.list != nil {
 		if err := co.wait(nil); err != nil {

@@ -2,6 +2,7 @@ package coro
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"time"
@@ -85,6 +86,9 @@ func (s *netConn) Data(_ *rondo.Conn, in []byte) (int, error) {
 		s.deferData()
 		return 0, nil
 	}
+	if s.replaced && s.conn.Handler() != rondo.Handler(s) {
+		return 0, errNotHandler
+	}
 	s.in = in
 	for len(s.in) > 0 {
 		co := s.readers.pop()
@@ -98,6 +102,11 @@ func (s *netConn) Data(_ *rondo.Conn, in []byte) (int, error) {
 	s.in = nil
 	return n, nil
 }
+
+// errNotHandler is why a connection ends whose Handler calls Data of the one that it took
+// the place of.
+var errNotHandler = errors.New("coro: a Handler passes its input on to the one that Handler or NetConn has made: " +
+	"that one must be the connection's Handler itself, to hear of all that happens")
 
 // deferData has input that comes while a coroutine runs (a filter delivers what
 // another one's Write made it) offered again when it does not: a coroutine that
@@ -128,8 +137,8 @@ func (s *netConn) unpause() {
 // EOF implements rondo.EOFHandler.
 func (s *netConn) EOF(*rondo.Conn) {
 	s.eof = true
-	for co := s.readers.pop(); co != nil; co = s.readers.pop() {
-		s.sched.resume(co)
+	for s.eof && s.readers.first != nil { // unless one that is resumed has it told again
+		s.sched.resume(s.readers.pop())
 	}
 }
 
@@ -184,10 +193,16 @@ func (s *netConn) Replaced() {
 	}
 }
 
-// Installed implements bridge.Keeper. After Replaced s serves its connection again,
-// unless coroutines of its own still have to learn that it was another's.
+// returns reports whether s, after Replaced, may serve its connection again: it is the
+// Handler, and no coroutine of its own still has to learn that it was another one.
+func (s *netConn) returns() bool {
+	return s.replaced && s.root == nil && len(s.others) == 0 && s.conn.Handler() == rondo.Handler(s)
+}
+
+// Installed implements bridge.Keeper. If coroutines of s have not ended yet, the last one
+// calls SetHandler again (Co.over).
 func (s *netConn) Installed() {
-	if !s.replaced || s.root != nil || len(s.others) > 0 || s.conn.Handler() != rondo.Handler(s) {
+	if !s.returns() {
 		return
 	}
 	s.replaced, s.gone = false, false

@@ -1,7 +1,9 @@
 package coro
 
 import (
+	"errors"
 	"iter"
+	"net"
 	"runtime"
 	"runtime/debug"
 
@@ -237,14 +239,24 @@ func (co *Co) over() {
 			p.wake()
 		}
 	}
+	s.endFor(co, err)
+	if s.returns() {
+		s.conn.SetHandler(s)
+	}
+}
+
+// endFor ends the connection as it should when co has ended with err.
+func (s *netConn) endFor(co *Co, err error) {
 	_, panicked := err.(*rondo.PanicError)
+	stays := s.replaced || !s.wire.IsOpen() // with another Handler, or until it has left its loop
 	switch {
 	case s.wire.IsClosing():
 	case panicked || co.exited:
 		s.conn.Abort(err)
+	case stays && (err == nil || errors.Is(err, net.ErrClosed)): // which is how co was told
 	case err != nil:
 		s.conn.CloseWith(err)
-	case co.parent == nil && !s.replaced && s.wire.IsOpen(): // else it stays, or leaves
+	case co.parent == nil:
 		s.conn.Close()
 	}
 }

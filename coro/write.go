@@ -17,14 +17,15 @@ func (s *netConn) Write(p []byte) (n int, err error) {
 	case s.readers.first != nil && s.sharesTLS():
 		err = ErrDeadlock
 	case len(p) <= room:
-		n, err = s.put(p)
+		if n, err = s.put(p); err == nil {
+			co.spend(n)
+		}
 	default:
 		n, err = s.writeInTurn(co, p)
 	}
 	if err != nil {
 		return n, s.refuse(co, "write", err)
 	}
-	co.spend(n)
 	return n, nil
 }
 
@@ -43,8 +44,12 @@ func (s *netConn) writeInTurn(co *Co, p []byte) (n int, err error) {
 		if err == nil {
 			k, err = s.put(p[n : n+min(len(p)-n, room)])
 		}
-		if n += k; err != nil || n == len(p) {
+		if n += k; err != nil {
 			return n, err
+		}
+		s.writing = co // there was room, so nobody else has the turn
+		if co.spend(k); n == len(p) {
+			return n, nil
 		}
 	}
 }

@@ -63,10 +63,11 @@ func New(c *rondo.Conn) *Conn {
 	nc := newConn(c, 0)
 	c.SetHandler(&nc.handler)
 	c.Resume()
+	nc.install() // the Handler before, which coroutines may have had, has let go of it
 	return nc
 }
 
-// newConn makes a Conn, whose handler the caller sets.
+// newConn makes a Conn. The caller makes its handler the connection's and calls install.
 func newConn(c *rondo.Conn, readAhead int) *Conn {
 	nc := &Conn{
 		conn:      c,
@@ -88,7 +89,6 @@ func newConn(c *rondo.Conn, readAhead int) *Conn {
 	nc.in.init()
 	nc.out.init()
 	nc.out.sent = nc.landed
-	nc.install()
 	return nc
 }
 

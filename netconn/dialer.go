@@ -90,5 +90,6 @@ func (w *waiter) open(c *rondo.Conn, err error) rondo.Handler {
 		return nil
 	}
 	w.conn = newConn(c, w.readAhead)
+	w.conn.install()
 	return &w.conn.handler
 }

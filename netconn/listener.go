@@ -95,6 +95,7 @@ func (l *Listener) engineClosed() { l.fail(net.ErrClosed) }
 // open makes the Conn of a new connection, on its loop.
 func (l *Listener) open(c *rondo.Conn) rondo.Handler {
 	nc := newConn(c, l.options.ReadAhead)
+	nc.install()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

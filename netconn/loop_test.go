@@ -1,6 +1,7 @@
 package netconn_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
 	"github.com/rondo-go/rondo/netconn"
+	"github.com/rondo-go/rondo/rtls"
 )
 
 // TestOnLoop: what may wait panics on a loop of the engine's, at once, and says what to do.
@@ -168,5 +171,37 @@ func TestTaken(t *testing.T) {
 		must(t, c.Close())
 		send(t, peer, "the new one's")
 		expect(t, peer, "the new one's")
+	})
+}
+
+// TestNewOfCoroutine: a coroutine gives its connection to a goroutine. That one's reading
+// does not stop for full output.
+func TestNewOfCoroutine(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
+		given := make(chan *netconn.Conn, 1)
+		serve := coro.Handler(func(co *coro.Co, c net.Conn) error {
+			if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+				return err
+			}
+			given <- netconn.New(co.Conn())
+			return nil
+		})
+		ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.Filtered(serve, rtls.Server(serverConfig())))
+		must(t, err)
+		peer, err := tls.Dial("tcp", ln.Addr().String(), clientConfig()) // TLS makes output a little more than full
+		must(t, err)
+		defer peer.Close()
+		peer.SetDeadline(time.Now().Add(patience))
+		send(t, peer, "name\nand the rest")
+		c := <-given
+		defer c.Close()
+		accepted := full(t, c)
+		c.SetDeadline(time.Now().Add(patience))
+		expect(t, c, "and the rest")
+		send(t, peer, "and more")
+		expect(t, c, "and more")
+		_, err = io.CopyN(io.Discard, peer, int64(accepted))
+		must(t, err)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 
 	"github.com/rondo-go/rondo/proactor"
@@ -120,6 +121,27 @@ func TestReset(t *testing.T) {
 		must(t, q.Write(c, []byte("x"), nil))
 		if r := wait(t, q, 1)[0]; r.Err == nil {
 			t.Error("a write to a reset connection succeeded")
+		}
+	})
+}
+
+// A connection that fails while nothing waits tells the next read, and does not pretend
+// that the peer has ended its stream.
+func TestResetUnread(t *testing.T) {
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		c, p := pair(t)
+		send(t, p, "all")
+		must(t, q.Read(c, make([]byte, 3), nil))
+		wait(t, q, 1)
+		quiet(t, q)
+		p.SetLinger(0)
+		p.Close()
+		quiet(t, q)
+		for range 2 {
+			must(t, q.Read(c, make([]byte, 3), nil))
+			if r := wait(t, q, 1)[0]; !errors.Is(r.Err, syscall.ECONNRESET) {
+				t.Errorf("%+v", r)
+			}
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package bridge declares what coro, proactor, redis and rtls need of package rondo
+// Package bridge declares what coro, netconn, proactor, redis and rtls need of package rondo
 // beyond its public API. It imports no package of this module, so there is no import
 // cycle: rondo implements the interfaces and sets Of and LoopOf.
 //
@@ -78,8 +78,9 @@ type Served interface {
 	Install(handler any)
 
 	// SelfPaced says whether the handler paces itself. If on, full output does not stop
-	// reading, and the connection stays open when both streams have ended. SelfPaced(true)
-	// also takes back Want.
+	// reading, Pause does not keep filters that are not ready from input, and the
+	// connection stays open when both streams have ended. SelfPaced(true) also takes back
+	// Want. A coroutine's connection that is given another handler is SelfPaced(false).
 	SelfPaced(on bool)
 
 	// Room returns how many bytes can be written before output is full. It is negative
