@@ -96,8 +96,7 @@ func (o *Options) timeout() time.Duration {
 // ConnectionState returns the state of a connection's TLS: version, cipher suite, the
 // peer's certificates, the negotiated protocol. ok is false for a connection without TLS,
 // and during a handshake. Call it on the connection's loop only, up to Handler.Closed, as
-// Conn's methods. With several TLS filters, the state is that of the one next to the
-// Handler.
+// Conn's methods. Of several TLS filters it takes the one next to the Handler.
 func ConnectionState(c *rondo.Conn) (state tls.ConnectionState, ok bool) {
 	for f := range c.Filters() {
 		if f, isTLS := f.(*filter); isTLS {
