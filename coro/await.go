@@ -18,7 +18,6 @@ import (
 // net.ErrClosed, and drops the results of f. f should therefore watch co.Context, and
 // must not change anything that the coroutine uses. On a closed connection Await does not
 // call f.
-// connection has closed f is not called.
 func Await[T any](co *Co, f func() (T, error)) (T, error) {
 	return await(co, "Await", begin, f)
 }

@@ -31,7 +31,6 @@ import (
 // gone, f cannot wait any more: every call that would wait returns such an error at once,
 // so that f can return and run its deferred functions. If f ignores a thousand such
 // errors in a row, runtime.Goexit ends it.
-// runtime.Goexit at its thousandth attempt.
 func Handler(f func(co *Co, c net.Conn) error) rondo.OpenFunc {
 	if f == nil {
 		panic("coro: Handler was given no function")

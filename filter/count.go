@@ -9,7 +9,7 @@ import (
 // Count counts the bytes that pass its Filter, which may stand next to the wire or inside
 // TLS. A Count serves one connection, or all of a server's. Any goroutine may read it.
 type Count struct {
-	In, Out atomic.Int64 // from the peer, to the peer
+	In, Out atomic.Int64 // In: from the peer, Out: to the peer
 }
 
 // Filter is a rondo.FilterOpenFunc that counts into n.

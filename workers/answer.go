@@ -95,7 +95,7 @@ func (q *Queue) woken(*rondo.Conn) {
 		return
 	case broke != nil:
 		q.drop(broke)
-		if q.repanic { // a Goexit: the task repeats a panic itself
+		if q.repanic { // a Goexit: caught has repeated panics already
 			runtime.Goexit()
 		}
 		panic(broke) // the engine logs the panic and aborts the connection

@@ -84,8 +84,8 @@ func newQueue(p *Pool, c *rondo.Conn) *Queue {
 // given to Data. ctx is canceled when the connection closes; its cause is the reason. The
 // Queue owns the answer from then on: work must not change it later.
 //
-// Submit reports whether it took the work. If q is full, it returns false and calls the
-// Handler when there is room: Room, then Data with the input that it left. If the
+// Submit reports whether it took the work. If q is full, it returns false, and the Handler
+// is called when there is room: Room, then Data with the input that it left. If the
 // connection is about to close, it returns false too, and the Handler gets only Closed.
 func (q *Queue) Submit(work func(ctx context.Context) (answer []byte, err error)) bool {
 	if work == nil {
