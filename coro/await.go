@@ -9,29 +9,29 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Await runs f on a goroutine of its own, and waits for it while the loop goes on:
-// it is for what blocks. f's results are Await's; if f panics, or calls
-// runtime.Goexit, so does Await: with a *rondo.PanicError that has f's stack. Nothing
-// of the loop's may be used in f: no Conn, no Co.
+// Await runs f on a new goroutine and parks the coroutine until f returns; the loop goes
+// on meanwhile. Use it for calls that block. Await returns f's results. If f panics,
+// Await panics with a *rondo.PanicError that holds f's stack; if f calls runtime.Goexit,
+// so does Await. f must not use anything of the loop: no Conn, no Co.
 //
-// When co's connection closes meanwhile, Await returns at once, with an error
-// that is net.ErrClosed, and f's results are dropped when they come; a panic is logged
-// then. So f should watch co.Context, and change nothing that the coroutine uses. After
-// the connection has closed f is not called.
+// When co's connection closes meanwhile, Await returns at once, with an error that is
+// net.ErrClosed, and drops the results of f; it logs a panic of f. f should therefore watch co.Context, and
+// must not change anything that the coroutine uses. On a closed connection Await does not
+// call f.
 func Await[T any](co *Co, f func() (T, error)) (T, error) {
 	return await(co, "Await", begin, f)
 }
 
-// begin begins a goroutine.
+// begin starts a goroutine.
 func begin(work func()) error {
 	go work()
 	return nil
 }
 
-// AwaitOn is Await with a goroutine of run's: run has work called on one that is not the
-// loop's, once, now or later, and does not wait for it. With the method Go of a
-// workers.Pool no more functions run at the same time than the pool has goroutines. An
-// error of run's is AwaitOn's, and f is not called.
+// AwaitOn is Await on a goroutine that run chooses. run arranges that work is called
+// once, on another goroutine than the loop's, and returns without waiting for it. With
+// the method Go of a workers.Pool, no more functions run at the same time than the pool
+// has goroutines. If run returns an error, AwaitOn returns it and does not call f.
 func AwaitOn[T any](co *Co, run func(work func()) error, f func() (T, error)) (T, error) {
 	return await(co, "AwaitOn", run, f)
 }
@@ -78,15 +78,15 @@ func await[T any](co *Co, method string, run func(work func()) error, f func() (
 	return a.value, a.err
 }
 
-// awaited is what became of an Await's function. The function's goroutine has it until it
-// posts, but for what is the loop's.
+// awaited holds the outcome of an Await's function. It belongs to the loop once done is
+// set.
 type awaited[T any] struct {
 	value    T
 	err      error
 	returned bool
 	panicked *rondo.PanicError
 	done     bool
-	dropped  atomic.Bool // nobody waits: f need not be called
+	dropped  atomic.Bool // the coroutine has stopped waiting: f need not be called
 }
 
 func (a *awaited[T]) end() {

@@ -15,24 +15,22 @@ import (
 // Handler returns an OpenFunc that serves each connection with straight-line code: f
 // reads and writes c as if it blocked.
 //
-// The connection closes when f returns: with an error as by Conn.CloseWith, with
-// nil as by Conn.Close, after what was written has been sent. A panic in f aborts
-// it, and is logged with f's stack.
+// The connection closes when f returns: on an error as by Conn.CloseWith, on nil as by
+// Conn.Close, after the output has been sent. A panic in f aborts the connection; the
+// panic is logged with f's stack.
 //
-// c is complete, with deadlines, CloseWrite and io.Copy, and goes where a
-// net.Conn is wanted: to bufio, net/textproto, http.ReadRequest, encoding/gob,
-// crypto/tls. Read returns io.EOF once the peer has ended its stream; writing
-// goes on. Write returns when what waits for the peer is no more than HighWater.
-// Any coroutine of the loop may use c. Every goroutine may call its Close and its
-// Set…Deadline methods, coroutines of other loops among them. Reading and writing
-// from elsewhere fails with ErrNotCoroutine.
+// c is a complete net.Conn, with deadlines, CloseWrite and io.Copy. It works with bufio,
+// net/textproto, http.ReadRequest, encoding/gob and crypto/tls. Read returns io.EOF once
+// the peer has ended its stream; writing goes on. Write returns when at most HighWater
+// bytes wait for the peer. Every coroutine of the loop may use c. Any goroutine,
+// coroutines of other loops included, may call its Close and its Set…Deadline methods;
+// its Read and Write fail there with ErrNotCoroutine.
 //
-// When the connection closes, by whomever, its reads and writes return an error
-// that is net.ErrClosed (and what closed it, if something did). As soon as it is
-// gone f can wait for nothing any more: everything that would returns such an
-// error at once, so that f comes to its end and runs its deferred functions. If
-// it goes on regardless, as a loop does that ignores errors, it is ended by
-// runtime.Goexit at its thousandth attempt.
+// When the connection closes, for whatever reason, reads and writes return an error that
+// is net.ErrClosed and that wraps the cause, if there is one. Once the connection is
+// gone, f cannot wait any more: every call that would wait returns such an error at once,
+// so that f can return and run its deferred functions. If f ignores a thousand such
+// errors in a row, runtime.Goexit ends it.
 //
 // The Handler that the OpenFunc makes must serve the connection itself: a type that passes
 // calls on to it is an error. Handler panics if f is nil.
@@ -53,14 +51,13 @@ func Handler(f func(co *Co, c net.Conn) error) rondo.OpenFunc {
 	}
 }
 
-// NetConn returns c as a net.Conn for coroutines of its loop, which from now on serve
-// it in the place of a Handler: as Co.Dial does with a connection of its own, and with
-// the same rules. Input that the handler left goes to them. If coroutines serve c
-// already it is the net.Conn that they have.
+// NetConn makes c a net.Conn for the coroutines of its loop. From then on they serve c in
+// place of its Handler, with the rules of Co.Dial. They read the input that the Handler
+// left. If coroutines serve c already, NetConn returns their net.Conn.
 //
-// The net.Conn is a rondo.Handler too: with Conn.SetHandler the connection goes back to
-// coroutines, after another Handler had it, and after those that Handler or Co.Go began
-// for it have ended.
+// The net.Conn is also a rondo.Handler: after another Handler has had the connection,
+// Conn.SetHandler gives it back to coroutines, once those that Handler or Co.Go began for it
+// have ended.
 func NetConn(c *rondo.Conn) net.Conn {
 	s, ok := c.Handler().(*netConn)
 	if !ok {
@@ -71,58 +68,61 @@ func NetConn(c *rondo.Conn) net.Conn {
 	return s
 }
 
-// A Co is a coroutine, to the code that runs in it. Its methods may be called
-// there only, unless they say otherwise: another goroutine, or coroutine, gets
-// ErrNotCoroutine, and a panic from those that have no error.
+// A Co is a coroutine, as the code that runs in it sees it. Only that code may call its
+// methods, unless a method says otherwise. Another goroutine or coroutine gets
+// ErrNotCoroutine, or a panic from a method that returns no error.
 type Co struct {
-	// What each switch needs is in one line of the cache.
+	// The fields that each switch needs share one cache line.
 	next       func() (struct{}, bool)
 	yield      func(struct{}) bool
-	owner      *netConn // it ends with this
+	owner      *netConn // the connection that co ends with
 	sched      *scheduler
-	goroutine  atomic.Uintptr // its sys.Goroutine, while it runs
-	list       *waitList      // that it waits in
-	prev, succ *Co            // its neighbours there
-	spent      int32          // since it was resumed, see spend
-	fails      uint16         // in a row, see failed
+	goroutine  atomic.Uintptr // sys.Goroutine of the coroutine, while it runs
+	list       *waitList      // the list that co waits in
+	prev, succ *Co            // neighbours in list
+	spent      int32          // bytes and calls since the last resume, see spend
+	fails      uint16         // errors in a row, see failed
 	state      state
 	exited     bool // by runtime.Goexit
 
 	body     func(*Co) error
-	err      error // body's
+	err      error // returned by body
 	timer    timer.Timer
-	fired    bool        // timer did
-	at       int32       // index in home.others
+	fired    bool        // the timer has fired
+	at       int32       // index in owner.others
 	parent   *Co         // nil: the connection's first
-	children int32       // that run
-	lost     atomic.Bool // it will never be resumed, see giveUp
-	failure  error       // a child's
+	children int32       // children that have not ended
+	lost     atomic.Bool // never resumed again, see giveUp
+	failure  error       // the first error of a child
 }
 
-// Loop is the loop that the coroutine runs on. Any goroutine may call it.
+// Loop returns the loop that the coroutine runs on. Any goroutine may call it.
 func (co *Co) Loop() *rondo.Loop { return co.sched.loop }
 
-// Conn is the connection that the coroutine serves. Its Write does not wait, so
-// it is what one writes to many with (see rondo.ErrOutputFull); what it writes may come
-// between the pieces of a Write that is larger than HighWater. With its
-// SetHandler a coroutine hands the connection over, after a dialogue that was
-// best written straight on: the Handler gets the bytes that were not read, without those
-// that a bufio.Reader has read ahead. Then the coroutines of the connection can wait for
-// nothing any more, and when they return nil, or the error that is net.ErrClosed which they
-// get, the connection stays. So it does, until it leaves, after Detach or Move. Any
-// goroutine may call Conn itself.
+// Conn returns the connection that the coroutine serves. Its Write does not wait, so use
+// it to write one message to many connections (see rondo.ErrOutputFull). Its output may
+// come between the pieces of a Write that is larger than HighWater.
+//
+// A coroutine hands the connection to a Handler with Conn's SetHandler, for example after
+// a login that is easiest in straight-line code. The Handler gets the unread bytes, but
+// not those that a bufio.Reader has read ahead. After that the coroutines of the
+// connection cannot wait any more. The connection stays open if they return nil, or the
+// error that is net.ErrClosed which their calls return. The same holds after Detach or
+// Move, until the connection leaves.
+//
+// Any goroutine may call Conn itself, but not the methods of the result.
 func (co *Co) Conn() *rondo.Conn { return co.owner.conn }
 
-// Context returns a Context that is done when the connection begins to close;
-// its cause tells why. It is for what Await calls.
+// Context returns a Context that is done when the connection begins to close. Its cause
+// is the reason. Pass it to the functions that Await runs.
 func (co *Co) Context() context.Context {
 	co.must("Context")
 	return co.owner.context()
 }
 
-// Sleep waits until d has passed on the loop's clock. With d of 0 or less it lets
-// the loop take a turn: other connections are served meanwhile. It returns early,
-// with an error, if the connection closes.
+// Sleep waits until d has passed on the loop's clock. With a d of 0 or less it lets the
+// loop take a turn, in which other connections are served. If the connection closes,
+// Sleep returns early with an error.
 func (co *Co) Sleep(d time.Duration) error {
 	if !co.Calling() {
 		return co.stranger("Sleep")
@@ -140,9 +140,9 @@ func (co *Co) Sleep(d time.Duration) error {
 	return nil
 }
 
-// Go runs f in another coroutine, of the same loop and for the same connection,
-// which it ends with. It begins when this one next waits. An error that f returns
-// closes the connection, as with Handler; nil does not.
+// Go runs f in another coroutine of the same loop and connection. f starts when this
+// coroutine next waits, and ends with the connection. If f returns an error, the
+// connection closes as with Handler; if f returns nil, it stays open.
 func (co *Co) Go(f func(co *Co) error) {
 	co.must("Go")
 	if f == nil {
@@ -155,8 +155,8 @@ func (co *Co) Go(f func(co *Co) error) {
 	co.sched.ready.push(child)
 }
 
-// Wait waits until all coroutines that this one has started with Go have
-// returned, and returns the first error of theirs since the last Wait.
+// Wait waits until all coroutines that this one has started with Go have returned. It
+// returns their first error since the last Wait.
 func (co *Co) Wait() error {
 	if !co.Calling() {
 		return co.stranger("Wait")
@@ -171,7 +171,7 @@ func (co *Co) Wait() error {
 	return err
 }
 
-// startTimer has co woken when d has passed: then fired is set.
+// startTimer wakes co when d has passed, and sets fired.
 func (co *Co) startTimer(d time.Duration) {
 	co.fired = false
 	co.timer.Owner = (*sleeper)(co)
@@ -180,7 +180,7 @@ func (co *Co) startTimer(d time.Duration) {
 
 func (co *Co) stopTimer() { co.sched.timers.Stop(&co.timer) }
 
-// sleeper is a Co as the owner of its timer.
+// sleeper is a Co in the role of its timer's owner.
 type sleeper Co
 
 // Fire implements timer.Owner.
@@ -190,5 +190,5 @@ func (s *sleeper) Fire(*timer.Timer, backend.Time) {
 	co.wake()
 }
 
-// errGoexit is why a connection ends whose coroutine called runtime.Goexit.
+// errGoexit is the reason for closing a connection whose coroutine called runtime.Goexit.
 var errGoexit = errors.New("rondo: a coroutine of the connection called runtime.Goexit")

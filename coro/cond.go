@@ -1,8 +1,8 @@
 package coro
 
-// A Cond is where coroutines of one loop wait for each other, or for a callback
-// of that loop. The zero Cond is ready; it belongs to the loop. As nothing else
-// of the loop runs between two waits, it needs no mutex:
+// A Cond lets coroutines of one loop wait for each other, or for a callback of that loop.
+// The zero Cond is ready for use; it belongs to the loop. A Cond needs no mutex, since
+// nothing else on the loop runs between two waits:
 //
 //	for len(queue) == 0 {
 //		if err := more.Wait(co); err != nil {
@@ -11,7 +11,8 @@ package coro
 //	}
 type Cond struct{ waiting waitList }
 
-// Wait waits for Signal or Broadcast. It fails when co's connection has closed.
+// Wait waits for Signal or Broadcast. It returns an error when co's connection has
+// closed.
 func (k *Cond) Wait(co *Co) error {
 	if !co.Calling() {
 		return co.stranger("Wait")
@@ -29,8 +30,8 @@ func (k *Cond) Wait(co *Co) error {
 	return nil
 }
 
-// Signal ends the Wait that has waited longest, if there is one. Who waited goes
-// on in this turn of the loop, or in the next.
+// Signal wakes the coroutine that has waited longest, if there is one. That coroutine
+// goes on in this turn of the loop or the next.
 func (k *Cond) Signal() {
 	if co := k.waiting.first; co != nil {
 		co.sched.wire.Check()
@@ -39,7 +40,7 @@ func (k *Cond) Signal() {
 	}
 }
 
-// Broadcast ends every Wait.
+// Broadcast wakes every waiting coroutine.
 func (k *Cond) Broadcast() {
 	for k.waiting.first != nil {
 		k.Signal()

@@ -11,47 +11,48 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A netConn is a connection as coroutines see it, a net.Conn, and the Handler that
-// the loop sees. Input is never copied on its way to a Read that waits for it:
-// Data keeps what it was offered at hand, resumes the coroutine, which takes it
-// from there, and reports what was taken when the coroutine waits again. While
-// none reads, what has come stays with the Conn, which is not read any further.
+// A netConn is a connection on both of its sides: a net.Conn for coroutines, a Handler
+// for the loop. Input goes to a waiting Read without a copy in between: Data keeps the
+// offered bytes in s.in and resumes the coroutine, which takes bytes from there. When the
+// coroutine waits again, Data reports how many were taken. While no coroutine reads, the
+// Conn keeps the input and reading is paused.
 //
-// How the connection stands is told to it (Closing, Replaced, EOF), so that a Read
-// asks nobody and a Write once.
+// The engine reports changes of the connection's state (Closing, Replaced, EOF), so that
+// a Read calls the Conn not at all and a Write once.
 type netConn struct {
 	bridge.Ours
-	writers waitList   // for their turn
-	times   *deadlines // once one was set
-	root    *Co        // the connection's first coroutine; nil: it has ended, or never was
+	writers waitList   // coroutines that wait for their turn to write
+	times   *deadlines // nil until a deadline is set
+	root    *Co        // the connection's first coroutine; nil: ended, or never started
 	others  []*Co
-	seldom  *seldom // nil: nobody asked for what is there
+	seldom  *seldom // nil until a field of it is needed
 
-	// What each message needs is in two lines of the cache, with the first coroutine's.
+	// The fields that each message needs lie in two cache lines, with the first
+	// coroutine's.
 	conn     *rondo.Conn
 	wire     bridge.Conn
 	sched    *scheduler
-	in       []byte // offered to Data, which is under way, and not yet taken
+	in       []byte // offered to Data, which is running, and not yet taken
 	readers  waitList
-	writing  *Co  // has its turn, and waits for output to drain
-	paused   bool // what has come waits for a Read
+	writing  *Co  // has the turn to write, and waits for output to drain
+	paused   bool // the input waits for a Read
 	eof      bool
 	timed    bool // times is set
-	replaced bool // to another Handler
-	ended    bool // handed, or the connection is closing: nothing more is read or written
-	gone     bool // its coroutines can wait no more
-	looks    int8 // of sharesTLS
+	replaced bool // another Handler serves the connection
+	ended    bool // replaced, or closing: no more reads and writes
+	gone     bool // coroutines cannot wait any more
+	looks    int8 // counts calls of sharesTLS
 }
 
-// seldom is what few connections are asked for.
+// seldom holds what only few connections need.
 type seldom struct {
-	ctx    context.Context // nil: nobody asked
+	ctx    context.Context // nil until Context is called
 	cancel context.CancelCauseFunc
 	local  net.Addr // once it is known
 }
 
-// served is a connection with the coroutine that serves it: they are used
-// together, and so lie together.
+// served joins a connection and its first coroutine in one allocation, since they are
+// used together.
 type served struct {
 	netConn
 	first Co
@@ -67,14 +68,13 @@ var (
 	_ interface{ CloseWrite() error } = (*netConn)(nil)
 )
 
-// bind notes which connection s is.
+// bind sets the connection that s serves.
 func (s *netConn) bind(c *rondo.Conn) {
 	s.conn, s.wire = c, bridge.Of(c)
 	s.sched = schedulerOf(c, s.wire)
 }
 
-// own has the connection behave as coroutines expect that serve it, which s is the
-// handler for, or will be.
+// own sets the connection up for coroutines. s is its handler, or is about to be.
 func (s *netConn) own() {
 	s.ended = s.wire.IsClosing()
 	s.wire.SelfPaced(true)
@@ -103,14 +103,14 @@ func (s *netConn) Data(_ *rondo.Conn, in []byte) (int, error) {
 	return n, nil
 }
 
-// errNotHandler is why a connection ends whose Handler calls Data of the one that it took
-// the place of.
+// errNotHandler ends a connection whose Handler passes its input to the netConn that it
+// wraps.
 var errNotHandler = errors.New("coro: a Handler passes its input on to the one that Handler or NetConn has made: " +
 	"that one must be the connection's Handler itself, to hear of all that happens")
 
-// deferData has input that comes while a coroutine runs (a filter delivers what
-// another one's Write made it) offered again when it does not: a coroutine that
-// waits for it is woken, and then reads.
+// deferData postpones input that arrives while a coroutine runs: a filter delivers input
+// during another coroutine's Write, for example. A coroutine that waits for input is
+// woken and reads, and the input is offered again.
 func (s *netConn) deferData() {
 	s.pause()
 	if co := s.readers.first; co != nil {
@@ -118,7 +118,7 @@ func (s *netConn) deferData() {
 	}
 }
 
-// pause keeps what has come, and what comes, from being offered until a Read.
+// pause stops reading, and calls of Data, until a Read.
 func (s *netConn) pause() {
 	if !s.ended {
 		s.paused = true
@@ -126,7 +126,7 @@ func (s *netConn) pause() {
 	}
 }
 
-// unpause has what was left, and what comes, offered to Data again.
+// unpause lets the loop read and call Data again.
 func (s *netConn) unpause() {
 	if s.paused {
 		s.paused = false
@@ -149,8 +149,8 @@ func (s *netConn) Drained(*rondo.Conn) {
 	}
 }
 
-// Closing implements bridge.Keeper: it tells the coroutines that wait for s, and those
-// that watch its Context, that there will be no more of it.
+// Closing implements bridge.Keeper. It tells the coroutines that wait for s, and those
+// that watch its Context, that the connection is closing.
 func (s *netConn) Closing() {
 	s.ended = true
 	s.readers.wake()
@@ -163,7 +163,8 @@ func (s *netConn) Closing() {
 	}
 }
 
-// Closed implements rondo.Handler. When it returns the connection's coroutines have.
+// Closed implements rondo.Handler. When it returns, all coroutines of the connection have
+// ended.
 func (s *netConn) Closed(*rondo.Conn, error) {
 	s.gone = true
 	s.stopTimes()
@@ -177,8 +178,8 @@ func (s *netConn) Closed(*rondo.Conn, error) {
 	}
 }
 
-// Replaced implements bridge.Keeper: it ends what coroutines have to do with the
-// connection, which gets another Handler.
+// Replaced implements bridge.Keeper. Another Handler takes the connection, so the
+// coroutines lose it.
 func (s *netConn) Replaced() {
 	s.replaced, s.gone = true, true
 	s.wire.SelfPaced(false)
@@ -193,14 +194,15 @@ func (s *netConn) Replaced() {
 	}
 }
 
-// returns reports whether s, after Replaced, may serve its connection again: it is the
-// Handler, and no coroutine of its own still has to learn that it was another one.
+// returns reports whether s may serve its connection again after Replaced: s is the
+// Handler, and all coroutines of s from before have ended.
 func (s *netConn) returns() bool {
 	return s.replaced && s.root == nil && len(s.others) == 0 && s.conn.Handler() == rondo.Handler(s)
 }
 
-// Installed implements bridge.Keeper. If coroutines of s have not ended yet, the last one
-// calls SetHandler again (Co.over).
+// Installed implements bridge.Keeper. After Replaced, s serves its connection again,
+// unless some of its coroutines from before have not ended: then the last one calls
+// SetHandler again (Co.over).
 func (s *netConn) Installed() {
 	if !s.returns() {
 		return
@@ -245,8 +247,8 @@ func (s *netConn) context() context.Context {
 	return r.ctx
 }
 
-// closedError is why nothing more is read or written: net.ErrClosed, with the reason if
-// there is one.
+// closedError returns the error of reads and writes after the end: net.ErrClosed, with
+// the reason if there is one.
 func (s *netConn) closedError() error {
 	cause := s.wire.Cause()
 	if op, ok := cause.(*net.OpError); ok {
@@ -258,14 +260,14 @@ func (s *netConn) closedError() error {
 	return &closedError{cause}
 }
 
-// closedError is net.ErrClosed, and also what the connection was closed for.
+// A closedError is net.ErrClosed, and wraps the reason for closing.
 type closedError struct{ cause error }
 
 func (e *closedError) Error() string        { return rondo.ErrClosed.Error() + ": " + e.cause.Error() }
 func (e *closedError) Unwrap() error        { return e.cause }
 func (e *closedError) Is(target error) bool { return target == rondo.ErrClosed }
 
-// fail makes the error that op returns.
+// fail wraps err for op, unless it is wrapped already.
 func (s *netConn) fail(op string, err error) error {
 	if _, ok := err.(*net.OpError); ok {
 		return err
@@ -279,7 +281,7 @@ func (s *netConn) opError(op string, err error) error {
 
 func (s *netConn) network() string { return s.conn.RemoteAddr().Network() }
 
-// refuse is fail for what co cannot wait for.
+// refuse is fail for calls that return without waiting.
 func (s *netConn) refuse(co *Co, op string, err error) error {
 	if err != io.EOF {
 		err = s.fail(op, err)
@@ -287,7 +289,7 @@ func (s *netConn) refuse(co *Co, op string, err error) error {
 	return co.failed(err)
 }
 
-// Close implements net.Conn: it is Conn.Close. Any goroutine may call it.
+// Close closes the connection, as Conn.Close does. Any goroutine may call it.
 func (s *netConn) Close() error {
 	if s.sched.caller() == nil {
 		return s.elsewhere("close", func(c *rondo.Conn) {
@@ -303,8 +305,8 @@ func (s *netConn) Close() error {
 	return nil
 }
 
-// CloseWrite ends the output, after what was written so far: the peer sees the
-// end of the stream, and can still send.
+// CloseWrite ends the output after the bytes written so far. The peer sees the end of the
+// stream and can still send.
 func (s *netConn) CloseWrite() error {
 	if s.sched.caller() == nil {
 		return s.stranger("close")
@@ -316,8 +318,8 @@ func (s *netConn) CloseWrite() error {
 	return nil
 }
 
-// LocalAddr implements net.Conn. The first call on the loop asks the system, and later
-// ones return the same address. Other goroutines get an empty one.
+// LocalAddr returns the local address. The first call on the loop asks the system; later
+// calls return the same address. Other goroutines get an empty one.
 func (s *netConn) LocalAddr() net.Addr {
 	if !s.sched.loop.Calling() {
 		return text{}
@@ -331,8 +333,9 @@ func (s *netConn) LocalAddr() net.Addr {
 	return r.local
 }
 
-// RemoteAddr implements net.Conn. To goroutines that are none of the loop's it is the
-// wire's, whatever a Filter says, and empty if it is no TCP address.
+// RemoteAddr returns the peer's address. Goroutines other than the loop's get the address
+// on the wire, even if a Filter has set another one, and an empty address if it is no TCP
+// address.
 func (s *netConn) RemoteAddr() net.Addr {
 	if s.sched.loop.Calling() {
 		return s.conn.RemoteAddr()
@@ -352,7 +355,7 @@ func (s *netConn) SetReadDeadline(t time.Time) error { return s.setTimes(t, true
 // SetWriteDeadline implements net.Conn. Any goroutine may call it.
 func (s *netConn) SetWriteDeadline(t time.Time) error { return s.setTimes(t, false, true) }
 
-// text is an address as the caller wrote it.
+// text is a network and an address as the caller wrote them.
 type text struct{ network, address string }
 
 func (t text) Network() string { return t.network }

@@ -8,8 +8,9 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// deadlines are a netConn's, once one was set. Unlike a Conn's they end no
-// connection but the calls that wait, and those that begin after them.
+// deadlines are the deadlines of a netConn, made when the first one is set. A Conn's
+// deadlines close the connection; these only fail the calls that wait, and those that
+// begin later.
 type deadlines struct {
 	conn        *netConn
 	read, write deadline
@@ -55,7 +56,7 @@ func (s *netConn) moveTimes(t time.Time, read, write bool) {
 	}
 }
 
-// move moves a deadline; one that has passed ends the waiting now.
+// move sets a deadline. If it has passed already, waiting calls end now.
 func (t *deadlines) move(d *deadline, at backend.Time) {
 	l := t.conn.sched
 	d.at = at
@@ -70,7 +71,8 @@ func (t *deadlines) move(d *deadline, at backend.Time) {
 	}
 }
 
-// Fire wakes those who wait for what has a deadline. They look at it themselves.
+// Fire wakes the coroutines that wait under a deadline. Each looks at the deadline
+// itself.
 func (t *deadlines) Fire(which *timer.Timer, _ backend.Time) {
 	if which == &t.read.timer {
 		t.conn.readers.wake()
@@ -82,7 +84,7 @@ func (t *deadlines) Fire(which *timer.Timer, _ backend.Time) {
 	}
 }
 
-// stopTimes ends the deadlines of a connection that is over.
+// stopTimes stops the timers of a connection that has ended.
 func (s *netConn) stopTimes() {
 	if s.timed {
 		s.sched.timers.Stop(&s.times.read.timer)

@@ -9,28 +9,27 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Dial connects to address, as rondo.Loop.Dial does, and waits until that is done. The
-// connection belongs to the loop, not to this coroutine: all coroutines of the
-// loop may use it, as they do the one that Handler makes, and one of them must
-// Close it.
+// Dial connects to address, as rondo.Loop.Dial does, and waits for the result. The
+// connection belongs to the loop, not to this coroutine: all coroutines of the loop may
+// use it, as with the connection that Handler makes. One of them must call Close.
 func (co *Co) Dial(network, address string) (net.Conn, error) {
 	return co.dial(context.Background(), 0, network, address)
 }
 
-// DialTimeout is Dial that gives up when d has passed on the loop's clock, with an
+// DialTimeout is Dial with a limit: after d on the loop's clock it gives up, with
 // os.ErrDeadlineExceeded.
 func (co *Co) DialTimeout(network, address string, d time.Duration) (net.Conn, error) {
 	return co.dial(context.Background(), max(1, d), network, address)
 }
 
-// DialContext is Dial that gives up when ctx is done, with ctx's error.
+// DialContext is Dial with a context: when ctx is done it gives up, with ctx's error.
 func (co *Co) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return co.dial(ctx, 0, network, address)
 }
 
 // dialing is a Dial that is under way.
 type dialing struct {
-	co   *Co // nil: it waits no more
+	co   *Co // nil: the caller has given up
 	conn *netConn
 	err  error
 }
@@ -73,7 +72,7 @@ func (co *Co) dial(ctx context.Context, limit time.Duration, network, address st
 	}
 }
 
-// begin says why co should not begin to wait.
+// begin returns the reason if co cannot wait.
 func (co *Co) begin(ctx context.Context) error {
 	if co.owner.gone {
 		return co.owner.closedError()
@@ -85,7 +84,7 @@ func dialError(network, address string, err error) error {
 	return &net.OpError{Op: "dial", Net: network, Addr: text{network, address}, Err: err}
 }
 
-// opened is told what became of it.
+// opened receives the outcome of the dial.
 func (d *dialing) opened(c *rondo.Conn, err error) rondo.Handler {
 	if d.co == nil {
 		return nil

@@ -1,28 +1,28 @@
 // Package coro serves connections on an event loop with straight-line code: a
-// coroutine reads and writes a net.Conn as if it blocked, and runs on the connection's
-// loop all the same.
+// coroutine reads and writes a net.Conn as if it blocked, and still runs on the
+// connection's loop.
 //
 //	rondo.Serve("tcp://:5000", coro.Handler(func(co *coro.Co, c net.Conn) error {
 //		_, err := io.Copy(c, c)
 //		return err
 //	}))
 //
-// Where a coroutine has to wait the loop goes on with the others, and comes back to it
-// when there is something for it. So the coroutines of a loop never run at the same
-// time, and share what they like without a mutex.
+// While a coroutine waits, the loop serves the others; it resumes the coroutine when
+// there is something for it. The coroutines of a loop never run at the same time, so they
+// share data without a mutex.
 //
 // # What blocks
 //
-// A coroutine waits by the methods of Co and of its connections, and by those alone.
-// What blocks otherwise stops the whole loop: a channel, time.Sleep, a query, an
-// ordinary connection. Await is for that, and AwaitOn with a pool of goroutines. A mutex must not be held while a coroutine
-// waits if another coroutine of its loop locks it. runtime.LockOSThread must not be
-// called in a coroutine.
+// A coroutine waits only in the methods of Co and of its connections. Everything else
+// that blocks stops the whole loop: a channel, time.Sleep, a query, an ordinary
+// connection. Run such calls with Await, or with AwaitOn on a pool of goroutines. A
+// coroutine must not hold a mutex while it waits if another coroutine of its loop locks
+// that mutex. A coroutine must not call runtime.LockOSThread.
 //
 // # What it costs
 //
-// To wait and be resumed takes some 100 ns, and no allocation. A coroutine is a
-// goroutine to the runtime, and so has a stack, of 2 KiB at first; docs/design.md has
+// A wait and the resume after it take about 100 ns and allocate nothing. To Go's runtime
+// a coroutine is a goroutine, so it has a stack, of 2 KiB at first; docs/design.md has
 // the figures.
 //
 // # The files
@@ -30,14 +30,14 @@
 //	co.go         Handler, NetConn, Co and its methods
 //	await.go      Await, AwaitOn
 //	cond.go       Cond
-//	conn.go       the connection as coroutines see it
+//	conn.go       the net.Conn that coroutines use
 //	read.go       its Read, WriteTo and ReadFrom
 //	write.go      its Write
 //	deadline.go   its deadlines
 //	dial.go       Co.Dial
 //	switch.go     how a coroutine is resumed, waits and ends
 //	queue.go      the queue of coroutines ready to run
-//	misuse.go     calls from elsewhere
-//	stuck.go      a loop that stands still: who looks, and goes on with it
-//	traces.go     what stack traces tell of coroutines and mutexes
+//	misuse.go     calls from the wrong goroutine
+//	stuck.go      the watcher that frees a loop whose coroutines wait for each other
+//	traces.go     finds coroutines and mutexes in stack traces
 package coro

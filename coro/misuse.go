@@ -9,35 +9,31 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// ErrNotCoroutine is the error of a call that waits, of a Co's method or of a
-// coroutine's connection, by another goroutine than the coroutine, or than one of
-// the connection's loop. Libraries that bring goroutines of their own
-// (http.Transport, golang.org/x/crypto/ssh, net/rpc, database drivers) get it: run
-// them by Await with an ordinary connection.
+// ErrNotCoroutine is the error of a waiting call from the wrong goroutine. A Co's method
+// must be called by that coroutine; a connection's method, by a coroutine of the
+// connection's loop. Libraries that start goroutines (http.Transport,
+// golang.org/x/crypto/ssh, net/rpc, database drivers) get this error: run them in Await,
+// with an ordinary connection.
 var ErrNotCoroutine = errors.New("called by a goroutine that is no coroutine of the connection's loop; what brings goroutines of its own needs an ordinary connection, see coro.Await")
 
-// Calling reports whether the caller is the coroutine itself, so that co's methods
-// may be called. Any goroutine may ask.
-//
-// A coroutine's state belongs to the loop that runs it: to be resumed by one
-// goroutine while another runs in its place would be its ruin. So each call that
-// may wait makes sure of who calls.
+// Calling reports whether the caller is the coroutine itself, and may call co's other
+// methods. Any goroutine may call it.
 func (co *Co) Calling() bool { return co.goroutine.Load() == sys.Goroutine() }
 
-// stranger is the error of a method whose caller is not the coroutine.
+// stranger returns the error for a caller that is not the coroutine.
 func (co *Co) stranger(method string) error {
 	return fmt.Errorf("coro: Co.%s: %w", method, ErrNotCoroutine)
 }
 
-// must panics if the caller is not the coroutine: in methods that have no error.
+// must panics if the caller is not the coroutine. Methods without an error use it.
 func (co *Co) must(method string) {
 	if !co.Calling() {
 		panic("coro: Co." + method + " was called outside of its coroutine: a Co is for the function that was given it, and for what that calls, on the same goroutine")
 	}
 }
 
-// caller is the coroutine of the loop that is calling; nil: none of them is. Any
-// goroutine may ask.
+// caller returns the coroutine of the loop that is calling; nil if the caller is none.
+// Any goroutine may call it.
 func (l *scheduler) caller() *Co {
 	if co := l.running.Load(); co != nil && co.Calling() {
 		return co
@@ -48,19 +44,19 @@ func (l *scheduler) caller() *Co {
 // Calling implements bridge.RunQueue.
 func (l *scheduler) Calling() bool { return l.caller() != nil }
 
-// isRunning reports whether a coroutine is running: then it is what calls. The loop
-// calls it.
+// isRunning reports whether a coroutine is running. The loop's goroutine calls it, so
+// that coroutine is then the caller.
 func (l *scheduler) isRunning() bool {
 	co := l.running.Load()
 	return co != nil && co.state == running
 }
 
-// stranger is the error of a call by a goroutine that is no coroutine of s's loop.
-// It does not touch what is the loop's.
+// stranger returns the error for a caller that is no coroutine of s's loop. It reads no
+// state of the loop.
 func (s *netConn) stranger(op string) error { return &net.OpError{Op: op, Err: ErrNotCoroutine} }
 
-// elsewhere runs f on s's loop. Of the methods of a net.Conn there are some that
-// goroutines call to wake up another one.
+// elsewhere runs f on s's loop. Goroutines call some methods of a net.Conn to wake up
+// another goroutine.
 func (s *netConn) elsewhere(op string, f func(*rondo.Conn)) error {
 	if err := s.conn.Ref().Do(f); err != nil {
 		return &net.OpError{Op: op, Err: err}

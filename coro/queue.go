@@ -10,9 +10,9 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// A waitList holds coroutines that wait for the same, in order of their coming.
-// A coroutine is in one list at most, by its own fields, so that waiting
-// allocates nothing and leaving costs the same wherever it stands.
+// A waitList holds coroutines that wait for the same thing, first come, first served. A
+// coroutine is in at most one list, linked by its own fields: waiting allocates nothing,
+// and removal costs the same at any position.
 type waitList struct{ first, last *Co }
 
 func (w *waitList) push(co *Co) {
@@ -39,7 +39,7 @@ func (w *waitList) remove(co *Co) {
 	co.list, co.prev, co.succ = nil, nil, nil
 }
 
-// pop removes the first coroutine, which is nil if there is none.
+// pop removes and returns the first coroutine; nil if there is none.
 func (w *waitList) pop() *Co {
 	co := w.first
 	if co != nil {
@@ -48,18 +48,18 @@ func (w *waitList) pop() *Co {
 	return co
 }
 
-// wake wakes all.
+// wake removes and wakes all coroutines.
 func (w *waitList) wake() {
 	for co := w.pop(); co != nil; co = w.pop() {
 		co.wake()
 	}
 }
 
-// A scheduler runs the coroutines of a loop, which knows it as its bridge.RunQueue.
+// A scheduler runs the coroutines of a loop. The loop calls it as its bridge.RunQueue.
 type scheduler struct {
 	running atomic.Pointer[Co] // the coroutine that runs, or ran last
-	ready   runQueue           // those to be resumed
-	next    *Co                // the one of them that Run resumes
+	ready   runQueue           // coroutines to resume
+	next    *Co                // the one that Run resumes
 	loop    *rondo.Loop
 	wire    bridge.Loop
 	timers  *timer.Set
@@ -68,7 +68,7 @@ type scheduler struct {
 	hasty   atomic.Bool // in tests: looksAtTLS are enough for everything
 }
 
-// schedulerOf returns that of a connection's loop.
+// schedulerOf returns the scheduler of a connection's loop, and makes it if needed.
 func schedulerOf(c *rondo.Conn, w bridge.Conn) *scheduler {
 	l := w.Loop()
 	if q := l.RunQueue(); q != nil {
@@ -79,15 +79,15 @@ func schedulerOf(c *rondo.Conn, w bridge.Conn) *scheduler {
 	return s
 }
 
-// now is the time of the loop's turn.
+// now returns the time of the loop's turn.
 func (l *scheduler) now() backend.Time { return backend.Time(l.wire.Time()) }
 
-// A runQueue holds the coroutines that a loop is to resume by itself, not by an
-// event of theirs. Those that come while it is being worked off are for the next
-// turn, so that coroutines which wake each other leave the others their share.
+// A runQueue holds woken coroutines, which the loop resumes without an event. Coroutines
+// that join while the loop works through the queue wait for the next turn, so coroutines
+// that wake each other leave time for the others.
 type runQueue struct {
 	next, now []*Co
-	done      int // of now
+	done      int // how many of now are done
 }
 
 func (q *runQueue) push(co *Co) {
@@ -98,7 +98,7 @@ func (q *runQueue) push(co *Co) {
 // Any implements bridge.RunQueue.
 func (l *scheduler) Any() bool { return len(l.ready.next) > 0 }
 
-// Begin implements bridge.RunQueue: it takes what was pushed so far for Next.
+// Begin implements bridge.RunQueue. It takes what was pushed so far, for Next.
 func (l *scheduler) Begin() bool {
 	q := &l.ready
 	if q.done == len(q.now) { // runtime.Goexit may have left some
@@ -108,8 +108,8 @@ func (l *scheduler) Begin() bool {
 	return q.done < len(q.now)
 }
 
-// Next implements bridge.RunQueue. What of the queue was resumed by an event since, or
-// ended, is passed over.
+// Next implements bridge.RunQueue. It skips coroutines that an event has resumed
+// meanwhile, or that have ended.
 func (l *scheduler) Next() bridge.Conn {
 	q := &l.ready
 	for q.done < len(q.now) {

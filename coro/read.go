@@ -7,8 +7,8 @@ import (
 	"github.com/rondo-go/rondo/internal/buf"
 )
 
-// Read implements net.Conn. It copies to p from where the loop received to, if it
-// was waiting when that happened.
+// Read implements net.Conn. A Read that waits when input arrives copies straight from the
+// loop's receive buffer to p.
 func (s *netConn) Read(p []byte) (int, error) {
 	co := s.sched.caller()
 	if co == nil {
@@ -32,9 +32,9 @@ func (s *netConn) Read(p []byte) (int, error) {
 	}
 }
 
-// offered reports whether there is something in s.in, which is valid until co
-// next waits. If it reports neither that nor an error, co has to yield, and to
-// be unparked from s.readers.
+// offered reports whether s.in holds input, which is valid until co next waits. If
+// offered returns false and no error, the caller must yield co, then unpark it from
+// s.readers.
 func (s *netConn) offered(co *Co) (bool, error) {
 	if err := s.readable(); err != nil {
 		return false, err
@@ -61,8 +61,8 @@ func (s *netConn) readable() error {
 	return nil
 }
 
-// WriteTo implements io.WriterTo, for io.Copy. To another connection of the same
-// loop it copies nothing: what was received is sent from where it lies.
+// WriteTo implements io.WriterTo, for io.Copy. To another connection of the same loop it
+// copies nothing: the received bytes are sent from the receive buffer.
 func (s *netConn) WriteTo(w io.Writer) (int64, error) {
 	if dst, ok := w.(*netConn); ok && dst.sched == s.sched {
 		return s.copyTo(dst, 1<<63-1)
@@ -70,7 +70,7 @@ func (s *netConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{s})
 }
 
-// ReadFrom implements io.ReaderFrom, for io.CopyN: see WriteTo.
+// ReadFrom implements io.ReaderFrom, for io.CopyN. It saves the copy as WriteTo does.
 func (s *netConn) ReadFrom(r io.Reader) (int64, error) {
 	limited, ok := r.(*io.LimitedReader)
 	if !ok {
@@ -85,8 +85,8 @@ func (s *netConn) ReadFrom(r io.Reader) (int64, error) {
 	return n, err
 }
 
-// copyTo writes up to limit bytes to dst, straight from what s is offered. That
-// is gone when the coroutine has waited, so what dst has no room for is copied.
+// copyTo writes up to limit bytes to dst, straight from s.in. The bytes there are valid
+// only until the coroutine waits, so pass copies those that dst has no room for.
 func (s *netConn) copyTo(dst *netConn, limit int64) (total int64, err error) {
 	co := s.sched.caller()
 	if co == nil {
@@ -112,7 +112,7 @@ func (s *netConn) copyTo(dst *netConn, limit int64) (total int64, err error) {
 	return total, nil
 }
 
-// pass writes up to n of the bytes that s is offered to dst.
+// pass writes up to n bytes of s.in to dst.
 func (s *netConn) pass(co *Co, dst *netConn, n int) (int, error) {
 	room, err := dst.room(co)
 	if err != nil {

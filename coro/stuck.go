@@ -13,39 +13,38 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A coroutine that locks a mutex which another coroutine of its loop holds while that
-// one waits stops the loop: the first waits for the second, and the second for the
-// loop. Go's crypto/tls does it, where two coroutines use one *tls.Conn. Nobody can
-// take the mutex away, so both are lost; the loop need not be:
+// A coroutine can stop its loop for ever: it locks a mutex that another coroutine of the
+// loop holds while it waits. The first waits for the second, and the second waits for the
+// loop. This happens in Go's crypto/tls when two coroutines use one *tls.Conn. Both
+// coroutines are lost, since nothing can take the mutex away. The loop can be saved:
 //
-// A goroutine looks after the engine's coroutines (watch). When one of them has kept
-// its loop for a second it looks at the stacks of all goroutines. If the coroutine
-// waits for a mutex, and another one of the loop waits inside a method of the object
-// that the mutex belongs to, that one may hold it: no trace tells. So it looks again,
-// and again. When nothing has moved for long enough it gives both coroutines up,
-// aborts their connections, tells so with their stacks, and becomes the loop's
-// goroutine itself (goOn). The old goroutine waits for ever for a coroutine that
+// A goroutine watches the engine's coroutines (watch). When a coroutine has kept its loop
+// for a second, the watcher takes the stacks of all goroutines. Suppose the coroutine
+// waits for a mutex, and another coroutine of the loop waits inside a method of the
+// object that the mutex belongs to. That other coroutine may hold the mutex; no trace
+// says so. So the watcher looks again, several times. If nothing has moved by then, it
+// gives both coroutines up, aborts their connections, logs both stacks, and becomes the
+// loop's goroutine itself (goOn). The old goroutine waits for ever for a coroutine that
 // does not yield. A loop that is locked to its thread cannot change goroutines: then the
-// program ends, as Go's runtime ends one whose goroutines are all asleep.
+// program ends, as Go's runtime ends a program whose goroutines are all asleep.
 //
-// To give up a coroutine that still gets its mutex would be worse than to wait: it
-// would run beside its loop. A *tls.Conn's mutexes are held by those inside its
-// methods and by nobody else, so two looks suffice. Of any other object another
-// goroutine may hold the mutex, by code that is no method of the object's: that one
-// has half a minute.
+// Giving up a coroutine that would still get its mutex is worse than waiting: the
+// coroutine would run beside its loop. Only the methods of a *tls.Conn hold its mutexes,
+// so two looks suffice there. The mutex of any other object may be held by another
+// goroutine, outside the object's methods: there the watcher waits for half a minute.
 
-// stuckTime is how long a coroutine may keep its loop before anybody looks.
+// stuckTime is how long a coroutine may keep its loop before the watcher looks.
 const stuckTime = time.Second
 
-// ErrDeadlock is why connections end whose coroutines waited for each other's mutex:
-// the Value of a PanicError with both stacks.
+// ErrDeadlock is the reason for closing connections whose coroutines waited for each
+// other's mutex. It is the Value of a PanicError that holds both stacks.
 var ErrDeadlock = errors.New("coroutines of a loop wait for each other: one holds a mutex while it waits for the loop, and another one locks it; " +
 	"a *tls.Conn of crypto/tls has such mutexes, so that only one coroutine may use it: use package rtls instead, as in rondo.Filtered(coro.Handler(f), rtls.Server(config))")
 
-// sharesTLS reports whether a coroutine that reads or writes s, while another one waits
-// for it, does so inside of a *tls.Conn. Then it is told: the two would lock each other
-// out as soon as the peer wants it, by a KeyUpdate for instance. To look takes a
-// microsecond, so it looks once in a while.
+// sharesTLS reports whether the caller, which reads or writes s while another coroutine
+// waits for s, does so inside a *tls.Conn. If so, the call fails with ErrDeadlock: the
+// two coroutines would lock each other out as soon as the peer sends a KeyUpdate, for
+// instance. Looking takes a microsecond, so only one call in 64 looks.
 func (s *netConn) sharesTLS() bool {
 	if s.looks++; s.looks&63 != 1 {
 		return false
@@ -63,7 +62,7 @@ func (s *netConn) sharesTLS() bool {
 	}
 }
 
-// watch begins to look after the engine's coroutines, of which there is one now.
+// watch starts the watcher, once there is a coroutine.
 func (l *scheduler) watch() {
 	if !l.watched {
 		l.watched = true
@@ -72,7 +71,7 @@ func (l *scheduler) watch() {
 	}
 }
 
-// lookAfter looks after an engine's coroutines until it has ended.
+// lookAfter watches an engine's coroutines until the engine has ended.
 func lookAfter(e *rondo.Engine, done <-chan struct{}) {
 	tick := time.NewTicker(stuckTime)
 	defer tick.Stop()
@@ -91,7 +90,7 @@ func lookAfter(e *rondo.Engine, done <-chan struct{}) {
 	}
 }
 
-// lookAt has a look at a loop, of which jams tells what was known.
+// lookAt checks whether a loop has moved. jams holds what earlier checks found.
 func (l *scheduler) lookAt(jams map[*scheduler]*jam) {
 	j := jams[l]
 	if j == nil {
@@ -105,10 +104,10 @@ func (l *scheduler) lookAt(jams map[*scheduler]*jam) {
 	}
 }
 
-// A sight is what a loop looks like from outside. One that is the same a second later
-// is of a loop that has got no further.
+// A sight is a loop's progress as seen from outside. If it is the same a second later,
+// the loop has not moved.
 type sight struct {
-	co    *Co // the last that ran; nil: the loop sleeps, or has had none
+	co    *Co // the last one that ran; nil: the loop sleeps, or had none
 	turns uint64
 }
 
@@ -120,31 +119,31 @@ func (l *scheduler) sight() sight {
 	return sight{l.running.Load(), turns}
 }
 
-// A jam is what is known of a loop that gets no further.
+// A jam is what is known of a loop that does not move.
 type jam struct {
 	sight
 	age   uint   // in stuckTimes
-	told  bool   // the log has it
-	doing string // what two coroutines that may wait for each other do
-	looks int    // how often in a row they were found doing it
+	told  bool   // it has been logged
+	doing string // the stacks of two coroutines that may wait for each other
+	looks int    // how often in a row they were the same
 }
 
-// due reports whether it is time to look: after 1, 2, 4, 8, ... seconds, since all
-// goroutines stand still while somebody looks at them.
+// due reports whether it is time to look: after 1, 2, 4, 8, ... seconds, since a look
+// stops all goroutines.
 func (j *jam) due() bool {
 	j.age++
 	return bits.OnesCount(j.age) == 1
 }
 
-// How many looks must find the same before two coroutines are given up: at a *tls.Conn,
-// and at anything else, where they are half a minute.
+// How many looks must agree before two coroutines are given up. looksAtAny looks take
+// half a minute.
 const (
 	looksAtTLS = 2
 	looksAtAny = 6
 )
 
-// look finds out what the coroutine is doing that has kept its loop for long, or was
-// the last one before something else did.
+// look finds out what j.co is doing. That coroutine has kept its loop for long, or ran
+// last before something else did.
 func (l *scheduler) look(j *jam) {
 	all := traces()
 	mine := traceOf(j.co.address(), all)
@@ -155,7 +154,7 @@ func (l *scheduler) look(j *jam) {
 	case waitsFor(state, "chan ", "select", "IO wait", "sleep", "sync."):
 		l.tell(j, "what waits for anything but Co's methods and its connections belongs into Await", mine)
 	}
-	// Or else it computes, or has just gone on.
+	// Otherwise the coroutine computes, or has just gone on.
 }
 
 // tell logs a jam, once.
@@ -166,7 +165,7 @@ func (l *scheduler) tell(j *jam, why string, stack []byte) {
 	}
 }
 
-// lookForHolder deals with a coroutine that waits for a mutex.
+// lookForHolder handles a coroutine that waits for a mutex.
 func (l *scheduler) lookForHolder(j *jam, mine []byte, all []trace) {
 	l.tell(j, "it waits for a mutex", mine)
 	holder, looks := holderOf(mine, all)
@@ -185,7 +184,7 @@ func (l *scheduler) lookForHolder(j *jam, mine []byte, all []trace) {
 		return
 	}
 	b := l.coroutineAt(holder.co)
-	if b == nil { // another loop's, which resumes it
+	if b == nil { // a coroutine of another loop, which can resume it
 		return
 	}
 	if header, _, _ := bytes.Cut(mine, []byte("\n")); bytes.Contains(header, []byte("locked to thread")) {
@@ -195,8 +194,8 @@ func (l *scheduler) lookForHolder(j *jam, mine []byte, all []trace) {
 	*j = jam{}
 }
 
-// goOn makes the caller's goroutine the loop's, in the middle of an event: without a,
-// which will never yield, and without b, which will never be resumed.
+// goOn makes the calling goroutine the loop's, in the middle of an event. It gives up a,
+// which will never yield, and b, which will never be resumed.
 func (l *scheduler) goOn(a, b *Co, err *rondo.PanicError) {
 	l.wire.TakeOver(func() {
 		l.running.Store(nil)
@@ -205,7 +204,7 @@ func (l *scheduler) goOn(a, b *Co, err *rondo.PanicError) {
 	}, err)
 }
 
-// coroutineAt returns the loop's coroutine with an address; nil: it has none there.
+// coroutineAt returns the loop's coroutine with an address; nil if there is none.
 func (l *scheduler) coroutineAt(address uintptr) *Co {
 	for co := range l.coroutines {
 		if co.address() == address {
@@ -215,7 +214,7 @@ func (l *scheduler) coroutineAt(address uintptr) *Co {
 	return nil
 }
 
-// coroutines ranges over those that have begun. It is for a loop that stands still.
+// coroutines ranges over the loop's coroutines. The loop must stand still.
 func (l *scheduler) coroutines(yield func(*Co) bool) {
 	for s := range l.conns {
 		if s.root != nil && !yield(s.root) {
@@ -229,7 +228,7 @@ func (l *scheduler) coroutines(yield func(*Co) bool) {
 	}
 }
 
-// conns ranges over the connections that coroutines serve, likewise.
+// conns ranges over the connections that coroutines serve. The loop must stand still.
 func (l *scheduler) conns(yield func(*netConn) bool) {
 	for h := range l.wire.Handlers {
 		if s, ok := h.(*netConn); ok && !yield(s) {
@@ -238,7 +237,8 @@ func (l *scheduler) conns(yield func(*netConn) bool) {
 	}
 }
 
-// giveUp ends a coroutine that will not be resumed any more, and what it waits for.
+// giveUp ends a coroutine that will never be resumed, and aborts the connections that it
+// waits for.
 func (co *Co) giveUp(err *rondo.PanicError) {
 	co.lost.Store(true)
 	co.goroutine.Store(0)

@@ -12,11 +12,10 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A coroutine is the body of an iterator, of which the loop pulls the next value
-// to let it run, and which yields one to wait: iter.Pull switches between the two
-// goroutines directly, without the scheduler, in a quarter of the time that
-// channels take. Only the loop's own goroutine pulls, so one coroutine never runs
-// inside another.
+// A coroutine is the body of an iterator. The loop pulls the next value to let it run;
+// the coroutine yields a value to wait. iter.Pull switches between the two goroutines
+// directly, without the scheduler, in a quarter of the time that channels take. Only the
+// loop's goroutine pulls, so a coroutine never runs inside another.
 //
 //	asleep --wake--> queued ----Next----> running --wait--> asleep
 //	   |                                     ^ |
@@ -24,13 +23,13 @@ import (
 type state uint8
 
 const (
-	queued  state = iota // in scheduler.ready; or just made
-	running              // scheduler.running is it, and it runs
+	queued  state = iota // in scheduler.ready, or just made
+	running              // it is scheduler.running, and runs
 	asleep
 	over
 )
 
-// begin is the first resume.
+// begin resumes co for the first time.
 func (l *scheduler) begin(co *Co) {
 	if l.isRunning() {
 		l.ready.push(co)
@@ -39,8 +38,9 @@ func (l *scheduler) begin(co *Co) {
 	l.resume(co)
 }
 
-// resume lets co run until it waits, or ends. In a coroutine it only wakes co: what
-// that one does may lead to calls of handlers, by filters that deliver for instance.
+// resume lets co run until it waits or ends. Called inside a coroutine it only wakes co:
+// a running coroutine can cause calls of handlers, for instance through a filter that
+// delivers input.
 func (l *scheduler) resume(co *Co) {
 	if l.isRunning() {
 		co.wake()
@@ -49,22 +49,22 @@ func (l *scheduler) resume(co *Co) {
 	l.run(co)
 }
 
-// run is resume where no coroutine is running.
+// run is resume when no coroutine is running.
 func (l *scheduler) run(co *Co) {
 	if co.next == nil {
 		if co.owner.gone {
 			co.over() // before it began
 			return
 		}
-		// There is no need for stop: a coroutine that has begun is resumed until
-		// it returns, since nothing lets it wait once its connection is gone.
+		// stop is not needed: a coroutine that has begun is resumed until it returns,
+		// since it cannot wait once its connection is gone.
 		l.wire.BindThread()
 		l.watch()
 		co.next, _ = iter.Pull(co.run)
 		backend.Coroutines.Add(1)
 	}
 	co.state = running
-	if sys.Race || l.running.Load() != co { // tells watch's goroutine of what was before
+	if sys.Race || l.running.Load() != co { // publishes earlier writes to the watcher
 		l.running.Store(co)
 	}
 	if !co.step() {
@@ -73,12 +73,12 @@ func (l *scheduler) run(co *Co) {
 	}
 }
 
-// step is next. It reports false when co has ended.
+// step calls next. It reports false when co has ended.
 func (co *Co) step() (more bool) {
 	defer func() {
 		if co.exited {
 			co.sched.wire.ExitEnded()
-			recover() // what run made of its Goexit
+			recover() // the panic that run made of the Goexit
 		}
 	}()
 	_, more = co.next()
@@ -88,9 +88,9 @@ func (co *Co) step() (more bool) {
 	return more
 }
 
-// wait suspends co until something wakes it, in list, unless that is nil. Being
-// woken means nothing: the caller looks again whether it may go on, and else
-// calls wait again. That fails when co can wait for nothing any more.
+// wait suspends co until something wakes it. co waits in list, unless list is nil. A
+// wake-up promises nothing: the caller checks its condition again, and calls wait again
+// if it does not hold. wait fails when co cannot wait any more.
 func (co *Co) wait(list *waitList) error {
 	if err := co.park(list); err != nil {
 		return err
@@ -100,9 +100,9 @@ func (co *Co) wait(list *waitList) error {
 	return nil
 }
 
-// park is wait up to where co yields, unpark what follows. They are for Read,
-// which yields itself: of the stack of a coroutine that is resumed, each line of
-// the cache costs as much as the switch.
+// park is the part of wait before the yield, unpark the part after it. Read uses them and
+// yields itself: each cache line that a resumed coroutine's stack spans costs as much as
+// the switch.
 func (co *Co) park(list *waitList) error {
 	if co.owner.gone {
 		return co.owner.closedError()
@@ -121,7 +121,7 @@ func (co *Co) unpark(list *waitList) {
 	}
 }
 
-// wake has co resumed in this turn, or in the next, if it waits.
+// wake queues co if it waits. The loop resumes it in this turn or the next.
 func (co *Co) wake() {
 	if co.state == asleep {
 		co.sched.ready.push(co)
@@ -140,26 +140,26 @@ func (co *Co) turn() error {
 }
 
 const (
-	// maxSpent is what a coroutine may write, in bytes, before the others have
-	// their turn, though the peer takes it all at once.
+	// maxSpent is how many bytes a coroutine may write before it lets the others run,
+	// even if the peer takes all of them at once.
 	maxSpent = 256 << 10
-	// callCost is what each call counts beside its bytes.
+	// callCost is what each call adds to its bytes.
 	callCost = 64
 	// maxFails is how many calls in a row may fail without waiting.
 	maxFails = 1000
 )
 
-// spend counts what co did without waiting, and lets the loop take a turn when
-// that is much.
+// spend counts what co did without waiting. When the count exceeds maxSpent, the loop
+// takes a turn.
 func (co *Co) spend(bytes int) {
 	if co.spent += int32(min(bytes, maxSpent)) + callCost; co.spent > maxSpent && !co.owner.gone {
 		co.turn()
 	}
 }
 
-// failed counts an error that was returned without waiting. Code that goes on as
-// if nothing had happened must not keep the loop to itself: it waits for a turn
-// now and then, and is ended where it cannot wait.
+// failed counts an error that is returned without waiting. Code that ignores errors must
+// not keep the loop to itself: every maxFails errors co waits for a turn, or ends if it
+// cannot wait.
 func (co *Co) failed(err error) error {
 	if co.fails++; co.fails >= maxFails {
 		if co.fails = 0; co.owner.gone {
@@ -170,10 +170,10 @@ func (co *Co) failed(err error) error {
 	return err
 }
 
-// run is co's goroutine.
+// run is the body of co's goroutine.
 func (co *Co) run(yield func(struct{}) bool) {
 	co.goroutine.Store(sys.Goroutine())
-	defer co.goroutine.Store(0) // as soon as this one ends another may be given the name
+	defer co.goroutine.Store(0) // once this goroutine has ended, another may get its number
 	co.yield = yield
 	returned, told := false, false
 	defer func() {
@@ -195,9 +195,9 @@ func (co *Co) run(yield func(struct{}) bool) {
 	returned = true
 }
 
-// broke deals with a panic, or, if value is nil, with runtime.Goexit. If again is not nil
-// the caller panics with it. A Goexit becomes a panic because iter.Pull would end the
-// loop's goroutine by a Goexit too.
+// broke handles a panic, or runtime.Goexit if value is nil. If again is not nil, the
+// caller panics with it. A Goexit becomes a panic, since iter.Pull would otherwise end
+// the loop's goroutine with a Goexit too.
 func (co *Co) broke(value any) (again any) {
 	l := co.sched
 	log := l.wire.Log().With("loop", l.loop.ID(), "remote", co.owner.RemoteAddr())
@@ -222,12 +222,12 @@ func (co *Co) broke(value any) (again any) {
 	return nil
 }
 
-// over ends co's part in its connection.
+// over removes co from its connection and closes that if co was responsible for it.
 func (co *Co) over() {
 	s, err := co.owner, co.err
 	co.state = over
 	co.sched.running.CompareAndSwap(co, nil)
-	if !co.lost.Load() { // else its goroutine, and the one that waits for it, have them
+	if !co.lost.Load() { // else two lost goroutines still use these fields
 		co.body, co.next, co.yield = nil, nil, nil
 	}
 	s.forget(co)

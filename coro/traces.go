@@ -12,11 +12,11 @@ import (
 
 // A trace is a goroutine's stack trace.
 type trace struct {
-	co   uintptr // the address of the coroutine whose it is; 0: of none
+	co   uintptr // address of its coroutine; 0: none
 	text []byte
 }
 
-// traces returns those of all goroutines.
+// traces returns the traces of all goroutines.
 func traces() (all []trace) {
 	for s := range bytes.SplitSeq(sys.StackOf([]byte{}), []byte("\n\n")) {
 		t := trace{text: s}
@@ -28,7 +28,7 @@ func traces() (all []trace) {
 	return all
 }
 
-// traceOf is the trace of a coroutine; nil: it has none.
+// traceOf returns the trace of a coroutine; nil if there is none.
 func traceOf(co uintptr, all []trace) []byte {
 	for _, t := range all {
 		if t.co == co {
@@ -38,7 +38,8 @@ func traceOf(co uintptr, all []trace) []byte {
 	return nil
 }
 
-// frames is a trace without the line that tells how long it has been so.
+// frames returns a trace without its first line, which says how long the goroutine has
+// waited.
 func frames(stack []byte) []byte {
 	_, rest, _ := bytes.Cut(stack, []byte("\n"))
 	return rest
@@ -46,7 +47,8 @@ func frames(stack []byte) []byte {
 
 func (co *Co) address() uintptr { return uintptr(unsafe.Pointer(co)) }
 
-// stateOf is what a goroutine does, as its trace begins: goroutine 5 [sync.Mutex.Lock]:
+// stateOf returns a goroutine's state from the first line of its trace: goroutine 5
+// [sync.Mutex.Lock]:
 func stateOf(stack []byte) string {
 	_, rest, _ := bytes.Cut(stack, []byte("["))
 	state, _, _ := bytes.Cut(rest, []byte("]"))
@@ -58,8 +60,8 @@ func waitsFor(state string, what ...string) bool {
 }
 
 // holderOf returns the trace of the one coroutine that waits inside a method of the
-// object whose mutex is waited for in mine, and how many looks must find so; nil: there
-// is none, or there are several, or another goroutine is inside of a method too.
+// object whose mutex mine waits for, and how many looks must agree. It returns nil if
+// there is none or if there are several, or if another goroutine is inside a method too.
 func holderOf(mine []byte, all []trace) (holder *trace, looks int) {
 	methods, object, ok := lockOf(mine)
 	if !ok {
@@ -83,8 +85,8 @@ func holderOf(mine []byte, all []trace) (holder *trace, looks int) {
 	return holder, looksAtAny
 }
 
-// inside reports whether a trace has a call of one of the methods of an object. Traces
-// print the methods' receivers, unless those are not used any more.
+// inside reports whether a trace has a call of one of an object's methods. Traces print a
+// method's receiver only while it is still in use.
 func inside(stack, methods []byte, object uintptr) bool {
 	for line := range bytes.Lines(stack) {
 		if bytes.HasPrefix(line, methods) {
@@ -96,12 +98,11 @@ func inside(stack, methods []byte, object uintptr) bool {
 	return false
 }
 
-// maxObject is how far behind an object's address its mutex may be.
+// maxObject is the largest distance of a mutex from its object's address.
 const maxObject = 16 << 10
 
-// lockOf tells from a stack which lock is waited for in it: how the names of the methods
-// begin of which one locks it, such as "crypto/tls.(*Conn).", and the address of the
-// object that they are methods of.
+// lockOf finds the lock that a stack waits for: the prefix of the names of its object's
+// methods, such as "crypto/tls.(*Conn).", and the object's address.
 func lockOf(stack []byte) (methods []byte, object uintptr, ok bool) {
 	var mutexes []uintptr
 	for line := range bytes.Lines(stack) {
@@ -124,8 +125,8 @@ func lockOf(stack []byte) (methods []byte, object uintptr, ok bool) {
 	return nil, 0, false
 }
 
-// firstArgument returns a call's, as traces print it: an address, unless it is not used
-// any more, which a question mark tells.
+// firstArgument returns the first argument of a call in a trace, an address. A question
+// mark after it means that the argument is no longer in use.
 func firstArgument(line []byte) (uintptr, bool) {
 	line, _, _ = bytes.Cut(line, []byte("\n"))
 	i := bytes.LastIndex(line, []byte("(0x"))

@@ -2,10 +2,9 @@ package coro
 
 import "os"
 
-// Write implements net.Conn. It returns when the last of p is sent, or waits for
-// the peer with no more than HighWater bytes in all; so p may be of any size.
-// Like those of any net.Conn, Writes of several coroutines come one after the
-// other.
+// Write implements net.Conn. It returns when all of p is sent, or waits for the peer with
+// at most HighWater bytes in all. p may have any size; it is the caller's again on
+// return. Writes of several coroutines come one after the other, as with any net.Conn.
 func (s *netConn) Write(p []byte) (n int, err error) {
 	co := s.sched.caller()
 	if co == nil {
@@ -29,8 +28,7 @@ func (s *netConn) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// writeInTurn writes p in pieces, when there is room for them. Meanwhile no other
-// coroutine writes.
+// writeInTurn writes p in pieces, as room allows. No other coroutine writes meanwhile.
 func (s *netConn) writeInTurn(co *Co, p []byte) (n int, err error) {
 	defer s.release(co) // also if a hook of Trace panics
 	for {
@@ -54,8 +52,8 @@ func (s *netConn) writeInTurn(co *Co, p []byte) (n int, err error) {
 	}
 }
 
-// room is how many bytes co may write now. If it is 0 co has to wait until
-// another coroutine's Write is over or until output has drained.
+// room returns how many bytes co may write now. At 0, co must wait until another
+// coroutine's Write has returned or until output has drained.
 func (s *netConn) room(co *Co) (int, error) {
 	if s.ended {
 		return 0, s.closedError()
@@ -72,8 +70,8 @@ func (s *netConn) room(co *Co) (int, error) {
 	return n, nil
 }
 
-// awaitRoom waits for what room found to be in the way. Afterwards co may have
-// the turn to write, until release.
+// awaitRoom waits for what made room return 0. Afterwards co may have the turn to write,
+// until release.
 func (s *netConn) awaitRoom(co *Co) error {
 	var list *waitList
 	if s.writing == nil || s.writing == co {
@@ -85,7 +83,7 @@ func (s *netConn) awaitRoom(co *Co) error {
 	return co.wait(list)
 }
 
-// release passes the turn to write on, if co has it.
+// release passes the turn to write to the next coroutine, if co has it.
 func (s *netConn) release(co *Co) {
 	if s.writing == co {
 		if s.writing = s.writers.pop(); s.writing != nil {

@@ -6,14 +6,13 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Count counts the bytes that pass where its Filter stands: next to the wire, or
-// inside of TLS. It may count one connection, or all of a server's. Any goroutine
-// may read it.
+// Count counts the bytes that pass its Filter, which may stand next to the wire or inside
+// TLS. A Count serves one connection, or all of a server's. Any goroutine may read it.
 type Count struct {
-	In, Out atomic.Int64 // from the peer, to it
+	In, Out atomic.Int64 // In: from the peer, Out: to the peer
 }
 
-// Filter is a rondo.FilterOpenFunc.
+// Filter is a rondo.FilterOpenFunc that counts into n.
 func (n *Count) Filter(*rondo.Conn) rondo.Filter { return &counter{count: n} }
 
 type counter struct {

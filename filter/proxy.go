@@ -18,32 +18,33 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// DefaultProxyTimeout is AcceptProxy.Timeout's default.
+// DefaultProxyTimeout is the default of AcceptProxy.Timeout.
 const DefaultProxyTimeout = 10 * time.Second
 
-// ErrProxyHeader ends a connection whose peer's PROXY header is none, or invalid,
-// or longer than 4 KiB, or was not there in time. It wraps the reason.
+// ErrProxyHeader is the error of a connection whose PROXY header is missing, invalid,
+// longer than 4 KiB, or late. It wraps the reason.
 var ErrProxyHeader = errors.New("PROXY header")
 
-// A ProxyHeader is what the PROXY protocol tells of a connection.
+// A ProxyHeader is the content of a PROXY header.
 type ProxyHeader struct {
 	// Version is 1 or 2. 0: 2.
 	Version int
-	// Source is the client's address, and Destination the one that it connected to:
-	// two *net.TCPAddr, or in version 2 two *net.UDPAddr or *net.UnixAddr. Both nil: the
-	// header says nothing of addresses (LOCAL, UNKNOWN), as in a balancer's own checks.
+	// Source is the client's address, Destination the address that the client connected
+	// to. Both are *net.TCPAddr; in version 2 both may be *net.UDPAddr or *net.UnixAddr.
+	// Both are nil if the header has no addresses (LOCAL, UNKNOWN), as in a balancer's
+	// checks.
 	Source, Destination net.Addr
-	// TLVs is what else a header of version 2 has.
+	// TLVs are the further fields of a version 2 header.
 	TLVs []ProxyTLV
 }
 
-// A ProxyTLV is a type and a value, as the PROXY protocol's section 2.2 lists them.
+// A ProxyTLV is a type and a value, as listed in section 2.2 of the PROXY protocol.
 type ProxyTLV struct {
 	Type  byte
 	Value []byte
 }
 
-// read makes a ProxyHeader of h, which has aliases of it.
+// read sets p from h. They share memory.
 func (p *ProxyHeader) read(h *proxyproto.Header) error {
 	p.Version = int(h.Version)
 	if h.Command.IsProxy() {
@@ -81,14 +82,15 @@ func (p *ProxyHeader) format() ([]byte, error) {
 		if rest > math.MaxUint16 {
 			return nil, fmt.Errorf("it would have %d bytes of addresses and TLVs, more than %d", rest, math.MaxUint16)
 		}
-		// go-proxyproto does not count the TLVs behind unix addresses: to the receiver
-		// they would be the stream's.
+		// go-proxyproto does not count the TLVs behind unix addresses: the receiver would
+		// take them for the stream.
 		binary.BigEndian.PutUint16(b[fixed2-2:], uint16(rest))
 	}
 	return b, err
 }
 
-// check finds what a header cannot tell. Some of it go-proxyproto leaves out or cuts.
+// check finds what a header cannot express. go-proxyproto leaves some of that out, or
+// cuts it.
 func (p *ProxyHeader) check() error {
 	switch {
 	case p.Version < 0 || p.Version > 2:
@@ -101,7 +103,7 @@ func (p *ProxyHeader) check() error {
 	return cmp.Or(checkAddr("source", p.Source), checkAddr("destination", p.Destination))
 }
 
-// maxUnixName is how long a unix address may be in a header.
+// maxUnixName is the longest unix address in a header.
 const maxUnixName = 108
 
 func checkAddr(which string, a net.Addr) error {
@@ -125,31 +127,31 @@ func checkAddr(which string, a net.Addr) error {
 	return nil
 }
 
-// isTCP reports whether both are TCP's, and both IPv4 or both IPv6.
+// isTCP reports whether both addresses are TCP's, both IPv4 or both IPv6.
 func isTCP(a, b net.Addr) bool {
 	x, ok := a.(*net.TCPAddr)
 	y, ok2 := b.(*net.TCPAddr)
 	return ok && ok2 && (x.IP.To4() == nil) == (y.IP.To4() == nil)
 }
 
-// AcceptProxy takes the PROXY header, of version 1 or 2, with which each
-// connection begins, and makes its addresses the connection's LocalAddr and
-// RemoteAddr. Afterwards the filter is gone and costs nothing. Headers that say
-// nothing of addresses (LOCAL, UNKNOWN: a balancer's own checks) leave them.
+// AcceptProxy reads the PROXY header, version 1 or 2, at the start of each connection,
+// and sets the connection's LocalAddr and RemoteAddr from it. Then the filter removes
+// itself and costs nothing. A header without addresses (LOCAL, UNKNOWN: a balancer's
+// checks) leaves them unchanged.
 //
-// Who can send a header can say that he is anybody: Trust says who may.
+// Whoever sends a header can claim any address: Trust says which peers may.
 type AcceptProxy struct {
-	// Trust reports whether a peer is a proxy. Others are refused. nil: all are
-	// trusted, which is right only where nobody else can connect.
+	// Trust reports whether a peer is a proxy. Other peers are refused. nil trusts every
+	// peer, which is right only if nothing but the proxy can connect.
 	Trust func(peer net.Addr) bool
-	// Timeout is how long the header may take to come. 0: DefaultProxyTimeout.
+	// Timeout is how long the header may take to arrive. 0: DefaultProxyTimeout.
 	Timeout time.Duration
-	// Header, if it is not nil, is called with every header, which has more than
-	// the addresses perhaps (TLVs). Its error ends the connection.
+	// Header is called with every header, unless it is nil: for TLVs, for example. If it
+	// returns an error, the connection closes.
 	Header func(*rondo.Conn, ProxyHeader) error
 }
 
-// Filter is a rondo.FilterOpenFunc.
+// Filter is a rondo.FilterOpenFunc that expects a PROXY header.
 func (a AcceptProxy) Filter(c *rondo.Conn) rondo.Filter {
 	if a.Trust != nil && !a.Trust(c.RemoteAddr()) {
 		return nil
@@ -212,14 +214,15 @@ func (f *acceptor) Closed(*rondo.FilterPort, error) {
 	}
 }
 
-// Sizes of headers, with all that they may have.
+// Maximal and fixed sizes of headers.
 const (
 	maxHeader1 = 107
 	maxHeader2 = 4 << 10
-	fixed2     = 16 // the part of version 2 that has the length of the rest
+	fixed2     = 16 // the part of version 2 that ends with the length of the rest
 )
 
-// headerSize is the length of the header that in begins with; 0: it goes on.
+// headerSize returns the length of the header at the start of in; 0 if it is not
+// complete.
 func headerSize(in []byte) (int, error) {
 	switch {
 	case begins(in, proxyproto.SIGV2):
@@ -247,15 +250,15 @@ func headerSize(in []byte) (int, error) {
 	return 0, fmt.Errorf("none: the connection begins with %.16q", in)
 }
 
-// begins reports whether in begins with what, as far as it goes.
+// begins reports whether in begins with what, as far as in goes.
 func begins(in, what []byte) bool {
 	n := min(len(in), len(what))
 	return bytes.Equal(in[:n], what[:n])
 }
 
-// SendProxy begins a connection with the PROXY header h, and is gone afterwards.
-// It is for dialed connections: to a server that accepts the PROXY protocol, on
-// behalf of a client, whose addresses h has.
+// SendProxy returns a FilterOpenFunc that sends the PROXY header h at the start of a
+// connection, and then removes itself. Use it to dial a server that accepts the PROXY
+// protocol, on behalf of a client whose addresses h holds.
 func SendProxy(h ProxyHeader) rondo.FilterOpenFunc {
 	return func(*rondo.Conn) rondo.Filter { return &sender{header: h} }
 }

@@ -12,7 +12,7 @@ type blocks struct {
 // A block is a piece of pooled memory, of smallBlock or largeBlock bytes.
 type block struct {
 	next       *block
-	start, end int // of what is queued
+	start, end int // the queued bytes
 	bytes      []byte
 }
 
@@ -26,7 +26,7 @@ var (
 	largeBlocks = sync.Pool{New: func() any { return &block{bytes: make([]byte, largeBlock)} }}
 )
 
-// home puts a block back.
+// release puts the block back into its pool.
 func (b *block) release() {
 	b.next, b.start, b.end = nil, 0, 0
 	if len(b.bytes) == smallBlock {
@@ -50,7 +50,7 @@ func (q *blocks) add(p []byte) {
 	}
 }
 
-// grow appends an empty block. A queue that is long already gets a large one.
+// grow appends an empty block: a large one if the queue or n is long.
 func (q *blocks) grow(n int) *block {
 	pool := &smallBlocks
 	if n > smallBlock || q.size >= smallBlock {
@@ -66,8 +66,8 @@ func (q *blocks) grow(n int) *block {
 	return b
 }
 
-// front returns the first bytes; nothing if the queue is empty. They are valid until they
-// are dropped.
+// front returns the first block's bytes, or nothing if the queue is empty. They are valid
+// until drop removes them.
 func (q *blocks) front() []byte {
 	if q.first == nil {
 		return nil
@@ -88,7 +88,7 @@ func (q *blocks) drop(n int) {
 	}
 }
 
-// pop takes the first block out.
+// pop removes and returns the first block.
 func (q *blocks) pop() *block {
 	b := q.first
 	if q.first = b.next; q.first == nil {
@@ -115,7 +115,7 @@ func (q *blocks) clear() {
 	}
 }
 
-// take moves everything that from has to q, which is empty.
+// take moves everything from from to q, which must be empty.
 func (q *blocks) take(from *blocks) {
 	*q = *from
 	*from = blocks{}

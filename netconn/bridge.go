@@ -9,13 +9,13 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// All that this package needs of package rondo beside its API for everybody is in this
-// file.
+// This file holds everything that the package needs of package rondo beside the public
+// API.
 
 // direct sends and receives past the loop.
 type direct = bridge.Direct
 
-// install makes a connection one that a Conn serves.
+// install sets the connection up for a Conn.
 func (c *Conn) install() {
 	rc := bridge.Of(c.conn)
 	rc.SelfPaced(true)
@@ -25,8 +25,8 @@ func (c *Conn) install() {
 	}
 }
 
-// findDirect looks whether the connection can be used past the loop. It is called before
-// a Conn gives the rondo.Conn anything; what that has of others goes first.
+// findDirect looks whether the connection can be used past the loop. It runs before the
+// Conn writes to the rondo.Conn: output of earlier users goes first.
 func (c *Conn) findDirect() {
 	if c.conn.Buffered() > 0 {
 		c.conn.Flush()
@@ -49,19 +49,20 @@ func (c *Conn) findDirect() {
 // unbound lifts the limits of a connection's output.
 func unbound(c *rondo.Conn) { bridge.Of(c).NoOutputLimit() }
 
-// room is how many bytes may be written before output is full; negative: it has ended.
+// room returns how many bytes may be written before output is full. It is negative once
+// the output has ended.
 func room(c *rondo.Conn) int { return bridge.Of(c).Room() }
 
-// awaitDrain has Drained called when output has fallen to LowWater.
+// awaitDrain asks for a call of Drained when output has fallen to LowWater.
 func awaitDrain(c *rondo.Conn) { bridge.Of(c).AwaitDrain() }
 
 // receiving reports whether the system has been asked for input.
 func receiving(c *rondo.Conn) bool { return bridge.Of(c).Receiving() }
 
-// deliver has f called at the end of a turn in which goroutines were woken.
+// deliver calls f at the end of a turn in which goroutines were woken.
 func deliver(l *rondo.Loop, f func()) { bridge.LoopOf(l).Deliver(f) }
 
-// handler is a Conn as its loop sees it.
+// A handler is the loop's side of a Conn.
 type handler struct {
 	bridge.Ours
 	c *Conn
@@ -82,11 +83,12 @@ func (h *handler) EOF(*rondo.Conn) {
 // Drained implements rondo.DrainHandler.
 func (h *handler) Drained(*rondo.Conn) { h.c.push() }
 
-// errTaken is why nothing more is read or written that was not before.
+// errTaken is the error of Reads and Writes after another Handler was set.
 var errTaken = fmt.Errorf("netconn: another Handler has taken the connection: %w", net.ErrClosed)
 
-// Replaced is called before another Handler is set, which gets the connection as it was,
-// behind what Writes have accepted.
+// Replaced implements bridge.Replacer. The loop calls it before another Handler is set. That
+// Handler gets the connection with its former limits, and its output follows the output of
+// earlier Writes.
 func (h *handler) Replaced() {
 	c := h.c
 	limits := c.limits
@@ -101,22 +103,22 @@ func (h *handler) Replaced() {
 	c.conn.Resume()
 }
 
-// Paused is called when nothing is being received any more.
+// Paused is called when no receive is in flight any more.
 func (h *handler) Paused() {
 	in := &h.c.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if h.c.conn.Reusable() { // what came meanwhile the rondo.Conn has
+	if h.c.conn.Reusable() { // the rondo.Conn holds no input that came meanwhile
 		h.c.release()
 	}
 }
 
-// Ending is called when the connection begins to close, before its descriptor is closed.
+// Ending is called when the connection begins to close, before the descriptor is closed.
 func (h *handler) Ending() {
 	cause := bridge.Of(h.c.conn).Cause()
 	h.c.ended(cause)
 	if h.c.unsent() {
-		h.c.conn.Abort(cause) // or the peer would take a part of the stream for all of it
+		h.c.conn.Abort(cause) // so that the peer does not take a part of the stream for all of it
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A Conn is a net.Conn over a connection on a loop. Any goroutines may use it, but for
-// those of loops: see the package comment. It must be closed: an open connection that
-// the program forgets is not collected, since the loop holds it.
+// A Conn is a net.Conn over a connection on a loop. Any goroutine may use it, except
+// those of loops: see the package comment. Close every Conn: the loop holds an open
+// connection, so the garbage collector never frees it.
 type Conn struct {
 	handler       handler
 	conn          *rondo.Conn // the loop's alone
@@ -29,7 +29,7 @@ type Conn struct {
 	taken         bool         // by another Handler
 
 	serve func()        // the method served: made once
-	todo  atomic.Uint32 // what served is to do
+	todo  atomic.Uint32 // what served must do
 
 	in  inbound
 	out outbound
@@ -45,17 +45,17 @@ const (
 
 var _ net.Conn = (*Conn)(nil)
 
-// New makes a net.Conn of c, to be given to other goroutines. It is called on c's loop, in
-// a Handler's method or a posted function, and takes the Handler's place: input that the
-// Handler has left goes to Read. In an OpenFunc, return c.Handler() after it.
+// New makes a net.Conn of c for other goroutines. Call it on c's loop, in a Handler's
+// method or a posted function. New takes the Handler's place: Read gets the input that
+// the Handler has left. In an OpenFunc, return c.Handler() after New.
 //
-// From then on the connection is the net.Conn's: nobody else may read it or write to it,
-// give it a Filter, or move it from its loop. Deadlines that were set on c stay, and close
-// the connection: clear them before. A second New returns the same net.Conn.
+// From then on only the net.Conn may read c or write to it. Do not give c a Filter, and
+// do not move it from its loop. Clear c's deadlines before New: they
+// stay set, and close the connection. A second New returns the same net.Conn.
 //
-// Conn.SetHandler takes the connection away: what Write has accepted goes first, and from
-// then on Read, after what it had received, and Write fail with net.ErrClosed, and Close
-// leaves the connection alone.
+// Conn.SetHandler takes the connection away from the net.Conn: the output of earlier Writes
+// goes first. Read then returns the bytes received before, and fails with net.ErrClosed, as
+// Write does at once; Close leaves the connection alone.
 func New(c *rondo.Conn) *Conn {
 	if h, ok := c.Handler().(*handler); ok {
 		return h.c
@@ -67,7 +67,7 @@ func New(c *rondo.Conn) *Conn {
 	return nc
 }
 
-// newConn makes a Conn. The caller makes its handler the connection's and calls install.
+// newConn makes a Conn. The caller sets its handler and calls install.
 func newConn(c *rondo.Conn, readAhead int) *Conn {
 	nc := &Conn{
 		conn:      c,
@@ -98,14 +98,14 @@ type noAddr string
 func (a noAddr) Network() string { return string(a) }
 func (a noAddr) String() string  { return "" }
 
-// ask has the loop do something.
+// ask asks the loop for what todo says. Any goroutine may call it.
 func (c *Conn) ask(todo uint32) {
 	if c.todo.Or(todo) == 0 {
 		c.loop.Post(c.serve) // fails only once the loop has ended, and then Closed was called
 	}
 }
 
-// served does on the loop what was asked for.
+// served runs on the loop and does what ask was called for.
 func (c *Conn) served() {
 	todo := c.todo.Swap(0)
 	if c.ref.Closed() || c.taken {
@@ -115,7 +115,7 @@ func (c *Conn) served() {
 		if !c.out.begun {
 			c.out.begun = true
 			if !c.out.owned {
-				c.findDirect() // a filter may have gone, which was there when this began
+				c.findDirect() // a filter that was there at first may have gone
 			}
 		}
 		c.out.ends |= todo & (toEndWrite | toClose)
@@ -126,7 +126,7 @@ func (c *Conn) served() {
 	}
 }
 
-// Read implements net.Conn.
+// Read implements net.Conn. It panics on the connection's loop.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.mustNotBeOnLoop("Read")
 	n, err := c.read(p)
@@ -137,8 +137,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. It returns when all of p was given to the system or accepted
-// for it: p is the caller's again.
+// Write implements net.Conn. It returns when the system, or the Conn, has taken all of p;
+// then p is the caller's again. It panics on the connection's loop.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.mustNotBeOnLoop("Write")
 	beforeWrite()
@@ -149,8 +149,8 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection. Reads and Writes that wait return net.ErrClosed. Close does
-// not wait: what Write has accepted is delivered for up to the engine's Linger.
+// Close closes the connection. Waiting Reads and Writes return net.ErrClosed. Close does
+// not wait: accepted output is still delivered, for up to the engine's Linger.
 func (c *Conn) Close() error {
 	beforeWrite()
 	if err := c.out.close(); err != nil {
@@ -162,8 +162,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// CloseWrite ends the output, after what was written so far: the peer sees the end of the
-// stream, and can still send. Writes fail from now on with syscall.EPIPE.
+// CloseWrite ends the output after the bytes written so far. The peer sees the end of the
+// stream and can still send. Later Writes fail with syscall.EPIPE.
 func (c *Conn) CloseWrite() error {
 	beforeWrite()
 	if err := c.out.end(); err != nil {
@@ -173,8 +173,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// CloseRead ends the input: Reads return io.EOF, and what the peer still sends is received
-// and dropped.
+// CloseRead ends the input. Reads return io.EOF; bytes that the peer still sends are
+// received and dropped.
 func (c *Conn) CloseRead() error {
 	stopped, err := c.in.end()
 	if err != nil {
@@ -186,24 +186,24 @@ func (c *Conn) CloseRead() error {
 	return nil
 }
 
-// LocalAddr is the connection's own address, or what a Filter said it was.
+// LocalAddr returns the connection's local address, or the one that a Filter has set.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr is the peer's address, or what a Filter said it was.
+// RemoteAddr returns the peer's address, or the one that a Filter has set.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// SetDeadline sets both deadlines.
+// SetDeadline sets the read and the write deadline.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.in.setDeadline(t)
 	return c.set(c.out.setDeadline(t))
 }
 
-// SetReadDeadline sets when Reads that wait, and those that begin later, fail with
-// os.ErrDeadlineExceeded. The zero Time is never.
+// SetReadDeadline sets the time at which Reads fail with os.ErrDeadlineExceeded: those
+// that wait then, and those that begin later. The zero Time is never.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.set(c.in.setDeadline(t)) }
 
 // SetWriteDeadline is SetReadDeadline for Writes. A Write that fails may have written a
-// part.
+// part of its bytes.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.set(c.out.setDeadline(t)) }
 
 func (c *Conn) set(err error) error {
@@ -213,17 +213,17 @@ func (c *Conn) set(err error) error {
 	return nil
 }
 
-// Ref returns the connection, for what needs its loop: the state of TLS, the descriptor,
-// Abort. Nobody may read or write by it.
+// Ref returns the connection's Ref, for what needs the loop: the state of TLS, the
+// descriptor, Abort. Do not read or write with it.
 func (c *Conn) Ref() rondo.Ref { return c.ref }
 
-// opError makes err what package net returns of op.
+// opError wraps err as package net does for op.
 func (c *Conn) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.remote.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// reason is why a connection has ended, from what the engine says: without the engine's
-// operation, since what fails now is another one.
+// reason makes an operation's error of the engine's. It drops the engine's operation,
+// since the operation that fails now is another one.
 func reason(err error) error {
 	if op, ok := err.(*net.OpError); ok && (op.Op == "read" || op.Op == "write" || op.Op == "shutdown") {
 		err = op.Err
@@ -234,14 +234,14 @@ func reason(err error) error {
 	return err
 }
 
-// mustNotBeOnLoop panics on the connection's loop: method would wait for its caller.
+// mustNotBeOnLoop panics on the connection's loop: method would wait for its own caller.
 func (c *Conn) mustNotBeOnLoop(method string) {
 	if c.loop.Calling() {
 		refuse(c.loop, "Conn."+method)
 	}
 }
 
-// lock locks turn, for which a caller on a loop must not wait.
+// lock locks turn. If it would have to wait, it panics on a loop.
 func (h *hub) lock(turn *sync.Mutex, method string) {
 	if !turn.TryLock() {
 		h.mustNotBeOnLoop(method)
@@ -254,11 +254,11 @@ func refuse(l *rondo.Loop, method string) {
 		"call it from another goroutine, or use rondo's own methods on the loop", method, l.ID()))
 }
 
-// A hub is what the Conns of a loop share.
+// A hub holds what the Conns of a loop share.
 type hub struct {
 	loop  *rondo.Loop
 	loops []*rondo.Loop // the engine's
-	woken bool          // another goroutine was, in this turn
+	woken bool          // another goroutine was woken in this turn
 	reset func()        // the method quiet: made once
 }
 
@@ -268,8 +268,8 @@ var hubs = rondo.LoopLocal[*hub]{New: func(l *rondo.Loop) *hub {
 	return h
 }}
 
-// mustNotBeOnLoop panics on any loop of the engine's: loops that wait for each other may
-// do so for ever.
+// mustNotBeOnLoop panics on every loop of the engine: loops that wait for each other may
+// wait for ever.
 func (h *hub) mustNotBeOnLoop(method string) {
 	for _, l := range h.loops {
 		if l.Calling() {
@@ -278,13 +278,13 @@ func (h *hub) mustNotBeOnLoop(method string) {
 	}
 }
 
-// wake wakes the goroutine that waits for cond, if there is one.
+// wake wakes the goroutine that waits for cond, if there is one, and notes it.
 func (h *hub) wake(cond *sync.Cond) {
 	cond.Signal()
 	h.note()
 }
 
-// note notes that a goroutine was woken in this turn.
+// note records that a goroutine was woken in this turn.
 func (h *hub) note() {
 	if !h.woken {
 		h.woken = true
@@ -294,7 +294,7 @@ func (h *hub) note() {
 
 func (h *hub) quiet() { h.woken = false }
 
-// ended tells Reads and Writes that there will be no more input and output, and why.
+// ended ends the input and the output: Reads and Writes fail with why.
 func (c *Conn) ended(why error) {
 	c.in.mu.Lock()
 	c.in.direct = nil
@@ -306,7 +306,7 @@ func (c *Conn) ended(why error) {
 	c.out.direct = nil
 	c.out.mu.Unlock()
 	why = reason(why)
-	if errors.Is(why, os.ErrDeadlineExceeded) { // the engine's own: no other deadline helps
+	if errors.Is(why, os.ErrDeadlineExceeded) { // the engine's deadline: a new one on the Conn does not help
 		why = fmt.Errorf("%w: %v", net.ErrClosed, why)
 	}
 	c.in.fail(why)

@@ -9,21 +9,21 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A Dialer makes connections on an engine's loops. It may be used by any goroutines, and
-// is not to be changed after the first use.
+// A Dialer makes connections on an engine's loops. Any goroutine may use it. Do not
+// change it after the first use.
 type Dialer struct {
 	Engine *rondo.Engine
 	Options
 }
 
-// Dial is DialContext without a context.
+// Dial is DialContext with context.Background.
 func (d *Dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialContext connects to address as Engine.Dial does, and returns a *Conn whose Filters
-// are ready. When ctx ends before, nothing is left of the attempt. http.Transport takes it
-// as its DialContext. It panics on a loop of the engine's.
+// DialContext connects to address, as Engine.Dial does, and returns a *Conn whose Filters
+// are ready. If ctx ends first, DialContext gives up and leaves no connection behind. It
+// fits http.Transport.DialContext. It panics on a loop of the engine.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if d.Engine == nil {
 		return nil, errNoEngine
@@ -51,7 +51,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	case <-w.done:
 	case <-ctx.Done():
 		ref.Do(func(c *rondo.Conn) { c.Abort(nil) })
-		<-w.done // soon, since the connection ends
+		<-w.done // soon: the connection is aborted
 		if w.err = ctx.Err(); errors.Is(w.err, context.DeadlineExceeded) {
 			w.err = timeout{}
 		}
@@ -62,8 +62,8 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return w.conn, nil
 }
 
-// timeout is the error of a dial that took too long, as package net and Engine.Dial have
-// it: it is both os.ErrDeadlineExceeded and context.DeadlineExceeded.
+// timeout is the error of a dial that took too long. As in package net and Engine.Dial,
+// it is both os.ErrDeadlineExceeded and context.DeadlineExceeded.
 type timeout struct{}
 
 func (timeout) Error() string   { return "i/o timeout" }
@@ -73,7 +73,7 @@ func (timeout) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
 }
 
-// A waiter is a dial whose filters are not ready.
+// A waiter waits for the filters of a dialed connection.
 type waiter struct {
 	readAhead int
 	remote    net.Addr
@@ -82,7 +82,7 @@ type waiter struct {
 	done      chan struct{} // closed when conn or err is set
 }
 
-// open is called once, on the loop.
+// open receives the ready connection, or the error. It is called once, on the loop.
 func (w *waiter) open(c *rondo.Conn, err error) rondo.Handler {
 	defer close(w.done)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A half is what the two directions of a Conn, and a Listener, have in common: callers that
-// wait, a deadline, and an end.
+// A half holds what the two directions of a Conn, and a Listener, have in common: waiting
+// callers, a deadline, and an end.
 type half struct {
 	mu     sync.Mutex
-	cond   sync.Cond // on mu: something has changed for those who wait
+	cond   sync.Cond // on mu: signals a change to waiting callers
 	closed bool      // by Close
-	passed bool      // the deadline has
-	err    error     // why nothing will come any more; nil: something may
+	passed bool      // the deadline has passed
+	err    error     // why nothing more will come; nil: more may come
 
 	at    time.Time   // the deadline; zero: none
 	timer *time.Timer // made for the first deadline that lies ahead
@@ -22,7 +22,7 @@ type half struct {
 
 func (h *half) init() { h.cond.L = &h.mu }
 
-// usable returns why a call must fail, if it must. The caller has locked mu.
+// usable returns the reason if a call must fail. The caller has locked mu.
 func (h *half) usable() error {
 	switch {
 	case h.closed:
@@ -33,7 +33,7 @@ func (h *half) usable() error {
 	return nil
 }
 
-// close ends it. It returns an error if that was done before.
+// close closes the half. It returns an error if the half was closed before.
 func (h *half) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *half) close() error {
 	return nil
 }
 
-// fail notes why nothing will come any more, if that is not known yet.
+// fail stores why nothing more will come. The first reason stays.
 func (h *half) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,7 @@ func (h *half) fail(err error) {
 	h.cond.Broadcast()
 }
 
-// setDeadline sets the deadline, or takes it away if t is zero.
+// setDeadline sets the deadline; a zero t clears it.
 func (h *half) setDeadline(t time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,8 +76,8 @@ func (h *half) setDeadline(t time.Time) error {
 	return nil
 }
 
-// expire is the timer's function. It may come late, when the deadline was moved: so it
-// looks at the deadline that there is.
+// expire is the timer's function. It may run late, after the deadline was moved, so it
+// checks the present deadline.
 func (h *half) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func (h *half) expire() {
 	}
 }
 
-// watch looks whether the deadline has passed, and else has the timer look again.
+// watch marks a deadline that has passed, and otherwise sets the timer.
 func (h *half) watch() {
 	left := time.Until(h.at)
 	switch {

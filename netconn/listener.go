@@ -9,18 +9,18 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A Listener is a net.Listener of connections that an engine accepts and serves. Any
-// goroutines may use it, but Accept panics on a loop of the engine's.
+// A Listener is a net.Listener for connections that an engine accepts and serves. Any
+// goroutine may use it, but Accept panics on a loop of the engine.
 type Listener struct {
 	half
 	engine  *rondo.Engine
 	options Options
-	ln      *rondo.Listener // nil: being made
+	ln      *rondo.Listener // nil while it is being made
 	addr    net.Addr
-	queue   []*Conn // for Accept, from head on
+	queue   []*Conn // for Accept, starting at head
 	head    int
 	paused  bool
-	forget  func() // the engine forgets the Listener: to be called on its first loop
+	forget  func() // makes the engine forget the Listener; call it on the first loop
 }
 
 var _ net.Listener = (*Listener)(nil)
@@ -32,8 +32,8 @@ func Listen(e *rondo.Engine, network, address string, o Options) (*Listener, err
 	})
 }
 
-// AttachListener is Listen with a socket that listens already, as Engine.AttachListener
-// is. ln is the engine's, also on an error, which closes it.
+// AttachListener is Listen for a socket that listens already, as Engine.AttachListener
+// takes it. The engine takes ln over; if AttachListener returns an error, ln is closed.
 func AttachListener(e *rondo.Engine, ln net.Listener, o Options) (*Listener, error) {
 	l, err := listen(e, o, func(open rondo.OpenFunc) (*rondo.Listener, error) {
 		return e.AttachListener(ln, o.Socket, open)
@@ -80,7 +80,7 @@ func fieldError(name string, value int) error {
 	return fmt.Errorf("netconn: %s is %d: want 0, for the default, or more", name, value)
 }
 
-// watchEngine has Accept return when the engine closes.
+// watchEngine makes Accept return when the engine closes.
 func (l *Listener) watchEngine() {
 	for loop := range l.engine.Loops() {
 		if loop.Post(func() { l.forget = loop.OnClose(l.engineClosed) }) != nil {
@@ -92,7 +92,7 @@ func (l *Listener) watchEngine() {
 
 func (l *Listener) engineClosed() { l.fail(net.ErrClosed) }
 
-// open makes the Conn of a new connection, on its loop.
+// open makes the Conn of a new connection. It runs on the connection's loop.
 func (l *Listener) open(c *rondo.Conn) rondo.Handler {
 	nc := newConn(c, l.options.ReadAhead)
 	nc.install()
@@ -113,9 +113,9 @@ func (l *Listener) open(c *rondo.Conn) rondo.Handler {
 	return &nc.handler
 }
 
-// Accept waits for the next connection, a *Conn whose Filters are ready. When the system has
-// no connection to give, for want of descriptors perhaps, the engine logs that and tries
-// again, and Accept goes on waiting.
+// Accept waits for the next connection and returns a *Conn whose Filters are ready. When
+// the system cannot accept, for want of descriptors perhaps, the engine logs that and
+// retries; Accept goes on waiting.
 func (l *Listener) Accept() (net.Conn, error) {
 	c, err := l.accept()
 	if err != nil {
@@ -146,13 +146,13 @@ func (l *Listener) accept() (*Conn, error) {
 	}
 }
 
-// next takes the first connection. There is one.
+// next removes and returns the first connection. There must be one.
 func (l *Listener) next() *Conn {
 	c := l.queue[l.head]
 	l.queue[l.head] = nil
 	l.head++
 	waiting := len(l.queue) - l.head
-	if l.head > waiting { // so at least as many were taken as are moved
+	if l.head > waiting { // moves fewer than were taken
 		copy(l.queue, l.queue[l.head:])
 		clear(l.queue[waiting:])
 		l.queue, l.head = l.queue[:waiting], 0
@@ -164,8 +164,8 @@ func (l *Listener) next() *Conn {
 	return c
 }
 
-// Close stops listening. Calls of Accept return net.ErrClosed, and connections that wait
-// for one are reset; those that Accept has returned go on.
+// Close stops listening. Waiting Accepts return net.ErrClosed. Connections that Accept
+// has not returned yet are reset; the others go on.
 func (l *Listener) Close() error {
 	if err := l.half.close(); err != nil {
 		return l.opError("close", err)
@@ -184,11 +184,12 @@ func (l *Listener) Close() error {
 	return l.ln.Close()
 }
 
-// Addr is the address listened on, with the port that the system chose.
+// Addr returns the address that the Listener listens on, with the port that the system
+// chose.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
-// SetDeadline sets when calls of Accept fail with os.ErrDeadlineExceeded. The zero Time is
-// never.
+// SetDeadline sets the time at which Accept fails with os.ErrDeadlineExceeded. The zero
+// Time is never.
 func (l *Listener) SetDeadline(t time.Time) error {
 	if err := l.setDeadline(t); err != nil {
 		return l.opError("set", err)
@@ -196,7 +197,7 @@ func (l *Listener) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// opError makes err what package net returns of op.
+// opError wraps err as package net does for op.
 func (l *Listener) opError(op string, err error) error {
 	return &net.OpError{Op: op, Net: l.addr.Network(), Addr: l.addr, Err: err}
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A Write happens before the Read that gets its bytes, also by another connection of the
-// process: package syscall tells the race detector so of every write and read, and programs
-// rely on it whose parties talk to each other by package net. In race builds beforeWrite
-// and afterRead tell it likewise, of a file of no consequence.
+// A Write happens before the Read that gets its bytes, even if the Read is another
+// connection's in the same process. Package syscall tells the race detector so at every
+// write and read, and programs rely on it when their parties talk to each other through
+// package net. In race builds beforeWrite and afterRead do the same, with a write to and
+// a read from the null device.
 
 var null = sync.OnceValue(func() *os.File {
 	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)

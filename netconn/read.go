@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// inbound is the input of a Conn: what the loop has received and nobody has read, and the
-// Read that waits.
+// inbound is the input of a Conn: the received bytes that nobody has read, and the Read
+// that waits.
 //
-// Who reads the socket is decided by state:
+// state says who reads the socket:
 //
 //	byLoop --more than readAhead is queued--> paused --nothing is in flight--> byReads
 //	  ^                                         |                               |
@@ -17,14 +17,14 @@ import (
 //	  |                                         v                               v the socket empty
 //	  +------the loop has resumed------------ asked <---------------------------+
 //
-// The loop reads while byLoop, and the Read that has the turn, with mu locked, while
-// byReads. Without a Direct the connection stays paused, until half of the queue was read.
+// While byLoop, the loop reads. While byReads, the Read that has the turn reads, with mu
+// locked. Without a Direct the connection stays paused until half of the queue is read.
 type inbound struct {
 	half
-	turn   sync.Mutex // of the one Read that goes on
+	turn   sync.Mutex // held by the Read that is running
 	state  readState
 	ended  bool   // by CloseRead
-	dst    []byte // of the Read that waits; nil: none does
+	dst    []byte // of the waiting Read; nil: none waits
 	n      int    // bytes of dst that the loop has filled
 	queue  blocks
 	direct direct // nil: there is none
@@ -35,11 +35,11 @@ type readState uint8
 const (
 	byLoop  readState = iota
 	paused            // nobody reads
-	asked             // nobody reads until the loop has resumed
+	asked             // nobody reads, until the loop has resumed
 	byReads           // past the loop
 )
 
-// read is Read.
+// read is Read without its checks.
 func (c *Conn) read(p []byte) (int, error) {
 	in := &c.in
 	if len(p) == 0 {
@@ -83,7 +83,7 @@ func (c *Conn) read(p []byte) (int, error) {
 	}
 }
 
-// receive reads the socket. It is done unless there is nothing yet.
+// receive reads the socket. done is false if the socket is empty.
 func (in *inbound) receive(p []byte) (n int, done bool, err error) {
 	n, ok, err := in.direct.Recv(p)
 	switch {
@@ -99,13 +99,13 @@ func (in *inbound) receive(p []byte) (n int, done bool, err error) {
 	return 0, true, in.err
 }
 
-// readOn has the loop read again.
+// readOn makes the loop read again.
 func (c *Conn) readOn() {
 	c.in.state = asked
 	c.ask(toRead)
 }
 
-// await waits until something has changed, and returns how many bytes were put into p.
+// await waits for a change, and returns how many bytes the loop has put into p.
 func (c *Conn) await(p []byte) int {
 	c.hub.mustNotBeOnLoop("Conn.Read")
 	in := &c.in
@@ -116,7 +116,7 @@ func (c *Conn) await(p []byte) int {
 	return n
 }
 
-// end is CloseRead. It reports whether nobody reads the socket.
+// end is CloseRead. stopped reports whether nobody reads the socket now.
 func (in *inbound) end() (stopped bool, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -136,7 +136,7 @@ func (in *inbound) end() (stopped bool, err error) {
 	return true, nil
 }
 
-// forget drops what nobody will read.
+// forget drops the unread input.
 func (in *inbound) forget() {
 	in.mu.Lock()
 	in.queue.clear()
@@ -145,7 +145,7 @@ func (in *inbound) forget() {
 
 // The rest runs on the loop.
 
-// arm reads again.
+// arm lets the loop read again.
 func (c *Conn) arm() {
 	in := &c.in
 	in.mu.Lock()
@@ -156,7 +156,7 @@ func (c *Conn) arm() {
 	c.conn.Resume()
 }
 
-// received takes what came: for the Read that waits, or to be read later.
+// received takes input, for the waiting Read or for a later one.
 func (c *Conn) received(p []byte) {
 	in := &c.in
 	in.mu.Lock()
@@ -184,8 +184,8 @@ func (c *Conn) received(p []byte) {
 	}
 }
 
-// release lets Reads read the socket, if the loop has nothing of it. The caller has locked
-// in.mu, and the connection is paused.
+// release lets Reads read the socket, if the loop has no receive in flight. The caller
+// has locked in.mu, and the connection is paused.
 func (c *Conn) release() {
 	if in := &c.in; in.state == paused && in.direct != nil && !receiving(c.conn) {
 		in.state = byReads

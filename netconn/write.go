@@ -7,35 +7,35 @@ import (
 )
 
 const (
-	// mostPending is how many bytes may wait for the loop to take them.
+	// mostPending is how many bytes may wait until the loop takes them.
 	mostPending = 64 << 10
-	// directPiece is how much of a long Write the loop sends when the system is full,
-	// before the Write goes on by itself.
+	// directPiece is how much of a long Write the loop sends when the system is full.
+	// After that the Write goes on directly.
 	directPiece = largeBlock
 )
 
-// outbound is the output of a Conn: pending bytes that Writes have accepted, and held bytes
-// that the loop has taken. With a Direct nothing is pending or held most of the time: Writes
-// send by themselves, unless behind says that the loop has something to send first.
+// outbound is the output of a Conn. pending are bytes that Writes have accepted, held are
+// bytes that the loop has taken. With a Direct both are mostly empty: Writes send
+// directly, unless behind says that the loop must send something first.
 type outbound struct {
 	half
-	turn    sync.Mutex // of the one Write that goes on
+	turn    sync.Mutex // held by the Write that is running
 	ended   bool       // by CloseWrite
-	waits   bool       // a Write does, for room or until the loop has sent everything
-	behind  bool       // Writes have left something to the loop, which it has not sent
+	waits   bool       // a Write waits, for room or until the loop has sent everything
+	behind  bool       // the loop has not yet sent what Writes left to it
 	pending blocks
-	direct  direct // nil: there is none, the loop sends everything
+	direct  direct // nil: the loop sends everything
 
 	// The rest is the loop's.
 	held   blocks
-	begun  bool   // something was pushed, or will be
-	owned  bool   // there was a Direct: blocks are sent from where they are, one at a time
-	flying *block // the one that is being sent
+	begun  bool   // output has been pushed, or is about to be
+	owned  bool   // there was a Direct: blocks are sent without a copy, one at a time
+	flying *block // the block that is being sent
 	sent   func() // the method landed: made once
-	ends   uint32 // toEndWrite, toClose: when everything is sent
+	ends   uint32 // toEndWrite, toClose: what to do when everything is sent
 }
 
-// write is Write.
+// write is Write without its checks.
 func (c *Conn) write(p []byte) (n int, err error) {
 	out := &c.out
 	c.hub.lock(&out.turn, "Conn.Write")
@@ -73,7 +73,7 @@ func (c *Conn) write(p []byte) (n int, err error) {
 	}
 }
 
-// writable returns why a Write must not go on, if it must not.
+// writable returns the reason if a Write must fail.
 func (out *outbound) writable() error {
 	if err := out.usable(); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (out *outbound) writable() error {
 	return out.err
 }
 
-// share is how many of size bytes the loop is to send: all, if there is room, and else as
-// many as there is room for. Of a long Write that can go on by itself it is one piece.
+// share returns how many of size bytes go to the loop: all of them, or as many as there
+// is room for. Of a long Write that can go on directly, it is one piece.
 func (out *outbound) share(size int) int {
 	room := mostPending - out.pending.size
 	switch {
@@ -116,8 +116,8 @@ func (out *outbound) end() error {
 
 // The rest runs on the loop.
 
-// push gives the rondo.Conn the output that waits, as far as there is room, and then what
-// comes after it.
+// push writes waiting output to the rondo.Conn, as far as there is room, then ends the
+// output if that was asked for.
 func (c *Conn) push() {
 	out := &c.out
 	if out.ends&toClose != 0 {
@@ -127,7 +127,7 @@ func (c *Conn) push() {
 	for out.flying == nil && c.more() {
 		switch room := room(c.conn); {
 		case room < 0:
-			return // it is closing: Ending and Closed tell
+			return // it is closing: Ending or Closed handles that
 		case room == 0:
 			awaitDrain(c.conn)
 			return
@@ -148,7 +148,7 @@ func (c *Conn) push() {
 	}
 }
 
-// more takes what is pending if nothing is held, and reports whether there is something.
+// more takes the pending bytes if nothing is held. It reports whether there is output.
 func (c *Conn) more() bool {
 	out := &c.out
 	if out.held.size > 0 {
@@ -166,14 +166,14 @@ func (c *Conn) more() bool {
 	return some
 }
 
-// fly sends a block from where it is.
+// fly sends a block from its own memory.
 func (c *Conn) fly() {
 	b := c.out.held.pop()
 	c.out.flying = b
-	c.conn.WriteOwned(b.bytes[b.start:b.end], c.out.sent) // an error is told by Closed
+	c.conn.WriteOwned(b.bytes[b.start:b.end], c.out.sent) // Closed receives the error
 }
 
-// landed is called when a block's memory is free: it was sent, or never will be.
+// landed is called when a block's memory is free: the block was sent, or never will be.
 func (c *Conn) landed() {
 	b := c.out.flying
 	c.out.flying = nil
@@ -181,7 +181,7 @@ func (c *Conn) landed() {
 	c.push()
 }
 
-// finish gives the rondo.Conn everything at once, and closes it.
+// finish writes everything to the rondo.Conn at once, and closes it.
 func (c *Conn) finish() {
 	c.out.ends = 0
 	c.giveAll()
@@ -209,7 +209,7 @@ func (c *Conn) unsent() bool {
 	return out.pending.size > 0 || out.held.size > 0
 }
 
-// lose drops what cannot be sent any more.
+// lose drops output that cannot be sent any more.
 func (c *Conn) lose() {
 	out := &c.out
 	out.held.clear()

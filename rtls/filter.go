@@ -14,31 +14,31 @@ type filter struct {
 	options *Options
 	tls     *tls.Conn
 	stage   *rondo.FilterPort
-	hand    *handshake // nil: none is under way
-	shared  *shared    // of the loop's connections
+	hand    *handshake // nil: no handshake is under way
+	shared  *shared    // shared by the loop's connections
 
-	wire   []byte // given to Inbound, and not read yet
+	wire   []byte // unread input of Inbound
 	record int32  // bytes of wire that belong to the record being read
-	skip   int32  // bytes that were read, and not reported to be
+	skip   int32  // bytes that were read, but not yet reported to Inbound's caller
 
 	client       bool
 	renegotiates bool // if the server wants to; TLS 1.2 and before
-	done         bool // the first handshake is
-	over         bool // close_notify came
-	writing      bool // crypto/tls has begun to write: it cannot read now
-	late         bool // input came meanwhile
+	done         bool // the first handshake is done
+	over         bool // close_notify has come
+	writing      bool // crypto/tls is writing: it cannot read now
+	late         bool // input came during writing
 	answered     bool // something was sent since the handshake's last step began
 }
 
-// shared is what a loop's connections share: where they receive and decrypt, and what
-// runs their handshakes.
+// shared is what a loop's connections share: buffers to receive and decrypt into, and
+// coroutines for their handshakes.
 type shared struct {
-	buffers *buffers // nil: taken
+	buffers *buffers // nil: in use
 	spare   spare
 	host    bridge.Loop
 }
 
-// buffers are where a connection receives and decrypts.
+// buffers are the memory in which a connection receives and decrypts.
 type buffers struct {
 	raw   [rawSize]byte
 	plain [4 * maxPlain]byte
@@ -46,8 +46,9 @@ type buffers struct {
 
 var shareds = rondo.LoopLocal[*shared]{New: func(l *rondo.Loop) *shared { return &shared{host: bridge.LoopOf(l)} }}
 
-// take takes the buffers. What a connection delivers may lead to input of another one,
-// by a filter that answers what is written: that finds none, and gets others.
+// take takes the buffers. Delivered input may cause input of another connection, through
+// a filter that answers what is written. That connection finds no buffers, and gets new
+// ones.
 func (s *shared) take() *buffers {
 	b := s.buffers
 	if s.buffers = nil; b == nil {
@@ -56,10 +57,10 @@ func (s *shared) take() *buffers {
 	return b
 }
 
-// maxPlain is the most that one record decrypts to (RFC 8446, 5.1).
+// maxPlain is the largest content of one record (RFC 8446, 5.1).
 const maxPlain = 16 << 10
 
-// Start begins the handshake: a client says hello.
+// Start begins the handshake. A client sends its hello.
 func (f *filter) Start(s *rondo.FilterPort) error {
 	f.stage = s
 	f.shared = shareds.Get(s.Conn().Loop())
@@ -75,7 +76,7 @@ func (f *filter) Start(s *rondo.FilterPort) error {
 	return err
 }
 
-// written ends writing. Input that came meanwhile, from a filter below that answers what
+// written ends writing. Input that came meanwhile, from a lower filter that answers what
 // is written, is offered again.
 func (f *filter) written() {
 	f.writing = false
@@ -86,7 +87,7 @@ func (f *filter) written() {
 	}
 }
 
-// Inbound goes on with the handshake, or decrypts.
+// Inbound continues the handshake, or decrypts.
 func (f *filter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	if f.writing {
 		f.late = true
@@ -104,16 +105,16 @@ func (f *filter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	if f.hand == nil {
 		err = f.decrypt()
 	}
-	if h := f.hand; h != nil && h.running { // f.wire is the worker's
-		return len(in) - len(h.input), nil // which was copied, and will be skipped
+	if h := f.hand; h != nil && h.running { // f.wire belongs to the worker
+		return len(in) - len(h.input), nil // h.input is a copy; what the step reads of it is skipped later
 	}
 	n := len(in) - len(f.wire)
 	f.wire = nil
 	return n, err
 }
 
-// decrypt delivers what the records hold, as far as there is room. Several records'
-// content is delivered at once.
+// decrypt delivers the records' content, as far as there is room. One Deliver takes the
+// content of several records.
 func (f *filter) decrypt() error {
 	b := f.shared.take()
 	err := f.decryptInto(b)
@@ -134,7 +135,7 @@ func (f *filter) decryptInto(b *buffers) error {
 		}
 		switch {
 		case f.over:
-			f.wire = nil // nothing counts after close_notify (RFC 8446, 6.1)
+			f.wire = nil // drop what follows close_notify (RFC 8446, 6.1)
 			return nil
 		case f.asked():
 			return f.renegotiate()
@@ -144,7 +145,7 @@ func (f *filter) decryptInto(b *buffers) error {
 	}
 }
 
-// read decrypts as many records as there is room for, in b.plain and at the handler.
+// read decrypts as many records as there is room for, both in b.plain and at the Handler.
 func (f *filter) read(b *buffers) (n int, err error) {
 	lend(f.tls, &b.raw)
 	room := min(len(b.plain)-maxPlain, f.stage.Room()-1)
@@ -160,12 +161,12 @@ func (f *filter) read(b *buffers) (n int, err error) {
 	return n, err
 }
 
-// asked reports whether the server may want another handshake.
+// asked reports whether the next record may be a server's request for another handshake.
 func (f *filter) asked() bool {
 	return f.renegotiates && nextRecord(f.wire) > 0 && f.wire[0] == typeHandshake
 }
 
-// Outbound encrypts.
+// Outbound encrypts out.
 func (f *filter) Outbound(_ *rondo.FilterPort, out []byte) error {
 	f.writing = true
 	_, err := f.tls.Write(out)
@@ -176,8 +177,8 @@ func (f *filter) Outbound(_ *rondo.FilterPort, out []byte) error {
 	return nil
 }
 
-// EOF passes an end on that was announced. Another may be an attacker's
-// (RFC 8446, 6.1).
+// EOF passes the end on if close_notify has announced it. Any other end may be an
+// attacker's (RFC 8446, 6.1).
 func (f *filter) EOF(*rondo.FilterPort) error {
 	switch {
 	case f.over:
@@ -199,7 +200,7 @@ func (f *filter) CloseWrite(*rondo.FilterPort) error {
 	return nil
 }
 
-// Closed gives up a handshake that is under way.
+// Closed abandons a handshake that is under way.
 func (f *filter) Closed(*rondo.FilterPort, error) {
 	if h := f.hand; h != nil {
 		h.abandon(f.options)
@@ -209,14 +210,13 @@ func (f *filter) Closed(*rondo.FilterPort, error) {
 	}
 }
 
-// sendNow sends what a step of a handshake has written. The turn may be long if
-// others are at their handshakes too, and meanwhile the peer would have nothing to
-// compute.
+// sendNow flushes the output of a handshake's step. The turn may be long if other
+// connections are in handshakes too; the peer would have nothing to compute meanwhile.
 //
-// If the handshake has ended and nothing was sent in answer to the peer's last message,
-// sendNow has the system acknowledge that message at once: so it is with TLS 1.3 and most
-// clients. The system would wait 40 ms for output that carries the acknowledgement, and a
-// peer with Nagle's algorithm on would hold its first request back as long.
+// A handshake may end without an answer to the peer's last message, as with TLS 1.3 and
+// most clients. Then sendNow makes the system acknowledge that message at once. Otherwise
+// the system would wait 40 ms for output that carries the acknowledgement, and a peer
+// with Nagle's algorithm on would hold its first request back as long.
 func (f *filter) sendNow() {
 	c := f.stage.Conn()
 	c.Flush()
@@ -225,7 +225,7 @@ func (f *filter) sendNow() {
 	}
 }
 
-// advance goes on with the handshake, with what there is in wire.
+// advance continues the handshake with the input in wire.
 func (f *filter) advance() error {
 	h := f.hand
 	f.answered = false
@@ -237,7 +237,7 @@ func (f *filter) advance() error {
 	return f.stepped()
 }
 
-// stepped looks at how far a step of the handshake got.
+// stepped acts on the result of a handshake's step.
 func (f *filter) stepped() error {
 	h := f.hand
 	if !h.done {
@@ -252,7 +252,7 @@ func (f *filter) stepped() error {
 	}
 	switch {
 	case h.panicked != nil:
-		panic(h.panicked) // costs the connection, and is logged
+		panic(h.panicked) // aborts the connection, and is logged
 	case h.renegotiated && (h.err == nil || h.err == errNothing):
 	case h.err != nil:
 		return fmt.Errorf("rtls: handshake: %w", h.err)
@@ -267,19 +267,19 @@ func (f *filter) stepped() error {
 	return nil
 }
 
-// expired ends a connection whose handshake was not done in time. There is nothing
-// to be delivered, so nothing is waited for.
+// expired aborts a connection whose handshake took too long. Nothing can be delivered
+// yet, so it does not wait.
 func (f *filter) expired() {
 	f.stage.Fail(ErrHandshakeTimeout)
 	f.stage.Conn().Abort(ErrHandshakeTimeout)
 }
 
-// handshake is crypto/tls's. It runs in the coroutine.
+// handshake runs the handshake of crypto/tls. It is called in the coroutine.
 func (f *filter) handshake() error { return f.tls.HandshakeContext(f.hand.ctx) }
 
-// renegotiate lets crypto/tls read a server's wish for another handshake, which it
-// does if it is so configured. Until it is over output waits: to encrypt it would
-// block.
+// renegotiate lets crypto/tls read a server's request for another handshake, which
+// crypto/tls grants if it is so configured. Output waits until the handshake is over,
+// since encrypting would block.
 func (f *filter) renegotiate() error {
 	f.stage.Unready()
 	f.begin(func() error {

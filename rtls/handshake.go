@@ -10,44 +10,44 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// handshake is a handshake under way: code of crypto/tls that blocks on its
-// transport, in a coroutine. It runs when there is a record for it, on the loop's
-// goroutine, or one step after the other on workers'. Every switch to the
-// coroutine, its unwinding included, happens on the same side: goroutines that are
-// locked to threads must not switch to coroutines of others that are not.
+// A handshake is a handshake under way: blocking code of crypto/tls in a coroutine. It
+// runs when there is a record for it: on the loop's goroutine, or step by step on
+// workers. All switches to the coroutine, those to unwind it included, happen on one of
+// the two: a goroutine that is locked to its thread must not switch to a coroutine made
+// by one that is not.
 type handshake struct {
-	work  func() error // what runs in the coroutine
-	co    *routine     // nil: nothing has run yet, or it is over
-	spare *spare       // where co comes from, and goes; nil: it is made, and ended
-	host  bridge.Loop  // the loop that steps run on; nil: workers
+	work  func() error // runs in the coroutine
+	co    *routine     // nil: not started, or over
+	spare *spare       // source of co, which returns there; nil: co is made anew, and ended
+	host  bridge.Loop  // the loop that steps run on; nil: they run on workers
 	timer *rondo.Timer
 	ctx   context.Context
 
 	done     bool
-	err      error             // work's
-	panicked *rondo.PanicError // what a callback of the configuration panicked with
+	err      error             // returned by work
+	panicked *rondo.PanicError // a panic in a callback of the configuration
 
 	renegotiated bool
 	seen         records
-	plain        []byte // renegotiated: what came behind the handshake
+	plain        []byte // renegotiated: content that followed the handshake
 	read         int    // bytes of plain
 
 	off     bool // steps run on workers
-	running bool // one does; the loop keeps its hands off until it is posted back
+	running bool // a step runs on a worker; the loop must not touch it until the worker posts back
 	ref     rondo.Ref
 	cancel  context.CancelFunc
 	local   net.Addr
 	remote  net.Addr
 	input   []byte // a copy of the filter's wire, for a step
-	output  []byte // what a step has written
+	output  []byte // output of a step
 
 	mu        sync.Mutex
-	inFlight  bool // a worker has a step, or will have
+	inFlight  bool // a step is queued or runs
 	abandoned bool // the connection is closed: the worker unwinds
 }
 
-// begin prepares a handshake. Its coroutine is made when there is something for it
-// to do, so that a client that says nothing costs none.
+// begin prepares a handshake. Its coroutine is made when the first record comes, so a
+// silent client costs none.
 func (f *filter) begin(work func() error) {
 	h := &handshake{work: work, ctx: context.Background()}
 	f.hand = h
@@ -63,7 +63,7 @@ func (f *filter) begin(work func() error) {
 	}
 }
 
-// step runs the coroutine until it wants a record that has not come, or is done.
+// step runs the coroutine until it needs a record that has not come, or is done.
 func (h *handshake) step() {
 	if h.co == nil {
 		h.co = h.spare.take()
@@ -76,7 +76,7 @@ func (h *handshake) step() {
 	}
 }
 
-// run is what the coroutine does for h.
+// run is the coroutine's work for h.
 func (h *handshake) run() {
 	returned := false
 	defer func() {
@@ -91,11 +91,11 @@ func (h *handshake) run() {
 	returned = true
 }
 
-// wait lets the loop go on until there is a record. false: there will be none.
+// wait parks the coroutine until there is a record. It returns false if none will come.
 // It is called in the coroutine.
 func (h *handshake) wait() bool { return h.co.yield(struct{}{}) }
 
-// unwind ends the coroutine, if there is one.
+// unwind ends the coroutine if there is one.
 func (h *handshake) unwind() {
 	if h.co != nil {
 		h.co.stop()
@@ -103,8 +103,8 @@ func (h *handshake) unwind() {
 	}
 }
 
-// stepOff has a worker make a step. Meanwhile the filter is given no input; what it
-// has is offered again afterwards, and then what the step has read is skipped.
+// stepOff runs a step on a worker. The filter gets no input meanwhile. Afterwards its
+// input is offered again, and the bytes that the step has read are skipped.
 func (h *handshake) stepOff(f *filter) {
 	f.stage.Pause()
 	h.input = append(h.input[:0], f.wire...)
@@ -126,12 +126,12 @@ func (h *handshake) stepOff(f *filter) {
 			h.unwind()
 			return
 		}
-		// If the connection is closed by then, Closed has seen to the unwinding.
+		// If the connection has closed by then, Closed has started the unwinding.
 		h.ref.Do(func(*rondo.Conn) { f.steppedOff() })
 	})
 }
 
-// steppedOff takes a step's results, on the loop.
+// steppedOff takes the results of a step. It runs on the loop.
 func (f *filter) steppedOff() {
 	h := f.hand
 	h.running = false
@@ -147,7 +147,7 @@ func (f *filter) steppedOff() {
 	f.stage.Resume()
 }
 
-// abandon ends a handshake whose connection is closed.
+// abandon ends a handshake whose connection has closed.
 func (h *handshake) abandon(o *Options) {
 	if h.timer != nil {
 		h.timer.Stop()
@@ -166,14 +166,14 @@ func (h *handshake) abandon(o *Options) {
 	}
 }
 
-// workers are goroutines that make steps, no more than there is work for.
+// workers are goroutines that run steps; they exist only while there is work.
 type workers struct {
 	mu    sync.Mutex
 	busy  int
 	queue []func()
 }
 
-// do has job done, when fewer than limit others are at work.
+// do runs job on a worker, at once if fewer than limit are busy.
 func (w *workers) do(limit int, job func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +192,7 @@ func (w *workers) work(job func()) {
 	}
 }
 
-// take returns the next job, or nil: then the worker ends.
+// take returns the next job; nil if there is none: then the worker ends.
 func (w *workers) take() (job func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,23 +206,22 @@ func (w *workers) take() (job func()) {
 	return job
 }
 
-// records tells by the types of the records that went to and fro how far a
-// renegotiation is. crypto/tls goes on reading when it is over, and does not say
-// that it is.
+// records tracks a renegotiation by the types of the records sent and received.
+// crypto/tls keeps reading after the renegotiation, and does not say that it is over.
 type records struct {
-	sent     bool // a handshake's record: the wish was granted
+	sent     bool // a handshake record: the request was granted
 	sentKeys bool // change_cipher_spec, both ways
 	gotKeys  bool
-	finished bool // a handshake's record, after the peer's change_cipher_spec
+	finished bool // a handshake record, after the peer's change_cipher_spec
 }
 
-// over reports whether a handshake has no use for more records.
+// over reports whether a renegotiation needs no more records.
 func (h *handshake) over() bool {
 	r := &h.seen
 	return h.renegotiated && (!r.sent || r.sentKeys && r.finished)
 }
 
-// received notes a record that crypto/tls is given.
+// received records the type of a record that crypto/tls reads.
 func (h *handshake) received(kind byte) {
 	switch kind {
 	case typeChangeCipherSpec:
@@ -232,7 +231,7 @@ func (h *handshake) received(kind byte) {
 	}
 }
 
-// wrote notes the records that crypto/tls sends.
+// wrote records the types of the records that crypto/tls sends.
 func (h *handshake) wrote(p []byte) {
 	for len(p) >= recordHeader {
 		switch p[0] {

@@ -7,19 +7,20 @@ import (
 	"unsafe"
 )
 
-// A tls.Conn receives each record into a bytes.Buffer of its own, which grows to
-// the longest record there was, and is kept: 18 KiB of an idle connection whose
-// peer has once sent 16 KiB. Between two records it is empty. So the connections
-// of a loop share one, which each is lent for as long as it reads.
+// A tls.Conn receives each record into its bytes.Buffer. The buffer grows to the longest
+// record so far and is kept: 18 KiB for an idle connection whose peer has once sent 16
+// KiB. Between two records it is empty. So the connections of a loop share one buffer,
+// which each borrows while it reads.
 //
-// Likewise the messages of a handshake pass through a buffer that is kept: 2 KiB
-// where a client offers a key of ML-KEM. That one is dropped when it is empty.
+// The messages of a handshake pass through another buffer that is kept: 2 KiB if a client
+// offers an ML-KEM key. That one is dropped when it is empty.
 //
-// crypto/tls has no means for that, hence reflection finds the fields. If one is
-// called otherwise some day, or is something else, nothing is lent or dropped, and
-// memory is all that is lost.
+// crypto/tls offers no way to do this, so reflection finds the fields. If a later Go
+// renames a field or changes its type, nothing is lent or dropped: that costs memory, and
+// nothing else.
 
-// rawInput and messages are the fields' offsets in tls.Conn, if lends and drops.
+// rawInput and messages are the offsets of the fields in tls.Conn, valid if lends and
+// drops are true.
 var (
 	rawInput, lends = bufferField("rawInput")
 	messages, drops = bufferField("hand")
@@ -30,16 +31,16 @@ func bufferField(name string) (offset uintptr, ok bool) {
 	return field.Offset, ok && field.Type == reflect.TypeFor[bytes.Buffer]()
 }
 
-// rawSize lets a buffer take the longest record without growing: bytes.Buffer
-// wants room for a further read behind it.
+// rawSize is enough for the longest record without growing: bytes.Buffer wants room for a
+// further read behind it.
 const rawSize = maxRecord + 2*bytes.MinRead
 
-// buffer is c's at an offset.
+// buffer returns c's buffer at an offset.
 func buffer(c *tls.Conn, offset uintptr) *bytes.Buffer {
 	return (*bytes.Buffer)(unsafe.Add(unsafe.Pointer(c), offset))
 }
 
-// lend lets c read into b, until giveBack.
+// lend lets c read into b until endLend.
 func lend(c *tls.Conn, b *[rawSize]byte) {
 	if lends {
 		if raw := buffer(c, rawInput); raw.Len() == 0 {
@@ -48,7 +49,7 @@ func lend(c *tls.Conn, b *[rawSize]byte) {
 	}
 }
 
-// giveBack ends lend. What c has read was consumed, or c has failed.
+// endLend ends lend. The bytes that c has read are consumed, or c has failed.
 func endLend(c *tls.Conn) {
 	if lends {
 		*buffer(c, rawInput) = bytes.Buffer{}

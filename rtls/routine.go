@@ -8,16 +8,16 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A routine is a coroutine that serves one handshake after the other. The stack
-// that a handshake needs is 16 KiB; a goroutine begins with 2 KiB, and to let it
-// grow takes the time of a twentieth of a handshake. So a loop keeps some.
+// A routine is a coroutine that serves one handshake after another. A handshake needs a
+// stack of 16 KiB; a goroutine starts with 2 KiB, and growing it takes a twentieth of a
+// handshake's time. So a loop keeps some routines.
 type routine struct {
 	next   func() (struct{}, bool)
 	stop   func()
 	yield  func(struct{}) bool
 	serves *handshake
-	name   uintptr // its goroutine's
-	exited bool    // by runtime.Goexit, of a callback
+	name   uintptr // sys.Goroutine of its goroutine
+	exited bool    // a callback called runtime.Goexit
 }
 
 func newRoutine() *routine {
@@ -27,7 +27,7 @@ func newRoutine() *routine {
 	return r
 }
 
-// run is the routine's goroutine.
+// run is the body of the routine's goroutine.
 func (r *routine) run(yield func(struct{}) bool) {
 	r.yield = yield
 	defer r.ended()
@@ -43,11 +43,11 @@ func (r *routine) run(yield func(struct{}) bool) {
 	}
 }
 
-// errGoexit is what a handshake ends with whose callback called runtime.Goexit.
+// errGoexit is the error of a handshake whose callback called runtime.Goexit.
 var errGoexit = errors.New("rtls: a callback called runtime.Goexit")
 
-// ended makes a panic of runtime.Goexit, since iter.Pull would do to the loop as
-// the coroutine did.
+// ended turns a runtime.Goexit into a panic, since iter.Pull would otherwise call Goexit
+// on the loop's goroutine too.
 func (r *routine) ended() {
 	backend.Coroutines.Add(1)
 	if r.exited {
@@ -55,33 +55,33 @@ func (r *routine) ended() {
 	}
 }
 
-// resume lets the handshake go on until it waits or is done. On a loop its callbacks
-// count as called by the loop.
+// resume runs the handshake until it waits or is done. On a loop, the loop counts as the
+// caller of its callbacks.
 func (r *routine) resume() {
 	host := r.serves.host
 	if host != nil {
-		was := host.SetGuest(r.name) // the first time it has no name: run tells that
+		was := host.SetGuest(r.name) // the first time it has no name yet: run sets it
 		defer host.SetGuest(was)
 	}
 	defer func() {
 		if r.exited {
-			recover() // what ended made of it
+			recover() // the panic that ended made of the Goexit
 		}
 	}()
 	r.next()
 }
 
-// spare are routines that serve nobody.
+// spare holds routines that serve no handshake.
 type spare struct {
 	list  []*routine
-	conns int // that may want one; without any the list is empty
+	conns int // connections that may need a routine; at 0 the list is empty
 }
 
-// maxSpare is how many a loop keeps. Once the garbage collector has seen them idle
-// they take some 2 KiB each.
+// maxSpare is how many routines a loop keeps. Once the garbage collector has shrunk their
+// stacks, they take some 2 KiB each.
 const maxSpare = 32
 
-// take returns a routine.
+// take returns a spare routine, or a new one.
 func (s *spare) take() *routine {
 	if s == nil || len(s.list) == 0 {
 		return newRoutine()
@@ -103,7 +103,7 @@ func (s *spare) put(r *routine) {
 	s.list = append(s.list, r)
 }
 
-// leave ends the spare routines with the last connection.
+// leave counts a connection out. After the last one it ends the spare routines.
 func (s *spare) leave() {
 	if s.conns--; s.conns > 0 {
 		return

@@ -9,11 +9,11 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// DefaultHandshakeTimeout is Options.HandshakeTimeout's default.
+// DefaultHandshakeTimeout is the default of Options.HandshakeTimeout.
 const DefaultHandshakeTimeout = 10 * time.Second
 
-// ErrHandshakeTimeout ends a connection whose handshake was not done in time. It
-// is an os.ErrDeadlineExceeded.
+// ErrHandshakeTimeout is the error of a connection whose handshake took too long. It is
+// an os.ErrDeadlineExceeded.
 var ErrHandshakeTimeout error = timeoutError{}
 
 type timeoutError struct{}
@@ -23,38 +23,39 @@ func (timeoutError) Timeout() bool        { return true }
 func (timeoutError) Temporary() bool      { return true }
 func (timeoutError) Is(target error) bool { return target == os.ErrDeadlineExceeded }
 
-// Server makes TLS servers of connections, with the default Options. config is as
-// for tls.Server; it may be shared, and is not to be changed. Server panics if config is
-// nil, or has nothing that could give a certificate: no handshake would succeed.
+// Server returns a FilterOpenFunc that makes each connection a TLS server, with the
+// default Options. config is as for tls.Server. It may be shared; do not change it
+// afterwards. Server panics if config is nil, or can give no certificate: then no
+// handshake would succeed.
 //
-// If it has a KeyLogWriter, connections use copies of it. A KeyLogWriter that only a
+// If config has a KeyLogWriter, connections use copies of config. A KeyLogWriter that only a
 // configuration of GetConfigForClient has must not panic: crypto/tls would stay locked.
 func Server(config *tls.Config) rondo.FilterOpenFunc { return new(Options).Server(config) }
 
-// Client makes TLS clients of connections, with the default Options. config is as
-// for tls.Client: it has a ServerName, or InsecureSkipVerify. Client panics if config is
-// nil.
+// Client returns a FilterOpenFunc that makes each connection a TLS client, with the
+// default Options. config is as for tls.Client: it has a ServerName, or
+// InsecureSkipVerify. Client panics if config is nil.
 func Client(config *tls.Config) rondo.FilterOpenFunc { return new(Options).Client(config) }
 
-// Options are what crypto/tls does not decide. The zero Options are ready for use;
-// they are not to be copied or changed after that, and may be used for any number
-// of connections on any loops.
+// Options are settings beyond those of crypto/tls. The zero Options are ready for use. Do
+// not copy or change Options after the first use. They serve any number of connections on
+// any loops.
 type Options struct {
-	// HandshakeTimeout is how long a handshake may take, from when the filter
-	// starts. 0: DefaultHandshakeTimeout. Negative: for ever.
+	// HandshakeTimeout is how long a handshake may take, counted from the filter's start.
+	// 0: DefaultHandshakeTimeout. Negative: no limit.
 	HandshakeTimeout time.Duration
-	// OffLoop is how many handshakes may be computed at once on other goroutines
-	// than the loops'. Those that only wait for their peers do not count. 0: all
-	// are computed on the loops.
+	// OffLoop is how many handshakes may be computed at once on goroutines other than the
+	// loops'. Handshakes that wait for their peers do not count. 0: all are computed on
+	// the loops.
 	//
-	// It is for callbacks that block, and for loops whose other connections must
-	// not wait for signatures; a handshake costs more with it, see docs/tls.md.
+	// Use it if callbacks block, or if other connections of the loops must not wait for
+	// signatures. A handshake costs more with it, see docs/tls.md.
 	OffLoop int
 
 	workers workers
 }
 
-// Server is Server with o. It also panics if OffLoop is negative.
+// Server is the function Server with o. It also panics if OffLoop is negative.
 func (o *Options) Server(config *tls.Config) rondo.FilterOpenFunc {
 	o.check("Server", config)
 	if len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
@@ -68,7 +69,7 @@ func (o *Options) Server(config *tls.Config) rondo.FilterOpenFunc {
 	}
 }
 
-// Client is Client with o. It also panics if OffLoop is negative.
+// Client is the function Client with o. It also panics if OffLoop is negative.
 func (o *Options) Client(config *tls.Config) rondo.FilterOpenFunc {
 	o.check("Client", config)
 	config = safe(config)
@@ -79,8 +80,8 @@ func (o *Options) Client(config *tls.Config) rondo.FilterOpenFunc {
 	}
 }
 
-// check panics if a value is meaningless. Handshakes, much later, would not tell why they
-// fail.
+// check panics if a value is invalid. The handshakes would fail much later, with an
+// unclear error.
 func (o *Options) check(function string, config *tls.Config) {
 	switch {
 	case config == nil:
@@ -97,11 +98,10 @@ func (o *Options) timeout() time.Duration {
 	return o.HandshakeTimeout
 }
 
-// ConnectionState is what crypto/tls tells of a connection: version, cipher suite,
-// the peer's certificates, the protocol agreed on. ok is false for one without TLS,
-// and while a handshake is under way. Like Conn's methods it may be called on the
-// connection's loop only, up to Handler.Closed. Of several TLS filters it is the
-// one next to the Handler.
+// ConnectionState returns the state of a connection's TLS: version, cipher suite, the
+// peer's certificates, the negotiated protocol. ok is false for a connection without TLS,
+// and during a handshake. Call it on the connection's loop only, up to Handler.Closed, as
+// Conn's methods. Of several TLS filters it takes the one next to the Handler.
 func ConnectionState(c *rondo.Conn) (state tls.ConnectionState, ok bool) {
 	for f := range c.Filters() {
 		if f, isTLS := f.(*filter); isTLS {

@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// transport is a filter as the net.Conn that crypto/tls reads records from and
-// writes them to.
+// transport is a filter in the role of the net.Conn that crypto/tls reads records from
+// and writes records to.
 //
-// It hands out no bytes behind the record at hand, so that crypto/tls keeps none:
-// what is not consumed stays with the connection, where it is bounded. Outside of
-// a handshake it hands out only whole records, so that crypto/tls's buffer is
-// empty between two of them.
+// Read returns no bytes beyond the present record, so crypto/tls keeps none: unread bytes
+// stay with the connection, where they are bounded. Outside a handshake it returns only
+// whole records, so crypto/tls's buffer is empty between two of them.
 type transport filter
 
-// recordHeader is how many bytes a record's type, version and length take.
+// recordHeader is the size of a record's type, version and length.
 const recordHeader = 5
 
 // maxRecord is the longest record that crypto/tls accepts (RFC 5246, 6.2.3).
@@ -29,8 +28,9 @@ const (
 	typeApplicationData  = 23
 )
 
-// nextRecord returns the length of the first record of in, or 0 if in has not all
-// of it. Of what cannot be a record it is all of in: crypto/tls finds that out.
+// nextRecord returns the length of the first record of in, or 0 if in does not hold all
+// of it. If in cannot be a record, nextRecord returns all of in, and crypto/tls reports
+// the error.
 func nextRecord(in []byte) int {
 	if len(in) < recordHeader {
 		return 0
@@ -45,8 +45,8 @@ func nextRecord(in []byte) int {
 	return n
 }
 
-// Read returns bytes of one record. If there is no whole one it waits, in a
-// handshake, and is out of time otherwise.
+// Read returns bytes of one record. If there is no whole record, it waits in a handshake;
+// otherwise it returns errNothing.
 func (t *transport) Read(p []byte) (int, error) {
 	for t.record == 0 {
 		if t.record = int32(nextRecord(t.wire)); t.record > 0 {
@@ -68,8 +68,8 @@ func (t *transport) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// errNothing makes crypto/tls return from a Read and go on with the next. It does
-// so for temporary errors.
+// errNothing makes crypto/tls return from a Read and continue at the next one, as after
+// every temporary error.
 var errNothing net.Error = nothing{}
 
 type nothing struct{}
@@ -79,7 +79,7 @@ func (nothing) Timeout() bool   { return true }
 func (nothing) Temporary() bool { return true }
 func (nothing) Unwrap() error   { return os.ErrDeadlineExceeded }
 
-// Write sends records.
+// Write sends p, which holds records.
 func (t *transport) Write(p []byte) (int, error) {
 	if t.hand != nil {
 		t.hand.wrote(p)
@@ -93,10 +93,10 @@ func (t *transport) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close does nothing: the connection is closed by rondo.
+// Close does nothing: rondo closes the connection.
 func (t *transport) Close() error { return nil }
 
-// LocalAddr is the connection's.
+// LocalAddr returns the connection's local address.
 func (t *transport) LocalAddr() net.Addr {
 	if t.hand != nil && t.hand.off {
 		return t.hand.local
@@ -104,7 +104,7 @@ func (t *transport) LocalAddr() net.Addr {
 	return t.stage.Conn().LocalAddr()
 }
 
-// RemoteAddr is the connection's.
+// RemoteAddr returns the peer's address.
 func (t *transport) RemoteAddr() net.Addr {
 	if t.hand != nil && t.hand.off {
 		return t.hand.remote
@@ -112,7 +112,7 @@ func (t *transport) RemoteAddr() net.Addr {
 	return t.stage.Conn().RemoteAddr()
 }
 
-// SetDeadline does nothing, as the other two: deadlines are the connection's.
+// SetDeadline does nothing, like the other two: the connection has the deadlines.
 func (t *transport) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline does nothing.

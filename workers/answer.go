@@ -8,7 +8,7 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// tasks are a queue's, in the order of submission.
+// tasks is a list of a queue's tasks, in the order of submission.
 type tasks struct{ first, last *task }
 
 func (l *tasks) append(t *task) {
@@ -30,11 +30,11 @@ func (l *tasks) pop() *task {
 	return t
 }
 
-// advance finds the next task to begin, and puts it into the pool's turns. Pool.mu is
+// advance finds the next task to start and puts it into the pool's turns. Pool.mu is
 // held.
 func (q *Queue) advance() {
 	t := q.next.after
-	for t != nil && t.done { // by keep
+	for t != nil && t.done { // keep added it
 		t = t.after
 	}
 	if q.next = t; t != nil {
@@ -42,7 +42,7 @@ func (q *Queue) advance() {
 	}
 }
 
-// keep adds an answer that needs no work.
+// keep queues an answer that needs no work.
 func (q *Queue) keep(p []byte, answer func(*rondo.Conn) error) {
 	q.kept += len(p)
 	pool := q.pool
@@ -66,10 +66,10 @@ func (q *Queue) keep(p []byte, answer func(*rondo.Conn) error) {
 	}
 }
 
-// post has woken called, as an event of the connection. Any goroutine may call it, having
-// set posted.
+// post makes the loop call woken, as an event of the connection. Any goroutine may call
+// it. The caller has set posted.
 func (q *Queue) post() {
-	if q.ref.Do(q.wake) != nil { // the connection is gone, and perhaps nobody has told q
+	if q.ref.Do(q.wake) != nil { // the connection is gone, perhaps without a call of Closed
 		q.unlink()
 		if q.cancel != nil {
 			q.cancel(ErrClosed)
@@ -77,7 +77,7 @@ func (q *Queue) post() {
 	}
 }
 
-// woken gives the answers whose turn has come.
+// woken writes the answers whose turn has come. It runs on the loop.
 func (q *Queue) woken(*rondo.Conn) {
 	p := q.pool
 	p.mu.Lock()
@@ -95,16 +95,16 @@ func (q *Queue) woken(*rondo.Conn) {
 		return
 	case broke != nil:
 		q.drop(broke)
-		if q.repanic { // it was no panic
+		if q.repanic { // a Goexit: caught has repeated panics already
 			runtime.Goexit()
 		}
-		panic(broke) // the engine's way: it is logged, and the connection aborted
+		panic(broke) // the engine logs the panic and aborts the connection
 	}
 	q.answer()
 	q.settle()
 }
 
-// answer gives answers, until none is ready or output is full. Then Drained goes on.
+// answer writes answers until none is ready or output is full. Drained continues then.
 func (q *Queue) answer() {
 	q.state |= answering
 	for q.ready.first != nil && q.state&(closing|dropped) == 0 && !q.outputFull() {
@@ -131,8 +131,8 @@ func (q *Queue) answer() {
 	q.state &^= answering
 }
 
-// write writes what is left of a task's bytes. It reports false if some have to wait
-// until output has drained.
+// write writes the rest of a task's bytes. It reports false if some must wait until
+// output has drained.
 func (q *Queue) write(t *task) (sent bool, err error) {
 	most := q.conn.Limits().MaxOutput
 	for len(t.out) > 0 {
@@ -141,7 +141,7 @@ func (q *Queue) write(t *task) (sent bool, err error) {
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrClosed):
-			return true, nil // the output has ended, and with it all answers
+			return true, nil // the output has ended, so no answer can be sent
 		case err == rondo.ErrOutputFull && q.installed() && q.conn.Buffered() > 0:
 			return false, nil
 		default:
@@ -152,13 +152,14 @@ func (q *Queue) write(t *task) (sent bool, err error) {
 	return true, nil
 }
 
-// fail closes the connection because of an answer.
+// fail closes the connection with err.
 func (q *Queue) fail(err error) {
 	q.drop(err)
 	q.conn.CloseWith(err)
 }
 
-// settle does what follows from answers that were given, or from room.
+// settle acts on what answers, or new room, have made possible: it closes, calls EOF and
+// Room, and reads again.
 func (q *Queue) settle() {
 	if q.state&(dropped|closing|answering) != 0 {
 		return
@@ -183,7 +184,7 @@ func (q *Queue) settle() {
 	q.linger()
 }
 
-// linger bounds by Engine.Linger how long a connection that is to close waits for its peer
+// linger limits the time, to Engine.Linger, that a closing connection waits for its peer
 // to take the answers. Conn.Close does the same later, when all of them are written.
 func (q *Queue) linger() {
 	switch late := q.lingers(); {
@@ -199,8 +200,8 @@ func (q *Queue) linger() {
 	}
 }
 
-// lingers reports whether the connection is to close, and nothing but the peer keeps it
-// from that: all work is done.
+// lingers reports whether the connection is about to close, all work is done, and only
+// the peer delays the end.
 func (q *Queue) lingers() bool {
 	if q.n == 0 || q.state&(ending|eof) == 0 {
 		return false
@@ -213,13 +214,13 @@ func (q *Queue) lingers() bool {
 	return q.first == nil
 }
 
-// stop has the connection not read.
+// stop stops reading the connection.
 func (q *Queue) stop() {
 	q.state |= stopped
 	q.conn.Pause()
 }
 
-// end closes the connection after the answers that it is owed.
+// end closes the connection after the answers to the work already submitted.
 func (q *Queue) end(err error) {
 	if q.isOver() {
 		return
@@ -230,7 +231,7 @@ func (q *Queue) end(err error) {
 	q.settle()
 }
 
-// drop drops what is not answered. err is why.
+// drop drops the unanswered work. err is the reason.
 func (q *Queue) drop(err error) {
 	if q.state&dropped != 0 {
 		return
@@ -247,7 +248,7 @@ func (q *Queue) drop(err error) {
 	}
 }
 
-// unlink takes q out of the pool, but for tasks that run. Any goroutine may call it.
+// unlink removes q from the pool, except for tasks that run. Any goroutine may call it.
 func (q *Queue) unlink() {
 	p := q.pool
 	p.mu.Lock()
@@ -271,16 +272,16 @@ func (q *Queue) unlink() {
 	p.wakeBlocked()
 }
 
-// release lets a task be used again.
+// release frees a task for reuse.
 func (p *Pool) release(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.freeTask(t)
 }
 
-// hasRoom is posted when the pool has set a place aside for q: it wakes q as an event of
-// its connection. If the place was not used by the end of the next turn, when Data has
-// been called, it is given up.
+// hasRoom is posted when the pool has reserved a place for q. It wakes q as an event of
+// its connection. If q has not used the place by the end of the next turn, after Data was
+// called, the pool takes it back.
 func (q *Queue) hasRoom() {
 	if q.ref.Do(q.wake) != nil {
 		q.unlink()
@@ -292,7 +293,7 @@ func (q *Queue) hasRoom() {
 	q.turns = 2
 }
 
-// promiseOver is deferred to the end of each turn while there is a promise.
+// promiseOver is deferred to the end of each turn while a place is reserved.
 func (q *Queue) promiseOver() {
 	if q.turns--; q.turns > 0 {
 		q.loop.Defer(q.expire)

@@ -5,11 +5,11 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// handler is a Queue as the Handler of its connection. It calls the user's, and stands
-// between where work is not done.
+// handler is a Queue as the Handler of its connection. It calls the user's Handler.
 type handler Queue
 
-// marked makes it a Handler that the engine tells more than a user's, see bridge.Keeper.
+// marked makes handler a bridge.Keeper, which the engine tells more than it tells a
+// user's Handler.
 type marked = bridge.Ours
 
 var (
@@ -20,9 +20,9 @@ var (
 	_ bridge.Keeper         = (*handler)(nil)
 )
 
-// Data implements rondo.Handler. A Queue that is full stops the reading only here: a
-// peer that waits for each answer costs no Pause. Whether the pool is full Submit will
-// tell, if it is called: only those that have something to submit wait for room.
+// Data implements rondo.Handler. A full Queue stops reading only here, so a peer that
+// waits for each answer costs no Pause. Data does not ask whether the pool is full;
+// Submit does, so that only connections with work wait for room.
 func (h *handler) Data(c *rondo.Conn, in []byte) (int, error) {
 	q := (*Queue)(h)
 	switch {
@@ -45,8 +45,8 @@ func (h *handler) Data(c *rondo.Conn, in []byte) (int, error) {
 	return n, err
 }
 
-// stopFull is stop for a queue that is full. Full output stops the reading without it, and
-// ends with a call of Data, which looks again.
+// stopFull is stop for a full queue. Full output needs no stop: the engine itself stops
+// reading then, and calls Data afterwards.
 func (q *Queue) stopFull() {
 	if !q.outputFull() {
 		q.stop()
@@ -60,7 +60,7 @@ func (h *handler) EOF(*rondo.Conn) {
 	q.settle()
 }
 
-// tellEOF tells the user's Handler, all of whose work has been answered.
+// tellEOF calls the user's EOF. All work has been answered.
 func (q *Queue) tellEOF() {
 	q.state |= eofTold
 	if h, ok := q.handler.(rondo.EOFHandler); ok {
@@ -90,8 +90,8 @@ func (h *handler) Shutdown(c *rondo.Conn) {
 	}
 }
 
-// Closing implements bridge.Keeper: the connection takes no more work. What it has is
-// dropped as soon as the event at hand has ended, and not when the peer, too, has closed.
+// Closing implements bridge.Keeper. The connection takes no more work. Its unanswered
+// work is dropped when the present event ends, before the peer has closed too.
 func (h *handler) Closing() {
 	q := (*Queue)(h)
 	q.state |= closing
@@ -100,8 +100,8 @@ func (h *handler) Closing() {
 	}
 }
 
-// Replaced implements bridge.Keeper: Drained will be another Handler's, so answers that
-// waited for it are given now.
+// Replaced implements bridge.Keeper. Another Handler will get Drained, so answers that
+// waited for it are written now.
 func (h *handler) Replaced() {
 	q := (*Queue)(h)
 	if q.ready.first != nil {

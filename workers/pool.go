@@ -15,28 +15,28 @@ const (
 	DefaultMaxPerConn = 16
 )
 
-// ErrClosed is the error of using a Pool that was closed. It is net.ErrClosed.
+// ErrClosed is the error of using a closed Pool. It is net.ErrClosed.
 var ErrClosed = net.ErrClosed
 
-// A Pool runs functions on a bounded number of goroutines. The zero Pool is ready
-// for use; its fields are read when it is first used, and must not be changed
-// afterwards. A Pool serves any number of connections, loops and engines.
+// A Pool runs functions on a bounded number of goroutines. The zero Pool is ready for
+// use. It reads its fields at the first use; do not change them afterwards. A Pool serves
+// any number of connections, loops and engines.
 //
-// Goroutines start when there is work, and end when nothing waits. So an idle Pool
-// has none, and need not be closed.
+// Goroutines start when there is work, and end when there is none. An idle Pool has no
+// goroutines and need not be closed.
 //
-// The methods of a Pool may be called from any goroutine.
+// Any goroutine may call the methods of a Pool.
 type Pool struct {
 	// MaxWorkers is how many functions run at the same time, each on a goroutine. For
-	// work that computes, no more than there are processors; for work that waits, as
-	// many as the database takes. 0: DefaultMaxWorkers.
+	// computations, use no more than there are processors; for work that waits, as many
+	// as the database takes. 0: DefaultMaxWorkers.
 	MaxWorkers int
 	// MaxQueue is how many functions of connections may wait for a goroutine. 0:
 	// DefaultMaxQueue. Negative: none.
 	MaxQueue int
 	// MaxPerConn is how many functions of one connection may be unanswered: waiting,
-	// running, or done while an earlier one is not. 1: a connection's work runs one
-	// after another. 0: DefaultMaxPerConn.
+	// running, or done while an earlier one is not. With 1, a connection's work runs one
+	// function after another. 0: DefaultMaxPerConn.
 	MaxPerConn int
 
 	setUp      sync.Once
@@ -48,19 +48,19 @@ type Pool struct {
 	mu         sync.Mutex
 	closed     bool
 	goroutines int
-	running    int           // functions
+	running    int           // functions that run
 	queued     int           // functions of connections that wait for a goroutine
-	promised   int           // places set aside for queues that were woken
+	promised   int           // places reserved for queues that were woken
 	turns      list[task]    // the next task of each queue that has one, and those of Go
-	blocked    list[Queue]   // queues that were refused, in the order of their coming
-	free       *task         // tasks to be used again
-	spare      int           // how many
-	idle       chan struct{} // closed when goroutines is 0; nil: nobody waits
+	blocked    list[Queue]   // queues that were refused, first come, first served
+	free       *task         // tasks for reuse
+	spare      int           // length of free
+	idle       chan struct{} // closed when goroutines is 0; nil: no Wait is waiting
 }
 
-// Stats tells what a Pool does at the moment.
+// Stats is a Pool's present load.
 type Stats struct {
-	// Goroutines of the pool; Running are the functions that they run.
+	// Goroutines of the pool, and Running functions on them.
 	Goroutines, Running int
 	// Queued functions of connections wait for a goroutine.
 	Queued int
@@ -68,7 +68,7 @@ type Stats struct {
 	Blocked int
 }
 
-// prepare reads the fields, once.
+// prepare reads the fields once.
 func (p *Pool) prepare() {
 	p.setUp.Do(func() {
 		p.maxWorkers = orDefault(p.MaxWorkers, DefaultMaxWorkers)
@@ -88,14 +88,15 @@ func orDefault(v, d int) int {
 	return v
 }
 
-// Open returns an OpenFunc that gives each connection a Queue. open makes the Handler, as an
-// OpenFunc does, or refuses the connection with nil. The callback of a dial calls the OpenFunc
-// itself: pool.Open(open)(c).
+// Open returns an OpenFunc that gives each connection a Queue. open makes the Handler, as
+// an OpenFunc does; it refuses the connection by returning nil. The callback of a dial
+// calls the OpenFunc directly: pool.Open(open)(c).
 //
-// Conn.Handler is then the Queue's, which calls the one that open made. Change that one
-// with Queue.SetHandler. Conn.SetHandler takes the connection away from its Queue: the
-// Queue still gives the answers under way, but does not learn that the connection ends, so
-// running work is not canceled. open must not return the Handler of a coroutine.
+// Conn.Handler then returns the Queue's Handler, which calls the one that open made.
+// Replace the latter with Queue.SetHandler. Conn.SetHandler takes the connection away
+// from its Queue: the Queue still writes the answers under way, but does not learn that
+// the connection ends, so running work is not canceled. open must not return the Handler
+// of a coroutine.
 func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.OpenFunc {
 	if open == nil {
 		panic("workers: Pool.Open was given no function")
@@ -115,12 +116,12 @@ func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.Open
 	}
 }
 
-// Go runs f on a goroutine of the pool, when its turn comes. It is for callers that wait
-// until f has run, as coroutines do by coro.AwaitOn: each of them waits for one f, so f does not
-// count for MaxQueue, and Go never refuses it for lack of room. A panic in f ends the
-// program, as it does after a go statement.
+// Go runs f on a goroutine of the pool when its turn comes. Use it where the caller waits
+// until f has run, as coro.AwaitOn does. Such callers wait for one f each, so f does not
+// count toward MaxQueue, and Go never refuses it for lack of room. A panic in f ends the
+// program, as after a go statement.
 //
-// When the pool is closed Go returns ErrClosed and does not call f.
+// Go returns ErrClosed, without calling f, when the pool is closed.
 func (p *Pool) Go(f func()) error {
 	if f == nil {
 		panic("workers: Pool.Go was given no function")
@@ -138,11 +139,12 @@ func (p *Pool) Go(f func()) error {
 	return nil
 }
 
-// Close makes the pool take no more work. It does not wait: what was submitted before
-// still runs and is answered; see Wait. A connection that submits work afterwards is
-// closed, with ErrClosed, after the answers that it is owed.
+// Close makes the pool refuse further work. It does not wait: work submitted before still
+// runs and is answered; see Wait. A connection that submits work to a closed Pool is
+// closed with ErrClosed, after the answers to its earlier work.
 //
-// To end work early, close the connections (Engine.Close): their contexts are canceled.
+// To stop running work early, close the connections (Engine.Close): that cancels the
+// contexts.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -150,11 +152,11 @@ func (p *Pool) Close() {
 	p.wakeBlocked()
 }
 
-// Wait waits until no function of the pool runs or waits. It must not be called by
-// such a function, which it would wait for; on a loop it stops that for so long.
+// Wait waits until no function of the pool runs or waits. Do not call it in such a
+// function, which would wait for itself. On a loop it stops the loop meanwhile.
 //
-// A program that ends calls Engine.Shutdown, which waits for answers, then Wait, and
-// may then close what the work used.
+// To end a program, call Engine.Shutdown, which waits for answers, then Wait, and then
+// close what the work used.
 func (p *Pool) Wait() {
 	p.mu.Lock()
 	if p.goroutines == 0 {
@@ -169,14 +171,14 @@ func (p *Pool) Wait() {
 	<-idle
 }
 
-// Stats returns them.
+// Stats returns the pool's present load.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Stats{Goroutines: p.goroutines, Running: p.running, Queued: p.queued, Blocked: p.blocked.len}
 }
 
-// A task is a function to run: of a Queue, with its answer, or of Go's.
+// A task is a function to run: a Queue's, with its answer, or one given to Go.
 type task struct {
 	queue  *Queue                                // nil: of Go
 	reply  func(context.Context) ([]byte, error) // of Submit
@@ -185,8 +187,8 @@ type task struct {
 	call   func()                                // of Go
 	out    []byte                                // what reply returned, or Write was given
 	err    error                                 // what reply returned
-	broke  error                                 // it panicked
-	kept   int                                   // how many bytes Write was given
+	broke  error                                 // the panic, or errGoexit
+	kept   int                                   // how many bytes of out came from Write
 
 	// Pool.mu guards the rest.
 
@@ -196,7 +198,7 @@ type task struct {
 	turn  node[task] // in Pool.turns
 }
 
-// maxSpare bounds how many tasks a pool keeps to use them again.
+// maxSpare is the most tasks that a pool keeps for reuse.
 const maxSpare = 256
 
 // newTask returns an empty task. p.mu is held.
@@ -212,7 +214,7 @@ func (p *Pool) newTask() *task {
 	return t
 }
 
-// freeTask lets a task be used again. p.mu is held.
+// freeTask frees a task for reuse. p.mu is held.
 func (p *Pool) freeTask(t *task) {
 	if p.spare == maxSpare {
 		return
@@ -223,8 +225,8 @@ func (p *Pool) freeTask(t *task) {
 	p.spare++
 }
 
-// A list is a queue from whose middle an element can be removed. Elements embed a
-// node, so it allocates nothing.
+// A list is a linked queue. Elements can be removed from its middle. They embed their
+// node, so a list allocates nothing.
 type list[T any] struct {
 	first, last *node[T]
 	len         int
@@ -266,7 +268,7 @@ func (l *list[T]) remove(n *node[T]) {
 	l.len--
 }
 
-// pop removes the first element; nil: there is none.
+// pop removes and returns the first element; nil if there is none.
 func (l *list[T]) pop() *T {
 	n := l.first
 	if n == nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// How a task goes from a loop to a goroutine of the pool. Pool.mu guards the lists.
+// How a task gets from a loop to a goroutine of the pool. Pool.mu guards the lists.
 //
 //	Queue.submit → Pool.add → Pool.turns → Pool.take → task.run → Pool.finish → Queue.wake
 //
-// A queue has one task in turns at most, its first that has not begun. When that
-// begins the next one comes in at the end: so queues take turns.
+// A queue has at most one task in turns: its first that has not started. When that task
+// starts, the queue's next one goes to the end, so queues take turns.
 
-// errFull is add's error: there is no room, and q is woken when there is.
+// errFull is add's error when there is no room. q is woken when there is.
 var errFull = errors.New("workers: the pool is full")
 
-// add takes a task for q. Its error is errFull or ErrClosed.
+// add queues a task for q. Its error is errFull or ErrClosed.
 func (p *Pool) add(q *Queue, from *task) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,8 +43,8 @@ func (p *Pool) add(q *Queue, from *task) error {
 	return nil
 }
 
-// isFull reports whether there is no room for a task of q. Then q is blocked. p.mu is
-// held.
+// isFull reports whether there is no room for a task of q. If so, it puts q into blocked.
+// p.mu is held.
 func (p *Pool) isFull(q *Queue) bool {
 	if p.closed || q.promised || p.blocked.len == 0 && p.hasRoom() {
 		return false
@@ -58,10 +58,10 @@ func (p *Pool) isFull(q *Queue) bool {
 	return true
 }
 
-// hasRoom reports whether a task may come, or be promised a place. p.mu is held.
+// hasRoom reports whether there is room for another task or reserved place. p.mu is held.
 func (p *Pool) hasRoom() bool { return p.running+p.queued+p.promised < p.capacity }
 
-// startWorker starts a goroutine, if there may be another. p.mu is held.
+// startWorker starts a goroutine, unless there are maxWorkers. p.mu is held.
 func (p *Pool) startWorker() {
 	if p.goroutines < p.maxWorkers {
 		p.goroutines++
@@ -69,12 +69,12 @@ func (p *Pool) startWorker() {
 	}
 }
 
-// work is a goroutine of the pool.
+// work is the body of a pool's goroutine.
 func (p *Pool) work() {
 	var t *task
 	exited := true
 	defer func() {
-		if exited { // by runtime.Goexit: this goroutine ends, and another goes on
+		if exited { // by runtime.Goexit: this goroutine ends, and a new one continues
 			p.end(t, false)
 			go p.workFunc()
 		}
@@ -85,8 +85,8 @@ func (p *Pool) work() {
 	exited = false
 }
 
-// begin ends the task done, if it is not nil, and returns the next one. If there is none
-// the goroutine ends.
+// begin ends the task done, if it is not nil, and returns the next one; nil if there is
+// none: then the goroutine ends.
 func (p *Pool) begin(done *task) *task {
 	if done != nil {
 		if t := p.end(done, true); t != nil {
@@ -106,8 +106,8 @@ func (p *Pool) begin(done *task) *task {
 	return t
 }
 
-// end ends a task, and wakes its queue if that has something to do now. With more it
-// begins the next task, and returns it; nil: there was none.
+// end ends a task, and wakes its queue if an answer can be written. If more is set, it
+// also starts and returns the next task; nil if there is none.
 func (p *Pool) end(done *task, more bool) (next *task) {
 	p.mu.Lock()
 	p.running--
@@ -126,7 +126,7 @@ func (p *Pool) end(done *task, more bool) (next *task) {
 	return next
 }
 
-// take begins the next task; nil: there is none. p.mu is held.
+// take starts and returns the next task; nil if there is none. p.mu is held.
 func (p *Pool) take() *task {
 	t := p.turns.pop()
 	if t == nil {
@@ -141,7 +141,7 @@ func (p *Pool) take() *task {
 	return t
 }
 
-// finish notes that a task has run. It returns its queue if that must be woken. p.mu is
+// finish marks a task as done. It returns the queue if the caller must wake it. p.mu is
 // held.
 func (p *Pool) finish(t *task) (wake *Queue) {
 	q := t.queue
@@ -160,7 +160,7 @@ func (p *Pool) finish(t *task) (wake *Queue) {
 	return nil
 }
 
-// wakeBlocked promises places to queues that wait for them, and wakes these.
+// wakeBlocked reserves places for waiting queues, and wakes them.
 func (p *Pool) wakeBlocked() {
 	for {
 		p.mu.Lock()
@@ -175,7 +175,7 @@ func (p *Pool) wakeBlocked() {
 	}
 }
 
-// promise sets a place aside for the first queue that waits for one. p.mu is held.
+// promise reserves a place for the first waiting queue. p.mu is held.
 func (p *Pool) promise() *Queue {
 	if !p.closed && !p.hasRoom() {
 		return nil
@@ -188,14 +188,14 @@ func (p *Pool) promise() *Queue {
 	return q
 }
 
-// giveUp ends a promise that was not used.
+// giveUp takes back a reserved place that was not used, for the next queue.
 func (p *Pool) giveUp(q *Queue) {
 	if p.takeBack(q) {
 		p.wakeBlocked()
 	}
 }
 
-// takeBack takes the place back that is set aside for q, and reports whether there is one.
+// takeBack takes back the place reserved for q. It reports whether there was one.
 func (p *Pool) takeBack(q *Queue) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,11 +227,11 @@ func (t *task) run() {
 	returned = true
 }
 
-// errGoexit is why a connection ends whose work called runtime.Goexit.
+// errGoexit is the reason for aborting a connection whose work called runtime.Goexit.
 var errGoexit = errors.New("workers: a function of the connection called runtime.Goexit")
 
-// caught notes a panic with value, or runtime.Goexit if that is nil. The loop deals with
-// it: see Queue.woken.
+// caught stores a panic with value, or runtime.Goexit if value is nil. Queue.woken acts
+// on it, on the loop.
 func (t *task) caught(value any) {
 	if value != nil && t.queue.repanic {
 		panic(value)
