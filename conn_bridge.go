@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// wire and reactor implement the interfaces of package bridge, which documents them: a
+// wire and reactor implement the interfaces of package bridge, which has their docs: a
 // wire is a Conn and a reactor is a Loop, with methods that users do not see.
 
 func init() {
