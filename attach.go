@@ -190,7 +190,7 @@ func (e *Engine) Adopt(open OpenFunc) OpenFunc {
 // CloseWrite, Buffered (how many bytes of b are left) and NetConn (nc).
 func PrefixConn(nc net.Conn, b []byte) net.Conn {
 	if u, ok := nc.(*prefixConn); ok {
-		return &prefixConn{u.Conn, slices.Concat(b, u.rest), u.remote} // what lies behind b is the caller's
+		return &prefixConn{u.Conn, slices.Concat(b, u.rest), u.remote} // a copy: memory behind b belongs to the caller
 	}
 	return &prefixConn{nc, b, nil}
 }

@@ -14,8 +14,8 @@ import (
 // A Conn is a connection. It belongs to its Loop: only that loop may call its methods,
 // from handlers, timers and posted functions. Other goroutines use a Ref.
 //
-// A Conn has only the fields that an idle connection needs. Output is allocated while
-// there is any, deadlines once they are set, and the ending once it has begun.
+// An idle Conn is small. It allocates memory for output while there is any, for deadlines
+// once they are set, and for its end once it closes.
 type Conn struct {
 	// The fields that every message uses come first, in two cache lines.
 
@@ -255,8 +255,8 @@ func (c *Conn) Reusable() bool {
 
 // Limits bound the bytes that may wait in a connection.
 type Limits struct {
-	// MaxInput, MaxOutput, HighWater and LowWater mean what the Engine's fields of these
-	// names mean. If HighWater is more than MaxOutput, no write stops the reading. A
+	// MaxInput, MaxOutput, HighWater and LowWater are like the Engine's fields of these
+	// names. If HighWater is more than MaxOutput, no write stops the reading. A
 	// HighWater of 0 stops it while any output waits; a LowWater of 0, until none waits.
 	// For bytes of Ref.Write and Broadcast on their way to the loop, the Engine's
 	// MaxOutput holds.

@@ -252,7 +252,7 @@ func (c *Conn) tellClosed(err error) {
 //
 // Ref.Write returns ErrClosed from now on; bytes that it took before are sent. Writes on
 // the loop succeed until the end of the turn in which the last of those bytes arrive, this
-// turn at least, and then return ErrClosed. So the connection leaves even if somebody goes
+// turn at least, and then return ErrClosed. So the connection leaves even if a goroutine goes
 // on writing.
 //
 // Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if the

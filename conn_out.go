@@ -97,11 +97,10 @@ func (o *output) shift(n int) {
 // the connection has failed, ErrOutputFull if more than MaxOutput bytes would wait, or the
 // system's error.
 //
-// After ErrOutputFull the loop calls Drained of a DrainHandler when there may be room for
-// the rest. n is then 0, with one exception: if len(p) is 16 KiB or more and no output
-// waits, Write takes MaxOutput bytes of it. A p that never fits causes no call of Drained:
-// a shorter one that is longer than MaxOutput, or one for WriteOwned that is longer than
-// MaxOutput.
+// With ErrOutputFull n is 0, with one exception: if len(p) is 16 KiB or more and no output
+// waits, Write takes MaxOutput bytes of p. When there may be room for the rest, the loop
+// calls Drained (see DrainHandler). It does not for a p that can never fit: one longer
+// than MaxOutput that is shorter than 16 KiB, or that goes to WriteOwned.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	c.loop.check()
 	if err := c.writable(); err != nil {
@@ -163,10 +162,9 @@ func (c *Conn) refused() error {
 }
 
 // WriteOwned sends p without copying it. p must not change until release is called. The
-// loop calls release exactly once: after p was sent, the connection has ended, or
-// WriteOwned has returned an error. It never calls release within another call of the
-// engine, but after the current event, so release may do what a posted function may.
-// release may be nil.
+// loop calls release exactly once: when p is sent, the connection has ended, or WriteOwned
+// has returned an error. The loop never calls release within another call, but after the
+// present event, so release may do what a posted function may. release may be nil.
 func (c *Conn) WriteOwned(p []byte, release func()) error {
 	c.loop.check()
 	k := chunk{bytes: p, owned: true, release: release}
@@ -327,8 +325,8 @@ func (c *Conn) gather(p []byte) {
 }
 
 // tail returns the last chunk of the queue if it has room, or a new one. A new one has
-// room for n bytes, up to what the pool keeps, and is twice as long as the last: growing
-// output takes memory in growing pieces.
+// room for n bytes, up to what the pool keeps, and is at least twice as long as the last:
+// growing output takes memory in growing pieces.
 func (c *Conn) tail(n int) *chunk {
 	o := c.output()
 	if last := len(o.queue) - 1; last >= o.sending {

@@ -21,7 +21,7 @@ func (r Ref) Do(f func(*Conn)) error {
 // before. If more than MaxOutput bytes would be on their way to the loop, it writes
 // nothing and returns ErrOutputFull; each Write counts its bytes and 64 more. If the peer
 // then does not read, so that the bytes would wait beyond MaxOutput, the connection is
-// aborted with ErrOutputFull: a stream has no gaps.
+// aborted with ErrOutputFull: otherwise the stream would have a gap.
 //
 // Write returns ErrClosed after Close, CloseWrite, Detach or Move. When the output ends
 // (Close, CloseWrite), bytes still on their way to the loop are dropped. When the
@@ -120,7 +120,7 @@ func (c *Conn) runTask(t task) {
 // connection count 64 bytes each; if a loop is so far behind that they reach MaxOutput, no
 // more are added.
 //
-// Broadcast collects all of to before it posts, and calls no other function meanwhile. So
+// Broadcast ranges over all of to before it posts, and does not call full itself. So
 // the caller may hold the lock that guards its set of Refs.
 func Broadcast(to iter.Seq[Ref], p []byte, full func(*Conn)) {
 	s := spreads.Get().(*spread)

@@ -214,7 +214,7 @@ func (d *Dialing) failed() {
 // source returns the local address that the user set, or nil.
 func (d *Dialing) source() net.Addr {
 	if d.first == nil {
-		return nil // as package net has it
+		return nil // as in package net
 	}
 	return d.local
 }

@@ -41,11 +41,11 @@ type Engine struct {
 	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if it has that many
 	// loops and they sleep in system calls (on any backend but "std"). While one of Go's
 	// processors is idle, the scheduler does not take the processor of a sleeping loop.
-	// Without a spare processor, epoll loops as many as GOMAXPROCS sleep as goroutines do,
-	// which is better where they share the CPUs with other work. A spare processor is
-	// better for one loop on one CPU with few connections (docs/design.md has the
-	// figures). GOMAXPROCS belongs to the whole process, and once it is set, Go no longer
-	// adapts it to a changed CPU limit.
+	// Without a spare processor, loops on epoll park (they sleep as goroutines do) if they
+	// are as many as GOMAXPROCS. Parking is better where loops share the CPUs with other
+	// work. A spare processor is better for one loop on one CPU with few connections
+	// (docs/design.md has the figures). GOMAXPROCS belongs to the whole process, and once
+	// it is set, Go no longer adapts it to a changed CPU limit.
 	SpareProcessor bool
 	// Backend names the system interface that moves the bytes: "epoll" (Linux), "uring"
 	// (io_uring: Linux 6.1 and the permission to use it), "kqueue" (macOS and the BSDs),

@@ -39,7 +39,7 @@ type Filter interface {
 	Outbound(s *FilterPort, out []byte) error
 
 	// EOF is called at the end of the input, after the last Inbound. If the filter's
-	// protocol allows the end here, EOF calls s.EOF to pass it on. If it comes too early,
+	// protocol allows the end here, EOF calls s.EOF to pass it on. If the end comes too early,
 	// EOF returns io.ErrUnexpectedEOF.
 	EOF(s *FilterPort) error
 
@@ -140,7 +140,7 @@ func (open *unready) Closed(_ *Conn, err error) {
 }
 
 // Use adds filters to the connection, between its present filters and its Handler; the
-// first of the new filters is nearest to the wire. When they are ready, Use calls open, if
+// first of the new filters is nearest to the wire. When they are ready, the loop calls open, if
 // it is not nil, to make the new Handler, which replaces the old one as SetHandler does.
 // If open returns nil, the connection is refused. Until then Data is not called, and
 // output is kept.

@@ -87,8 +87,8 @@ func (s *FilterPort) Unready() {
 }
 
 // Deliver passes input on, towards the handler. The filter may reuse p after Deliver
-// returns: bytes that are not consumed are copied. After EOF it does nothing. If a filter
-// goes on delivering long after there is no Room, the connection ends with ErrInputFull.
+// returns: bytes that are not consumed are copied. After EOF Deliver does nothing. If a
+// filter keeps delivering while there is no Room, the connection ends with ErrInputFull.
 func (s *FilterPort) Deliver(p []byte) {
 	c := s.conn
 	c.loop.check()

@@ -31,9 +31,9 @@ const (
 	Random
 	// ReusePort gives every loop a socket to accept from (SO_REUSEPORT), and the kernel
 	// chooses the socket. Where accepting is a large part of the work, it avoids the
-	// hand-over between loops. It is RoundRobin for unix sockets and on Windows, which
-	// have no such option, and on macOS, NetBSD and OpenBSD, which give all connections to
-	// one socket.
+	// hand-over between loops. ReusePort is RoundRobin for unix sockets and on Windows,
+	// which have no such option, and on macOS, NetBSD and OpenBSD, which give all
+	// connections to one socket.
 	ReusePort
 )
 

@@ -434,8 +434,8 @@ func (l *Loop) Engine() *Engine { return l.engine }
 
 // Now returns the time at which this turn began; it is the same throughout the turn. As
 // with time.Now, its wall clock reading is for showing, and its monotonic reading for
-// comparing. If the wall clock is set, the wall reading follows in a turn that begins a
-// millisecond later. The monotonic reading does not change, so timers and deadlines never
+// comparing. When the wall clock is set, the wall reading follows in a turn that begins a
+// millisecond later. The monotonic reading is not affected, so timers and deadlines never
 // move with the wall clock.
 func (l *Loop) Now() time.Time {
 	l.check()

@@ -32,7 +32,8 @@ func (l *Loop) stop() {
 
 // OnClose calls f on the loop when the engine closes: by Close, or at the end of Shutdown.
 // That is in the loop's last turns, after the connections were aborted. Use it to release
-// what the loop knows nothing of. forget cancels the call; it must be called on the loop.
+// resources that the loop does not know. forget cancels the call; it must be called on the
+// loop.
 func (l *Loop) OnClose(f func()) (forget func()) {
 	l.check()
 	mustGive(f != nil, "Loop.AtEnd", "function")

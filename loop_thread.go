@@ -55,7 +55,7 @@ func (l *Loop) Pin(cpu int) error {
 type spin struct {
 	time time.Duration // length of a look; 0: none
 	skip int           // how many more sleeps come without a look
-	back int           // how many sleeps the last look in vain has set skip to
+	back int           // skip after the last look in vain; doubled each time
 }
 
 const (

@@ -21,8 +21,8 @@ import (
 type PacketHandler interface {
 	// Packet handles one datagram, which may be empty, from the address from. On unixgram
 	// from is invalid: PacketConn.Reply answers, and PacketConn.Name returns the sender. p
-	// is valid until Packet returns. The loop sends what Packet writes together, at the
-	// turn's end.
+	// is valid until Packet returns. The loop sends the datagrams that Packet writes
+	// together, at the turn's end.
 	//
 	// A panic costs only the datagram. The engine logs and counts it, and the socket goes
 	// on: otherwise one datagram could end a server.

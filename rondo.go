@@ -21,8 +21,8 @@ type Handler interface {
 	//
 	// in is valid until Data returns. An append to in copies it.
 	//
-	// The loop sends what Data wrote to c after Data returns. An error closes the
-	// connection once its output has drained, and Closed gets the error.
+	// The loop sends the output of Data after Data returns. An error closes the connection
+	// once its output has drained, and Closed gets the error.
 	Data(c *Conn, in []byte) (n int, err error)
 
 	// Closed is the last call. The loop makes it exactly once, after the release functions
@@ -80,8 +80,8 @@ type OpenFunc func(*Conn) Handler
 var (
 	// ErrClosed is the error of calls on a closed connection or engine. It is net.ErrClosed.
 	ErrClosed = net.ErrClosed
-	// ErrInputFull closes a connection if MaxInput bytes wait and its Handler consumes
-	// none of them without pausing it.
+	// ErrInputFull closes a connection whose Handler consumes none of MaxInput waiting
+	// bytes and has not paused it.
 	ErrInputFull = errors.New("rondo: input is full: MaxInput bytes wait, and the handler takes none")
 	// ErrOutputFull is the error of a write after which more than MaxOutput bytes would
 	// wait for the peer.

@@ -8,8 +8,8 @@ type Trace struct {
 	// a connection that Engine.Refuse gets.
 	Accepted func(c *Conn)
 	// BeforeWrite is called before n bytes go to the system, AfterWrite when the system
-	// has taken n of them. In AfterWrite, c.Buffered tells how many bytes remain. Neither
-	// counts in Buffered bytes that go to the system without being gathered first.
+	// has taken n of them. In AfterWrite, c.Buffered tells how many bytes remain. In both,
+	// bytes that go to the system without being gathered first are not in c.Buffered.
 	BeforeWrite, AfterWrite func(c *Conn, n int)
 	// FilterReady is called when a filter is ready, for instance after a TLS handshake.
 	// FilterFailed is called when a filter ends its connection with an error.
@@ -21,7 +21,7 @@ type Trace struct {
 
 // LoopStats counts what a loop did since it started.
 type LoopStats struct {
-	Open             int // connections
+	Open             int // open connections
 	Accepted, Closed uint64
 	// Refused counts connections above a limit, see Engine.MaxConns. Those that
 	// Engine.Refuse was called with count in Accepted too (in Attached, if Move brought

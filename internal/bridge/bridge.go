@@ -147,7 +147,7 @@ type Loop interface {
 	Log() *slog.Logger
 	// Panicked counts a panic in LoopStats.
 	Panicked()
-	// ExitEnded tells the loop that a runtime.Goexit has ended before the loop's own goroutine.
+	// ExitEnded tells the loop that a runtime.Goexit has ended only a coroutine, not the loop's goroutine.
 	ExitEnded()
 
 	Running
@@ -184,10 +184,10 @@ type Running interface {
 
 // A RunQueue holds a loop's ready coroutines.
 type RunQueue interface {
-	// Begin starts a turn, and reports whether there are coroutines to resume in it.
+	// Begin takes the coroutines ready so far for this turn, and reports whether there are any.
 	Begin() bool
-	// Next removes the next of them from the queue and returns its connection; nil if
-	// there is none.
+	// Next removes the turn's next coroutine from the queue and returns its connection;
+	// nil if there is none.
 	Next() Conn
 	// Run resumes the coroutine that Next removed, as an event of its connection.
 	Run()
