@@ -58,10 +58,9 @@ func (c *Conn) seal() { c.posted.Or(sealed) }
 //	  +--Detach, Move--> leaving --Close, Abort-------+                          |
 //	                        +------------output sent, Recv ended-----------------+
 //
-// closing sends the queued output and discards input. In closed every Op in flight
-// is ending. In gone the loop has forgotten the connection, and calls
-// Closed. The states follow each other in this order, except that Close leads from
-// leaving to closing.
+// closing sends the queued output and discards input. In closed every Op in flight is
+// ending. In gone the loop has forgotten the connection, and calls Closed. The states
+// follow each other in this order, except that Close leads from leaving to closing.
 type connLife uint8
 
 const (
@@ -89,8 +88,8 @@ const (
 	receiving connFlags = 1 << iota // recv is in flight
 	into                            // recv.Buf belongs to the handler, by ReceiveInto (see package bridge)
 	eof                             // the peer's stream has ended
-	eofTold                         // and the handler knows
-	queued                          // in Loop.again or Loop.offers
+	eofTold                         // and the handler was told
+	queued                          // in Loop.again
 	reoffer                         // offer carry to the handler without new input
 	drainDue                        // call Drained
 	tellDrain                       // set drainDue once output has drained: it is full, or a writer waits for room
@@ -99,7 +98,7 @@ const (
 	recalled                        // the Send in flight was canceled by Recall
 	endWrite                        // writes fail: after CloseWrite, Close, or soon after Detach
 	shut                            // Shutdown has been submitted, after the last byte
-	selfPaced                       // full output does not stop reading, the end of both streams does not close: see SelfPaced
+	selfPaced                       // neither full output stops reading nor the end of both streams closes it: see SelfPaced
 	accepted                        // by a Listener, of this engine or of the one it moved from
 	drainAll                        // tellDrain waits until no output waits, see refused
 )

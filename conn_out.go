@@ -25,7 +25,7 @@ type output struct {
 	op      backend.SendOp // sends the first sending chunks
 	queue   []chunk
 	sending int
-	cut     int // how many bytes of the one sending chunk op has, if the chunk is too long for one Send
+	cut     int // bytes of the one sending chunk that op has, if the chunk is too long for one Send
 	size    int // bytes in queue, and ghost
 	ghost   int // part of size: bytes that Recall dropped, until release is called
 	bufs    [][]byte

@@ -14,7 +14,7 @@ type FilterPort struct {
 	filter       Filter
 	below, above *FilterPort // towards the wire, towards the handler; nil: next to it
 	open         OpenFunc    // called when the filter is ready
-	in           inlet       // input not consumed; the stage next to the wire has conn.carry instead
+	in           inlet       // input not consumed; next to the wire conn.carry has it instead
 	out          []byte      // output for Outbound
 	state        stageState
 	refused      int // length of the last input if it consumed none of it

@@ -74,7 +74,7 @@ type Loop struct {
 	parks         int                             // how many more waits park: see bridge.Loop.Deliver
 	crowded       bool                            // the engine's loops take all of Go's processors: the loop parks
 	pinned        bool                            // to a thread
-	threadBound   bool                            // a coroutine may have started: the loop can no longer change threads, see Pin
+	threadBound   bool                            // a coroutine may have started: threads cannot change any more, see Pin
 
 	refused     []*Conn      // connections for Engine.Refuse, oldest first
 	toldRefused backend.Time // no refused connection is logged before then

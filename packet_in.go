@@ -248,7 +248,8 @@ func (c *PacketConn) over() {
 	}
 }
 
-// Ref returns a PacketRef, with which other goroutines can use the socket. Any goroutine may call it.
+// Ref returns a PacketRef, with which other goroutines can use the socket. Any goroutine
+// may call it.
 func (c *PacketConn) Ref() PacketRef { return PacketRef{c} }
 
 // A PacketRef lets other goroutines use a datagram socket. Any goroutine may call its

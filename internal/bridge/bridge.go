@@ -92,14 +92,14 @@ type Served interface {
 	IsPaused() bool
 	// Cause returns the error that closed the connection; nil if there was none.
 	Cause() error
-	// Peer returns the peer's TCP address, also if a Filter has set another. Any goroutine may call
-	// it.
+	// Peer returns the peer's TCP address, also if a Filter has set another. Any goroutine
+	// may call it.
 	Peer() netip.AddrPort
 }
 
-// A Direct sends and receives at once, past the loop. Any goroutine may use it. The caller makes
-// sure that the connection has no unsent output while it sends, and no receive in flight
-// while it receives. Do not use it after Ending was called.
+// A Direct sends and receives at once, past the loop. Any goroutine may use it. The caller
+// makes sure that the connection has no unsent output while it sends, and no receive in
+// flight while it receives. Do not use it after Ending was called.
 type Direct interface {
 	// Send sends what the system takes of p now.
 	Send(p []byte) (n int, err error)
@@ -147,7 +147,8 @@ type Loop interface {
 	Log() *slog.Logger
 	// Panicked counts a panic in LoopStats.
 	Panicked()
-	// ExitEnded tells the loop that a runtime.Goexit has ended only a coroutine, not the loop's goroutine.
+	// ExitEnded tells the loop that a runtime.Goexit has ended a coroutine and not the
+	// loop's goroutine.
 	ExitEnded()
 
 	Running
