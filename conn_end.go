@@ -242,18 +242,20 @@ func (c *Conn) tellClosed(err error) {
 
 // Detach takes the connection from its loop and gives it to f as a net.Conn. The loop
 // calls f exactly once, when all output has been sent, with the net.Conn or with the
-// reason why there is none. The net.Conn first reads the bytes that the loop had received
-// and the handler had not consumed. It belongs to the caller, for any goroutine.
+// reason why there is none. Read of the net.Conn first returns the bytes that the loop had
+// received and the handler had not consumed. The net.Conn belongs to the caller, for any
+// goroutine.
 //
 // From now on only one method of the handler is called: Closed, with ErrDetached, before
-// f. If Data called Detach, the count that Data returns holds. Until f is called the
-// connection can be half-closed by CloseWrite, and closed; then f gets an error. Deadlines
-// hold until then: they bound how long a peer may take that does not read.
+// f. If Data called Detach, the count that Data returns holds. Until f is called,
+// CloseWrite can half-close the connection, and Close and Abort can close it: then f gets
+// an error. Deadlines hold until then, too: they bound how long a peer may take that does
+// not read.
 //
 // Ref.Write returns ErrClosed from now on; bytes that it took before are sent. Writes on
 // the loop succeed until the end of the turn in which the last of those bytes arrive, this
-// turn at least, and then return ErrClosed. So the connection leaves even if a goroutine goes
-// on writing.
+// turn at least, and then return ErrClosed. So the connection leaves even if a handler or
+// timer goes on writing.
 //
 // Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if the
 // connection is leaving already. It returns an error for a connection with Filters.
