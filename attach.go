@@ -12,20 +12,20 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// Attach serves a connection that was made elsewhere, by net.Dial or after a
-// handshake of the caller's own, on a loop that Balance chooses. When it returns,
-// open has been called, and nc is the engine's: nobody may use it any more.
+// Attach serves a connection that was made elsewhere: by net.Dial, or after the caller's
+// own handshake. Balance chooses the loop. When Attach returns, open has been called and
+// nc belongs to the engine: do not use it any more.
 //
-// Of a *net.TCPConn or *net.UnixConn the engine takes a duplicate of the
-// descriptor, with the socket's options, and closes nc; bytes that Detach or PrefixConn
-// put in front of it come along. Any other net.Conn, such as a
-// *tls.Conn or one end of a net.Pipe, is served through its methods, by a goroutine
-// of its own, as on backend "std": its deadlines must work, and a *tls.Conn should
-// have shaken hands. A panic in one of them closes the connection with a PanicError.
-// Types that embed a *net.TCPConn are such others, since what
-// they have read ahead is not in the socket.
+// From a *net.TCPConn or *net.UnixConn the engine takes a duplicate of the descriptor,
+// with the socket's options, and closes nc. Bytes that Detach or PrefixConn put in front
+// come along. The engine serves any other net.Conn, such as a *tls.Conn or one end of a
+// net.Pipe, through its methods on a separate goroutine, as on backend "std": its
+// deadlines must work, and a *tls.Conn should have finished its handshake. A panic in one
+// of its methods closes the connection with a PanicError. A type that embeds a
+// *net.TCPConn is served in this way too, since bytes it has read ahead are not in the
+// socket.
 //
-// On an error nc is still the caller's, and must be closed by it.
+// After an error nc still belongs to the caller, who must close it.
 func (e *Engine) Attach(nc net.Conn, open OpenFunc) (ref Ref, err error) {
 	if err := checkAttach(nc, open); err != nil {
 		return Ref{}, err
@@ -49,11 +49,11 @@ func (e *Engine) Attach(nc net.Conn, open OpenFunc) (ref Ref, err error) {
 	return ref, err
 }
 
-// errAttachPanicked is the error of an attach that has not returned.
+// errAttachPanicked is the error of an attach that did not return.
 var errAttachPanicked = errors.New("rondo: attach: a method of the connection panicked, or called runtime.Goexit")
 
-// Attach is Engine.Attach to this loop, to be called on it. open is called later
-// in this turn or in the next.
+// Attach serves a connection on this loop, like Engine.Attach. It must be called on the
+// loop. open is called later in this turn or in the next.
 func (l *Loop) Attach(nc net.Conn, open OpenFunc) (Ref, error) {
 	l.check()
 	if err := checkAttach(nc, open); err != nil {
@@ -69,7 +69,7 @@ func (l *Loop) Attach(nc net.Conn, open OpenFunc) (Ref, error) {
 	return c.Ref(), nil
 }
 
-// checkAttach finds arguments that are missing.
+// checkAttach returns an error for missing arguments.
 func checkAttach(nc net.Conn, open OpenFunc) error {
 	switch {
 	case nc == nil:
@@ -80,7 +80,7 @@ func checkAttach(nc net.Conn, open OpenFunc) error {
 	return nil
 }
 
-// attach takes nc over. The caller has it opened.
+// attach takes over nc. The caller must call opened.
 func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 	if l.stopping || l.draining {
 		return nil, attachError(nc, ErrClosed)
@@ -104,7 +104,7 @@ func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 	l.stats.now.Attached++
 	c := newConn(l, file, h.Peer)
 	if left && len(u.rest) > 0 {
-		c.carry = append(l.pool.Get(len(u.rest)), u.rest...) // what lies behind it is the caller's
+		c.carry = append(l.pool.Get(len(u.rest)), u.rest...) // a copy: memory behind rest belongs to the caller
 		u.rest = nil
 	}
 	return c, nil
@@ -128,7 +128,7 @@ func isStream(nc net.Conn) bool {
 	return true
 }
 
-// imported makes a Handle of nc, that this loop's backend can adopt.
+// imported makes a Handle of nc that this loop's backend can adopt.
 func (l *Loop) imported(nc net.Conn) (backend.Handle, error) {
 	h, err := l.backend.Import(nc)
 	if errors.Is(err, backend.ErrForeign) {
@@ -138,7 +138,7 @@ func (l *Loop) imported(nc net.Conn) (backend.Handle, error) {
 	return h, err
 }
 
-// own adopts a Handle that may be of another engine's backend.
+// own adopts a Handle that may come from another engine's backend.
 func (l *Loop) own(h backend.Handle) (backend.File, error) {
 	if nc, ok := h.Obj.(net.Conn); ok {
 		var err error
@@ -150,26 +150,26 @@ func (l *Loop) own(h backend.Handle) (backend.File, error) {
 	return l.backend.Adopt(h)
 }
 
-// discard closes a connection that nobody adopts.
+// discard closes a connection that no loop adopts.
 func (l *Loop) discard(h backend.Handle) {
-	if nc, ok := h.Obj.(net.Conn); ok { // perhaps not of this backend's kind
+	if nc, ok := h.Obj.(net.Conn); ok { // perhaps from another backend
 		nc.Close()
 		return
 	}
 	l.backend.Discard(h)
 }
 
-// openedLate is opened for a connection that may have been closed meanwhile.
+// openedLate calls opened, unless the connection was closed meanwhile.
 func (c *Conn) openedLate(open OpenFunc) {
 	if !c.isClosing() {
 		c.opened(open)
 	}
 }
 
-// Adopt returns an OpenFunc for another engine, to Listen with: it moves each
-// connection to a loop of this engine, which Balance chooses and open serves it
-// on. So one engine accepts and others serve. Adopt starts e if need be; if that
-// fails, or e is closed, it refuses connections.
+// Adopt returns an OpenFunc with which another engine can listen for this one. It moves
+// each connection to a loop of e, which Balance chooses; open makes the Handler there. So
+// one engine accepts and others serve. Adopt starts e if needed; if that fails, or e is
+// closed, it refuses connections.
 func (e *Engine) Adopt(open OpenFunc) OpenFunc {
 	mustGive(open != nil, "Engine.Adopt", "function")
 	return func(c *Conn) Handler {
@@ -181,28 +181,28 @@ func (e *Engine) Adopt(open OpenFunc) OpenFunc {
 	}
 }
 
-// PrefixConn returns nc with bytes put back: Read gives b first, which the caller is
-// not to touch any more. After a handshake of one's own, b is what was read ahead:
+// PrefixConn returns nc with bytes put back: Read returns the bytes of b first. The caller
+// must not use b any more. After the caller's own handshake, b is the bytes read ahead:
 //
 //	engine.Attach(rondo.PrefixConn(nc, rest), open)
 //
-// Attach takes it as it takes nc. Beside what a net.Conn has, the result has
-// CloseWrite, Buffered for how many bytes are left of b, and NetConn for nc.
+// Attach treats the result like nc. Besides a net.Conn's methods, it has
+// CloseWrite, Buffered (how many bytes of b are left) and NetConn (nc).
 func PrefixConn(nc net.Conn, b []byte) net.Conn {
 	if u, ok := nc.(*prefixConn); ok {
-		return &prefixConn{u.Conn, slices.Concat(b, u.rest), u.remote} // what lies behind b is the caller's
+		return &prefixConn{u.Conn, slices.Concat(b, u.rest), u.remote} // a copy: memory behind b belongs to the caller
 	}
 	return &prefixConn{nc, b, nil}
 }
 
-// unread is a connection with bytes in front of it.
+// prefixConn is a connection with bytes in front of it.
 type prefixConn struct {
 	net.Conn
 	rest   []byte
-	remote net.Addr // if the system does not know any more
+	remote net.Addr // for when the system no longer knows it
 }
 
-// Read gives the rest first.
+// Read returns bytes of the rest first.
 func (d *prefixConn) Read(p []byte) (int, error) {
 	if len(d.rest) == 0 {
 		return d.Conn.Read(p)
@@ -214,7 +214,7 @@ func (d *prefixConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo and ReadFrom let io.Copy do what it can do with the connection itself.
+// WriteTo and ReadFrom let io.Copy use the fast paths of the inner connection.
 func (d *prefixConn) WriteTo(w io.Writer) (int64, error) {
 	n := 0
 	if len(d.rest) > 0 {
@@ -245,9 +245,8 @@ func (d *prefixConn) RemoteAddr() net.Addr {
 	return d.remote
 }
 
-// Buffered is how many bytes Read gives before it asks the connection itself.
+// Buffered returns how many bytes of the rest are left.
 func (d *prefixConn) Buffered() int { return len(d.rest) }
 
-// NetConn is the connection itself. What Read has not given yet it does not give
-// either.
+// NetConn returns the inner connection, which does not return the bytes of the rest.
 func (d *prefixConn) NetConn() net.Conn { return d.Conn }

@@ -12,15 +12,15 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// running are the engines whose loops run. Methods that wait for a loop ask it whether
-// a loop is calling: two loops that wait for each other would do so for ever, also if
-// they are two engines'.
+// running holds the engines whose loops run. A method that waits for a loop first checks
+// whether any loop is calling: two loops that wait for each other, even of two engines,
+// would wait for ever.
 var running struct {
 	sync.Mutex
 	engines map[*Engine]struct{}
 }
 
-// enter and leave keep running.
+// enter and leave add e to running and remove it.
 
 func (e *Engine) enter() {
 	running.Lock()
@@ -37,7 +37,7 @@ func (e *Engine) leave() {
 	delete(running.engines, e)
 }
 
-// callingLoop is the loop, of this engine or another, on which it is called; nil: on none.
+// callingLoop returns the loop, of any engine, on which it is called; nil: none.
 func callingLoop() *Loop {
 	for l := range runningLoops() {
 		if l.Calling() {
@@ -91,7 +91,7 @@ func pullingLoop() (waits *Loop) {
 	return waits
 }
 
-// onLoop is the loop of the engine's on which it is called; nil: on none.
+// onLoop returns the loop of this engine on which it is called; nil: none.
 func (e *Engine) onLoop() *Loop {
 	if l := callingLoop(); l != nil && l.engine == e {
 		return l
@@ -99,7 +99,7 @@ func (e *Engine) onLoop() *Loop {
 	return nil
 }
 
-// mustNotBeOnLoop panics on a loop: method would wait for one.
+// mustNotBeOnLoop panics on a loop: the method would have to wait for one.
 func (e *Engine) mustNotBeOnLoop(method, wayOut string) {
 	switch l := callingLoop(); {
 	case l == nil:
@@ -110,9 +110,9 @@ func (e *Engine) mustNotBeOnLoop(method, wayOut string) {
 	}
 }
 
-// Calling reports whether the caller is the loop's goroutine, or a coroutine of it: on
-// any other one what waits for the loop may be called, and nothing that belongs to it.
-// Any goroutine may ask. It does not know iterators of the caller's own, by iter.Pull.
+// Calling reports whether the caller is the loop's goroutine or one of its coroutines. If
+// so, it may use what belongs to the loop, and must not wait for the loop. Any goroutine
+// may call Calling. It does not recognise the caller's iter.Pull iterators.
 func (l *Loop) Calling() bool {
 	me := sys.Goroutine()
 	if l.goroutine.Load() == me || l.guest.Load() == me {
@@ -122,9 +122,9 @@ func (l *Loop) Calling() bool {
 	return q != nil && (*q).Calling()
 }
 
-// check is called by what only the loop's goroutine may call, and its coroutines.
-// The race detector finds other callers by the field that it changes; with
-// Engine.Check each is found where it calls.
+// check is the first call of every method that only the loop's goroutine and its
+// coroutines may call. The race detector finds other callers, since check changes
+// raceField; Engine.Check makes them panic.
 func (l *Loop) check() {
 	if l.checks {
 		l.mustBeCalled()
@@ -134,7 +134,7 @@ func (l *Loop) check() {
 	}
 }
 
-// known notes which goroutine is the loop's: the caller.
+// known makes the caller the loop's goroutine.
 func (l *Loop) known() {
 	name := sys.TraceName()
 	l.traceName.Store(&name)
@@ -144,7 +144,7 @@ func (l *Loop) known() {
 // checked reports whether the environment asks for Engine.Check.
 func checked() bool { return os.Getenv("RONDO_CHECK") == "1" }
 
-// mustBeCalled panics if the caller is neither the loop's goroutine nor one that it
+// mustBeCalled panics if the caller is neither the loop's goroutine nor one that the loop
 // waits for.
 func (l *Loop) mustBeCalled() {
 	if l.Calling() {
@@ -161,13 +161,13 @@ func (l *Loop) mustBeCalled() {
 		"other goroutines use a Ref, Loop.Post or coro.Await\n\nthe caller:\n%s\n\nthe loop:\n%s", l.id, own, loop))
 }
 
-// simulated is in the stack of a loop that stands still while a test has its turn: the
-// simulator lets one party run at a time.
+// simulated is in the stack of a loop that stands still while a test runs: the simulator
+// runs one party at a time.
 var simulated = []byte("/backend/sim.(*Network).park(")
 
-// inIterator reports whether a stack belongs to an iterator by iter.Pull that is no coroutine of coro's,
-// such as a handshake of package rtls. Whoever waits for an iterator resumes it: here
-// that is presumably the loop.
+// inIterator reports whether a stack belongs to an iterator of iter.Pull that is not one
+// of coro's coroutines, such as a handshake of package rtls. The goroutine that resumed
+// the iterator waits for it; presumably that is the loop.
 func inIterator(stack []byte) bool {
 	return bytes.Contains(stack, []byte("\niter.Pull")) && !bytes.Contains(stack, []byte("coro.(*Co).run("))
 }

@@ -11,15 +11,13 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A Conn is a connection. It belongs to its Loop: none of its methods may be
-// called from anywhere but that loop, that is from handlers, timers and posted
-// functions. Other goroutines hold a Ref.
+// A Conn is a connection. It belongs to its Loop: only that loop may call its methods,
+// from handlers, timers and posted functions. Other goroutines use a Ref.
 //
-// There is one for every connection, so what an idle one does not need is kept
-// elsewhere: output while there is any, deadlines once they are set, and what
-// belongs to the end once it has begun.
+// An idle Conn is small. It allocates memory for output while there is any, for deadlines
+// once they are set, and for its end once it closes.
 type Conn struct {
-	// What a message touches comes first, in two cache lines.
+	// The fields that every message uses come first, in two cache lines.
 
 	loop    *Loop
 	handler Handler
@@ -28,29 +26,29 @@ type Conn struct {
 	life    connLife
 	stops   inputStops
 	flags   connFlags
-	out     *output    // nil: nothing to send but what is in the loop's outbox
+	out     *output    // nil: nothing to send, except in the loop's outbox
 	times   *deadlines // nil: none was ever set
 	recv    backend.Op // Recv, in flight while flags has receiving
 	carry   []byte     // received, not consumed
 
-	filters *filters // nil: there were never any
-	end     *ending  // nil: it has not begun
+	filters *filters // nil: there never was one
+	end     *ending  // nil: the end has not begun
 	peer    netip.AddrPort
-	posted  atomic.Int64 // bytes in the inbox, by Ref.Write, and one of the following
+	posted  atomic.Int64 // bytes in the inbox, by Ref.Write, and the constants below
 }
 
 const (
-	// sealed in Conn.posted means that Ref.Write accepts nothing more: the output has
+	// sealed in Conn.posted makes Ref.Write fail: the output has
 	// ended, or the connection is leaving its loop.
 	sealed = 1 << 61
 	// gone means that no handler method but Closed will be called.
 	gone = 1 << 62
 )
 
-// seal has Ref.Write accept nothing more.
+// seal makes Ref.Write fail from now on.
 func (c *Conn) seal() { c.posted.Or(sealed) }
 
-// connLife is where a connection is between its opening and its end:
+// connLife is the state of a connection:
 //
 //	open --Close, Data's error, the peer's end--> closing --output sent, and the
 //	  |                                               |    peer's end, or Linger
@@ -60,10 +58,9 @@ func (c *Conn) seal() { c.posted.Or(sealed) }
 //	  +--Detach, Move--> leaving --Close, Abort-------+                          |
 //	                        +------------output sent, Recv ended-----------------+
 //
-// closing sends what was written and discards input. In closed everything in flight
-// is ending. gone means that the loop has forgotten the connection; Closed is called
-// when it is. Every state is later than those before it, except that Close leads from
-// leaving to closing.
+// closing sends the queued output and discards input. In closed every Op in flight is
+// ending. In gone the loop has forgotten the connection, and calls Closed. The states
+// follow each other in this order, except that Close leads from leaving to closing.
 type connLife uint8
 
 const (
@@ -74,50 +71,50 @@ const (
 	connGone
 )
 
-// inputStops are the reasons why an open connection is not read, and its handler not
-// offered anything. It is read when there are none.
+// inputStops are the reasons not to read an open connection and not to offer input to its
+// handler. The loop reads it when there are none.
 type inputStops uint8
 
 const (
 	stopPaused inputStops = 1 << iota // Pause was called
-	stopOutput                        // output is full, and has not fallen to LowWater
+	stopOutput                        // output was full, and has not fallen to LowWater
 	stopFilter                        // a Filter wants no input now
 )
 
-// connFlags are facts that hold in any state of life.
+// connFlags are facts independent of connLife.
 type connFlags uint16
 
 const (
 	receiving connFlags = 1 << iota // recv is in flight
-	into                            // recv.Buf is the handler's, by ReceiveInto (see package bridge)
+	into                            // recv.Buf belongs to the handler, by ReceiveInto (see package bridge)
 	eof                             // the peer's stream has ended
-	eofTold                         // and the handler knows
-	queued                          // in Loop.again or Loop.offers
-	reoffer                         // offer carry to the handler though nothing was received
-	drainDue                        // tell the handler that output drained
-	tellDrain                       // when it has: output is full, or somebody waits for room
+	eofTold                         // and the handler was told
+	queued                          // in Loop.again
+	reoffer                         // offer carry to the handler without new input
+	drainDue                        // call Drained
+	tellDrain                       // set drainDue once output has drained: it is full, or a writer waits for room
 	dirty                           // in Loop.dirty
 	inOutbox                        // has a part in Loop.outbox
 	recalled                        // the Send in flight was canceled by Recall
-	endWrite                        // nothing more is written: by CloseWrite, Close, or soon after Detach
-	shut                            // Shutdown was submitted, after the last byte
-	selfPaced                       // full output does not stop its reading, nor the end of both streams close it: see SelfPaced
-	accepted                        // by a Listener, of this engine or of the one that it was moved from
-	drainAll                        // tellDrain is due when nothing waits, see refused
+	endWrite                        // writes fail: after CloseWrite, Close, or soon after Detach
+	shut                            // Shutdown has been submitted, after the last byte
+	selfPaced                       // neither full output stops reading nor the end of both streams closes it: see SelfPaced
+	accepted                        // by a Listener, of this engine or of the one it moved from
+	drainAll                        // tellDrain waits until no output waits, see refused
 )
 
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
 	c := &Conn{loop: l, limits: &l.engine.limits, peer: peer}
 	c.recv = backend.Op{Kind: backend.Recv, File: file, Owner: (*receiver)(c)}
-	c.handler = HandlerFunc(nil) // for Closed, if there will be no other
+	c.handler = HandlerFunc(nil) // for Closed, if open returns none
 	l.enter(c)
 	return c
 }
 
-// isClosing reports whether the connection is closing, or later.
+// isClosing reports whether the connection is closing, closed or gone.
 func (c *Conn) isClosing() bool { return c.life >= connClosing }
 
-// stack is the connection's filters; nil: the handler is next to the wire.
+// stack returns the connection's filters, or nil if it has none now.
 func (c *Conn) stack() *filters {
 	if f := c.filters; f != nil && f.bottom != nil {
 		return f
@@ -125,7 +122,7 @@ func (c *Conn) stack() *filters {
 	return nil
 }
 
-// opened makes the handler and begins to read.
+// opened makes the handler and starts reading.
 func (c *Conn) opened(open OpenFunc) {
 	outer := c.loop.current
 	c.loop.current = c
@@ -138,7 +135,7 @@ func (c *Conn) opened(open OpenFunc) {
 	c.loop.current = outer
 }
 
-// serveWith has open make the handler of a connection that has none yet.
+// serveWith calls open and sets the handler that it returns.
 func (c *Conn) serveWith(open OpenFunc) {
 	if c.isClosing() {
 		return // a hook has closed it
@@ -152,8 +149,7 @@ func (c *Conn) serveWith(open OpenFunc) {
 	}
 }
 
-// settle ends an event of the connection, which began with loop.current set to
-// it.
+// settle ends an event of the connection. The event began when loop.current was set to it.
 func (c *Conn) settle() {
 	if f := c.stack(); f != nil {
 		f.flush()
@@ -168,17 +164,17 @@ func (c *Conn) settle() {
 	c.loop.outbox.reserved = nil
 }
 
-// Loop is the loop that the connection belongs to.
+// Loop returns the connection's loop.
 func (c *Conn) Loop() *Loop {
 	c.loop.check()
 	return c.loop
 }
 
-// Ref returns what other goroutines may hold of c.
+// Ref returns a Ref, with which other goroutines can use c.
 func (c *Conn) Ref() Ref { return Ref{c} }
 
-// LocalAddr is the connection's own address, or what a Filter says it is; nil
-// once it is closed.
+// LocalAddr returns the connection's local address, or the one that a Filter has set. It
+// is nil once the connection is closed.
 func (c *Conn) LocalAddr() net.Addr {
 	c.loop.check()
 	if c.filters != nil && c.filters.local != nil {
@@ -187,7 +183,7 @@ func (c *Conn) LocalAddr() net.Addr {
 	return c.loop.backend.LocalAddr(c.recv.File)
 }
 
-// RemoteAddr is the peer's address, or what a Filter says it is.
+// RemoteAddr returns the peer's address, or the one that a Filter has set.
 func (c *Conn) RemoteAddr() net.Addr {
 	c.loop.check()
 	if c.filters != nil && c.filters.remote != nil {
@@ -202,40 +198,40 @@ func (c *Conn) RemoteAddr() net.Addr {
 	return &net.UnixAddr{Net: "unix"}
 }
 
-// Control calls f at once with the socket's descriptor, which f must not keep, for
-// the options that SocketOptions does not have or that one connection has other than the
-// rest of its Listener's, and returns f's error. Without a descriptor, on the
-// simulated network or for a connection such as a *tls.Conn that Attach took, it is
-// errors.ErrUnsupported; once the connection is closed, ErrClosed.
+// Control calls f at once with the socket's descriptor, and returns f's error. f must not
+// keep the descriptor. Use it for options that SocketOptions lacks, or that differ from
+// the rest of the Listener's connections. The error is errors.ErrUnsupported if there is
+// no descriptor (on the simulated network, or for a connection such as a *tls.Conn from
+// Attach), and ErrClosed once the connection is closed.
 //
-// An SO_LINGER with a time does not hold when the loop closes the socket: that would
+// An SO_LINGER with a time has no effect when the loop closes the socket: the close would
 // have to wait for the peer.
 func (c *Conn) Control(f func(fd uintptr) error) error {
 	c.loop.check()
 	return c.loop.backend.Control(c.recv.File, f)
 }
 
-// Handler is what serves the connection.
+// Handler returns the connection's handler.
 func (c *Conn) Handler() Handler {
 	c.loop.check()
 	return c.handler
 }
 
-// SetHandler changes what serves the connection, from the next call on: an
-// upgrade of the protocol. Input that the old handler left goes to the new one, and so
-// does the end of the peer's stream, if that has come.
+// SetHandler replaces the handler, from the next call on: an upgrade of the protocol. The
+// new handler gets the input that the old one left, and the end of the peer's stream if
+// that has come.
 func (c *Conn) SetHandler(h Handler) {
 	c.loop.check()
 	mustGive(h != nil, "Conn.SetHandler", "Handler")
 	c.setHandler(h)
-	c.flags &^= eofTold // h hears of it too, after what was left
+	c.flags &^= eofTold // h's EOF is called too, after the rest
 	if len(c.carry) > 0 || c.flags&eof != 0 || c.loop.current == c || c.filters != nil {
 		c.offerSoon()
 	}
 }
 
-// setHandler makes h the handler, and tells of that the one before, if it is a Replacer,
-// and h, if it is a Keeper.
+// setHandler makes h the handler. It calls Replaced of the old one, if that is a Replacer,
+// and Installed of h, if h is a Keeper.
 func (c *Conn) setHandler(h Handler) {
 	if r, ok := c.handler.(bridge.Replacer); ok && h != c.handler {
 		r.Replaced()
@@ -246,49 +242,50 @@ func (c *Conn) setHandler(h Handler) {
 	}
 }
 
-// Reusable reports whether c could serve another conversation: it is open in both
-// directions, about neither to close nor to leave its loop, and no received bytes wait
-// for its handler. What Data has been offered counts when Data has returned. Output
-// may wait: see Buffered.
+// Reusable reports whether c could serve another conversation. It is open in both
+// directions, is neither closing nor leaving its loop, and no received bytes wait for its
+// handler. The bytes offered to Data count once Data has returned. Output may wait: see
+// Buffered.
 func (c *Conn) Reusable() bool {
 	c.loop.check()
 	return c.life == connOpen && c.flags&(eof|endWrite) == 0 && len(c.carry) == 0 &&
 		(c.filters == nil || c.filters.quiet())
 }
 
-// Limits are how many bytes of a connection may wait, and what full output stops.
+// Limits bound the bytes that may wait in a connection.
 type Limits struct {
-	// MaxInput, MaxOutput, HighWater and LowWater are as the Engine's fields of these
-	// names. HighWater may be more than MaxOutput: then nothing that is written stops the
-	// reading. A HighWater of 0 stops it as long as anything waits; a LowWater of 0, until
-	// nothing does. What Ref.Write and Broadcast have under way is bounded by the Engine's
-	// MaxOutput.
+	// MaxInput, MaxOutput, HighWater and LowWater are like the Engine's fields of these
+	// names. If HighWater is more than MaxOutput, no write stops the reading. A
+	// HighWater of 0 stops it while any output waits; a LowWater of 0, until none waits.
+	// For bytes of Ref.Write and Broadcast on their way to the loop, the Engine's
+	// MaxOutput holds.
 	MaxInput, MaxOutput, HighWater, LowWater int
 
-	// ReadWhenFull has the connection read, and its Handler offered input, while its
-	// output is full (see Conn.Full). Drained is called as ever. It is for a Handler whose
-	// input does not become its own output. A relay, for instance, writes each
-	// connection's input to the other one: it pauses the one while the other is full.
-	// Without the field each direction of a relay also waits for the other direction, and
-	// two peers that send before they read wait for each other for ever. MaxOutput holds.
+	// ReadWhenFull lets the loop read the connection, and offer input to its Handler,
+	// while its output is full (see Conn.Full). Drained is called as usual. The field is
+	// for a Handler whose input does not become output of the same connection. For
+	// instance, a relay writes each connection's input to the other one, and pauses one
+	// while the other is full. Without the field each direction of a relay also waits for
+	// the other, and two peers that send before they read wait for each other for ever.
+	// MaxOutput still holds.
 	ReadWhenFull bool
 }
 
-// Limits returns the connection's limits: its Engine's, unless SetLimits has changed them.
+// Limits returns the connection's limits: its Engine's, or those of SetLimits.
 func (c *Conn) Limits() Limits {
 	c.loop.check()
 	l := c.limits
 	return Limits{l.maxIn, l.maxOut, l.high, l.low, l.readWhenFull}
 }
 
-// SetLimits changes the connection's limits, all of them: to change one, change that
-// field of what Limits returned.
+// SetLimits sets all limits of the connection. To change one, change that
+// field of the result of Limits:
 //
 //	l := c.Limits()
 //	l.MaxOutput = 1 << 30
 //	c.SetLimits(l)
 //
-// The limits hold from now on, for what waits already too. LowWater counts as no more
+// The limits hold from now on, also for bytes that already wait. LowWater counts as no more
 // than HighWater. SetLimits panics if MaxInput or MaxOutput is less than 1, or HighWater
 // or LowWater negative.
 func (c *Conn) SetLimits(l Limits) {
@@ -310,15 +307,14 @@ func (c *Conn) SetLimits(l Limits) {
 	c.limited()
 }
 
-// mustBe panics if a limit is less than it may be: the connection would be full for ever.
+// mustBe panics if a limit is too small: the connection would stay full.
 func mustBe(name string, value, least int) {
 	if value < least {
 		panic(fmt.Sprintf("rondo: Conn.SetLimits: %s is %d: want %d or more", name, value, least))
 	}
 }
 
-// limited looks at output anew, whose limits have changed: it may be full by them, or
-// drained.
+// limited applies changed limits to the output: it may now be full, or drained.
 func (c *Conn) limited() {
 	if c.stops&stopOutput != 0 && c.readsWhenFull() {
 		c.stops &^= stopOutput
@@ -341,9 +337,8 @@ func (c *Conn) ownLimits() *limits {
 	return c.limits
 }
 
-// connTable holds a loop's connections, by the slots of their Files, of which
-// there may be two tables. It grows by chunks, so that growing leaves no garbage
-// behind.
+// connTable holds a loop's connections by the slots of their Files; a backend may have two
+// tables of slots. It grows by chunks, so that growing leaves no garbage.
 type connTable [2][]*[connChunk]*Conn
 
 const connChunk = 256
@@ -370,8 +365,8 @@ func (t *connTable) all(yield func(*Conn) bool) {
 	}
 }
 
-// Conns ranges over the loop's connections, in no particular order. It may be
-// left and connections closed on the way.
+// Conns ranges over the loop's connections, in no particular order. The body may close
+// connections and leave the range.
 func (l *Loop) Conns() iter.Seq[*Conn] {
 	return func(yield func(*Conn) bool) {
 		l.check()
@@ -387,7 +382,7 @@ func (l *Loop) Conns() iter.Seq[*Conn] {
 	}
 }
 
-// enter and leave keep the table of connections.
+// enter and leave add c to the table of connections and remove it.
 func (l *Loop) enter(c *Conn) {
 	l.conns.set(c.recv.File.Slot(), c)
 	l.open++

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// wire and reactor implement the interfaces of package bridge, which documents them: a
+// wire and reactor implement the interfaces of package bridge, which has their docs: a
 // wire is a Conn and a reactor is a Loop, with methods that users do not see.
 
 func init() {
@@ -48,7 +48,7 @@ func (w *wire) Acknowledge() {
 	}
 }
 
-// receiveInto notes where to receive to; nil: to memory of the loop's choice.
+// receiveInto sets the memory for the next Recv; nil: the loop chooses it.
 func (c *Conn) receiveInto(p []byte) {
 	c.flags &^= into
 	if p != nil {
@@ -84,7 +84,7 @@ func (w *wire) Receiving() bool {
 	return w.flags&receiving != 0
 }
 
-// tellPaused tells the handler that its Pause has taken effect.
+// tellPaused calls Paused: the handler's Pause has taken effect.
 func (c *Conn) tellPaused() {
 	if p, ok := c.handler.(bridge.Pauser); ok {
 		p.Paused()
@@ -101,7 +101,7 @@ func (w *wire) Recall() {
 	c.loop.outbox.drop(c)
 	switch o := c.out; {
 	case o == nil:
-	case o.sending > 0: // the rest is dropped when the Send has ended
+	case o.sending > 0: // Complete drops the rest
 		o.discard(o.sending, len(o.queue))
 		c.flags |= recalled
 		c.loop.backend.Cancel(&o.op.Op) // in a hook before the Send it has no effect
@@ -111,8 +111,8 @@ func (w *wire) Recall() {
 	}
 }
 
-// recalledBefore reports whether Recall was called in the hook before a write of the
-// first chunks, and drops them then.
+// recalledBefore reports whether the hook before a write called Recall; then it drops the
+// first chunks.
 func (o *output) recalledBefore() bool {
 	c := o.conn
 	if c.flags&recalled == 0 {
@@ -125,8 +125,8 @@ func (o *output) recalledBefore() bool {
 	return true
 }
 
-// discard drops some chunks. Until the release functions of these have been called
-// Buffered counts them.
+// discard drops some chunks. Buffered counts them until their release functions have been
+// called.
 func (o *output) discard(from, to int) {
 	c, size := o.conn, 0
 	for i := from; i < to; i++ {
@@ -138,7 +138,7 @@ func (o *output) discard(from, to int) {
 	o.ghost += size
 	c.loop.callSoon(due{f: func() {
 		if c.out != o {
-			return // there was nothing to drop, and o has gone already
+			return // nothing was dropped, and o is recycled
 		}
 		o.size -= size
 		o.ghost -= size
@@ -177,7 +177,7 @@ func (w *wire) SelfPaced(on bool) {
 	if !on {
 		c.flags &^= selfPaced
 		if c.full() {
-			c.awaitDrain() // the other Handler is not read for meanwhile
+			c.awaitDrain() // no reading for the other Handler until then
 		}
 		return
 	}
@@ -293,7 +293,7 @@ func (r *reactor) RunQueue() bridge.RunQueue {
 	return nil
 }
 
-// hasRuns reports whether coroutines are ready to run.
+// hasRuns reports whether a coroutine is ready to run.
 func (l *Loop) hasRuns() bool {
 	q := l.runs.Load()
 	return q != nil && (*q).Any()
@@ -319,7 +319,7 @@ func (r *reactor) BindThread() { r.threadBound = true }
 // Watch implements bridge.Running.
 func (r *reactor) Watch(f func(done <-chan struct{})) {
 	e := r.engine
-	if e.stopped == nil { // it has not started, in tests
+	if e.stopped == nil { // not started, in tests
 		return
 	}
 	e.watching.Do(func() {

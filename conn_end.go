@@ -11,17 +11,17 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// ending is what a connection needs once its end has begun.
+// ending is the state of a connection whose end has begun.
 type ending struct {
 	conn  *Conn
 	err   error      // for Closed
 	shut  backend.Op // Shutdown, while it is in flight
 	close backend.Op // Close or Reset
 	late  timer.Timer
-	then  func(backend.Handle, []byte, error) // Detach and Move: what becomes of it
-	lined bool                                // endWrite is theirs: the stream stays open
+	then  func(backend.Handle, []byte, error) // by Detach and Move; owns the Handle
+	lined bool                                // Detach or Move set endWrite: the stream stays open
 
-	within  bool // Move keeps it in the engine, whose gate counts it on
+	within  bool // Move keeps it in the engine: the gate goes on counting it
 	refused bool // it is in Loop.refused
 }
 
@@ -32,9 +32,9 @@ func (c *Conn) ending() *ending {
 	return c.end
 }
 
-// CloseWrite ends the output, after what was written so far: the peer sees the
-// end of the stream, and can still send. When its stream has ended too, and all output
-// is sent, the connection closes, unless a coroutine serves it.
+// CloseWrite ends the output after the bytes written so far: the peer reads the end of the
+// stream, and can still send. Once the peer's stream has ended too and all output is sent,
+// the connection closes, unless a coroutine serves it.
 func (c *Conn) CloseWrite() {
 	c.loop.check()
 	switch {
@@ -48,19 +48,19 @@ func (c *Conn) CloseWrite() {
 	}
 }
 
-// endOutput refuses what is written from now on.
+// endOutput makes writes fail from now on.
 func (c *Conn) endOutput() {
 	c.flags |= endWrite
 	c.seal()
 }
 
-// Close flushes what was written, however slow the peer, and closes the
-// connection when the peer has closed too; it gives up when the Linger time has
-// passed. Data is not called any more, and what the peer still sends discarded:
-// to close with input unread would destroy output under way (RFC 9293, 3.10.4).
+// Close flushes the output, and closes the connection when the peer has closed too, or
+// when the Linger time has passed. It does not wait. Data is not called any more; the loop
+// discards what the peer still sends. It reads on because closing a socket with unread
+// input would destroy output under way (RFC 9293, 3.10.4).
 func (c *Conn) Close() { c.CloseWith(nil) }
 
-// CloseWith is Close for a reason, which Closed will be given.
+// CloseWith is Close with an error, which Closed gets.
 func (c *Conn) CloseWith(err error) {
 	c.loop.check()
 	if c.isClosing() {
@@ -77,7 +77,7 @@ func (c *Conn) CloseWith(err error) {
 	c.tellEnding()
 }
 
-// tellEnding tells a Keeper or an Ender that the connection is closing.
+// tellEnding tells a handler that is a Keeper or an Ender that the connection is closing.
 func (c *Conn) tellEnding() {
 	switch h := c.handler.(type) {
 	case bridge.Keeper:
@@ -87,8 +87,8 @@ func (c *Conn) tellEnding() {
 	}
 }
 
-// Abort closes the connection now, dropping its output: a TCP peer sees a reset.
-// Closed will be given err; nil stands for ErrClosed.
+// Abort closes the connection now and drops its output: a TCP peer sees a reset. Closed
+// gets err; nil stands for ErrClosed.
 func (c *Conn) Abort(err error) {
 	c.loop.check()
 	if err == nil {
@@ -97,7 +97,7 @@ func (c *Conn) Abort(err error) {
 	c.finish(backend.Reset, err)
 }
 
-// refuse closes a connection that got no handler.
+// refuse closes a connection that has no handler.
 func (c *Conn) refuse() {
 	if c.Buffered() == 0 && c.flags&endWrite == 0 {
 		c.finish(backend.Close, nil)
@@ -106,8 +106,8 @@ func (c *Conn) refuse() {
 	}
 }
 
-// advance goes on with what waits for the output to drain: whoever output stopped,
-// and what Close, CloseWrite, Detach and Move began.
+// advance continues what waits for output to drain: input that full output stopped,
+// writers, Close, CloseWrite, Detach and Move.
 func (c *Conn) advance() {
 	if c.flags&tellDrain != 0 && c.drained() {
 		c.flags &^= tellDrain | drainAll
@@ -131,7 +131,7 @@ func (c *Conn) advance() {
 	}
 }
 
-// shutdown ends the output, once.
+// shutdown submits the Shutdown, once.
 func (c *Conn) shutdown() {
 	if c.flags&shut != 0 {
 		return
@@ -142,11 +142,11 @@ func (c *Conn) shutdown() {
 	c.loop.backend.Submit(&e.shut)
 }
 
-// outputEnded reports whether the peer has been sent all output and the end of the stream.
+// outputEnded reports whether all output and the end of the stream have been sent.
 func (c *Conn) outputEnded() bool { return c.flags&shut != 0 && c.end.shut.Kind == 0 }
 
-// drained reports whether output has fallen so far that a writer may go on: to
-// LowWater, and where that is HighWater to less.
+// drained reports whether output has fallen so far that a writer may go on: to LowWater,
+// and below HighWater if the two are equal.
 func (c *Conn) drained() bool {
 	n := c.Buffered()
 	if c.flags&drainAll != 0 {
@@ -155,7 +155,7 @@ func (c *Conn) drained() bool {
 	return n <= c.limits.low && n < max(1, c.limits.writeLimit())
 }
 
-// shutter is an ending as the owner of its Shutdown.
+// shutter is an ending, as the owner of its Shutdown.
 type shutter ending
 
 func (s *shutter) Complete(comp *backend.Completion) {
@@ -166,13 +166,13 @@ func (s *shutter) Complete(comp *backend.Completion) {
 	case comp.Err != nil:
 		c.fail("shutdown", comp.Err)
 	case c.life == connLeaving:
-		c.flushSoon() // advance has it leave
+		c.flushSoon() // advance calls leave
 	case c.flags&(eofTold|selfPaced) == eofTold && !c.isClosing():
 		c.Close()
 	}
 }
 
-// Fire ends the lingering.
+// Fire ends the Linger time.
 func (e *ending) Fire(*timer.Timer, backend.Time) {
 	if e.conn.Buffered() > 0 {
 		e.conn.finish(backend.Reset, ErrLinger)
@@ -181,8 +181,8 @@ func (e *ending) Fire(*timer.Timer, backend.Time) {
 	}
 }
 
-// finish closes the connection's file. err is the reason, unless there is one
-// already. What is in flight ends first, then Complete is called.
+// finish closes the connection's file. err is the reason, unless there already is one. Ops
+// in flight end first, then Complete is called.
 func (c *Conn) finish(kind backend.Kind, err error) {
 	if c.life >= connClosed {
 		return
@@ -204,7 +204,7 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 	}
 }
 
-// Complete takes the completion of Close: nothing is in flight any more.
+// Complete handles the completion of Close: no Op is in flight any more.
 func (e *ending) Complete(comp *backend.Completion) {
 	c := e.conn
 	c.drop()
@@ -220,11 +220,11 @@ func (e *ending) Complete(comp *backend.Completion) {
 	c.over(e.err)
 	e.stayed()
 	if p := panicked(comp.Err); p != nil {
-		c.loop.broken(c, p) // which is only told: there is nothing left to end
+		c.loop.broken(c, p) // for the log: the connection has ended
 	}
 }
 
-// over ends the connection for its loop, and has the last calls made.
+// over removes the connection from its loop, and queues the last calls.
 func (c *Conn) over(err error) {
 	c.life = connGone
 	c.loop.leave(c)
@@ -235,33 +235,35 @@ func (c *Conn) over(err error) {
 	c.loop.callSoon(due{conn: c, closed: true, err: err})
 }
 
-// tellClosed is the last call.
+// tellClosed makes the last call.
 func (c *Conn) tellClosed(err error) {
 	c.call(func() { c.handler.Closed(c, err) })
 }
 
-// Detach takes the connection from its loop. When what was written has been
-// sent, f is called on the loop, exactly once: with the connection as one of
-// package net's, which gives the bytes first that the loop had received and the
-// handler not consumed, or with the reason why there is none. The net.Conn is the
-// caller's, for any goroutine.
+// Detach takes the connection from its loop and gives it to f as a net.Conn. The loop
+// calls f exactly once, when all output has been sent, with the net.Conn or with the
+// reason why there is none. Read of the net.Conn first returns the bytes that the loop had
+// received and the handler had not consumed. The net.Conn belongs to the caller, for any
+// goroutine.
 //
-// From now on only Closed is called of the handler, with ErrDetached, before f; if
-// this is called in Data, what that reports as done counts. Until then the
-// connection can be half-closed by CloseWrite and closed, which f is told of, and
-// deadlines hold: they decide how long a peer may take that does not read.
+// From now on only one method of the handler is called: Closed, with ErrDetached, before
+// f. If Data called Detach, the count that Data returns holds. Until f is called,
+// CloseWrite can half-close the connection, and Close and Abort can close it: then f gets
+// an error. Deadlines hold until then, too: they bound how long a peer may take that does
+// not read.
 //
-// Ref.Write returns ErrClosed from now on; what it took before is sent. Writes on the
-// loop are taken up to the end of the turn that has the last of that, this one at least,
-// and return ErrClosed afterwards. So the connection leaves, whoever goes on writing.
+// Ref.Write returns ErrClosed from now on; bytes that it took before are sent. Writes on
+// the loop succeed until the end of the turn in which the last of those bytes arrive, this
+// turn at least, and then return ErrClosed. So the connection leaves even if a handler or
+// timer goes on writing.
 //
-// Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if
-// the connection is leaving already; and an error for one that has Filters.
+// Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if the
+// connection is leaving already. It returns an error for a connection with Filters.
 //
 // For a TCP or unix socket of the system the net.Conn is a *net.TCPConn or a
-// *net.UnixConn with the socket's options; if bytes are left it is in one that
-// PrefixConn made. On backend "std", and where Attach got another type, it is the object
-// that was attached.
+// *net.UnixConn, with the socket's options. If there are unread bytes it is wrapped by
+// PrefixConn. On backend "std", and where Attach got another type, it is the attached
+// object.
 func (c *Conn) Detach(f func(net.Conn, error)) error {
 	if f == nil {
 		return fmt.Errorf("rondo: Conn.Detach: %w", errNilTaker)
@@ -283,15 +285,14 @@ func (c *Conn) Detach(f func(net.Conn, error)) error {
 	})
 }
 
-// Move takes the connection to another loop, of this engine or another one. When
-// what was written has been sent, Closed is called with ErrDetached; then open
-// makes a Handler on that loop, of a new Conn, whose first Data has what this one's
-// did not consume. Deadlines and limits do not go along. If the other loop ends
-// first, or is closing its connections, it closes this one too, and open is not
-// called.
+// Move moves the connection to another loop, of this engine or another one. When all
+// output has been sent, Closed is called with ErrDetached. Then open makes a Handler for a
+// new Conn on the loop to. Its first Data gets the bytes that the old Handler did not
+// consume. Deadlines and limits do not move along. If the other loop has ended or is
+// closing its connections, it closes this one without calling open.
 //
-// What holds for Detach until the connection has left holds for Move, and so do
-// its errors.
+// Until the connection has left, the same holds as for Detach. Move returns the same
+// errors.
 func (c *Conn) Move(to *Loop, open OpenFunc) error {
 	switch {
 	case to == nil:
@@ -302,7 +303,7 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 	from, counts, within := c.loop, c.flags&accepted != 0, to.engine == c.loop.engine
 	err := c.depart(func(h backend.Handle, rest []byte, err error) {
 		if err != nil {
-			return // Closed was told
+			return // Closed got the error
 		}
 		to.expected.Add(1)
 		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open, counts, within) }) != nil {
@@ -319,8 +320,8 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 	return err
 }
 
-// depart has the connection leave its loop: first its output, then its Recv must
-// end. then is called once, after Closed; it owns the Handle and rest.
+// depart makes the connection leave its loop: first its output ends, then its Recv. then
+// is called once, after Closed; it owns the Handle and rest.
 func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error {
 	c.loop.check()
 	switch {
@@ -335,24 +336,24 @@ func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error
 	if c.flags&receiving != 0 {
 		c.loop.backend.Cancel(&c.recv)
 	}
-	c.flushSoon() // so that advance is called though nothing happens
+	c.flushSoon() // calls advance, even without output
 	return nil
 }
 
 var errFiltered = errors.New("rondo: a connection with filters cannot leave its loop: they would stay behind")
 
-// leave goes on with leaving, at the end of a turn.
+// leave takes the next step of leaving, at the end of a turn.
 func (c *Conn) leave() {
 	if c.posted.Load() > sealed {
 		return // Ref.Write promised to send what it posted: its task comes here again
 	}
 	e := c.end
-	if c.flags&endWrite == 0 { // what was to be sent is written
+	if c.flags&endWrite == 0 { // all promised output is written
 		c.flags |= endWrite
 		e.lined = true
 	}
 	switch {
-	case c.flags&(receiving|inOutbox) != 0 || c.out != nil: // not yet
+	case c.flags&(receiving|inOutbox) != 0 || c.out != nil: // later
 	case !e.lined && c.flags&shut == 0: // CloseWrite was called meanwhile
 		c.shutdown()
 	case e.shut.Kind == 0:
@@ -360,8 +361,7 @@ func (c *Conn) leave() {
 	}
 }
 
-// left is called when nothing is in flight and nothing to be sent: then the
-// connection leaves.
+// left removes the connection from its loop. Nothing is in flight, and all output is sent.
 func (c *Conn) left() {
 	// Ref.Write promised to send what it posted before the connection was sealed.
 	if !c.posted.CompareAndSwap(sealed, gone) {
@@ -390,7 +390,7 @@ func (c *Conn) left() {
 	c.loop.callSoon(due{f: func() { then(h, rest, nil) }})
 }
 
-// stayed tells whoever waits for the connection to leave that it has ended.
+// stayed tells Detach's or Move's function that the connection has ended.
 func (e *ending) stayed() {
 	if e.then == nil {
 		return
@@ -402,8 +402,8 @@ func (e *ending) stayed() {
 	e.conn.loop.callSoon(due{f: func() { e.then(backend.Handle{}, nil, err) }})
 }
 
-// moved serves a connection that another loop has sent. counts says that a Listener has
-// accepted it, and within that the engine's gate counts it already.
+// moved serves a connection from another loop. counts: a Listener accepted it. within: the
+// engine's gate counts it already.
 func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, within bool) {
 	addr, gate := h.Peer.Addr(), l.engine.gate
 	if counts && !within {

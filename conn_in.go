@@ -9,12 +9,12 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// receiver is a Conn as the owner of its Recv.
+// receiver is a Conn, as the owner of its Recv.
 type receiver Conn
 
 func (r *receiver) Complete(comp *backend.Completion) { (*Conn)(r).received(comp) }
 
-// read submits a Recv, unless something stops the reading.
+// read submits a Recv, unless a reason stops the reading.
 func (c *Conn) read() {
 	if !c.wantsInput() {
 		return
@@ -28,7 +28,7 @@ func (c *Conn) read() {
 	c.loop.backend.Submit(&c.recv)
 }
 
-// wantsInput reports whether the loop must begin to read the connection.
+// wantsInput reports whether a Recv should be submitted now.
 func (c *Conn) wantsInput() bool {
 	if c.flags&(receiving|eof) != 0 {
 		return false
@@ -42,35 +42,36 @@ func (c *Conn) wantsInput() bool {
 		c.drop()
 		return true // to see the end of the stream
 	}
-	return c.stops&(stopOutput|stopFilter) == 0 // a filter needs input to send what was written
+	return c.stops&(stopOutput|stopFilter) == 0 // a filter needs input to send output
 }
 
-// prepareRecv decides where the next bytes go, behind or in front of which the carry
-// will stand. It returns false if the handler is to take some of the carry first.
+// prepareRecv decides where the next bytes go: behind the carry, or behind headroom in
+// which the carry is put later. It returns false if the handler must first take some of
+// the carry.
 func (c *Conn) prepareRecv() bool {
 	switch {
 	case c.flags&into != 0:
 		if len(c.carry) > 0 {
-			c.offerSoon() // it is the handler's first
+			c.offerSoon() // first the handler gets the carry
 		}
 		return len(c.carry) == 0
 	case c.inputFull():
 		if f := c.stack(); f == nil || f.moves() {
-			c.offerSoon() // the handler is slow: no more before it took some
-		} // otherwise Ready, Resume or SetHandler has it offered
+			c.offerSoon() // the handler is slow: it must take some first
+		} // otherwise Ready, Resume or SetHandler offers it
 		return false
 	}
 	c.recv.Buf = nil
 	if len(c.carry) > backend.Headroom {
 		if c.flags&reoffer != 0 {
-			return false // the carry is the handler's first: offerAgain reads on
+			return false // first the handler gets the carry: offerAgain reads on
 		}
 		c.recv.Buf = c.room()
 	}
 	return true
 }
 
-// inputFull reports whether as much input waits as may.
+// inputFull reports whether no more input may wait.
 func (c *Conn) inputFull() bool {
 	if f := c.stack(); f != nil {
 		return !c.isClosing() && f.full()
@@ -78,7 +79,7 @@ func (c *Conn) inputFull() bool {
 	return len(c.carry) >= c.limits.maxIn
 }
 
-// discards reports whether what comes is of no use any more.
+// discards reports whether further input is of no use.
 func (c *Conn) discards() bool {
 	switch c.life {
 	case connOpen, connLeaving:
@@ -90,16 +91,16 @@ func (c *Conn) discards() bool {
 	return true
 }
 
-// room returns space behind the carry, for a message too long to be moved in
-// front of what comes. It grows with what has arrived, not with what the peer
+// room returns space behind the carry, for a message too long to move in front of new
+// bytes. It grows with the bytes that have arrived, not with the length that the peer
 // announced.
 func (c *Conn) room() []byte {
 	const least = 4 << 10
 	size := len(c.carry)
 	if cap(c.carry)-size < least {
 		grown := max(2*size, 16<<10)
-		// Of a long message it takes what is wanted only if that is much more than
-		// there is: to move all for a little each time would be quadratic.
+		// For a long message it grows to want only if that is much more than
+		// the carry: moving all bytes for a few new ones each time is quadratic.
 		if want := int(c.want); want > size && (size < grown/2 || want > size+size/2) {
 			grown = min(want, max(grown, backend.LendSize))
 		}
@@ -108,14 +109,14 @@ func (c *Conn) room() []byte {
 	return c.carry[size:cap(c.carry)]
 }
 
-// recarry moves the carry, now data, to a buffer of at least size bytes.
+// recarry makes a copy of data the carry, in a buffer of at least size bytes.
 func (c *Conn) recarry(data []byte, size int) {
 	b := append(c.loop.pool.Get(size), data...)
 	c.drop()
 	c.carry = b
 }
 
-// drop forgets the carry.
+// drop frees the carry.
 func (c *Conn) drop() {
 	if c.carry != nil {
 		c.loop.pool.Put(c.carry)
@@ -123,8 +124,7 @@ func (c *Conn) drop() {
 	}
 }
 
-// keep makes rest, which may lie in a lent buffer or in the carry itself, the
-// carry.
+// keep makes rest the carry. rest may lie in a lent buffer or in the carry.
 func (c *Conn) keep(rest []byte) {
 	if len(rest) == 0 {
 		c.drop()
@@ -133,9 +133,8 @@ func (c *Conn) keep(rest []byte) {
 	}
 }
 
-// keep returns a buffer from the pool that holds rest and nothing else: carry,
-// which may be rest's own, if it fits, or else another, and then carry is put
-// back.
+// keep returns a pooled buffer that holds exactly rest. That is carry, which rest may lie
+// in, if it fits. Otherwise keep puts carry back into the pool.
 func (l *Loop) keep(carry, rest []byte) []byte {
 	const small = 4 * backend.Headroom
 	n := len(rest)
@@ -157,8 +156,8 @@ func (l *Loop) keep(carry, rest []byte) []byte {
 	return kept
 }
 
-// appendPooled returns a buffer from the pool that holds b and p: b, if it has the
-// room, or else another, and then b is put back.
+// appendPooled returns a pooled buffer that holds b and p. That is b if it has room.
+// Otherwise appendPooled puts b back into the pool.
 func (l *Loop) appendPooled(b, p []byte) []byte {
 	if size := len(b) + len(p); cap(b) < size {
 		grown := append(l.pool.Get(max(size, 2*cap(b))), b...)
@@ -170,7 +169,7 @@ func (l *Loop) appendPooled(b, p []byte) []byte {
 	return append(b, p...)
 }
 
-// received takes a Recv's completion.
+// received handles a Recv's completion.
 func (c *Conn) received(comp *backend.Completion) {
 	c.loop.current = c
 	c.flags &^= receiving
@@ -188,7 +187,7 @@ func (c *Conn) received(comp *backend.Completion) {
 	c.settle()
 }
 
-// arrived takes bytes that came.
+// arrived handles received bytes.
 func (c *Conn) arrived(comp *backend.Completion) {
 	l := c.loop
 	l.stats.now.Receives++
@@ -205,7 +204,7 @@ func (c *Conn) arrived(comp *backend.Completion) {
 	switch {
 	case c.discards():
 	case owned && c.life == connOpen:
-		c.offer(in) // also if it was paused meanwhile
+		c.offer(in) // even if paused meanwhile
 	case c.stopping() != 0 || c.life == connLeaving:
 		c.keep(in)
 	default:
@@ -217,8 +216,8 @@ func (c *Conn) arrived(comp *backend.Completion) {
 	}
 }
 
-// join returns what came with the carry in front of it, in one piece. It reports
-// whether that is the memory that the handler gave to ReceiveInto.
+// join returns the carry and the received bytes behind it, in one piece. owned reports
+// whether they lie in the memory that the handler gave to ReceiveInto.
 func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
 	l := c.loop
 	if mine := c.takeInto(comp.N); mine != nil {
@@ -232,7 +231,7 @@ func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
 	switch start := backend.Headroom - len(c.carry); {
 	case l.lent == nil: // received behind the carry
 		c.carry = c.carry[:len(c.carry)+comp.N]
-	case start < 0: // the carry has become long since the Recv was submitted
+	case start < 0: // the carry has grown since the Recv was submitted
 		c.carry = l.appendPooled(c.carry, l.lent[backend.Headroom:backend.Headroom+comp.N])
 	default:
 		copy(l.lent[start:], c.carry)
@@ -242,8 +241,8 @@ func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
 	return c.carry[:len(c.carry):len(c.carry)], false
 }
 
-// takeInto returns the n bytes that came into the memory given to ReceiveInto, which
-// is the handler's again; nil: none was given.
+// takeInto returns the n bytes received into the memory that the handler gave to
+// ReceiveInto, and hands that memory back. nil: there was none.
 func (c *Conn) takeInto(n int) []byte {
 	if c.flags&into == 0 {
 		return nil
@@ -253,13 +252,12 @@ func (c *Conn) takeInto(n int) []byte {
 	return mine
 }
 
-// offer gives the handler, or the first filter, what there is, and keeps what it
-// leaves.
+// offer gives input to the handler or the first filter, and keeps the rest.
 func (c *Conn) offer(in []byte) {
 	if f := c.stack(); f != nil {
 		f.offer(in)
 		if c.flags&reoffer != 0 {
-			c.list() // for what waits between the filters
+			c.list() // input waits between the filters
 		}
 		return
 	}
@@ -267,7 +265,7 @@ func (c *Conn) offer(in []byte) {
 	c.keep(c.data(in))
 }
 
-// data gives the handler what there is, and returns what it leaves.
+// data calls the handler's Data, and returns the rest.
 func (c *Conn) data(in []byte) []byte {
 	if len(in) < int(c.want) {
 		if len(in) >= c.limits.maxIn {
@@ -291,19 +289,19 @@ func (c *Conn) data(in []byte) []byte {
 	return in[n:]
 }
 
-// stuck reports whether a handler that took n bytes of its input cannot be given more:
-// it takes nothing of a full input, or Wants more than there may be.
+// stuck reports whether a handler that took n bytes of its input can never get more: it
+// took none of a full input, or it Wants more than MaxInput.
 func (c *Conn) stuck(n, input int) bool {
 	return n == 0 && input >= c.limits.maxIn && c.stops&stopPaused == 0 || int(c.want) > c.limits.maxIn
 }
 
-// offerSoon has the carry offered in the next turn, though nothing came.
+// offerSoon offers the carry again in the next turn, even without new input.
 func (c *Conn) offerSoon() {
 	c.flags |= reoffer
 	c.list()
 }
 
-// list has offerAgain called in the next turn.
+// list queues a call of offerAgain for the next turn.
 func (c *Conn) list() {
 	if c.flags&queued == 0 && !c.discards() {
 		c.flags |= queued
@@ -311,7 +309,7 @@ func (c *Conn) list() {
 	}
 }
 
-// offers reports whether the handler, or the first filter, may be given input now.
+// offers reports whether the handler, or the first filter, may get input now.
 func (c *Conn) offers() bool {
 	return c.stopping() == 0 && c.life != connLeaving && !c.discards()
 }
@@ -326,8 +324,8 @@ func (c *Conn) stopping() inputStops {
 	return c.stops
 }
 
-// offerAgain is an event that list asked for: what output that drained made possible,
-// and what was kept.
+// offerAgain is the event that list queued. It calls Drained if that is due, and offers
+// the carry again.
 func (c *Conn) offerAgain() {
 	c.flags &^= queued
 	if c.life == connLeaving || c.discards() {
@@ -336,7 +334,7 @@ func (c *Conn) offerAgain() {
 	c.loop.current = c
 	c.tellDrained()
 	if c.flags&reoffer != 0 && c.offers() {
-		c.flags &^= reoffer // what is kept from now on is for another turn
+		c.flags &^= reoffer // a rest kept from now on waits for another turn
 		if f := c.stack(); f != nil {
 			f.reoffer()
 		}
@@ -347,7 +345,7 @@ func (c *Conn) offerAgain() {
 	c.settle()
 }
 
-// tellDrained tells the handler that output has drained, if that is due.
+// tellDrained calls Drained, if that is due.
 func (c *Conn) tellDrained() {
 	if c.flags&drainDue == 0 || c.isClosing() {
 		return
@@ -358,30 +356,30 @@ func (c *Conn) tellDrained() {
 	}
 }
 
-// offerCarry offers what was kept, though nothing came.
+// offerCarry offers the carry without new input.
 func (c *Conn) offerCarry() {
 	switch {
 	case len(c.carry) == 0 || c.flags&eofTold != 0 && c.stack() == nil: // EOF comes after the last Data
 	case c.flags&receiving != 0 && c.recv.Buf != nil:
 		c.flags |= reoffer
-		c.loop.backend.Cancel(&c.recv) // the carry is the backend's until this ends
+		c.loop.backend.Cancel(&c.recv) // the backend writes to the carry until this ends
 	case !c.offers():
 		c.flags |= reoffer
 	default:
 		n := len(c.carry)
 		c.offer(c.carry[:n:n])
 		if c.flags&(into|receiving) == into && len(c.carry) == n {
-			c.receiveInto(nil) // it needs more behind this: not somewhere else
+			c.receiveInto(nil) // the handler needs more bytes behind the carry, not elsewhere
 		}
 	}
 }
 
-// readEnded takes a Recv's completion that brought nothing.
+// readEnded handles a Recv's completion without bytes.
 func (c *Conn) readEnded(err error) {
 	switch {
 	case c.life >= connClosed:
 	case errors.Is(err, backend.ErrCanceled):
-		// By Pause, and perhaps Resume was called since; or for offerCarry.
+		// Canceled by Pause (perhaps resumed since), or by offerCarry.
 		if c.flags&reoffer != 0 && c.stopping()&stopPaused == 0 {
 			c.list()
 		}
@@ -397,11 +395,11 @@ func (c *Conn) readEnded(err error) {
 	}
 }
 
-// tellEOF tells the filters and the handler of the end of the stream, if its turn has
-// come.
+// tellEOF tells the filters or the handler of the end of the stream, unless something
+// comes before it.
 func (c *Conn) tellEOF() {
 	if c.stopping() != 0 || c.flags&queued != 0 || c.life == connLeaving {
-		return // everything before it comes first
+		return // earlier input comes first
 	}
 	if f := c.stack(); f != nil {
 		f.tellEOF()
@@ -410,7 +408,7 @@ func (c *Conn) tellEOF() {
 	}
 }
 
-// endInput tells the handler of the end of the stream.
+// endInput calls the handler's EOF, or closes the connection.
 func (c *Conn) endInput() {
 	c.flags |= eofTold
 	h, ok := c.handler.(EOFHandler)
@@ -418,25 +416,26 @@ func (c *Conn) endInput() {
 		c.occupied(func() { h.EOF(c) })
 	}
 	if !ok || c.flags&(endWrite|selfPaced) == endWrite && c.outputEnded() {
-		c.Close() // otherwise the Shutdown's completion closes it
+		c.Close() // otherwise the completion of Shutdown closes it
 	}
 }
 
-// Want has the next call of Data wait until there are n bytes: a message's
-// length, once it is known. Data is not called for less, however long it takes;
-// what is left below n at the end of the stream is not offered. An n over 2 GiB
-// counts as 2 GiB. It holds for the handler that SetHandler sets too, but for coroutines.
+// Want delays the next call of Data until there are n bytes: for instance a message's
+// length, once it is known. Data is not called for less, however long that takes. At the
+// end of the stream, fewer than n bytes are not offered. An n over 2 GiB counts as 2 GiB.
+// Want also holds for a handler that SetHandler sets, except for coroutines.
 func (c *Conn) Want(n int) {
 	c.loop.check()
 	c.want = int32(max(0, min(n, math.MaxInt32)))
 }
 
-// Pause stops reading, and calling Data, until Resume. The peer notices when the
-// system's buffers are full; its end of stream is noticed after Resume.
+// Pause stops reading, and calls of Data, until Resume. The peer's writes stall when the
+// system's buffers are full. The loop notices the end of the peer's stream only after
+// Resume.
 func (c *Conn) Pause() {
 	c.loop.check()
 	if c.isClosing() {
-		return // Data is not called any more, and the filters may need input to end
+		return // Data is not called any more, and filters may need input to end
 	}
 	c.stops |= stopPaused
 	if c.flags&receiving != 0 {
@@ -444,7 +443,7 @@ func (c *Conn) Pause() {
 	}
 }
 
-// Resume ends Pause. Input that was left is offered again in the next turn.
+// Resume ends Pause. The next turn offers the input that Data left.
 func (c *Conn) Resume() {
 	c.loop.check()
 	if c.stops&stopPaused == 0 {
@@ -458,7 +457,7 @@ func (c *Conn) Resume() {
 	c.read() // there is nothing to offer
 }
 
-// fail ends the connection for a system's error.
+// fail ends the connection with a system error.
 func (c *Conn) fail(op string, err error) {
 	if p := panicked(err); p != nil {
 		c.loop.broken(c, p)
@@ -466,7 +465,7 @@ func (c *Conn) fail(op string, err error) {
 	}
 	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
 	if c.isClosing() && delivered {
-		err = nil // it was to end anyway, and at most what the filters add to the end is lost
+		err = nil // it was ending anyway, and at most the filters' closing bytes are lost
 	} else {
 		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 	}

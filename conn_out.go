@@ -9,34 +9,34 @@ import (
 )
 
 const (
-	// directSize is the least size of a write that is worth a system call of
-	// its own, to save the copy.
+	// directSize is the least size of a write for which a separate system call
+	// costs less than the copy.
 	directSize = 16 << 10
-	// minChunk is the room taken for output outside of the connection's events.
+	// minChunk is the least size of a chunk.
 	minChunk = 512
-	// sendSize bounds one Send, so that Buffered tells of progress.
+	// sendSize bounds one Send, so that Buffered shows progress.
 	sendSize = 256 << 10
 )
 
-// output is what a connection has to send, but for what lies in the loop's
-// outbox. A connection borrows one from its loop while there is any.
+// output is the bytes that a connection has to send, except those in the loop's outbox. A
+// connection borrows one from its loop while there are any.
 type output struct {
 	conn    *Conn
-	op      backend.SendOp // of the first sending chunks
+	op      backend.SendOp // sends the first sending chunks
 	queue   []chunk
 	sending int
-	cut     int // bytes of the one sending chunk that op has, if it is too long for one
+	cut     int // bytes of the one sending chunk that op has, if the chunk is too long for one Send
 	size    int // bytes in queue, and ghost
-	ghost   int // of size: bytes that Recall dropped and whose release is still to be called
+	ghost   int // part of size: bytes that Recall dropped, until release is called
 	bufs    [][]byte
 }
 
 // chunk is a run of bytes to send.
 type chunk struct {
 	bytes   []byte
-	sent    int // of its beginning
+	sent    int // bytes of it that are sent
 	owned   bool
-	release func() // of owned bytes: called when they are no longer needed
+	release func() // of owned bytes: called when the engine no longer needs them
 }
 
 func (c *Conn) output() *output {
@@ -56,10 +56,10 @@ func (c *Conn) output() *output {
 	return c.out
 }
 
-// maxFreeOutputs bounds what a loop keeps of them.
+// maxFreeOutputs bounds the unused outputs that a loop keeps.
 const maxFreeOutputs = 1024
 
-// recycle gives an empty output back.
+// recycle returns an empty output to the loop.
 func (o *output) recycle() {
 	l := o.conn.loop
 	o.conn.out = nil
@@ -70,7 +70,7 @@ func (o *output) recycle() {
 	}
 }
 
-// dropChunk lets a chunk's memory go.
+// dropChunk releases a chunk's memory.
 func (c *Conn) dropChunk(k *chunk) {
 	if !k.owned {
 		c.loop.pool.Put(k.bytes)
@@ -85,22 +85,22 @@ func (o *output) shift(n int) {
 	for i := range n {
 		o.conn.dropChunk(&o.queue[i])
 	}
-	o.queue = slices.Delete(o.queue, 0, n) // which lets go of what lies behind the end
+	o.queue = slices.Delete(o.queue, 0, n) // clears the entries behind the end
 }
 
-// Write sends p, or keeps a copy to be sent: together with what other
-// connections write in the same turn, and no later than at the turn's end. A
-// large p with nothing waiting is sent at once, and only what is left of it
-// copied. p is the caller's again on return.
+// Write sends p without waiting for the peer, or keeps a copy. The loop sends the copies
+// of all connections together, at the turn's end at the latest. If p is large and no
+// output waits, Write sends at once and copies only the rest. The caller may reuse p after
+// Write returns.
 //
-// n is less than len(p) only with an error: ErrClosed after Close or CloseWrite
-// or once the connection has failed, ErrOutputFull if more than MaxOutput bytes
-// would wait, or the system's.
+// n is less than len(p) only with an error: ErrClosed after Close or CloseWrite or once
+// the connection has failed, ErrOutputFull if more than MaxOutput bytes would wait, or the
+// system's error.
 //
-// After ErrOutputFull a DrainHandler is called when there may be room for the rest. Nothing
-// was taken then, n is 0; but of 16 KiB or more with nothing waiting MaxOutput bytes are.
-// A shorter p that is longer than MaxOutput, or a longer one of WriteOwned's, never fits,
-// and there is nothing to wait for: nobody is called.
+// With ErrOutputFull n is 0, with one exception: if len(p) is 16 KiB or more and no output
+// waits, Write takes MaxOutput bytes of p. When there may be room for the rest, the loop
+// calls Drained (see DrainHandler). It does not for a p that can never fit: one longer
+// than MaxOutput that is shorter than 16 KiB, or that goes to WriteOwned.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	c.loop.check()
 	if err := c.writable(); err != nil {
@@ -112,7 +112,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return c.write(p, c.limits.maxOut)
 }
 
-// write is Write to the wire. No more than most bytes may wait.
+// write is Write to the wire. At most most bytes may wait.
 func (c *Conn) write(p []byte, most int) (n int, err error) {
 	l := c.loop
 	waiting := c.waiting()
@@ -143,15 +143,14 @@ func (c *Conn) write(p []byte, most int) (n int, err error) {
 	return len(p), nil
 }
 
-// takesPart reports whether a write of size bytes, for which there is no room, takes as
-// many as there is room for: if it is large, and nothing else waits. It would never fit
-// else, and what the system took of it must be followed by the rest.
+// takesPart reports whether a write of size bytes that does not fit takes as many bytes as
+// fit. It does if it is large and no other output waits: otherwise it would never fit, and
+// the system may have taken some bytes of it already, which the rest must follow.
 func (c *Conn) takesPart(size int) bool { return size >= directSize && c.Buffered() == 0 }
 
-// refused is called for a write that there is no room for. Drained is called when there
-// may be some: not for a write that is too long by itself, since that would come back in
-// each turn, and when all has been sent if so little waits that output is drained as it
-// is.
+// refused handles a write that does not fit, and requests a call of Drained. There is no
+// call for a write that is too long by itself: it would come back in each turn. If so
+// little waits that output counts as drained already, the call comes when none waits.
 func (c *Conn) refused() error {
 	if c.Buffered() > 0 {
 		if c.drained() {
@@ -162,11 +161,10 @@ func (c *Conn) refused() error {
 	return ErrOutputFull
 }
 
-// WriteOwned sends p without copying it. p must not change until release is
-// called, on the loop and exactly once, after p was sent, the connection has ended, or
-// WriteOwned has returned an error. It is never called within another call of the
-// engine's, but when the event at hand has ended, so it may do what a posted function
-// may. It may be nil.
+// WriteOwned sends p without copying it. p must not change until release is called. The
+// loop calls release exactly once: when p is sent, the connection has ended, or WriteOwned
+// has returned an error. The loop never calls release within another call, but after the
+// present event, so release may do what a posted function may. release may be nil.
 func (c *Conn) WriteOwned(p []byte, release func()) error {
 	c.loop.check()
 	k := chunk{bytes: p, owned: true, release: release}
@@ -175,8 +173,8 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 		err = c.refused()
 	}
 	if f := c.stack(); err == nil && f != nil {
-		defer c.dropChunk(&k) // also if a filter calls runtime.Goexit
-		_, err = f.write(p)   // which copies it, or makes something else of it
+		defer c.dropChunk(&k) // even if a filter calls runtime.Goexit
+		_, err = f.write(p)   // copies or transforms p
 		return err
 	}
 	if err != nil || len(p) == 0 {
@@ -191,9 +189,9 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 	return nil
 }
 
-// AvailableBuffer returns an empty buffer to append to and pass to Write, which
-// then copies nothing as long as it was not outgrown. It is valid until c is
-// next written to, flushed or closed, and no longer than the handler's call.
+// AvailableBuffer returns an empty buffer to append to and pass to Write. Write then
+// copies nothing, unless append has reallocated the buffer. It is valid until c is next
+// written to, flushed or closed, and no longer than the handler's call.
 func (c *Conn) AvailableBuffer() []byte {
 	c.loop.check()
 	if c.writable() != nil {
@@ -205,7 +203,7 @@ func (c *Conn) AvailableBuffer() []byte {
 	return c.available()
 }
 
-// available is AvailableBuffer of the wire.
+// available is AvailableBuffer without filters.
 func (c *Conn) available() []byte {
 	l := c.loop
 	if l.outbox.makeRoom(c, minChunk) {
@@ -221,13 +219,13 @@ func (c *Conn) available() []byte {
 	return k.bytes[len(k.bytes):]
 }
 
-// Buffered is how many bytes wait to be sent.
+// Buffered returns how many bytes of output wait.
 func (c *Conn) Buffered() int {
 	c.loop.check()
 	return c.waiting() + c.filters.waiting()
 }
 
-// waiting is how many bytes wait for the wire.
+// waiting returns how many bytes wait for the wire.
 func (c *Conn) waiting() int {
 	n := c.loop.outbox.size(c)
 	if c.out != nil {
@@ -236,18 +234,17 @@ func (c *Conn) waiting() int {
 	return n
 }
 
-// unsent reports whether output is yet to be sent, but for what lies in the
-// loop's outbox.
+// unsent reports whether output waits anywhere but in the loop's outbox.
 func (c *Conn) unsent() bool {
 	f := c.stack()
 	return c.out != nil || f != nil && f.unsent()
 }
 
-// Flush sends what was written so far, as far as the system takes it now; in a hook
-// around a write (see Trace), soon.
+// Flush sends the output written so far, as much as the system takes now. In a hook around
+// a write (see Trace) it sends soon.
 func (c *Conn) Flush() {
 	c.loop.check()
-	if c.loop.hooking { // it would be called within itself
+	if c.loop.hooking { // flush is running
 		c.flushSoon()
 		return
 	}
@@ -270,23 +267,22 @@ func (c *Conn) writable() error {
 	return nil
 }
 
-// Full reports whether output is full: more than HighWater bytes of it are Buffered.
-// Then the connection is not read and its Handler not offered anything, unless
-// Limits.ReadWhenFull is set. A Handler that makes output by itself should stop too. It is
-// called again when no more than LowWater bytes wait: Drained (see DrainHandler), then Data
-// with what it had left.
+// Full reports whether output is full: Buffered is more than HighWater. The loop then
+// stops reading the connection and offering input to its Handler, unless
+// Limits.ReadWhenFull is set. A Handler that produces output without input should stop
+// too. When no more than LowWater bytes wait, the loop calls Drained (see DrainHandler),
+// and then Data with the rest of the input.
 func (c *Conn) Full() bool {
 	c.loop.check()
 	return c.full()
 }
 
-// full is the one definition of full: writers that ask it and writers that it stops
-// are told by Drained, since every write that makes it true calls awaitDrain.
+// full is the one definition of full. Drained is called both for writers that ask full and
+// for writers that it stops, since every write that makes it true calls awaitDrain.
 func (c *Conn) full() bool { return c.Buffered() > c.limits.high }
 
-// awaitDrain has Drained called when output has fallen to LowWater. Until then the
-// connection is not read if its output is full, unless its filters are not ready: a
-// handshake needs input.
+// awaitDrain requests a call of Drained when output has fallen to LowWater. Until then
+// full output stops the reading, unless a filter is not ready: a handshake needs input.
 func (c *Conn) awaitDrain() {
 	c.flags |= tellDrain
 	if !c.readsWhenFull() && c.full() && c.filters.areReady() {
@@ -295,11 +291,11 @@ func (c *Conn) awaitDrain() {
 	c.flushSoon()
 }
 
-// readsWhenFull reports whether full output does not stop the reading: a coroutine serves
-// the connection, which its own writes stop, or the user wants it so.
+// readsWhenFull reports whether full output does not stop the reading: the user wants it
+// so, or a coroutine serves the connection and its own writes park it.
 func (c *Conn) readsWhenFull() bool { return c.flags&selfPaced != 0 || c.limits.readWhenFull }
 
-// wrote has the size bytes sent that wait for the wire now, at the turn's end.
+// wrote follows a write; size bytes now wait for the wire, to be sent at the turn's end.
 func (c *Conn) wrote(size int) {
 	switch {
 	case size+c.filters.waiting() > c.limits.high:
@@ -309,7 +305,7 @@ func (c *Conn) wrote(size int) {
 	}
 }
 
-// flushSoon has flush and advance called at the turn's end.
+// flushSoon queues calls of flush and advance for the turn's end.
 func (c *Conn) flushSoon() {
 	if c.flags&dirty == 0 {
 		c.flags |= dirty
@@ -317,7 +313,7 @@ func (c *Conn) flushSoon() {
 	}
 }
 
-// gather copies p behind the queue.
+// gather appends a copy of p to the queue.
 func (c *Conn) gather(p []byte) {
 	for len(p) > 0 {
 		k := c.tail(len(p))
@@ -328,9 +324,9 @@ func (c *Conn) gather(p []byte) {
 	}
 }
 
-// tail returns the last chunk of the queue, with room for some bytes, of which
-// it makes a new one if there is none to add to. A new one has room for n, up
-// to what the pool keeps; output that grows takes it in growing pieces.
+// tail returns the last chunk of the queue if it has room, or a new one. A new one has
+// room for n bytes, up to what the pool keeps, and is at least twice as long as the last:
+// growing output takes memory in growing pieces.
 func (c *Conn) tail(n int) *chunk {
 	o := c.output()
 	if last := len(o.queue) - 1; last >= o.sending {
@@ -344,8 +340,8 @@ func (c *Conn) tail(n int) *chunk {
 	return &o.queue[len(o.queue)-1]
 }
 
-// flush hands what is queued to the system: at once, from where it lies, if it
-// is one piece; with a Send if it is more, or does not go at once.
+// flush hands the queue to the system. A single chunk goes at once, from where it lies;
+// several chunks, or what the system does not take at once, go by a Send.
 func (c *Conn) flush() {
 	if f := c.stack(); f != nil {
 		f.flush()
@@ -361,18 +357,18 @@ func (c *Conn) flush() {
 		c.send()
 		return
 	}
-	o.shift(len(o.queue)) // an empty chunk, by AvailableBuffer
+	o.shift(len(o.queue)) // an empty chunk, from AvailableBuffer
 	if o.ghost == 0 {
 		o.recycle()
 	}
 }
 
-// sendFirst tries to send the first chunk at once, and drops it if it went. It reports
-// whether the connection is still there.
+// sendFirst tries to send the first chunk at once, and drops it if the system took it all.
+// It reports whether the connection can go on sending.
 func (c *Conn) sendFirst(o *output) bool {
 	k := &o.queue[0]
 	rest := k.bytes[k.sent:]
-	o.sending = 1 // a hook may write: it does so behind this
+	o.sending = 1 // a hook's writes go behind this chunk
 	c.before(len(rest))
 	if o.recalledBefore() {
 		return c.life < connClosed
@@ -413,12 +409,12 @@ func (c *Conn) send() {
 	switch {
 	case o.recalledBefore():
 		c.flushSoon()
-	case c.life < connClosed: // the hook may have closed it
+	case c.life < connClosed: // a hook may have closed it
 		c.loop.backend.Send(&o.op)
 	}
 }
 
-// Complete takes the Send's completion.
+// Complete handles the Send's completion.
 func (o *output) Complete(comp *backend.Completion) {
 	c := o.conn
 	done := o.sending
@@ -444,7 +440,7 @@ func (o *output) Complete(comp *backend.Completion) {
 	c.sent(comp.N)
 	c.after(comp.N)
 	switch {
-	case c.life >= connClosed: // what is left goes when the connection is gone
+	case c.life >= connClosed: // ending.Complete drops the rest
 	case failed != nil:
 		c.fail("write", failed)
 	default:
@@ -453,7 +449,7 @@ func (o *output) Complete(comp *backend.Completion) {
 	}
 }
 
-// took notes that n bytes of the first chunks were sent.
+// took marks n bytes of the first chunks as sent.
 func (o *output) took(n int) {
 	for i := 0; n > 0; i++ {
 		k := &o.queue[i]
@@ -463,8 +459,7 @@ func (o *output) took(n int) {
 	}
 }
 
-// trySend sends what the system takes at once. On an error the connection is
-// closed.
+// trySend sends what the system takes at once. An error closes the connection.
 func (c *Conn) trySend(p []byte) (int, error) {
 	c.before(len(p))
 	n, err := c.loop.backend.TrySend(c.recv.File, p)
@@ -472,7 +467,7 @@ func (c *Conn) trySend(p []byte) (int, error) {
 	return n, err
 }
 
-// tried accounts for an attempt to send. On an error the connection is closed.
+// tried counts an attempt to send. An error closes the connection.
 func (c *Conn) tried(n int, err error) {
 	c.sent(n)
 	if n > 0 || err == nil {
@@ -483,7 +478,7 @@ func (c *Conn) tried(n int, err error) {
 	}
 }
 
-// sent accounts for bytes that the system took.
+// sent counts bytes that the system took.
 func (c *Conn) sent(n int) {
 	if n > 0 {
 		s := &c.loop.stats.now

@@ -2,33 +2,32 @@ package rondo
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// An outbox gathers what a loop's connections write, each in a part of its own,
-// and sends the parts one after the other: when there are many, when it is full,
-// and at the turn's end. So receiving and sending each go in a row, which keeps
-// the caches warm, and the common case touches one piece of memory for all
-// connections: only what the system does not take is copied to memory of the
-// connection's own.
+// An outbox gathers the output of a loop's connections, a part for each. It sends the
+// parts one after the other: when there are many, when it is full, and at the turn's end.
+// So receives follow each other, and so do sends, which keeps the caches warm. In the
+// common case all connections share one piece of memory: only bytes that the system does
+// not take are copied to the connection's queue.
 type outbox struct {
 	loop     *Loop
-	bytes    []byte // of all parts; what has been sent of it stays until all is
+	bytes    []byte // of all parts; kept until all parts are sent
 	parts    []part
-	reserved *Conn // has the room behind bytes, by AvailableBuffer
+	reserved *Conn // owns the room behind bytes, by AvailableBuffer
 	sends    []backend.Sending
 	sharing  bool // a part is shared
 }
 
-// part is what one connection has written. Its bytes begin where those of the
-// part before it end, unless they are shared. While it exists the connection is flagged
-// inOutbox, and has no output beside it.
+// part is the output of one connection. Its bytes begin where those of the part before it
+// end, unless they are shared. While a part exists the connection has the flag inOutbox,
+// and no other output.
 type part struct {
-	conn   *Conn // nil: nobody's any more
+	conn   *Conn // nil: dropped
 	end    int
-	shared []byte // bytes that never change, in place of the outbox's; nil: there are none
+	shared []byte // bytes that never change, instead of the outbox's; nil: none
 }
 
 const (
 	outboxSize = 64 << 10
-	// outboxParts bounds how long a connection's output waits for that of others.
+	// outboxParts bounds how long a connection's output waits for the output of others.
 	outboxParts = 32
 )
 
@@ -36,8 +35,8 @@ func newOutbox(l *Loop) outbox {
 	return outbox{loop: l, bytes: make([]byte, 0, outboxSize), parts: make([]part, 0, outboxParts)}
 }
 
-// makeRoom reports whether c may add n bytes, less than outboxSize. To make room it
-// may send what is there, and find that c has failed.
+// makeRoom reports whether c may add n bytes; n is less than outboxSize. To make room it
+// may flush the outbox, which may show that c has failed.
 func (o *outbox) makeRoom(c *Conn, n int) bool {
 	if !o.mayAdd(c) {
 		return false
@@ -49,9 +48,10 @@ func (o *outbox) makeRoom(c *Conn, n int) bool {
 	return true
 }
 
-// mayAdd reports whether c's output may be here: it has no older output elsewhere, or
-// in a part that is not the last, and nobody else has the room behind the last part.
-// Hooks see each connection's writes apart, so what they see is not gathered here.
+// mayAdd reports whether c may add to the outbox. It must have no older output elsewhere,
+// or in a part that is not the last, and no other connection may have reserved the room
+// behind the last part. With hooks nothing is gathered here: they see each connection's
+// writes apart.
 func (o *outbox) mayAdd(c *Conn) bool {
 	switch {
 	case c.out != nil, o.reserved != nil && o.reserved != c, o.loop.hooked:
@@ -64,8 +64,8 @@ func (o *outbox) mayAdd(c *Conn) bool {
 	return last.conn == c && last.shared == nil
 }
 
-// share makes p, which never changes, all of c's part, and reports whether it has. To
-// make room it may send what is there, and find that c has failed.
+// share makes p, which never changes, the part of c, and reports whether it has. To make
+// room it may flush the outbox, which may show that c has failed.
 func (o *outbox) share(c *Conn, p []byte) bool {
 	if c.flags&inOutbox != 0 || !o.makeRoom(c, 0) {
 		return false
@@ -76,7 +76,7 @@ func (o *outbox) share(c *Conn, p []byte) bool {
 	return true
 }
 
-// isFull reports whether there is no room for n bytes more of c.
+// isFull reports whether there is no room for n more bytes of c.
 func (o *outbox) isFull(c *Conn, n int) bool {
 	return n > cap(o.bytes)-len(o.bytes) || c.flags&inOutbox == 0 && len(o.parts) == outboxParts
 }
@@ -92,8 +92,7 @@ func (o *outbox) add(c *Conn, p []byte) {
 	o.parts[len(o.parts)-1].end = len(o.bytes)
 }
 
-// flush sends every part. A connection's failure is noted, not told: no code of the
-// user's runs.
+// flush sends every part. It marks connections that fail and runs no user code.
 func (o *outbox) flush() {
 	if len(o.parts) == 0 {
 		return
@@ -103,7 +102,7 @@ func (o *outbox) flush() {
 	} else {
 		o.sendEach()
 	}
-	if o.sharing { // lets go of what was shared
+	if o.sharing { // drop the references to shared bytes
 		o.sharing = false
 		clear(o.parts)
 		clear(o.sends)
@@ -125,7 +124,7 @@ func (o *outbox) sendEach() {
 	}
 }
 
-// sendAll is sendEach with one call of the backend.
+// sendAll is sendEach in one call of the backend.
 func (o *outbox) sendAll(b backend.BatchSender) {
 	o.sends = o.sends[:0]
 	start := 0
@@ -134,7 +133,7 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 		start = p.end
 		if c := p.conn; c != nil {
 			c.flags &^= inOutbox
-			o.parts[len(o.sends)] = p // those of the sends come to the front
+			o.parts[len(o.sends)] = p // parts of the sends move to the front
 			o.sends = append(o.sends, backend.Sending{File: c.recv.File, Bytes: bytes})
 		}
 	}
@@ -147,7 +146,7 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 	}
 }
 
-// of returns a part's bytes, of which those in the outbox begin at start.
+// of returns a part's bytes. Those in the outbox begin at start.
 func (o *outbox) of(start int, p part) []byte {
 	if p.shared != nil {
 		return p.shared
@@ -155,7 +154,7 @@ func (o *outbox) of(start int, p part) []byte {
 	return o.bytes[start:p.end]
 }
 
-// sendRest sends what TrySend has left, unless it was an error.
+// sendRest queues and sends the bytes that TrySend left, unless it failed.
 func (c *Conn) sendRest(p []byte, shared bool, err error) {
 	if len(p) > 0 && err == nil {
 		c.keepOutput(p, shared)
@@ -163,7 +162,7 @@ func (c *Conn) sendRest(p []byte, shared bool, err error) {
 	}
 }
 
-// keepOutput puts p behind the queue: p itself, if it never changes, or a copy.
+// keepOutput appends p to the queue: p itself, if it never changes, or a copy.
 func (c *Conn) keepOutput(p []byte, shared bool) {
 	if shared {
 		c.queueShared(p)
@@ -172,10 +171,10 @@ func (c *Conn) keepOutput(p []byte, shared bool) {
 	}
 }
 
-// broken ends an event that has reserved room and did not return.
+// broken frees the room that a panicking event has reserved.
 func (o *outbox) broken() { o.reserved = nil }
 
-// find returns the place of c's part, and its bytes.
+// find returns the index of c's part, and its bytes.
 func (o *outbox) find(c *Conn) (i int, bytes []byte) {
 	for i = len(o.parts) - 1; o.parts[i].conn != c; i-- {
 	}
@@ -186,7 +185,7 @@ func (o *outbox) find(c *Conn) (i int, bytes []byte) {
 	return i, o.of(start, o.parts[i])
 }
 
-// size is how many bytes c has there.
+// size returns how many bytes c has in the outbox.
 func (o *outbox) size(c *Conn) int {
 	if c.flags&inOutbox == 0 {
 		return 0
@@ -195,7 +194,7 @@ func (o *outbox) size(c *Conn) int {
 	return len(b)
 }
 
-// unload moves c's part, if there is one, to its queue.
+// unload moves c's part, if it has one, to its queue.
 func (o *outbox) unload(c *Conn) {
 	if c.flags&inOutbox != 0 {
 		i, b := o.find(c)
@@ -205,7 +204,7 @@ func (o *outbox) unload(c *Conn) {
 	}
 }
 
-// drop forgets c's part, if there is one, and what it has reserved.
+// drop removes c's part, if it has one, and its reservation.
 func (o *outbox) drop(c *Conn) {
 	if o.reserved == c {
 		o.reserved = nil

@@ -5,29 +5,27 @@ import (
 	"sync"
 )
 
-// A Ref is what goroutines other than its loop's hold of a connection. It is
-// comparable, its methods may be called from any goroutine, and once the
-// connection is closed they return ErrClosed, whatever has taken its place
-// since. The zero Ref is closed.
+// A Ref lets other goroutines use a connection. Any goroutine may call its methods. Once
+// the connection is closed they return ErrClosed, even if a new connection has taken its
+// slot. A Ref is comparable. The zero Ref is closed.
 type Ref struct{ conn *Conn }
 
-// Do calls f with the connection, on its loop, after what this goroutine posted
-// before. With a nil error f is called soon, unless the connection closes first.
+// Do calls f with the connection, on its loop, after everything that this goroutine posted
+// before. If the error is nil, f is called soon, unless the connection closes first.
 func (r Ref) Do(f func(*Conn)) error {
 	mustGive(f != nil, "Ref.Do", "function")
 	return r.post(task{conn: r.conn, do: f})
 }
 
-// Write writes a copy of p to the connection, after what this goroutine posted
-// before. It returns ErrOutputFull, and writes nothing, if more than MaxOutput
-// bytes would be on their way to the loop, where each Write counts for 64 bytes more
-// than it has. A peer that then does not take what was
-// written, so that it would wait beyond MaxOutput, is cut off with
-// ErrOutputFull: nothing is left out of the stream.
+// Write writes a copy of p to the connection, after everything that this goroutine posted
+// before. If more than MaxOutput bytes would be on their way to the loop, it writes
+// nothing and returns ErrOutputFull; each Write counts its bytes and 64 more. If the peer
+// then does not read, so that the bytes would wait beyond MaxOutput, the connection is
+// aborted with ErrOutputFull: otherwise the stream would have a gap.
 //
-// It returns ErrClosed once Close, CloseWrite, Detach or Move was called. What was on
-// its way when the output ended (Close, CloseWrite) is dropped; what was on its way when
-// the connection began to leave its loop is sent before it leaves.
+// Write returns ErrClosed after Close, CloseWrite, Detach or Move. When the output ends
+// (Close, CloseWrite), bytes still on their way to the loop are dropped. When the
+// connection begins to leave its loop, they are sent before it leaves.
 func (r Ref) Write(p []byte) error {
 	if r.conn == nil {
 		return ErrClosed
@@ -42,13 +40,13 @@ func (r Ref) Write(p []byte) error {
 	return err
 }
 
-// refCost is what a Write counts beside its bytes while it is on its way: its place in
+// refCost is what a Write counts besides its bytes while it is on its way: its place in
 // the inbox takes memory too.
 const refCost = 64
 
-// announce counts a Write of n bytes that is about to be posted, if no more than most are
-// on their way then. One that it refuses must not be counted for a moment: a connection
-// that is to leave its loop would wait for its task, which does not come.
+// announce counts a Write of n bytes before it is posted, if then no more than most bytes
+// are on their way. It must not count a refused Write even for a moment: a connection that
+// is leaving its loop would wait for a task that never comes.
 func (c *Conn) announce(n, most int) error {
 	for {
 		posted := c.posted.Load()
@@ -66,10 +64,10 @@ func (c *Conn) announce(n, most int) error {
 // Close closes the connection, as Conn.Close does.
 func (r Ref) Close() { r.Do((*Conn).Close) }
 
-// Closed reports whether the connection is closed. If not, it may be by now.
+// Closed reports whether the connection was closed. false may be out of date at once.
 func (r Ref) Closed() bool { return r.conn == nil || r.conn.posted.Load() >= gone }
 
-// Loop is the loop of the connection; nil for the zero Ref.
+// Loop returns the connection's loop; nil for the zero Ref.
 func (r Ref) Loop() *Loop {
 	if r.conn == nil {
 		return nil
@@ -84,7 +82,7 @@ func (r Ref) post(t task) error {
 	return r.conn.loop.post(t)
 }
 
-// runTask does what a Ref posted.
+// runTask runs a task that a Ref posted.
 func (c *Conn) runTask(t task) {
 	if t.do == nil {
 		c.posted.Add(-int64(len(t.data) + refCost))
@@ -97,32 +95,33 @@ func (c *Conn) runTask(t task) {
 		t.do(c)
 	} else if !c.isClosing() {
 		if _, err := c.Write(t.data); err != nil && c.flags&endWrite == 0 {
-			c.Abort(err) // Ref.Write has returned nil: the stream must not go on without it
+			c.Abort(err) // Ref.Write has returned nil: the stream must have no gap
 		}
 	}
 	c.settle()
 }
 
-// Broadcast writes p to many connections, of any loops and engines: a message to a chat
-// room, say. Any goroutine may call it. It posts once to each loop, not to each
-// connection, and waits for nobody. A connection gets p after what this goroutine posted
-// before, unless it is closed by then. A Ref that comes twice is written to twice.
+// Broadcast writes p to many connections, of any loops and engines: for instance, a
+// message to a chat room. Any goroutine may call it. It posts once to each loop, not to
+// each connection, and does not wait. Each connection writes p after everything that this
+// goroutine posted before, unless it is closed by then. If to has a Ref twice, p is
+// written to it twice.
 //
 //	rondo.Broadcast(maps.Keys(room), message, nil)
 //
-// p is shared from now on: nobody may change it, at any time. Connections whose peers are
-// slow hold p itself and no copy, if p has 512 bytes or more.
+// Nobody may change p any more, ever: the connections share it. If p has 512 bytes or
+// more, a connection with a slow peer holds p itself and no copy.
 //
-// p is left out, as a whole, for a connection that has no room for it: its output is
-// full (see Conn.Full), p would make more than MaxOutput bytes wait, or as much is on the
-// way to its loop (see Ref.Write). So a peer that does not read holds up nobody. full, if
-// it is not nil, is then called with the connection, on its loop, as Ref.Do calls its
-// function: it may close the connection, write something else, or count. While a loop
-// is so far behind that MaxOutput bytes of calls of full are on their way to a connection,
-// 64 bytes for each, no more are added.
+// A connection without room for p gets none of it: its output is full (see Conn.Full),
+// more than MaxOutput bytes would wait with p, or that many are on their way to its loop
+// (see Ref.Write). So a peer that does not read delays no other. If full is not nil, the
+// loop of such a connection calls it, as it calls the function of Ref.Do: full may close
+// the connection, write something else, or count. Calls of full that are on their way to a
+// connection count 64 bytes each; if a loop is so far behind that they reach MaxOutput, no
+// more are added.
 //
-// Broadcast collects to before it posts anything, and calls nobody then. So the caller may
-// hold the lock that guards its set of Refs.
+// Broadcast ranges over all of to before it posts, and does not call full itself. So
+// the caller may hold the lock that guards its set of Refs.
 func Broadcast(to iter.Seq[Ref], p []byte, full func(*Conn)) {
 	s := spreads.Get().(*spread)
 	for r := range to {
@@ -146,13 +145,13 @@ func Broadcast(to iter.Seq[Ref], p []byte, full func(*Conn)) {
 
 // A spread sorts the connections of a Broadcast by their loops.
 type spread struct {
-	byID []*broadcast // by the loop's number; those of other engines' loops are linked
+	byID []*broadcast // by the loop's number; loops of several engines are linked
 	last *broadcast
 }
 
 var spreads = sync.Pool{New: func() any { return new(spread) }}
 
-// of returns the broadcast to l, and notes it as the last.
+// of returns the broadcast to l, and remembers it in last.
 func (s *spread) of(l *Loop) *broadcast {
 	if s.last != nil && s.last.loop == l {
 		return s.last
@@ -173,13 +172,13 @@ func (s *spread) of(l *Loop) *broadcast {
 	return b
 }
 
-// A broadcast is what a Broadcast posts to one loop.
+// A broadcast is the part of a Broadcast that one loop serves.
 type broadcast struct {
 	loop   *Loop
 	p      []byte
 	full   func(*Conn)
-	conns  []*Conn // each counts as a Ref.Write of p that is on its way
-	left   []*Conn // likewise of nothing: full is to be called
+	conns  []*Conn // each has announced a Write of p
+	left   []*Conn // each has announced a Write of 0 bytes; full is called for them
 	posted func()  // begin
 	next   *broadcast
 }
@@ -190,8 +189,8 @@ var broadcasts = sync.Pool{New: func() any {
 	return b
 }}
 
-// post sends b on its way to those of its connections that have room for what is on its
-// way to them. It calls nobody, so that what is counted is posted.
+// post announces p to those connections that have room for it, and posts b to their loop.
+// It calls no user code in between, so each announced Write is posted.
 func (b *broadcast) post(p []byte, full func(*Conn)) {
 	b.p, b.full = p, full
 	most := b.loop.engine.limits.maxOut
@@ -209,14 +208,14 @@ func (b *broadcast) post(p []byte, full func(*Conn)) {
 	if len(b.conns)+len(b.left) == 0 {
 		b.free()
 	} else if b.loop.post(task{f: b.posted}) != nil {
-		b.free() // the loop has ended, and nobody waits for what was counted
+		b.free() // the loop has ended, and ignores announced Writes
 	}
 }
 
-// begin has the loop's next events be b's.
+// begin makes the loop serve b's connections next.
 func (b *broadcast) begin() { b.loop.casting = b }
 
-// step serves one connection of b, as an event of it.
+// step serves one connection of b, as one event.
 func (b *broadcast) step() {
 	n := len(b.p)
 	list := &b.conns
@@ -246,7 +245,7 @@ func (b *broadcast) step() {
 	c.settle()
 }
 
-// free gives b back, which has no connections.
+// free puts b, which has no connections left, back into the pool.
 func (b *broadcast) free() {
 	clear(b.conns)
 	clear(b.left)
@@ -255,11 +254,11 @@ func (b *broadcast) free() {
 	broadcasts.Put(b)
 }
 
-// sharedSize is the least size of a message that a Broadcast does not copy for a
-// connection that has to wait: the list of what waits takes memory too.
+// sharedSize is the least size of a message that a Broadcast shares with connections that
+// wait. A smaller one is copied: an entry in the queue takes memory too.
 const sharedSize = 512
 
-// writeShared writes p, which never changes and for which there is room.
+// writeShared writes p, which never changes. There is room for it.
 func (c *Conn) writeShared(p []byte) {
 	switch f := c.stack(); {
 	case f != nil:
@@ -275,7 +274,7 @@ func (c *Conn) writeShared(p []byte) {
 	}
 }
 
-// queueShared puts p, which never changes, behind the queue.
+// queueShared appends p, which never changes, to the queue.
 func (c *Conn) queueShared(p []byte) {
 	o := c.output()
 	o.queue = append(o.queue, chunk{bytes: p, owned: true})

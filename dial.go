@@ -14,21 +14,21 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// Dial connects to address, and serves the connection on a loop that Balance
-// chooses: open makes its Handler, and has been called when Dial returns. network
-// is tcp, tcp4, tcp6 or unix; a unix address that begins with @ is abstract. s may
-// tell where to connect from, and how long to try.
+// Dial connects to address and serves the connection on a loop that Balance chooses. open
+// makes its Handler, and has been called when Dial returns. network is tcp, tcp4, tcp6 or
+// unix; a unix address that begins with @ is abstract. s may set the local address and the
+// timeout.
 //
-// A name is looked up by Resolver, not on the loop. Its addresses of both families
-// are tried in turns, beginning with the first one's, each 250 ms after the one
-// before or as soon as that has failed; the first connection that is made is
-// taken, and the others are given up (RFC 8305).
+// Resolver looks up a name, not on the loop. Dial tries its addresses of both families in
+// turn, the first address's family first. Each attempt starts 250 ms after the previous
+// one, or as soon as that one has failed. Dial takes the first connection that succeeds
+// and cancels the other attempts (RFC 8305).
 //
-// The error is a *net.OpError as package net gives it, of the first address that
-// was tried: errors.Is finds syscall.ECONNREFUSED and the like in it,
-// os.ErrDeadlineExceeded if s.DialTimeout or ctx's deadline has passed,
-// context.Canceled, or ErrClosed if the engine is closed. Nothing is left of the
-// attempt then, and open was not called.
+// The error is a *net.OpError as package net returns it, of the first address that was
+// tried. errors.Is finds in it system errors such as syscall.ECONNREFUSED,
+// os.ErrDeadlineExceeded after s.DialTimeout or ctx's deadline, context.Canceled, and
+// ErrClosed if the engine is closed. After an error no attempt goes on, and open was not
+// called.
 func (e *Engine) Dial(ctx context.Context, network, address string, s SocketOptions, open OpenFunc) (Ref, error) {
 	refused := func(err error) (Ref, error) {
 		return Ref{}, &net.OpError{Op: "dial", Net: network, Addr: text{network, address}, Err: err}
@@ -73,7 +73,7 @@ func (e *Engine) Dial(ctx context.Context, network, address string, s SocketOpti
 }
 
 // waitingDial is a dial that a goroutine waits for. Either the loop or that goroutine
-// decides how it ends, whoever claims it first.
+// decides how it ends: the first to claim it.
 type waitingDial struct {
 	claimed atomic.Bool
 	results chan dialed
@@ -87,16 +87,16 @@ type dialed struct {
 
 func (w *waitingDial) claim() bool { return w.claimed.CompareAndSwap(false, true) }
 
-// told is called on the loop with what became of the dial.
+// told is called on the loop with the result of the dial.
 func (w *waitingDial) told(c *Conn, err error, open OpenFunc) Handler {
 	if !w.claim() {
-		return nil // nobody waits any more
+		return nil // Engine.Dial has returned
 	}
 	if err != nil {
 		w.results <- dialed{err: err}
 		return nil
 	}
-	defer func() { w.results <- dialed{ref: c.Ref()} }() // also if open panics
+	defer func() { w.results <- dialed{ref: c.Ref()} }() // even if open panics
 	return open(c)
 }
 
@@ -107,7 +107,8 @@ func contextError(ctx context.Context) error {
 	return errDialTimeout
 }
 
-// errDialTimeout is what package net returns, but that it is both.
+// errDialTimeout matches both os.ErrDeadlineExceeded and context.DeadlineExceeded; package
+// net's error matches one of them.
 var errDialTimeout error = dialTimeout{&timeout{"i/o timeout"}}
 
 type dialTimeout struct{ *timeout }
@@ -119,26 +120,26 @@ func (dialTimeout) Is(target error) bool {
 // A Dialing is a connection that Loop.Dial is making.
 type Dialing struct {
 	loop             *Loop
-	seq              uint64 // to keep them in order
+	seq              uint64 // for endDials' order
 	network, address string
 	socket           backend.Socket
 	local            net.Addr
 	open             func(*Conn, error) Handler
 
 	stopLookUp context.CancelFunc // nil: no name is being looked up
-	addrs      []net.Addr         // to be tried
-	tries      []*try             // whose sockets are not closed
-	first      net.Addr           // that was tried
-	err        error              // its, or the reason for the end
+	addrs      []net.Addr         // not yet tried
+	tries      []*try             // with open sockets
+	first      net.Addr           // the first address tried
+	err        error              // of first, or the reason for the end
 	over       bool               // open was called, or will be with err
-	next       timer.Timer        // of the next try
-	limit      timer.Timer        // of all
+	next       timer.Timer        // starts the next try
+	limit      timer.Timer        // DialTimeout
 }
 
-// Dial is Engine.Dial to this loop, to be called on it. open is called exactly
-// once, on the loop and not before Dial returns: with the connection, whose
-// Handler it makes, or with nil and the reason why there is none. Like an OpenFunc it
-// may return nil. (A loop that has ended calls nobody.)
+// Dial connects to address and serves the connection on this loop, like Engine.Dial. It
+// must be called on the loop, and does not wait. The loop calls open exactly once, after
+// Dial has returned: with the connection, whose Handler open makes, or with nil and the
+// error. Like an OpenFunc, open may return nil. (A loop that has ended calls nothing.)
 func (l *Loop) Dial(network, address string, s SocketOptions, open func(*Conn, error) Handler) *Dialing {
 	l.check()
 	mustGive(open != nil, "Loop.Dial", "function")
@@ -167,14 +168,14 @@ func (l *Loop) Dial(network, address string, s SocketOptions, open func(*Conn, e
 	return d
 }
 
-// Cancel gives up: open is called with context.Canceled, soon, unless it has been
-// called or is about to be. It may be called on the loop only.
+// Cancel cancels the dial: open is called with context.Canceled, soon, unless it has been
+// called or is about to be. Cancel must be called on the loop.
 func (d *Dialing) Cancel() {
 	d.loop.check()
 	d.end(context.Canceled)
 }
 
-// end gives up for a reason, of which open is told in a turn to come.
+// end ends the dial with an error. open gets it in a later turn.
 func (d *Dialing) end(err error) {
 	if d.over {
 		return
@@ -184,7 +185,7 @@ func (d *Dialing) end(err error) {
 	d.loop.failedDials.push(d)
 }
 
-// settled is called when it is known how this ends: nothing more is begun.
+// settled stops all attempts: the result of the dial is known.
 func (d *Dialing) settled() {
 	d.over = true
 	d.loop.timers.Stop(&d.next)
@@ -198,22 +199,22 @@ func (d *Dialing) settled() {
 	d.release()
 }
 
-// release forgets d once it is over and its sockets are closed.
+// release removes d from the loop once it is over and its sockets are closed.
 func (d *Dialing) release() {
 	if d.over && len(d.tries) == 0 {
 		delete(d.loop.dialing, d)
 	}
 }
 
-// failed calls open with the reason, in a turn of its own.
+// failed calls open with the error, in a separate event.
 func (d *Dialing) failed() {
 	d.open(nil, &net.OpError{Op: "dial", Net: d.network, Source: d.source(), Addr: d.target(), Err: d.err})
 }
 
-// source is what the user asked for, as an Addr that is nil if that is nothing.
+// source returns the local address that the user set, or nil.
 func (d *Dialing) source() net.Addr {
 	if d.first == nil {
-		return nil // as package net has it
+		return nil // as in package net
 	}
 	return d.local
 }
@@ -225,12 +226,12 @@ func (d *Dialing) target() net.Addr {
 	case d.first != nil:
 		return d.first
 	case errors.As(d.err, &dns), errors.As(d.err, &addr):
-		return nil // they have the name
+		return nil // the error names the address
 	}
 	return text{d.network, d.address}
 }
 
-// lookUp finds the addresses of a name on another goroutine.
+// lookUp looks up the name on another goroutine.
 func (d *Dialing) lookUp() {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stopLookUp = cancel
@@ -238,12 +239,12 @@ func (d *Dialing) lookUp() {
 	go func() {
 		var addrs []net.Addr
 		err := errResolverExit
-		defer func() { // also if the user's Resolver panics, or calls runtime.Goexit
+		defer func() { // even if the user's Resolver panics or calls runtime.Goexit
 			if v := recover(); v != nil {
 				err = &PanicError{v, debug.Stack()}
 			}
 			cancel()
-			// If the loop has ended, d was told already.
+			// If the loop has ended, d has ended too.
 			d.loop.Post(func() { d.found(addrs, err) })
 		}()
 		addrs, err = d.loop.engine.lookUp(ctx, d.network, d.address)
@@ -255,7 +256,7 @@ var errResolverExit = errors.New("the Resolver called runtime.Goexit")
 // dialTimers is a Dialing as the owner of its timers.
 type dialTimers Dialing
 
-// Fire is called for the next try, or for the end of all.
+// Fire starts the next try, or ends the dial after DialTimeout.
 func (t *dialTimers) Fire(which *timer.Timer, _ backend.Time) {
 	d := (*Dialing)(t)
 	if which == &d.limit {
@@ -265,12 +266,12 @@ func (t *dialTimers) Fire(which *timer.Timer, _ backend.Time) {
 	}
 }
 
-// endDials ends those that are under way.
+// endDials ends all dials of the loop, in the order of their starts.
 func (l *Loop) endDials() {
 	for _, d := range inOrder(l.dialing, func(d *Dialing) uint64 { return d.seq }) {
 		d.end(ErrClosed)
 	}
 }
 
-// stagger is the time between the beginnings of two tries (RFC 8305, 5).
+// stagger is the time between the starts of two tries (RFC 8305, 5).
 const stagger = 250 * time.Millisecond

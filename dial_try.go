@@ -13,14 +13,14 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A try is the attempt at a connection to one of a Dialing's addresses.
+// A try is an attempt to connect to one address of a Dialing.
 type try struct {
 	dialing *Dialing
 	op      backend.ConnectOp
-	shut    backend.Op // Close of a socket that did not connect, or too late
+	shut    backend.Op // Close of a socket that failed to connect, or connected too late
 }
 
-// found begins to try addresses.
+// found starts to try the addresses.
 func (d *Dialing) found(addrs []net.Addr, err error) {
 	d.stopLookUp = nil
 	if d.over {
@@ -36,7 +36,7 @@ func (d *Dialing) found(addrs []net.Addr, err error) {
 	d.tryNext()
 }
 
-// tryNext tries the next address, and those after it if that cannot even begin.
+// tryNext tries the next address for which it can open a socket.
 func (d *Dialing) tryNext() {
 	for len(d.addrs) > 0 {
 		addr := d.addrs[0]
@@ -61,7 +61,7 @@ func (d *Dialing) tryNext() {
 	d.endIfAllFailed()
 }
 
-// note keeps the error of the first address, which says most.
+// note keeps the error of the first address, which is the most useful one.
 func (d *Dialing) note(addr net.Addr, err error) {
 	if addr == d.first {
 		d.err = err
@@ -75,7 +75,7 @@ func (d *Dialing) endIfAllFailed() {
 	}
 }
 
-// Complete takes the completion of Connect, then of the Close after a failure.
+// Complete handles the completion of Connect, then of the Close after a failure.
 func (t *try) Complete(c *backend.Completion) {
 	d := t.dialing
 	switch {
@@ -100,7 +100,7 @@ func (d *Dialing) forget(t *try) {
 	d.release()
 }
 
-// connected serves the connection.
+// connected serves the new connection.
 func (d *Dialing) connected(t *try) {
 	var peer netip.AddrPort
 	if a, ok := t.op.Addr.(*net.TCPAddr); ok {
@@ -111,7 +111,7 @@ func (d *Dialing) connected(t *try) {
 	c.opened(func(c *Conn) Handler { return d.open(c, nil) })
 }
 
-// socketNetwork is the network of a socket to connect to addr.
+// socketNetwork returns the network of a socket that connects to addr.
 func socketNetwork(addr net.Addr) string {
 	a, ok := addr.(*net.TCPAddr)
 	switch {
@@ -123,18 +123,18 @@ func socketNetwork(addr net.Addr) string {
 	return "tcp6"
 }
 
-// A Resolver finds the addresses of names, in the order of preference. A
-// *net.Resolver is one; tests may have their own.
+// A Resolver looks up the addresses of names, in order of preference. A *net.Resolver is
+// one; tests may use their own.
 type Resolver interface {
-	// LookupNetIP is as net.Resolver's; network is ip, ip4 or ip6. The engine
-	// calls it on goroutines of its own.
+	// LookupNetIP is like net.Resolver's; network is ip, ip4 or ip6. The engine calls it
+	// on separate goroutines.
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// errName is literal's: the address has a name to be looked up.
+// errName is literal's error if the address has a name.
 var errName = errors.New("the address has a name")
 
-// literal reads an address that needs no looking up.
+// literal parses an address that needs no look-up.
 func literal(network, address string) ([]net.Addr, error) {
 	switch network {
 	case "unix":
@@ -159,7 +159,7 @@ func literal(network, address string) ([]net.Addr, error) {
 	port := 0
 	for _, c := range []byte(service) {
 		if c < '0' || c > '9' || port > 1<<16 {
-			return nil, errName // the port has one, or package net says what is wrong
+			return nil, errName // the port has a name, or is wrong: package net reports that
 		}
 		port = 10*port + int(c-'0')
 	}
@@ -171,7 +171,7 @@ func literal(network, address string) ([]net.Addr, error) {
 
 var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// lookUp finds the addresses of a host:port.
+// lookUp looks up the addresses of a host:port.
 func (e *Engine) lookUp(ctx context.Context, network, address string) ([]net.Addr, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -191,10 +191,10 @@ func (e *Engine) lookUp(ctx context.Context, network, address string) ([]net.Add
 	return suitable(network, host, ips, port)
 }
 
-// suitable makes addresses of those of ips that network has, in turns of both
-// families (RFC 8305, 4).
+// suitable makes addresses of those ips that network allows. The two families alternate
+// (RFC 8305, 4).
 func suitable(network, host string, ips []netip.Addr, port int) ([]net.Addr, error) {
-	var families [2][]net.Addr // the first one's, and the other
+	var families [2][]net.Addr // the family of the first ip, and the other
 	for _, ip := range ips {
 		ip = here(ip.Unmap())
 		if network == "tcp4" && !ip.Is4() || network == "tcp6" && ip.Is4() {
@@ -221,7 +221,7 @@ func suitable(network, host string, ips []netip.Addr, port int) ([]net.Addr, err
 	return addrs, nil
 }
 
-// here is the address to connect to: this host, for the unspecified one.
+// here returns the address to connect to: the loopback one for an unspecified ip.
 func here(ip netip.Addr) netip.Addr {
 	switch {
 	case !ip.IsUnspecified():
@@ -232,7 +232,7 @@ func here(ip netip.Addr) netip.Addr {
 	return netip.IPv6Loopback()
 }
 
-// reachable leaves out what cannot be reached from the local address.
+// reachable leaves out addresses that the local address cannot reach.
 func reachable(addrs []net.Addr, local net.Addr) ([]net.Addr, error) {
 	if local == nil {
 		return addrs, nil
@@ -253,8 +253,8 @@ func reachable(addrs []net.Addr, local net.Addr) ([]net.Addr, error) {
 	return fit, nil
 }
 
-// toListen returns the address to listen on in place of one with names, which it looks
-// up. Like package net it takes an IPv4 address if there is one.
+// toListen returns the address to listen on, with names looked up. Like package net it
+// prefers an IPv4 address.
 func (e *Engine) toListen(network, address string) (string, error) {
 	family, isIP := strings.CutPrefix(network, "tcp")
 	if !isIP {
@@ -265,7 +265,7 @@ func (e *Engine) toListen(network, address string) (string, error) {
 	}
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
-		return address, nil // package net knows what is wrong, or takes "" for any port
+		return address, nil // package net reports the error, or takes "" as any port
 	}
 	ctx := context.Background()
 	_, notLiteral := netip.ParseAddr(host)
@@ -295,12 +295,12 @@ func (e *Engine) toListen(network, address string) (string, error) {
 	return net.JoinHostPort(host, service), nil
 }
 
-// errNameOnLoop is the error of methods that would look up a name on loop l.
+// errNameOnLoop is the error of a method that would have to look up a name on loop l.
 func errNameOnLoop(address string, l *Loop) error {
 	return fmt.Errorf("%s has a name, and to look it up would block loop %d: call from another goroutine, or look it up before", address, l.id)
 }
 
-// hostIP is the address of a name to listen on. family is "", "4" or "6".
+// hostIP returns the address to listen on for a name. family is "", "4" or "6".
 func (e *Engine) hostIP(ctx context.Context, family, host string) (netip.Addr, error) {
 	ips, err := e.resolver().LookupNetIP(ctx, "ip"+family, host)
 	if err != nil {

@@ -10,39 +10,39 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// The door. Every call of users' code goes through one of two functions of this
-// file, so that what a panic costs is decided in one place.
+// The door. Every call of users' code goes through one of two functions in this
+// file, so one place decides what a panic ends.
 //
-//   - Loop.events runs the events of a turn: a completion, a post, a turn of a
-//     connection that asked for one. A recover around all of them costs nothing a
-//     message. The owner of an event is the connection whose event it is.
-//   - Loop.call runs one function in the middle of something, for an owner of its
-//     own: a timer, a filter's method, a hook.
+//   - Loop.events runs the events of a turn: a completion, a post, the turn of a
+//     connection that asked for one. One recover around all of them costs nothing per
+//     message. The owner of an event is its connection.
+//   - Loop.call runs one function in the middle of an event, for a separate
+//     owner: a timer, a filter's method, a hook.
 //
-// Both rely on one rule: the state moves first, then the call. What is due is taken
+// Both rely on one rule: first change the state, then call. A due item is taken
 // out of its list before the user's code runs. A panic then ends the owner and
-// nothing else, and a callback that calls back finds a consistent engine.
+// nothing else, and a callback that calls the engine finds it consistent.
 //
 // Release functions, Ending and Closed are never called from within another call:
-// they wait in Loop.calls until the event at hand has ended (callSoon). So they may
-// do everything that a posted function may, and no chain of them grows the stack.
+// they wait in Loop.calls until the present event has ended (callSoon). So they may
+// do what a posted function may, and no chain of them grows the stack.
 //
-// runtime.Goexit cannot be stopped. It ends every owner on its way up the stack, and
-// at the bottom of it run goes on with the loop.
+// runtime.Goexit cannot be stopped. It ends every owner on its way up the stack;
+// below them, serve continues the loop.
 
-// An owner is what a call of users' code belongs to.
+// An owner is the object that a panic in a call of users' code ends.
 type owner interface {
-	// brokenBy ends the owner because its code panicked, or called runtime.Goexit.
+	// brokenBy ends the owner: its code panicked or called runtime.Goexit.
 	brokenBy(err error)
-	// logAttr names it in the log.
+	// logAttr names the owner in the log.
 	logAttr() slog.Attr
 }
 
-// errHandlerGoexit is why a connection ends whose handler called runtime.Goexit.
+// errHandlerGoexit ends a connection if one of its callbacks called runtime.Goexit.
 var errHandlerGoexit = errors.New("rondo: a callback of the connection called runtime.Goexit")
 
-// call runs f, which is the user's. A panic in it ends o, or is only logged if o is
-// nil; call returns then.
+// call runs f, a function of the user. If f panics, call ends o (nil: it only logs) and
+// returns.
 func (l *Loop) call(o owner, f func()) {
 	returned := false
 	defer func() {
@@ -54,14 +54,14 @@ func (l *Loop) call(o owner, f func()) {
 	returned = true
 }
 
-// events calls next until it reports that there is no event left. next takes an event
-// out of its list and runs it; the event's owner is l.current.
+// events calls next until it reports that no event is left. next takes an event out of its
+// list and runs it; l.current is the event's owner.
 func (l *Loop) events(next func() bool) {
 	for !l.tryEvents(next) {
 	}
 }
 
-// tryEvents is events up to the first panic, of which it returns false.
+// tryEvents is events up to the first panic, after which it returns false.
 func (l *Loop) tryEvents(next func() bool) (done bool) {
 	defer func() {
 		if !done {
@@ -92,12 +92,12 @@ func (l *Loop) eventBroken(value any) {
 	}
 }
 
-// broken ends o for a panic with value, or for runtime.Goexit if that is nil.
+// broken ends o because of a panic with value; nil stands for runtime.Goexit.
 func (l *Loop) broken(o owner, value any) {
 	if value != nil && l.engine.Repanic {
 		panic(value)
 	}
-	if value == nil && l.exiting { // on its way up from an inner call, where it was told
+	if value == nil && l.exiting { // on its way up from an inner call, which logged it
 		if o != nil {
 			o.brokenBy(errHandlerGoexit)
 		}
@@ -106,7 +106,7 @@ func (l *Loop) broken(o owner, value any) {
 	l.exiting = value == nil
 	l.stats.now.Panics++
 	err := errHandlerGoexit
-	p, _ := value.(*PanicError) // of a coroutine or another goroutine, with its stack
+	p, _ := value.(*PanicError) // from a coroutine or another goroutine, with its stack
 	if p == nil && value != nil {
 		p = &PanicError{value, debug.Stack()}
 	}
@@ -114,7 +114,7 @@ func (l *Loop) broken(o owner, value any) {
 		err = p
 	}
 	if o != nil {
-		defer o.brokenBy(err) // also if the Logger calls runtime.Goexit
+		defer o.brokenBy(err) // even if the Logger calls runtime.Goexit
 	}
 	log := l.engine.log().With("loop", l.id)
 	if o != nil {
@@ -127,8 +127,8 @@ func (l *Loop) broken(o owner, value any) {
 	}
 }
 
-// panicked is the panic of a method of a connection's that Attach took, of a type that
-// is anybody's; nil: err is something else. It did not happen on the loop.
+// panicked returns the panic in a method of a net.Conn that Attach took, which was on
+// another goroutine; nil: err is a different error.
 func panicked(err error) *PanicError {
 	if p, ok := err.(*backend.PanicError); ok {
 		return &PanicError{p.Value, p.Stack}
@@ -136,16 +136,17 @@ func panicked(err error) *PanicError {
 	return nil
 }
 
-// A Conn ends by an abort: what its handler left half done must not reach the peer.
+// brokenBy aborts the connection: the peer must not get output that the handler left half
+// done.
 func (c *Conn) brokenBy(err error) { c.Abort(err) }
 
 func (c *Conn) logAttr() slog.Attr { return slog.Any("remote", c.RemoteAddr()) }
 
-// call runs f for the connection, in the middle of whatever else.
+// call runs f for the connection, inside any event.
 func (c *Conn) call(f func()) { c.loop.call(c, f) }
 
-// within runs f as an event of the connection: at once as part of it, if the
-// connection's event is the one at hand, or as one inside of another.
+// within runs f as an event of the connection: at once if the present event is the
+// connection's, otherwise as an event within the present one.
 func (c *Conn) within(f func()) {
 	l := c.loop
 	if l.current == c {
@@ -161,21 +162,21 @@ func (c *Conn) within(f func()) {
 	c.call(f)
 }
 
-// A due is a call that waits for the end of the event at hand: of f, or of one of the
-// handler's methods.
+// A due is a call that waits for the end of the present event: f, or a method of the
+// handler.
 type due struct {
 	conn   *Conn  // owner; nil: none
 	f      func() // a release function, or one that ends something
-	ending bool   // tell the handler, if it is a bridge.Ender
+	ending bool   // call Ending, if the handler is a bridge.Ender
 	closed bool   // make the last calls, with err
 	err    error  // for Closed
 }
 
-// callSoon has the loop make a call when the event at hand has ended.
+// callSoon queues a call for the end of the present event.
 func (l *Loop) callSoon(d due) { l.calls.push(d) }
 
-// runCalls makes the calls that wait. Those that are added meanwhile have their turn
-// later, so that a chain of them lets the others have theirs.
+// runCalls makes the waiting calls. Calls added meanwhile wait until later, so that a
+// chain of them does not hold up the loop.
 func (l *Loop) runCalls() {
 	for n := l.calls.len(); n > 0 && !l.calls.empty(); n-- {
 		d := l.calls.pop()
@@ -183,7 +184,7 @@ func (l *Loop) runCalls() {
 		case d.closed:
 			d.conn.tellClosed(d.err)
 		case d.ending:
-			if h, ok := d.conn.handler.(bridge.Ender); ok { // which may be another one by now
+			if h, ok := d.conn.handler.(bridge.Ender); ok { // the handler may have changed
 				d.conn.call(h.Ending)
 			}
 		case d.conn != nil:
@@ -194,7 +195,7 @@ func (l *Loop) runCalls() {
 	}
 }
 
-// A fifo is a queue that gives its memory back when it has been long.
+// A fifo is a queue that frees its memory after it was long.
 type fifo[T any] struct {
 	items []T
 	head  int
@@ -208,8 +209,8 @@ func (q *fifo[T]) empty() bool { return len(q.items) == q.head }
 
 func (q *fifo[T]) push(v T) {
 	if len(q.items) == cap(q.items) && q.head > len(q.items)/2 {
-		// A queue that is never empty must not crawl. Nor must it be moved for each
-		// item: so at least as many were popped as are moved.
+		// A queue that is never empty must not grow for ever, nor move its items for each
+		// push: it moves at most as many items as were popped.
 		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
@@ -217,11 +218,11 @@ func (q *fifo[T]) push(v T) {
 	q.items = append(q.items, v)
 }
 
-// pop takes the first item. There must be one.
+// pop removes the first item. There must be one.
 func (q *fifo[T]) pop() T {
 	var zero T
 	v := q.items[q.head]
-	q.items[q.head] = zero // let go of what it refers to
+	q.items[q.head] = zero // drop the reference
 	q.head++
 	if q.head < len(q.items) {
 		return v
@@ -233,9 +234,9 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
-// safely is the Logger's Handler, for the engine. The engine logs where its own state is
-// half changed, on goroutines of its own, and about panics: one by the Handler is
-// dropped, and with it what was to be logged.
+// safely wraps the Logger's Handler and catches its panics. The engine logs while its
+// state is half changed, on its own goroutines, and about panics. A panic of the Handler
+// is dropped with its record.
 type safely struct{ slog.Handler }
 
 func (h safely) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
@@ -258,7 +259,7 @@ func (h safely) WithGroup(name string) (with slog.Handler) {
 	return safely{h.Handler.WithGroup(name)}
 }
 
-// unless is deferred: with is h unless the call returns.
+// unless is deferred; it sets with to h if the call panicked.
 func (h safely) unless(with *slog.Handler) {
 	if recover() != nil {
 		*with = h

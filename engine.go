@@ -18,7 +18,7 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// Defaults of an Engine's fields.
+// Defaults of Engine's fields.
 const (
 	DefaultMaxInput  = 1 << 20
 	DefaultMaxOutput = 16 << 20
@@ -27,132 +27,127 @@ const (
 	DefaultLinger    = 5 * time.Second
 )
 
-// An Engine is a group of loops and the connections they serve. The zero Engine
-// is ready for use; its fields are read when it is first used, and not to be
-// changed afterwards.
+// An Engine is a group of loops and the connections they serve. The zero Engine is ready
+// for use. The first call reads its fields; do not change them afterwards.
 //
-// Its methods may be called from any goroutine. Most of them wait for the loops, so on
-// a loop of the engine's (in a callback or a coroutine) they do what they can without
-// waiting: Close and Shutdown begin the end and return, Listen and ListenPacket listen
-// on that loop. Those that cannot do without (Wait, Dial and Attach) panic, and say
-// what to call instead.
+// Any goroutine may call its methods. Most of them wait for the loops. On a loop of this
+// engine (in a callback or a coroutine) they do what is possible without waiting: Close
+// and Shutdown begin the end and return, Listen and ListenPacket listen on that loop.
+// Wait, Dial and Attach have to wait: on a loop they panic, and name the call to use
+// instead.
 type Engine struct {
-	// NumLoops is the number of loops, each a goroutine. 0: GOMAXPROCS.
+	// NumLoops is the number of loops. Each loop is a goroutine. 0: GOMAXPROCS.
 	NumLoops int
-	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if its loops are as
-	// many and sleep in system calls (on any backend but "std"). As long as one of Go's
-	// processors is idle, the scheduler does not take away that of a loop that sleeps.
-	// Without a spare one, loops on epoll that are as many as GOMAXPROCS sleep as
-	// goroutines do, which is better where they share the CPUs with other work. A spare
-	// processor is better for one loop on one CPU with few connections (docs/design.md has
-	// the figures). GOMAXPROCS is the whole process's, and once it was set Go adapts it no
-	// more to a change of the CPUs' limit.
+	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if it has that many
+	// loops and they sleep in system calls (on any backend but "std"). While one of Go's
+	// processors is idle, the scheduler does not take the processor of a sleeping loop.
+	// Without a spare processor, loops on epoll park (they sleep as goroutines do) if they
+	// are as many as GOMAXPROCS. Parking is better where loops share the CPUs with other
+	// work. A spare processor is better for one loop on one CPU with few connections
+	// (docs/design.md has the figures). GOMAXPROCS belongs to the whole process, and once
+	// it is set, Go no longer adapts it to a changed CPU limit.
 	SpareProcessor bool
-	// Backend names what moves the bytes: "epoll" (Linux), "uring" (io_uring: Linux
-	// 6.1 and the permission to use it), "kqueue" (macOS and the BSDs), "poll" (all
-	// of these) or "std" (everywhere: package net, a goroutine per connection).
-	// Several names with commas between, as in "uring,epoll", are tried in that
-	// order; the Logger is told why one cannot be used. "": the platform's best.
-	// BackendName tells which of them the engine uses.
+	// Backend names the system interface that moves the bytes: "epoll" (Linux), "uring"
+	// (io_uring: Linux 6.1 and the permission to use it), "kqueue" (macOS and the BSDs),
+	// "poll" (all of these) or "std" (everywhere: package net, a goroutine per
+	// connection). With several names, as in "uring,epoll", the engine tries them in that
+	// order, and logs why it cannot use one. "": the platform's best. BackendName tells
+	// which one the engine uses.
 	//
-	// On "uring" each loop has a thread of its own, as with LockThreads.
+	// On "uring" each loop has its own thread, as with LockThreads.
 	Backend string
 	// Balance chooses the loop of an accepted connection.
 	Balance Balance
 	// CPUs pins loop i's thread to CPUs[i modulo its length]. Linux only.
 	CPUs []int
-	// LockThreads gives each loop a thread of its own. It is seldom good:
-	// passing work between a loop and other goroutines costs far more then.
+	// LockThreads gives each loop its own thread. It seldom helps: passing work between a
+	// loop and other goroutines then costs far more.
 	LockThreads bool
-	// Spin is how long a loop that has run out of work looks for more before it
-	// sleeps. 50 µs or so, longer than a thread takes to wake, more than halves
-	// the latency of few connections where a core is free for each loop, and
-	// wastes it otherwise; a loop that spins in vain stops doing so for a while.
-	// 0: no time.
+	// Spin is how long a loop without work looks for more before it sleeps. 50 µs or so,
+	// longer than a thread takes to wake, more than halves the latency of few connections
+	// if each loop has a free core. Otherwise it wastes CPU time; a loop that spins in
+	// vain stops spinning for a while. 0: no time.
 	Spin time.Duration
 
-	// ReceiveBuffers is how many buffers of 17 KiB a loop on "uring" may have for
-	// short messages, which all its connections share: of so many connections it
-	// can receive in one turn without a system call for each. Memory is taken when
-	// traffic first needs it; that of all but 16 is given back when a loop has used
-	// none for a twentieth of a second and has nothing to do. 0: 256, at most 4.3 MiB
-	// a loop; there are never more than 32,768. Beside them, and on other backends, a
-	// loop has one buffer of 72 KiB. Start fails if the field is not 0 and Backend does
-	// not name "uring".
+	// ReceiveBuffers is how many buffers of 17 KiB a loop on "uring" may have for short
+	// messages. All its connections share them: in one turn the loop can receive from as
+	// many connections without a system call for each. The loop allocates a buffer when
+	// traffic first needs it. When it is idle and has used none for a twentieth of a
+	// second, it frees all but 16. 0: 256, at most 4.3 MiB a loop; there are never more
+	// than 32,768. Besides these buffers, and on other backends, a loop has one buffer of
+	// 72 KiB. Start fails if the field is not 0 and Backend does not name "uring".
 	ReceiveBuffers int
 
-	// MaxInput is how many received bytes of a connection may wait for its
-	// handler, and so the largest message; see ErrInputFull. 0: DefaultMaxInput.
+	// MaxInput is how many received bytes of a connection may wait for its handler. It is
+	// also the size of the largest message; see ErrInputFull. 0: DefaultMaxInput.
 	MaxInput int
-	// MaxOutput is how many written bytes of a connection may wait for its
-	// peer; see ErrOutputFull. The output of one call of a Handler has to fit between
-	// HighWater and MaxOutput: otherwise writes for a slow peer fail before the loop
-	// stops reading it.
-	// 0: DefaultMaxOutput.
+	// MaxOutput is how many written bytes of a connection may wait for its peer; see
+	// ErrOutputFull. The output of one call of a Handler must fit between HighWater and
+	// MaxOutput: otherwise writes for a slow peer fail before the loop stops reading from
+	// it. 0: DefaultMaxOutput.
 	MaxOutput int
-	// HighWater is how many bytes of waiting output stop the reading of a
-	// connection, which goes on at LowWater: so a peer that sends requests and
-	// reads no replies is not served further. HighWater counts as no more than
-	// MaxOutput, and LowWater must be no more than HighWater. 0: DefaultHighWater;
-	// DefaultLowWater, or HighWater if that is less.
+	// HighWater is how many bytes of waiting output stop the reading of a connection.
+	// Reading goes on at LowWater. So the loop stops serving a peer that sends requests
+	// and reads no replies. HighWater counts as no more than MaxOutput, and LowWater must
+	// be no more than HighWater. 0: DefaultHighWater; DefaultLowWater, or HighWater if
+	// that is less.
 	HighWater, LowWater int
 	// MaxConns is how many accepted connections may be open at once. A connection counts
-	// from when a Listener accepts it until it is closed, or leaves the engine by Detach
-	// or Move; one that another engine has accepted counts from when Move brings it here.
-	// Connections that Dial made or Attach took do not count. 0: no limit.
+	// from when a Listener accepts it until it closes, or leaves the engine by Detach or
+	// Move. A connection that another engine accepted counts from when Move brings it
+	// here. Connections from Dial or Attach do not count. 0: no limit.
 	MaxConns int
 	// MaxConnsPerAddr is MaxConns for each remote address: an IPv4 address, or an IPv6
-	// network of 64 bits, of which one host has all addresses. What counts is the address
-	// that the system tells when the connection is accepted. The one that a PROXY header
-	// tells comes too late: behind a proxy all connections have the proxy's address. Unix
-	// sockets have none, and this limit does not hold for them. 0: no limit.
+	// network of 64 bits, since one host has all its addresses. The engine counts the
+	// address that the system reports at accept. The address in a PROXY header arrives too
+	// late: behind a proxy, all connections have the proxy's address. Unix sockets have no
+	// address, and no such limit. 0: no limit.
 	MaxConnsPerAddr int
-	// AcceptRate is how many connections may be accepted in a second, and how many at
-	// once after a second without any. 0: no limit.
+	// AcceptRate is how many connections per second may be accepted, and how many at once
+	// after a second without any. 0: no limit.
 	AcceptRate int
 	// Refuse is called, on a loop, with a connection that one of these limits forbids;
-	// limit is the field's name. It may write what the peer is to be told, through filters
-	// that it puts there by Use perhaps. When it returns the connection is closed, as
-	// Conn.Close does, so it must not keep it. A loop has 16 such connections at most: the
-	// next one has the oldest cut off. nil: connections that are too many are closed at
-	// once, which costs least. LoopStats.Refused counts them, and the Logger is told of
-	// one in ten seconds.
+	// limit is the name of the field. Refuse may write an answer to the peer, also through
+	// filters that it adds by Use. When it returns, the loop closes the connection as
+	// Conn.Close does, so Refuse must not keep it. A loop has at most 16 such connections:
+	// one more cuts off the oldest. nil: the engine closes excess connections at once,
+	// which costs least. LoopStats.Refused counts them, and the engine logs one in ten
+	// seconds.
 	Refuse func(c *Conn, limit string)
-	// Linger is how long a closing connection may take to deliver its output
-	// and to be closed by the peer. Negative: no time.
+	// Linger is how long a closing connection may wait for its peer to read the output and
+	// to close. Negative: no time. 0: DefaultLinger.
 	Linger time.Duration
 
-	// Resolver finds the addresses of names that are dialed. nil:
-	// net.DefaultResolver.
+	// Resolver looks up names for Dial. nil: net.DefaultResolver.
 	Resolver Resolver
 
-	// Check finds calls from wrong goroutines: of what belongs to a loop (a Conn, a
-	// Timer, a Loop's own methods), by a goroutine that is none of that loop's. They
-	// panic, with the caller's and the loop's stacks. The race detector finds most of
-	// these too; this needs no special build, and takes some nanoseconds a call. The
-	// environment variable RONDO_CHECK=1 sets it. On rondotest's network it finds
-	// nothing while a loop stands still there.
+	// Check makes calls from wrong goroutines panic, with the stacks of the caller and of
+	// the loop. A wrong goroutine is one that uses a Conn, a Timer or a Loop's own methods
+	// and does not run on that loop. The race detector finds most of these calls too.
+	// Check needs no special build, and costs some nanoseconds a call. The environment
+	// variable RONDO_CHECK=1 sets it. On rondotest's network it finds nothing while a loop
+	// stands still there.
 	Check bool
-	// Repanic lets a panic in a handler end the program, as one in a goroutine
-	// does. Otherwise it ends its connection and is logged with its stack.
+	// Repanic lets a panic in a handler end the program, as in any goroutine. Otherwise
+	// the panic ends its connection, and the engine logs it with its stack.
 	Repanic bool
-	// Logger is told of what no caller hears of. nil: slog.Default().
+	// Logger gets messages about errors that no caller can return. nil: slog.Default().
 	Logger *slog.Logger
-	// Trace's hooks are called on the loops. nil costs nothing.
+	// Trace has hooks that the loops call. nil costs nothing.
 	Trace *Trace
 
 	mu          sync.Mutex
 	state       engineState
 	loops       []*Loop
-	backendName string // once they run
+	backendName string // "" before Start
 	listeners   []*Listener
 	stopped     chan struct{} // closed when every loop has ended
 	watching    sync.Once     // see Watch in package bridge
 	gate        *gate         // nil: any number of connections may come
-	limits      limits        // every Conn's, unless it has its own
-	unbound     limits        // of those that have no bound of output: see NoOutputLimit in package bridge
+	limits      limits        // of every Conn without its own
+	unbound     limits        // without a bound of output: see NoOutputLimit in package bridge
 	accepting   atomic.Uint32 // sockets listened on so far
-	chosen      atomic.Uint32 // loops chosen so far for other connections than a Listener's
+	chosen      atomic.Uint32 // loops chosen so far for connections not from a Listener
 }
 
 type engineState uint8
@@ -163,42 +158,41 @@ const (
 	engineClosed
 )
 
-// limits bounds what a connection may have waiting, in bytes.
+// limits bounds the bytes that may wait in a connection.
 type limits struct {
 	maxIn, maxOut, high, low int
 	readWhenFull             bool
 }
 
-// writeLimit is how much output may wait before a coroutine has to.
+// writeLimit is how many bytes of output may wait before a coroutine parks.
 func (l *limits) writeLimit() int { return min(l.high, l.maxOut) }
 
-// SocketOptions holds options of sockets. The zero SocketOptions are right for most uses.
+// SocketOptions are the options of a socket. The zero value is right for most uses.
 type SocketOptions struct {
 	// KeepAlive is the idle time before TCP keep-alive probes, and the time
 	// between them. 0: 15 s. Negative: no probes.
 	KeepAlive time.Duration
-	// Delay leaves Nagle's algorithm on; by default TCP_NODELAY is set, since
-	// a loop gathers small writes itself.
+	// Delay leaves Nagle's algorithm on. By default TCP_NODELAY is set, since a loop
+	// gathers small writes itself.
 	Delay bool
-	// SendBuffer and RecvBuffer are the kernel's buffers, in bytes (SO_SNDBUF,
-	// SO_RCVBUF). 0: the system's choice, which adapts.
+	// SendBuffer and RecvBuffer are the sizes of the kernel's buffers, in bytes
+	// (SO_SNDBUF, SO_RCVBUF). 0: the system chooses and adapts them.
 	SendBuffer, RecvBuffer int
-	// ReusePort sets SO_REUSEPORT, so that other processes may listen on the
-	// same address. Balance ReusePort sets it where it counts. On Windows, which has no
-	// such option, Listen fails (errors.ErrUnsupported).
+	// ReusePort sets SO_REUSEPORT, so that other processes may listen on the same address.
+	// Balance ReusePort sets it by itself where needed. Windows has no such option: there
+	// Listen fails (errors.ErrUnsupported).
 	ReusePort bool
-	// LocalAddr is where to dial from, a *net.TCPAddr or *net.UnixAddr; only
-	// addresses of the same family are tried then. nil: the system's choice.
-	// Listen does not look at it.
+	// LocalAddr is the address to dial from, a *net.TCPAddr or *net.UnixAddr; a dial then
+	// tries only addresses of the same family. nil: the system chooses. Listen ignores it.
 	LocalAddr net.Addr
-	// DialTimeout is how long a dial may take, with the looking up of a name. 0:
-	// as long as the system tries. Listen does not look at it.
+	// DialTimeout is how long a dial may take, with its name look-up. 0: as long as the
+	// system tries. Listen ignores it.
 	DialTimeout time.Duration
-	// UnixMode is the permissions of a unix socket's file. 0: as umask leaves it.
+	// UnixMode is the permissions of a unix socket's file. 0: the umask decides.
 	UnixMode fs.FileMode
 }
 
-// options are those that a backend sets.
+// options returns the options that a backend sets.
 func (s *SocketOptions) options() backend.Socket {
 	return backend.Socket{
 		KeepAlive:  s.KeepAlive,
@@ -210,17 +204,16 @@ func (s *SocketOptions) options() backend.Socket {
 	}
 }
 
-// Start starts the loops, if they are not running. Listen does it by itself.
+// Start starts the loops, if they are not running. Listen calls it.
 func (e *Engine) Start() error {
 	refused, err := e.started()
-	for _, r := range refused { // the Logger may ask the engine: its lock is free again
+	for _, r := range refused { // outside the lock: the Logger may call the engine
 		e.log().Warn("rondo: a backend cannot be used, the next one is tried", "backend", r.name, "next", r.next, "error", r.err)
 	}
 	return err
 }
 
-// A refusal tells that a backend cannot be used, why, and which one is tried next. The
-// Logger is told.
+// A refusal notes, for the log, why a backend cannot be used and which one is tried next.
 type refusal struct {
 	name, next string
 	err        error
@@ -283,8 +276,8 @@ func (e *Engine) start() ([]refusal, error) {
 	return refused, nil
 }
 
-// open makes the loops, on the first of the candidates that the system permits,
-// and returns which it is, and which it does not.
+// open makes the loops on the first candidate that the system permits. It returns that
+// candidate, and a refusal for each one before it.
 func (e *Engine) open(candidates []pick.Candidate) (loops []*Loop, used pick.Candidate, refused []refusal, err error) {
 	for i, c := range candidates {
 		loops, err := e.openOn(c)
@@ -323,7 +316,7 @@ func orDefault[T int | time.Duration](v, d T) T {
 
 func (e *Engine) linger() time.Duration { return max(0, orDefault(e.Linger, DefaultLinger)) }
 
-// log is where the engine logs to. It does not panic, whatever the Logger does.
+// log returns the engine's logger. It does not panic, whatever the Logger does.
 func (e *Engine) log() *slog.Logger {
 	logger := e.Logger
 	if logger == nil {
@@ -332,7 +325,7 @@ func (e *Engine) log() *slog.Logger {
 	return slog.New(safely{logger.Handler()})
 }
 
-// BackendName is the name of the backend that the engine uses; "" before Start.
+// BackendName returns the name of the backend that the engine uses, or "" before Start.
 func (e *Engine) BackendName() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -358,10 +351,11 @@ func (e *Engine) Wait() error {
 	return nil
 }
 
-// Shutdown stops accepting, closes every connection as Conn.Close does (or has its
-// Handler close it, see ShutdownHandler), waits until that is done, and ends the loops.
-// When ctx ends first it aborts what is left, and returns ctx's error. On a loop, this
-// engine's or another's, it does not wait: it returns nil, and the rest goes on.
+// Shutdown closes the engine gracefully. It stops accepting, closes every connection as
+// Conn.Close does (or lets its Handler close it, see ShutdownHandler), waits until all are
+// closed, and ends the loops. If ctx ends first, Shutdown aborts the remaining connections
+// and returns ctx's error. On a loop, of this engine or another, it does not wait: it
+// returns nil and goes on in the background.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("rondo: Engine.Shutdown: %w", errNilContext)
@@ -394,8 +388,8 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	return e.Close()
 }
 
-// Close aborts every connection, closes the listeners and ends the loops. On a
-// loop, this engine's or another's, it does not wait for that.
+// Close aborts every connection, closes the listeners and ends the loops. It waits until
+// the loops have ended, except on a loop, of this engine or another.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.state == engineNew {
@@ -415,11 +409,11 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Listen serves connections to address: open makes each one's Handler. network
-// is tcp, tcp4, tcp6 or unix; tcp without a host takes IPv4 and IPv6. A unix
-// address that begins with @ is abstract (Linux); the file of another is
-// replaced if no server has it open, and removed when the listener closes.
-// An Engine may listen on several addresses.
+// Listen listens on address and serves its connections; open makes the Handler of each
+// one. network is tcp, tcp4, tcp6 or unix; tcp without a host listens on IPv4 and IPv6. A
+// unix address that begins with @ is abstract (Linux). Otherwise it is a file: Listen
+// replaces a file that no server has open, and Listener.Close removes it. An Engine may
+// listen on several addresses.
 func (e *Engine) Listen(network, address string, s SocketOptions, open OpenFunc) (*Listener, error) {
 	if err := e.Start(); err != nil {
 		return nil, err
@@ -428,14 +422,14 @@ func (e *Engine) Listen(network, address string, s SocketOptions, open OpenFunc)
 }
 
 // AttachListener is Listen with a socket that listens already: a *net.TCPListener or
-// *net.UnixListener of this program, or of another one that passed it on (package
-// fdpass), by net.FileListener. Connections that wait in it are served. s's options
-// are set, but for the buffers' sizes and UnixMode, which come too late. It is one
-// socket also with Balance ReusePort.
+// *net.UnixListener, of this program or passed on by another one (package fdpass,
+// net.FileListener). It serves connections that wait in the socket, too. It sets s's
+// options, except the buffers' sizes and UnixMode, which come too late. With Balance
+// ReusePort it is still one socket.
 //
-// ln is the engine's, also on an error, which closes it. The socket listens on as long
-// as somebody else has a descriptor of it. The file of a unix one is not removed: that
-// is for who made it.
+// ln belongs to the engine from now on; on an error AttachListener closes it. The socket
+// goes on listening while anything else has a descriptor of it. The engine does not
+// remove a unix socket's file: its creator does.
 func (e *Engine) AttachListener(ln net.Listener, s SocketOptions, open OpenFunc) (*Listener, error) {
 	if ln == nil {
 		return nil, &net.OpError{Op: "listen", Err: errNilListener}
@@ -452,7 +446,7 @@ func (e *Engine) AttachListener(ln net.Listener, s SocketOptions, open OpenFunc)
 	return l, err
 }
 
-// listen listens on address, or takes over what listens there already.
+// listen listens on address, or takes over the listener already.
 func (e *Engine) listen(network, address string, s *SocketOptions, already net.Listener, open OpenFunc) (*Listener, error) {
 	ln := &Listener{engine: e, network: network, open: open}
 	resolved := address
@@ -480,7 +474,7 @@ func (e *Engine) listen(network, address string, s *SocketOptions, already net.L
 	return ln, nil
 }
 
-// forget drops a listener that is being closed.
+// forget removes a closing listener from the list.
 func (e *Engine) forget(ln *Listener) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

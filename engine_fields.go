@@ -12,11 +12,11 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// The values that the fields of an Engine and of SocketOptions, and the arguments of their
-// methods, cannot have. Start, Listen and Dial refuse them: what would come of them
-// later, a connection that is full for ever or a panic on the loop, names no field.
+// This file finds values that make no sense in the fields of an Engine and of
+// SocketOptions, and in arguments. Start, Listen and Dial refuse them: a failure later, such
+// as a connection that stays full or a panic on the loop, would name no field.
 
-// checkFields finds meaningless values.
+// checkFields returns an error for a value that has no meaning.
 func (e *Engine) checkFields() error {
 	for _, field := range []struct {
 		name  string
@@ -51,7 +51,7 @@ func (e *Engine) checkFields() error {
 	return e.checkMarks()
 }
 
-// checkMarks finds a LowWater that output could not fall to, since it is never above it.
+// checkMarks refuses a LowWater that output never exceeds: output could not fall to it.
 func (e *Engine) checkMarks() error {
 	above, most := "HighWater", orDefault(e.HighWater, DefaultHighWater)
 	if maxOut := orDefault(e.MaxOutput, DefaultMaxOutput); maxOut < most {
@@ -63,7 +63,7 @@ func (e *Engine) checkMarks() error {
 	return nil
 }
 
-// checkBuffers finds ReceiveBuffers that none of the backends has.
+// checkBuffers refuses ReceiveBuffers if no candidate backend has them.
 func (e *Engine) checkBuffers(candidates []pick.Candidate) error {
 	if e.ReceiveBuffers == 0 || slices.ContainsFunc(candidates, func(c pick.Candidate) bool { return c.Buffers }) {
 		return nil
@@ -76,7 +76,7 @@ func (e *Engine) checkBuffers(candidates []pick.Candidate) error {
 		e.ReceiveBuffers, strings.Join(names, ","))
 }
 
-// check finds meaningless values.
+// check returns an error for a value that has no meaning.
 func (s *SocketOptions) check() error {
 	switch {
 	case s.SendBuffer < 0:
@@ -93,7 +93,7 @@ func (s *SocketOptions) check() error {
 	return nil
 }
 
-// checkDial is check, with what only a dial looks at.
+// checkDial is check, with the fields that only a dial reads.
 func (s *SocketOptions) checkDial() error {
 	if s.DialTimeout < 0 {
 		return fmt.Errorf("SocketOptions.DialTimeout is %v: want 0, for as long as the system tries, or more", s.DialTimeout)
@@ -114,7 +114,7 @@ func (s *SocketOptions) checkDial() error {
 	return s.check()
 }
 
-// Arguments that are missing.
+// Errors of missing arguments.
 var (
 	errNilOpener   = errors.New("open is nil: want a function that makes each connection's Handler")
 	errNilListener = errors.New("ln is nil: want a net.Listener")
@@ -125,8 +125,8 @@ var (
 	errNilTaker    = errors.New("f is nil: want a function that takes the connection")
 )
 
-// mustGive panics if an argument is missing and the method has no error to return: what
-// would come of it later does not tell who called.
+// mustGive panics if an argument is missing and the method returns no error: a failure
+// later would not show the caller.
 func mustGive(given bool, method, what string) {
 	if !given {
 		panic("rondo: " + method + " was given no " + what)

@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A chatRoom is a set of Refs: its members' connections may be on any loop.
+// A chatRoom is a set of Refs. Its members' connections may be on any loop.
 type chatRoom struct {
 	mu      sync.Mutex
 	members map[rondo.Ref]struct{}
@@ -29,14 +29,14 @@ func (r *chatRoom) leave(c *rondo.Conn) {
 	delete(r.members, c.Ref())
 }
 
-// say writes a line to all members. One who does not read is cut off.
+// say writes a line to all members. It cuts off members that do not read.
 func (r *chatRoom) say(line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rondo.Broadcast(maps.Keys(r.members), line, func(c *rondo.Conn) { c.Abort(rondo.ErrOutputFull) })
 }
 
-// A member's lines go to everybody in the room.
+// A member sends its lines to all members of the room.
 type member struct{ room *chatRoom }
 
 func (m *member) Data(_ *rondo.Conn, in []byte) (n int, err error) {
@@ -45,14 +45,14 @@ func (m *member) Data(_ *rondo.Conn, in []byte) (n int, err error) {
 		if end < 0 {
 			return n, nil
 		}
-		m.room.say(bytes.Clone(in[n : n+end+1])) // in is the loop's again when Data returns
+		m.room.say(bytes.Clone(in[n : n+end+1])) // the loop reuses in when Data returns
 		n += end + 1
 	}
 }
 
 func (m *member) Closed(c *rondo.Conn, _ error) { m.room.leave(c) }
 
-// A chat room on all loops. A line is posted once to each loop, and all members share its
+// A chat room on all loops. Each line is posted once to each loop, and all members share its
 // bytes.
 func ExampleBroadcast() {
 	room := &chatRoom{members: map[rondo.Ref]struct{}{}}
@@ -76,7 +76,7 @@ func ExampleBroadcast() {
 		}
 		defer c.Close()
 		client := bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
-		client.ReadString('\n') // welcome: it is in the room
+		client.ReadString('\n') // after the welcome it is in the room
 		clients = append(clients, client)
 	}
 	clients[0].WriteString("hello, all\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// One engine accepts, another one serves: the loops of the first do nothing else, so a
+// One engine accepts, another one serves. The first engine's loops only accept, so a
 // busy server does not keep new clients waiting.
 func ExampleEngine_Adopt() {
 	serve := &rondo.Engine{NumLoops: 2, Balance: rondo.LeastConns}
@@ -35,8 +35,8 @@ func ExampleEngine_Adopt() {
 	// hello
 }
 
-// A connection goes to another loop, once it is known which one it belongs to: here
-// each room of a chat has its loop. What the client has said already goes along.
+// A connection moves to another loop, once the server knows which one it belongs to. Here
+// each room of a chat has a loop. Bytes that the client has already sent move along.
 func ExampleConn_Move() {
 	e := &rondo.Engine{NumLoops: 2}
 	defer e.Close()
@@ -78,8 +78,8 @@ func ExampleConn_Move() {
 	// hello
 }
 
-// A net.Conn joins a loop after a handshake of its own, and leaves it as a net.Conn: no
-// byte is lost on either way.
+// A net.Conn joins a loop after a handshake, and leaves it as a net.Conn. No byte is lost
+// on either way.
 func ExampleEngine_Attach() {
 	var e rondo.Engine
 	defer e.Close()
@@ -94,7 +94,7 @@ func ExampleEngine_Attach() {
 		if err != nil {
 			return
 		}
-		// The handshake reads ahead, perhaps: rondo.PrefixConn puts that back.
+		// The handshake may read ahead: rondo.PrefixConn puts those bytes back.
 		in := bufio.NewReader(nc)
 		hello, _ := in.ReadString('\n')
 		ahead, _ := in.Peek(in.Buffered())
@@ -110,7 +110,7 @@ func ExampleEngine_Attach() {
 					if err != nil {
 						return
 					}
-					go func() { // nobody's loop is in the way here
+					go func() { // this goroutine may block
 						defer nc.Close()
 						line, _ := bufio.NewReader(nc).ReadString('\n')
 						fmt.Fprintf(nc, "goroutine: %s", line)
@@ -126,7 +126,7 @@ func ExampleEngine_Attach() {
 	// goroutine: three
 }
 
-// A client on a loop. The errors are as package net's.
+// A client on a loop. The errors are like package net's.
 func ExampleEngine_Dial() {
 	var e rondo.Engine
 	defer e.Close()

@@ -10,8 +10,9 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A host of many addresses, bound to none of them: it tells which one was asked, and
-// Reply answers from that, without which a connected client would not hear it.
+// A socket on a host of many addresses, bound to none of them. ControlMessage tells which
+// address a client asked. Reply answers from that address: a connected client would not
+// receive an answer from another one.
 func ExamplePacketConn_ControlMessage() {
 	var e rondo.Engine
 	defer e.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A responder like a small DNS server: a datagram is a question, which has a
-// number, and gets an answer with that number from the address that was asked.
+// A responder like a small DNS server. Each datagram is a question with a number. The
+// answer has the same number, and comes from the address that was asked.
 func ExampleEngine_ListenPacket() {
 	hosts := map[string]string{"printer.lan": "192.168.0.9"}
 	answer := func(c *rondo.PacketConn, p []byte, from netip.AddrPort) {
@@ -47,8 +47,8 @@ func ExampleEngine_ListenPacket() {
 	// Output: question 7 is answered: 192.168.0.9
 }
 
-// Members of a multicast group, on one interface: who asks the group hears from
-// each of them.
+// Members of a multicast group, on one interface. All of them answer a question to the
+// group.
 func ExamplePacketConn_JoinGroup() {
 	group := netip.MustParseAddr("224.0.0.251")
 	lo, err := loopbackInterface()

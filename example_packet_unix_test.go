@@ -12,8 +12,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Datagrams between processes of one host, as syslog takes them. Who wants an answer
-// has an address of its own: here a file beside the server's.
+// Datagrams between processes of one host, as syslog takes them. A client that wants an
+// answer needs an address: here a file beside the server's.
 func ExampleEngine_DialPacket() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

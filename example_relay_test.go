@@ -9,11 +9,11 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A relay is one side of a proxy: its connection's bytes go to the other connection, of
+// A relay is one side of a proxy. It writes its connection's bytes to the other connection, on
 // the same loop.
 type relay struct{ other *rondo.Conn }
 
-// Data passes bytes on. It has its connection wait while the other one's output is full.
+// Data passes bytes on. It pauses its connection while the other one's output is full.
 func (r *relay) Data(c *rondo.Conn, in []byte) (int, error) {
 	n, err := r.other.Write(in)
 	if r.other.Full() {
@@ -22,22 +22,22 @@ func (r *relay) Data(c *rondo.Conn, in []byte) (int, error) {
 	return n, err
 }
 
-// Drained has the other connection go on.
+// Drained resumes the other connection.
 func (r *relay) Drained(*rondo.Conn) { r.other.Resume() }
 
 // EOF passes the end of the stream on. The other direction goes on.
 func (r *relay) EOF(*rondo.Conn) { r.other.CloseWrite() }
 
-// Closed passes a failure on. Connections whose streams have both ended close by
-// themselves.
+// Closed passes a failure on. A connection whose streams have both ended closes by
+// itself.
 func (r *relay) Closed(_ *rondo.Conn, err error) {
 	if err != nil {
 		r.other.Abort(err)
 	}
 }
 
-// join makes each connection's input the other one's output. A side that waits for the
-// other one to drain is paused; otherwise it is read, even if its own output is full, so
+// join makes each connection's input the other one's output. While a side waits for the
+// other one to drain, it is paused. Otherwise it is read, even if its own output is full, so
 // that no direction waits for the opposite one.
 func join(a, b *rondo.Conn) {
 	for _, side := range [][2]*rondo.Conn{{a, b}, {b, a}} {
@@ -58,7 +58,7 @@ func ExampleLimits() {
 		return
 	}
 	proxy, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(client *rondo.Conn) rondo.Handler {
-		client.Pause() // until there is somebody to write to
+		client.Pause() // until the server is connected
 		waiting := &caller{}
 		waiting.dialing = client.Loop().Dial("tcp", server.Addr().String(), rondo.SocketOptions{}, func(c *rondo.Conn, err error) rondo.Handler {
 			if err != nil {
@@ -94,7 +94,7 @@ type caller struct{ dialing *rondo.Dialing }
 func (*caller) Data(*rondo.Conn, []byte) (int, error) { return 0, nil }
 func (w *caller) Closed(*rondo.Conn, error)           { w.dialing.Cancel() }
 
-// A counter counts what its client sends, and tells it at the end.
+// A counter counts the bytes of its client, and writes the number at the end.
 type counter struct{ n int }
 
 func (s *counter) Data(_ *rondo.Conn, in []byte) (int, error) {

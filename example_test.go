@@ -24,7 +24,7 @@ func ExampleServe() {
 }
 
 // ask connects to addr, sends question and the end of its stream, as printf … | nc -N
-// does, and reads so many lines of the answer.
+// does, and prints the given number of lines of the answer.
 func ask(addr net.Addr, question string, lines int) {
 	c, err := net.Dial(addr.Network(), addr.String())
 	if err != nil {
@@ -71,7 +71,7 @@ func ExampleHandlerFunc() {
 	// LOOP
 }
 
-// Messages with a length in front: Want saves calls of Data for pieces.
+// Messages with a length in front. Want avoids calls of Data for incomplete messages.
 func ExampleConn_Want() {
 	sum := func(c *rondo.Conn, in []byte) (n int, err error) {
 		for len(in)-n >= 4 {
@@ -99,7 +99,7 @@ func ExampleConn_Want() {
 	// Output: 100000 bytes
 }
 
-// A server that serves one client of each address at a time, and tells the others why.
+// A server that serves one client per address at a time, and tells the others why.
 func ExampleEngine_refuse() {
 	e := rondo.Engine{
 		MaxConnsPerAddr: 1,
@@ -131,8 +131,8 @@ func ExampleEngine_refuse() {
 	// too many connections: MaxConnsPerAddr
 }
 
-// A Ref lets any goroutine write to a connection, here one that did some work
-// which would have blocked the loop.
+// A Ref lets any goroutine write to a connection. Here each goroutine runs a slow query
+// that would have blocked the loop.
 func ExampleRef() {
 	var e rondo.Engine
 	defer e.Close()
@@ -145,10 +145,10 @@ func ExampleRef() {
 	// Output: 42
 }
 
-// An oracle has its answers found by other goroutines. A client that has asked may end
-// its stream and wait: so the oracle has an EOF method, and closes when all is answered.
+// An oracle answers on other goroutines. A client may ask, end its stream and wait for the
+// answer. So the oracle has an EOF method, and closes after the last answer.
 type oracle struct {
-	asked int // and not answered
+	asked int // questions without an answer yet
 	ended bool
 }
 
@@ -179,7 +179,7 @@ func (o *oracle) closeIfDone(c *rondo.Conn) {
 
 func (o *oracle) Closed(*rondo.Conn, error) {}
 
-// A clock tells the time by a timer of its connection's loop, without a lock.
+// A clock writes ticks, by a timer on its connection's loop, without a lock.
 type clock struct{ timer *rondo.Timer }
 
 func newClock(c *rondo.Conn) rondo.Handler {
@@ -198,7 +198,7 @@ func (k *clock) EOF(*rondo.Conn) {}
 // Closed is called when the client has gone.
 func (k *clock) Closed(*rondo.Conn, error) { k.timer.Stop() }
 
-// Timers run on the connection's loop, so they use it without a lock.
+// A timer runs on its connection's loop, so it uses the connection without a lock.
 func ExampleLoop_Every() {
 	var e rondo.Engine
 	defer e.Close()
@@ -223,7 +223,7 @@ func ExampleLoopLocal() {
 		n := hits.Get(c.Loop())
 		*n++
 		fmt.Fprintln(c, "visitor", *n)
-		return nil // say that, and close
+		return nil // send the output, and close
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -249,8 +249,8 @@ func (caesar) Outbound(s *rondo.FilterPort, out []byte) error {
 	return nil
 }
 
-// A translation of all that passes, in both directions, is a Filter. The handler
-// knows nothing of it: it gets "ave, Caesar".
+// A Filter translates all bytes in both directions. The handler does not notice: it reads
+// "ave, Caesar".
 func ExampleFilter() {
 	var e rondo.Engine
 	defer e.Close()

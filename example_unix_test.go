@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// descriptor is the number of a file or connection, which stays its owner's.
+// descriptor returns the number of a file's or connection's descriptor. It still belongs to c.
 func descriptor(c syscall.Conn) (fd int) {
 	rc, err := c.SyscallConn()
 	if err != nil {
@@ -23,7 +23,7 @@ func descriptor(c syscall.Conn) (fd int) {
 	return fd
 }
 
-// A loop drives a child process by its pipes: no goroutine waits for either.
+// A loop writes to a child process and reads from it by pipes. No goroutine waits for a pipe.
 func ExampleLoop_Poll() {
 	child := exec.Command("tr", "a-z", "A-Z")
 	theirIn, in, _ := os.Pipe()
@@ -73,7 +73,7 @@ func ExampleLoop_Poll() {
 	// CHILD
 }
 
-// A reactor in the style of goev: handlers for descriptors, whose events are
+// A reactor in the style of goev: handlers for descriptors, with events that are
 // added, appended and removed.
 func ExamplePoll() {
 	e := &rondo.Engine{NumLoops: 1}
@@ -132,7 +132,7 @@ func (r reactor) RemoveEvent(fd int, events rondo.Events) {
 	}
 }
 
-// pipeEnd says hello to the other one.
+// pipeEnd is one end of a pipe; the writing end says hello to the other.
 type pipeEnd struct {
 	file *os.File
 	r    reactor

@@ -5,63 +5,61 @@ import (
 	"iter"
 )
 
-// A Filter stands between the wire and a connection's Handler, and changes what
-// passes: TLS (package rtls), the PROXY protocol (package filter), compression,
-// counting. A connection may have several. Between two Filters the same holds: the next
-// Filter takes the Handler's place, the previous one the wire's.
+// A Filter transforms the bytes between the wire and a connection's Handler: TLS (package
+// rtls), the PROXY protocol (package filter), compression, counting. A connection may have
+// several. Between two Filters the same holds: the next Filter takes the Handler's place,
+// the previous one the wire's.
 //
-// A Filter serves one connection. Its methods run on the connection's loop, one
-// at a time, and must not block. Embed PassThrough for those that are not needed.
+// A Filter serves one connection. Its methods run on the connection's loop, one at a time,
+// and must not block. Embed PassThrough for methods that are not needed.
 //
-// An error of a method ends the connection as Conn.CloseWith does: after what was
-// sent, an alert perhaps, has been delivered. It reaches Handler.Closed.
+// An error of a method ends the connection as Conn.CloseWith does: output already sent,
+// such as an alert, is delivered first. Handler.Closed gets the error.
 type Filter interface {
-	// Start is called first, and once, when the filters nearer to the wire are
-	// ready. It may Send, and calls s.Ready if the filter needs nothing from
-	// the peer.
+	// Start is the first call, made once, when the filters nearer to the wire are ready.
+	// It may Send. It calls s.Ready if the filter needs nothing from the peer.
 	Start(s *FilterPort) error
 
-	// Inbound is given what came from the wire and is not yet consumed, and
-	// reports how many bytes of it the filter is done with, as Handler.Data
-	// does: the rest is kept and offered again with more behind it. What it
-	// makes of them it passes to s.Deliver. in is valid until Inbound returns;
-	// the filter may change the bytes that it consumes.
+	// Inbound handles bytes from the wire, and returns how many of them the filter has
+	// consumed. As with Handler.Data, the rest is kept and offered again with more bytes
+	// behind it. The filter passes its result to s.Deliver. in is valid until Inbound
+	// returns; the filter may change the bytes that it consumes.
 	//
-	// A filter whose output is longer than its input delivers no more than
-	// s.Room says, and leaves the rest: it is offered again when there is room.
-	// Nothing is offered while the connection is paused, or its output is above
-	// HighWater. A filter that consumes nothing of MaxInput bytes, or of 64 KiB if
-	// that is more, loses the connection with ErrInputFull.
+	// A filter whose output is longer than its input delivers at most s.Room bytes and
+	// leaves the rest, which is offered again when there is room. Nothing is offered while
+	// the connection is paused or its output is above HighWater. If a filter consumes none
+	// of MaxInput bytes, or of 64 KiB if that is more, the connection ends with
+	// ErrInputFull.
 	Inbound(s *FilterPort, in []byte) (n int, err error)
 
-	// Outbound takes what the Handler wrote: all that it wrote in one event, if
-	// that is not much. What it makes of it it passes to s.Send. It is not
-	// called before the filter is ready: until then output is gathered. out is
-	// not to be changed, and valid until Outbound returns.
+	// Outbound handles the Handler's output: all output of one event, in pieces if it is
+	// long. The filter passes its result to s.Send. Until the filter is ready, output is
+	// gathered and Outbound is not called. out is valid until Outbound returns, and must
+	// not be changed.
 	Outbound(s *FilterPort, out []byte) error
 
-	// EOF is called when the input has ended, after the last Inbound. A filter
-	// whose protocol allows that passes it on with s.EOF; if it is too early
-	// the error is io.ErrUnexpectedEOF.
+	// EOF is called at the end of the input, after the last Inbound. If the filter's
+	// protocol allows the end here, EOF calls s.EOF to pass it on. If the end comes too early,
+	// EOF returns io.ErrUnexpectedEOF.
 	EOF(s *FilterPort) error
 
-	// CloseWrite is called when the Handler has ended its output (CloseWrite or
-	// Close), after the last Outbound. The filter sends what belongs at the end
-	// of its stream, and nothing afterwards. It is not called on a filter that
-	// is not ready when the connection closes, nor on one that failed.
+	// CloseWrite is called when the Handler has ended its output (CloseWrite or Close),
+	// after the last Outbound. The filter sends the end of its stream, and nothing
+	// afterwards. CloseWrite is not called for a filter that is not ready when the
+	// connection closes, nor for one that failed.
 	CloseWrite(s *FilterPort) error
 
-	// Closed is the last call, made exactly once, also if Start was not called:
-	// just before the Handler's Closed, or after s.Remove.
+	// Closed is the last call, made exactly once, even if Start was not called: just
+	// before the Handler's Closed, or after s.Remove.
 	Closed(s *FilterPort, err error)
 }
 
-// A FilterOpenFunc makes a Filter for a connection, on the connection's loop. nil
-// refuses the connection.
+// A FilterOpenFunc makes a Filter for a connection, on the connection's loop. If it
+// returns nil, the connection is refused.
 type FilterOpenFunc func(*Conn) Filter
 
-// PassThrough is a Filter that changes nothing. Embed it in a Filter that needs some
-// of the methods only.
+// PassThrough is a Filter that changes nothing. Embed it in a Filter that needs only some
+// of the methods.
 type PassThrough struct{}
 
 // Start calls s.Ready.
@@ -73,7 +71,7 @@ func (PassThrough) Inbound(s *FilterPort, in []byte) (int, error) { s.Deliver(in
 // Outbound sends out.
 func (PassThrough) Outbound(s *FilterPort, out []byte) error { s.Send(out); return nil }
 
-// EOF passes it on.
+// EOF calls s.EOF.
 func (PassThrough) EOF(s *FilterPort) error { s.EOF(); return nil }
 
 // CloseWrite does nothing.
@@ -82,15 +80,15 @@ func (PassThrough) CloseWrite(*FilterPort) error { return nil }
 // Closed does nothing.
 func (PassThrough) Closed(*FilterPort, error) {}
 
-// Filtered is an OpenFunc of connections with filters, of which the first is next
-// to the wire. open is called when all of them are ready: when handshakes are
-// done, and addresses and certificates are known. Until then there is no Handler
-// that would hear of the connection's end; Trace.FilterFailed does.
+// Filtered returns an OpenFunc for connections with filters; the first filter is next to
+// the wire. It calls open when all filters are ready: handshakes are done, and addresses
+// and certificates are known. If the connection ends earlier, there is no Handler to tell;
+// Trace.FilterFailed is called.
 //
-// What must come before, a limit of connections for instance, is for an OpenFunc
-// that calls Filtered's.
+// To do something before the filters start, such as limiting connections, write an
+// OpenFunc that calls this one.
 //
-// It panics if open or one of the filters is nil.
+// Filtered panics if open or one of the filters is nil.
 func Filtered(open OpenFunc, filters ...FilterOpenFunc) OpenFunc {
 	mustBeFilters("Filtered", open == nil, filters)
 	return func(c *Conn) Handler {
@@ -99,8 +97,8 @@ func Filtered(open OpenFunc, filters ...FilterOpenFunc) OpenFunc {
 	}
 }
 
-// mustBeFilters panics if something of what makes filtered connections is nil. Without it
-// each connection would end by a panic that does not tell which.
+// mustBeFilters panics if open or a filter is nil. Without it each connection would end by
+// a panic that does not say which one is nil.
 func mustBeFilters(function string, noOpen bool, filters []FilterOpenFunc) {
 	if noOpen {
 		panic("rondo: " + function + ": open is nil: want a function that makes each connection's Handler")
@@ -112,16 +110,15 @@ func mustBeFilters(function string, noOpen bool, filters []FilterOpenFunc) {
 	}
 }
 
-// FilteredDial is Filtered for Loop.Dial: open is called once, with a connection
-// whose filters are ready, or with nil and the reason why there is none. It panics where
-// Filtered does.
+// FilteredDial is Filtered for Loop.Dial. open is called once: with a connection whose
+// filters are ready, or with nil and the error. It panics when Filtered does.
 func FilteredDial(open func(*Conn, error) Handler, filters ...FilterOpenFunc) func(*Conn, error) Handler {
 	mustBeFilters("FilteredDial", open == nil, filters)
 	return func(c *Conn, err error) Handler {
 		if err != nil {
 			return open(nil, err)
 		}
-		c.handler = (*unready)(&open) // until open makes another
+		c.handler = (*unready)(&open) // until open makes the handler
 		c.Use(func(c *Conn) Handler {
 			c.handler = HandlerFunc(nil)
 			return open(c, nil)
@@ -142,20 +139,20 @@ func (open *unready) Closed(_ *Conn, err error) {
 	(*open)(nil, err)
 }
 
-// Use puts filters between the connection and its Handler, on the Handler's side
-// of those that it has: the first of the new ones is nearest to the wire. When
-// they are ready open, if it is not nil, is called and makes the connection's
-// Handler from then on, as SetHandler does; nil refuses the connection. Until
-// then Data is not called, and what is written is kept.
+// Use adds filters to the connection, between its present filters and its Handler; the
+// first of the new filters is nearest to the wire. When they are ready, the loop calls open, if
+// it is not nil, to make the new Handler, which replaces the old one as SetHandler does.
+// If open returns nil, the connection is refused. Until then Data is not called, and
+// output is kept.
 //
-// Data may call it, to begin TLS in the middle of a connection, say. What was
-// written before is sent as it is; what Data does not consume goes to the new
-// filters. An OpenFunc may call it, as Filtered does.
+// Data may call Use, for instance to start TLS in the middle of a connection. Output
+// written before is sent as it is; bytes that Data does not consume go to the new filters.
+// An OpenFunc may call Use, as Filtered does.
 //
-// A connection whose output has ended, or which is leaving its loop, cannot have
-// filters: Use closes it.
+// If the connection's output has ended, or it is leaving its loop, Use closes it: it
+// cannot have filters.
 //
-// It panics if one of the filters is nil.
+// Use panics if one of the filters is nil.
 func (c *Conn) Use(open OpenFunc, filters ...FilterOpenFunc) {
 	c.loop.check()
 	mustBeFilters("Conn.Use", false, filters)
@@ -175,10 +172,10 @@ func (c *Conn) Use(open OpenFunc, filters ...FilterOpenFunc) {
 	}
 }
 
-// makeStages makes filters, up to one that refuses the connection. Then those that were
-// made have no place, and never will.
+// makeStages makes filters, up to one that refuses the connection. Then it closes the
+// filters made so far: they never start.
 func (c *Conn) makeStages(filters []FilterOpenFunc) (made []*FilterPort, ok bool) {
-	defer func() { // also if one calls runtime.Goexit
+	defer func() { // even if one calls runtime.Goexit
 		if ok {
 			return
 		}
@@ -200,7 +197,7 @@ func (c *Conn) makeStages(filters []FilterOpenFunc) (made []*FilterPort, ok bool
 	return made, true
 }
 
-// reopen changes the handler to what open makes.
+// reopen calls open and sets the handler that it returns.
 func (c *Conn) reopen(open OpenFunc) {
 	var h Handler
 	c.occupied(func() { c.call(func() { h = open(c) }) })
@@ -212,8 +209,7 @@ func (c *Conn) reopen(open OpenFunc) {
 	}
 }
 
-// Filters ranges over the connection's filters, from the Handler's side to the
-// wire's.
+// Filters ranges over the connection's filters, from the Handler's side to the wire.
 func (c *Conn) Filters() iter.Seq[Filter] {
 	return func(yield func(Filter) bool) {
 		c.loop.check()

@@ -8,40 +8,39 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// filters are a connection's Filters, and what of its bytes lies between them. A nil
-// *filters is the bare wire: nothing waits there, and it is always ready.
+// filters are a connection's Filters and the bytes between them. A nil *filters is the
+// bare wire: no bytes wait in it, and it is always ready.
 //
-// Input goes up: from the connection's carry to the bottom stage, from each
-// stage's in to its filter, from there to the next in, at last to the handler.
-// Each keeps what it does not consume, so that the carry of one is the input of
-// the next, under one law. Output goes down, and is gathered before each filter
-// until the end of the event.
+// Input goes up: from the connection's carry to the bottom stage, from each stage's in to
+// its filter, from there to the next in, and at last to the handler. Each reader keeps
+// what it does not consume, as a connection keeps its carry. Output goes down, and is
+// gathered before each filter until the end of the event.
 //
-// A filter may pass on bytes while one of its neighbours' methods runs that they are
-// for: the handler writes in Data, a filter answers from Outbound. What comes to
-// somebody who is busy is kept, and offered when that one has returned, so nobody is
-// called within himself and the stack does not grow.
+// A filter may pass on bytes to a neighbour whose method is running: the handler writes in
+// Data, a filter answers from Outbound. Bytes for a busy reader are kept, and offered when
+// its method has returned. So no method is called within itself, and the stack does not
+// grow.
 type filters struct {
 	conn        *Conn
 	bottom, top *FilterPort // next to the wire, next to the handler; nil: all were removed
-	carry       inlet       // input that went through, and is not consumed by the handler
-	gathered    int         // bytes of output that no filter was given yet
-	ended       bool        // the input has, for the handler
-	delivered   bool        // the system had taken all output when the filters began to end theirs
+	carry       inlet       // input that passed all filters and the handler has not consumed
+	gathered    int         // bytes of output that wait before a filter
+	ended       bool        // the handler's input has ended
+	delivered   bool        // the system had taken all output when the filters began CloseWrite
 
 	local, remote net.Addr // nil: the wire's
 }
 
 // An inlet is input that waits for a filter or the handler.
 type inlet struct {
-	kept []byte // not consumed
-	late []byte // came while busy: behind what is kept
-	busy bool   // the reader is being called, with what was kept
+	kept []byte // bytes not consumed
+	late []byte // bytes behind kept that came while busy
+	busy bool   // the reader is running, with the bytes of kept
 }
 
 func (i *inlet) len() int { return len(i.kept) + len(i.late) }
 
-// take returns what is kept and p, which came behind it, to be read.
+// take returns the kept bytes and p behind them, for the reader.
 func (i *inlet) take(l *Loop, p []byte) []byte {
 	if len(i.kept) == 0 {
 		return p
@@ -50,7 +49,7 @@ func (i *inlet) take(l *Loop, p []byte) []byte {
 	return i.kept[:len(i.kept):len(i.kept)]
 }
 
-// keep keeps what the reader left, and what came meanwhile behind it.
+// keep keeps the rest that the reader left, and behind it what came meanwhile.
 func (i *inlet) keep(l *Loop, rest []byte) {
 	i.kept = l.keep(i.kept, rest)
 	if len(i.late) > 0 {
@@ -59,8 +58,8 @@ func (i *inlet) keep(l *Loop, rest []byte) {
 	i.late = l.keep(i.late, nil)
 }
 
-// give moves everything behind what to has. While to's reader is being called, what it
-// keeps is in the reader's hands.
+// give moves all bytes behind those of to. While to's reader runs, it holds the kept
+// bytes, and the others go to late.
 func (i *inlet) give(l *Loop, to *inlet) {
 	if n := i.len(); n > 0 {
 		end := &to.kept
@@ -76,11 +75,11 @@ func (i *inlet) drop(l *Loop) {
 	i.kept, i.late = l.keep(i.kept, nil), l.keep(i.late, nil)
 }
 
-// gatherSize is how much output is gathered before it is given to a filter within
-// an event: TLS makes one record of it.
+// gatherSize is how many bytes of output are gathered for a filter within an event. TLS
+// makes one record of them.
 const gatherSize = 16 << 10
 
-// addFilters puts stages on top.
+// addFilters adds stages on top.
 func (c *Conn) addFilters(stages []*FilterPort) {
 	if c.filters == nil {
 		c.filters = &filters{conn: c}
@@ -128,8 +127,8 @@ func (s *FilterPort) start() {
 	s.leave()
 }
 
-// isBusy reports whether a method of the filter's is running that input has to wait
-// for: Start, Inbound, Outbound or CloseWrite.
+// isBusy reports whether a method of the filter is running during which input must wait:
+// Start, Inbound, Outbound or CloseWrite.
 func (s *FilterPort) isBusy() bool {
 	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
 }
@@ -143,7 +142,7 @@ func (s *FilterPort) run(method func() error) {
 	})
 }
 
-// deliver gives the handler what came through.
+// deliver gives the handler bytes that passed all filters.
 func (f *filters) deliver(p []byte) {
 	c := f.conn
 	if f.carry.busy { // Data is running
@@ -154,7 +153,7 @@ func (f *filters) deliver(p []byte) {
 	c.within(func() { f.toHandler(f.carry.take(c.loop, p)) })
 }
 
-// toHandler gives the handler p, if it can take it, and keeps what it leaves.
+// toHandler gives p to the handler if it takes input now, and keeps the rest.
 func (f *filters) toHandler(p []byte) {
 	c, top := f.conn, f.top
 	if top != nil && f.handlerTakes() {
@@ -165,8 +164,8 @@ func (f *filters) toHandler(p []byte) {
 	f.keepCarry(top, p)
 }
 
-// keepCarry keeps what the handler has left, whose call began with top as the filter
-// next to it.
+// keepCarry keeps the rest of a call of the handler. top was the top filter when the call
+// began.
 func (f *filters) keepCarry(top *FilterPort, rest []byte) {
 	f.carry.keep(f.conn.loop, rest)
 	if f.top != top {
@@ -174,8 +173,8 @@ func (f *filters) keepCarry(top *FilterPort, rest []byte) {
 	}
 }
 
-// inheritCarry gives what the handler has left to the filters that it has put on top, to
-// the first of them.
+// inheritCarry gives the handler's rest to the first of the filters that the handler has
+// added.
 func (f *filters) inheritCarry() {
 	var first *FilterPort
 	for s := f.top; s != nil; s = s.below {
@@ -189,8 +188,8 @@ func (f *filters) inheritCarry() {
 	}
 }
 
-// occupied calls f, which is a method of the handler's or makes the handler. What the
-// filters deliver meanwhile waits until f has returned.
+// occupied calls f, a method of the handler or a function that makes the handler. Bytes
+// that the filters deliver meanwhile wait until f has returned.
 func (c *Conn) occupied(f func()) {
 	fs := c.stack()
 	if fs == nil || fs.carry.busy {
@@ -204,13 +203,13 @@ func (c *Conn) occupied(f func()) {
 	fs.keepCarry(top, fs.carry.kept)
 }
 
-// handlerTakes reports whether the handler may be given input.
+// handlerTakes reports whether the handler may get input now.
 func (f *filters) handlerTakes() bool {
 	c := f.conn
 	return c.stops&(stopPaused|stopOutput) == 0 && f.top.state&ready != 0 && c.flags&eofTold == 0
 }
 
-// moves reports whether somebody may be given what waits for him.
+// moves reports whether a filter or the handler may get input that waits for it.
 func (f *filters) moves() bool {
 	if f.carry.len() > 0 && f.handlerTakes() {
 		return true
@@ -227,7 +226,7 @@ func (f *filters) moves() bool {
 	return false
 }
 
-// offer gives the first filter what came from the wire.
+// offer gives the first filter bytes from the wire.
 func (f *filters) offer(in []byte) {
 	c := f.conn
 	s := f.bottom
@@ -240,7 +239,7 @@ func (f *filters) offer(in []byte) {
 	s.leave()
 }
 
-// reoffer offers again what was left, but for the connection's carry.
+// reoffer offers waiting input again, except the connection's carry.
 func (f *filters) reoffer() {
 	c := f.conn
 	if f.carry.len() > 0 && !f.carry.busy && !c.isClosing() {
@@ -255,7 +254,7 @@ func (f *filters) reoffer() {
 	}
 }
 
-// quiet reports whether nothing waits for the handler, or on the way to it.
+// quiet reports whether no input waits for the handler, or on the way to it.
 func (f *filters) quiet() bool {
 	for s := f.top; s != nil; s = s.below {
 		if s.in.len() > 0 {
@@ -265,8 +264,8 @@ func (f *filters) quiet() bool {
 	return f.carry.len() == 0 && !f.ended
 }
 
-// haveEnded reports whether a filter that is gone has ended the input, by EOF: what the
-// wire still brings is nobody's.
+// haveEnded reports whether a removed filter has ended the input by EOF: further input from
+// the wire is dropped.
 func (f *filters) haveEnded() bool {
 	switch {
 	case f == nil:
@@ -277,8 +276,8 @@ func (f *filters) haveEnded() bool {
 	return f.ended
 }
 
-// full reports whether so much waits somewhere that reading stops until some of it was
-// taken.
+// full reports whether so much input waits somewhere that reading stops until a reader
+// takes some.
 func (f *filters) full() bool {
 	c := f.conn
 	for s := f.top; s != nil; s = s.below {
@@ -289,7 +288,7 @@ func (f *filters) full() bool {
 	return f.carry.len() >= c.limits.maxIn || len(c.carry) >= c.limits.forFilter()
 }
 
-// areReady reports whether every filter is.
+// areReady reports whether every filter is ready.
 func (f *filters) areReady() bool {
 	if f == nil {
 		return true
@@ -302,10 +301,10 @@ func (f *filters) areReady() bool {
 	return true
 }
 
-// forFilters is how many bytes of output may wait, with what filters add to it.
+// forFilters returns how many bytes of output may wait, with the bytes that filters add.
 func (l *limits) forFilters() int { return doubled(l.maxOut) }
 
-// doubled is twice n, or as much as there can be.
+// doubled returns twice n, or the largest int.
 func doubled(n int) int {
 	if n > math.MaxInt/2 {
 		return math.MaxInt
@@ -313,11 +312,11 @@ func doubled(n int) int {
 	return 2 * n
 }
 
-// forFilter is how many bytes may wait for a filter. MaxInput is about messages; a
-// filter's unit, a record of TLS for instance, may be longer.
+// forFilter returns how many bytes may wait for a filter. MaxInput is about messages; a
+// filter's unit, such as a TLS record, may be longer.
 func (l *limits) forFilter() int { return max(l.maxIn, backend.LendSize) }
 
-// input is what came through the stage below s.
+// input handles bytes from the stage below s.
 func (s *FilterPort) input(p []byte) {
 	l := s.conn.loop
 	switch {
@@ -332,7 +331,7 @@ func (s *FilterPort) input(p []byte) {
 	}
 }
 
-// offer gives s p, if it can take it, and keeps what it leaves.
+// offer gives p to the filter if it takes input now, and keeps the rest.
 func (s *FilterPort) offer(p []byte) {
 	if s.takes() {
 		p = s.inbound(p)
@@ -341,7 +340,7 @@ func (s *FilterPort) offer(p []byte) {
 	s.leave()
 }
 
-// takes reports whether input may be given to the filter.
+// takes reports whether the filter may get input now.
 func (s *FilterPort) takes() bool {
 	c := s.conn
 	return s.state&(started|heldBack|failed|removed) == started && !s.isBusy() && !s.halted() && !c.discards()
@@ -365,7 +364,7 @@ func (s *FilterPort) opens() bool {
 	return false
 }
 
-// inbound gives the filter its input, and returns what it leaves.
+// inbound calls the filter's Inbound, and returns the rest.
 func (s *FilterPort) inbound(in []byte) (rest []byte) {
 	c := s.conn
 	s.in.busy = true
@@ -391,8 +390,8 @@ func (s *FilterPort) inbound(in []byte) (rest []byte) {
 	return rest
 }
 
-// tellEOF tells the filters, and at last the handler, of the end of the input,
-// those whose turn has come.
+// tellEOF passes the end of the input up: to each filter whose input has ended, and at
+// last to the handler.
 func (f *filters) tellEOF() {
 	c := f.conn
 	if c.flags&eof != 0 {
@@ -409,14 +408,14 @@ func (f *filters) tellEOF() {
 	}
 }
 
-// leave unlinks a stage that was removed.
+// leave unlinks a removed stage.
 func (s *FilterPort) leave() {
 	c, f := s.conn, s.conn.filters
 	if s.state&(removed|failed) != removed || c.life >= connClosed || s.isBusy() {
 		return
 	}
 	if s == f.bottom && c.flags&receiving != 0 && c.recv.Buf != nil {
-		c.loop.backend.Cancel(&c.recv) // the carry is the backend's until this ends
+		c.loop.backend.Cancel(&c.recv) // the backend writes to the carry until this ends
 		c.offerSoon()
 		return
 	}
@@ -442,7 +441,7 @@ func (s *FilterPort) leave() {
 	s.over(nil)
 }
 
-// inherit gives the next stage, or the handler, the input that s leaves.
+// inherit gives the input of s, which leaves, to the next stage or the handler.
 func (f *filters) inherit(s *FilterPort) {
 	c := f.conn
 	next := &f.carry
@@ -458,7 +457,7 @@ func (f *filters) inherit(s *FilterPort) {
 	if s == f.bottom {
 		f.lower(next)
 	} else {
-		// What s leaves comes behind what the next one has.
+		// The input of s comes behind that of the next one.
 		s.in.give(c.loop, next)
 	}
 	if s.above != nil {
@@ -473,8 +472,8 @@ func (f *filters) inherit(s *FilterPort) {
 	}
 }
 
-// lower makes the connection's carry what waits for the stage that will be next to the
-// wire, or for the handler: what that has kept, then the carry.
+// lower moves input that waits in next to the front of the connection's carry: its reader
+// will be next to the wire.
 func (f *filters) lower(next *inlet) {
 	c := f.conn
 	if next.len() == 0 {
@@ -487,7 +486,7 @@ func (f *filters) lower(next *inlet) {
 	c.carry = lowered
 }
 
-// holding sets what follows from a change of a stage's Pause.
+// holding updates stopFilter after a change of a stage's Pause.
 func (f *filters) holding() {
 	c := f.conn
 	c.stops &^= stopFilter

@@ -2,7 +2,7 @@ package rondo
 
 import "io"
 
-// write takes what the handler writes.
+// write handles output from the handler.
 func (f *filters) write(p []byte) (int, error) {
 	c := f.conn
 	var full error
@@ -26,20 +26,20 @@ func (f *filters) write(p []byte) (int, error) {
 	return len(p), full
 }
 
-// lost reports whether what is written goes nowhere: a filter failed, or the wire.
+// lost reports whether output is dropped: a filter or the wire has failed.
 func (f *filters) lost() bool {
 	c := f.conn
 	return c.life >= connClosed || c.isClosing() && c.end.err != nil && f.top != nil && f.top.state&trailed != 0
 }
 
-// mark notes when output has become full.
+// mark calls awaitDrain if output is full.
 func (f *filters) mark() {
 	if c := f.conn; c.full() {
 		c.awaitDrain()
 	}
 }
 
-// waiting is how many bytes of output wait for a filter.
+// waiting returns how many bytes of output wait for a filter.
 func (f *filters) waiting() int {
 	if f == nil {
 		return 0
@@ -47,8 +47,8 @@ func (f *filters) waiting() int {
 	return f.gathered
 }
 
-// write gathers what comes from above s. Of much it gives the filter at once as
-// much as makes full pieces.
+// write gathers output from above s. It gives long output to the filter at once, in full
+// pieces.
 func (s *FilterPort) write(p []byte) {
 	c := s.conn
 	for len(p) > 0 && s.state&trailed == 0 && c.life < connClosed {
@@ -72,28 +72,28 @@ func (s *FilterPort) write(p []byte) {
 	}
 }
 
-// passes reports whether the filter may be given output: it is ready, and not being
-// given some, behind which more has to wait.
+// passes reports whether the filter may get output now: it is ready, and Outbound is not
+// running, behind which more output must wait.
 func (s *FilterPort) passes() bool { return s.state&(ready|pushing) == ready }
 
-// gather keeps a copy of p to be given to the filter.
+// gather keeps a copy of p for the filter.
 func (s *FilterPort) gather(p []byte) {
 	s.alloc()
 	s.out = s.conn.loop.appendPooled(s.out, p)
 	s.conn.filters.gathered += len(p)
 	if s.conn.loop.current != s.conn {
-		s.conn.flushSoon() // otherwise settle will
+		s.conn.flushSoon() // otherwise settle flushes
 	}
 }
 
-// alloc takes a buffer for output that will not be there for long.
+// alloc takes a buffer for output that soon goes to the filter.
 func (s *FilterPort) alloc() {
 	if s.out == nil && s.state&ready != 0 {
 		s.out = s.conn.loop.pool.Get(gatherSize)
 	}
 }
 
-// available returns room behind what was gathered, to be written.
+// available returns room behind the gathered output.
 func (s *FilterPort) available() []byte {
 	if s.passes() && len(s.out) > gatherSize-minChunk {
 		s.push()
@@ -103,7 +103,7 @@ func (s *FilterPort) available() []byte {
 	return s.out[n:n:max(n, min(cap(s.out), gatherSize))]
 }
 
-// push gives the filter what was gathered.
+// push gives the filter the gathered output.
 func (s *FilterPort) push() {
 	f := s.conn.filters
 	f.mark()
@@ -121,13 +121,13 @@ func (s *FilterPort) outbound(p []byte) {
 	s.run(func() error { return s.filter.Outbound(s, p) })
 	s.state &^= pushing
 	if s.out != nil {
-		s.conn.flushSoon() // written meanwhile, in answer to what the filter delivered
+		s.conn.flushSoon() // written meanwhile, as an answer to input
 	}
 }
 
-// flush gives the filters what was gathered, and has those end their output whose
-// turn has come: at the end of an event, and with what is written elsewhere at the
-// turn's.
+// flush gives the filters their gathered output, and ends the output of each filter whose
+// turn has come. It runs at the end of an event, and for output written elsewhere at the
+// turn's end.
 func (f *filters) flush() {
 	c := f.conn
 	for s := f.top; s != nil && c.life < connClosed; s = s.below {
@@ -145,8 +145,8 @@ func (f *filters) flush() {
 	f.again()
 }
 
-// again has flush called again for a stage that got output when flush was past it: a
-// filter nearer to the wire has delivered something meanwhile, and that was answered.
+// again queues another flush if a stage got output after flush had passed it: a filter
+// nearer to the wire has delivered input meanwhile, and the handler has answered.
 func (f *filters) again() {
 	c := f.conn
 	for s := f.top; s != nil && f.gathered > 0 && c.life < connClosed; s = s.below {
@@ -157,14 +157,14 @@ func (f *filters) again() {
 	}
 }
 
-// end has the filter end its output, if it is ready or never needs to be.
+// end ends the filter's output, if it is ready or has none.
 func (s *FilterPort) end() {
 	c := s.conn
 	switch {
 	case s.state&(trailed|pushing|trailing) != 0:
 	case s.state&ready != 0:
 		if s.out != nil {
-			return // written while it was pushing
+			return // written during Outbound
 		}
 		s.state |= trailing
 		s.run(func() error { return s.filter.CloseWrite(s) })
@@ -177,13 +177,13 @@ func (s *FilterPort) end() {
 	}
 }
 
-// unsent reports whether there is output that has not gone through, or will be at
-// the end.
+// unsent reports whether output waits before a filter, or a filter has yet to end its
+// output.
 func (f *filters) unsent() bool {
 	return f.gathered > 0 || f.conn.flags&endWrite != 0 && f.bottom.state&trailed == 0
 }
 
-// fail ends the connection for an error of a filter.
+// fail ends the connection with a filter's error.
 func (s *FilterPort) fail(err error) {
 	c := s.conn
 	if s.state&failed != 0 || c.life >= connClosed {
@@ -191,7 +191,7 @@ func (s *FilterPort) fail(err error) {
 	}
 	s.state |= failed
 	for up := s; up != nil; up = up.above {
-		up.forget() // what is above it cannot be sent
+		up.forget() // output above a failed filter cannot be sent
 	}
 	c.loop.stats.now.FiltersFailed++
 	if t := c.loop.engine.Trace; t != nil && t.FilterFailed != nil {
@@ -203,7 +203,7 @@ func (s *FilterPort) fail(err error) {
 	c.CloseWith(err)
 }
 
-// forget drops a stage's output.
+// forget ends and drops a stage's output.
 func (s *FilterPort) forget() {
 	s.state |= trailed
 	s.conn.filters.gathered -= len(s.out)
@@ -213,8 +213,8 @@ func (s *FilterPort) forget() {
 	}
 }
 
-// over drops everything, and has the filters' last calls made. Nothing of the
-// connection is in flight.
+// over frees all input and queues the filters' last calls. No Op of the connection is in
+// flight.
 func (f *filters) over(err error) {
 	if f == nil {
 		return
@@ -225,7 +225,7 @@ func (f *filters) over(err error) {
 	}
 }
 
-// over drops what a stage has, and has its filter's last call made.
+// over frees a stage's bytes and queues its filter's last call.
 func (s *FilterPort) over(err error) {
 	s.state |= unlinked
 	s.forget()

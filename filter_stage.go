@@ -6,46 +6,45 @@ import (
 	"net"
 )
 
-// A FilterPort is a Filter's place at a connection, and what it may do there. Its
-// methods may be called on the connection's loop only, from the filter's methods
-// or at other times, by a timer for instance. After Closed they do nothing.
+// A FilterPort connects a Filter to its connection. Only the connection's loop may call
+// its methods, from the filter's methods or at other times, for instance from a timer.
+// After Closed they do nothing.
 type FilterPort struct {
 	conn         *Conn
 	filter       Filter
-	below, above *FilterPort // towards the wire, the handler; nil: next to it
-	open         OpenFunc    // to be called when it is ready
-	in           inlet       // not consumed; of the one next to the wire, that is conn.carry
-	out          []byte      // not given to Outbound yet
+	below, above *FilterPort // towards the wire, towards the handler; nil: next to it
+	open         OpenFunc    // called when the filter is ready
+	in           inlet       // input not consumed; next to the wire conn.carry has it instead
+	out          []byte      // output for Outbound
 	state        stageState
-	refused      int // how much input it was given last and took nothing of
-	refusedRoom  int // and its Room then: to give it the same again is in vain
+	refused      int // length of the last input if it consumed none of it
+	refusedRoom  int // its Room then: the same input and Room are not offered again
 }
 
-// A stage waits for those below it, then is started, then ready; and failed or
-// removed at any time after that. Its input and its output end independently.
+// A stage waits for the stages below it, is started, and then becomes ready. It may fail
+// or be removed at any time after that. Its input and its output end independently.
 type stageState uint16
 
 const (
 	started stageState = 1 << iota
 	ready
-	heldBack // by Pause
-	ended    // its input has
-	endTold  // and the filter knows
+	heldBack // Pause was called
+	ended    // its input has ended
+	endTold  // EOF was called
 	pushing  // Outbound is running
 	trailing // CloseWrite was called
-	trailed  // its output has ended: CloseWrite has returned or need not be called
+	trailed  // its output has ended: CloseWrite has returned, or is not needed
 	failed
-	removed  // by Remove, and still linked
-	unlinked // Closed was called, or will be: nothing has an effect any more
-	heir     // what the handler leaves, who is being called, is its input
+	removed  // Remove was called, and it is still linked
+	unlinked // Closed was called, or is queued: its methods do nothing
+	heir     // it inherits the rest of the handler's present call
 )
 
-// Conn is the connection.
+// Conn returns the connection.
 func (s *FilterPort) Conn() *Conn { return s.conn }
 
-// Ready says that bytes can pass: what was written goes to Outbound, and the
-// next filter starts, or the OpenFunc that waits for it is called, before Ready
-// returns.
+// Ready tells the connection that bytes can pass. Output written so far goes to Outbound.
+// Before Ready returns, the next filter starts, or the waiting OpenFunc is called.
 func (s *FilterPort) Ready() {
 	c := s.conn
 	c.loop.check()
@@ -65,14 +64,14 @@ func (s *FilterPort) Ready() {
 	if s.above != nil && s.above.state&started == 0 && c.life < connClosed {
 		s.above.start()
 	}
-	c.filters.mark() // what was written before may stop the reading now
-	c.offerSoon()    // what waited for it, if this is no call of Inbound
+	c.filters.mark() // output written before may stop the reading now
+	c.offerSoon()    // for waiting input, in case this is no call of Inbound
 	c.flushSoon()
 }
 
-// Unready takes Ready back, until it is called again: what is written is kept, and
-// the handler gets no input. What was written before goes to Outbound first. It is
-// for protocols that renegotiate.
+// Unready revokes Ready until Ready is called again: output is kept, and the handler gets
+// no input. Output written before goes to Outbound first. Unready is for protocols that
+// renegotiate.
 func (s *FilterPort) Unready() {
 	c := s.conn
 	c.loop.check()
@@ -87,9 +86,9 @@ func (s *FilterPort) Unready() {
 	}
 }
 
-// Deliver passes input on, towards the handler. p is the filter's again on
-// return: what is not consumed is copied. After EOF it does nothing. A filter that goes on delivering though
-// there has been no Room for long loses the connection with ErrInputFull.
+// Deliver passes input on, towards the handler. The filter may reuse p after Deliver
+// returns: bytes that are not consumed are copied. After EOF Deliver does nothing. If a
+// filter keeps delivering while there is no Room, the connection ends with ErrInputFull.
 func (s *FilterPort) Deliver(p []byte) {
 	c := s.conn
 	c.loop.check()
@@ -112,9 +111,9 @@ func (s *FilterPort) toldEOF() bool {
 	return s.conn.filters.ended
 }
 
-// Room is how many bytes may be delivered now, for a filter whose output is
-// longer than its input: up to MaxInput, and none while the connection is paused
-// or its output above HighWater. The filter may exceed it with one Deliver.
+// Room returns how many bytes the filter may deliver now: up to MaxInput, and none while
+// the connection is paused or its output is above HighWater. It is for filters whose
+// output is longer than their input. One Deliver may exceed it.
 func (s *FilterPort) Room() int {
 	c := s.conn
 	c.loop.check()
@@ -124,7 +123,7 @@ func (s *FilterPort) Room() int {
 	return max(0, s.roomAbove()-s.waitingAbove())
 }
 
-// roomAbove is how many bytes may wait above s.
+// roomAbove returns how many bytes may wait above s.
 func (s *FilterPort) roomAbove() int {
 	if s.above != nil {
 		return s.conn.limits.forFilter()
@@ -132,7 +131,7 @@ func (s *FilterPort) roomAbove() int {
 	return s.conn.limits.maxIn
 }
 
-// waitingAbove is how many bytes have been delivered and not consumed.
+// waitingAbove returns how many bytes wait above s: delivered and not consumed.
 func (s *FilterPort) waitingAbove() int {
 	if s.above != nil {
 		return s.above.in.len()
@@ -140,8 +139,8 @@ func (s *FilterPort) waitingAbove() int {
 	return s.conn.filters.carry.len()
 }
 
-// EOF tells the handler that the input has ended, after what was delivered. The
-// wire's may go on, and is still given to Inbound; after Remove it is dropped.
+// EOF ends the handler's input, after the bytes delivered so far. Input from the wire may
+// continue, and still goes to Inbound; after Remove it is dropped.
 func (s *FilterPort) EOF() {
 	s.conn.loop.check()
 	switch {
@@ -157,9 +156,9 @@ func (s *FilterPort) EOF() {
 	s.conn.list()
 }
 
-// Send passes output on, towards the wire. p is the filter's again on return. It
-// never fails: a peer that does not take what a filter sends beyond twice
-// MaxOutput is cut off with ErrOutputFull.
+// Send passes output on, towards the wire. The filter may reuse p after Send returns. Send
+// never fails: if more than twice MaxOutput bytes would wait for the peer, the connection
+// is aborted with ErrOutputFull.
 func (s *FilterPort) Send(p []byte) {
 	c := s.conn
 	c.loop.check()
@@ -176,9 +175,9 @@ func (s *FilterPort) Send(p []byte) {
 	}
 }
 
-// AvailableBuffer returns an empty buffer to append to and pass to Send, which
-// then copies nothing as long as it was not outgrown. It is valid until the
-// filter returns or sends.
+// AvailableBuffer returns an empty buffer to append to and pass to Send. Send then copies
+// nothing, unless append has reallocated the buffer. It is valid until the filter returns
+// or sends.
 func (s *FilterPort) AvailableBuffer() []byte {
 	s.conn.loop.check()
 	switch {
@@ -190,8 +189,8 @@ func (s *FilterPort) AvailableBuffer() []byte {
 	return s.conn.available()
 }
 
-// Pause stops Inbound, and with it the reading of the connection, until Resume:
-// for a filter that waits for something else than input.
+// Pause stops calls of Inbound, and the reading of the connection, until Resume. It is for
+// a filter that waits for something other than input.
 func (s *FilterPort) Pause() {
 	s.conn.loop.check()
 	if s.state&(removed|unlinked) == 0 {
@@ -200,7 +199,7 @@ func (s *FilterPort) Pause() {
 	}
 }
 
-// Resume ends Pause. What was left is offered again in the next turn.
+// Resume ends Pause. The next turn offers the input that Inbound left.
 func (s *FilterPort) Resume() {
 	s.conn.loop.check()
 	if s.state&heldBack != 0 {
@@ -217,10 +216,10 @@ func (s *FilterPort) Fail(err error) {
 	}
 }
 
-// Remove takes the filter away, and calls its Closed, after its method at hand or in
-// the next turn. It gets no Inbound any more: what it has not consumed goes to the next;
-// if there is none left the connection costs what one without filters does. It makes the
-// filter Ready, if it is not.
+// Remove removes the filter from the connection and calls its Closed: after the filter's
+// method that is running, or in the next turn. The filter gets no
+// Inbound any more: the next filter or the Handler gets the bytes that it has not consumed. After the last filter is removed, the connection costs
+// what one without filters does. Remove calls Ready first.
 func (s *FilterPort) Remove() {
 	s.conn.loop.check()
 	s.Ready()
@@ -230,8 +229,8 @@ func (s *FilterPort) Remove() {
 	}
 }
 
-// SetAddrs changes what the connection's LocalAddr and RemoteAddr return. nil
-// leaves one as it is.
+// SetAddrs sets the results of the connection's LocalAddr and RemoteAddr. nil leaves an
+// address unchanged.
 func (s *FilterPort) SetAddrs(local, remote net.Addr) {
 	s.conn.loop.check()
 	f := s.conn.filters

@@ -17,28 +17,27 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// Balance is a way to choose the loop of an accepted connection.
+// Balance is how an engine chooses the loop of an accepted connection.
 type Balance uint8
 
 const (
-	// RoundRobin takes each loop in turn.
+	// RoundRobin chooses the loops in turn.
 	RoundRobin Balance = iota
-	// LeastConns takes the loop with the fewest connections.
+	// LeastConns chooses the loop with the fewest connections.
 	LeastConns
-	// SourceHash takes the same loop for the same remote address (not port).
+	// SourceHash chooses the same loop for the same remote address, whatever the port.
 	SourceHash
-	// Random takes any.
+	// Random chooses a loop at random.
 	Random
-	// ReusePort lets every loop accept for itself, from a socket of its own
-	// (SO_REUSEPORT), between which the kernel chooses. Where accepting is a
-	// large part of the work it avoids the hand-over between loops. It is
-	// RoundRobin for unix sockets and on Windows, which have no such option, and
-	// on macOS, NetBSD and OpenBSD, which give all connections to one socket.
+	// ReusePort gives every loop a socket to accept from (SO_REUSEPORT), and the kernel
+	// chooses the socket. Where accepting is a large part of the work, it avoids the
+	// hand-over between loops. ReusePort is RoundRobin for unix sockets and on Windows,
+	// which have no such option, and on macOS, NetBSD and OpenBSD, which give all
+	// connections to one socket.
 	ReusePort
 )
 
-// A Listener accepts connections for an Engine. Its methods may be called from
-// any goroutine.
+// A Listener accepts connections for an Engine. Any goroutine may call its methods.
 type Listener struct {
 	engine    *Engine
 	network   string
@@ -58,18 +57,18 @@ type acceptor struct {
 
 	closing bool
 	paused  bool          // by Listener.Pause
-	idle    bool          // and the Accept has ended
+	idle    bool          // paused, and the Accept has ended
 	pause   time.Duration // after an error; 0: none
-	told    backend.Time  // until then errors have been logged
+	told    backend.Time  // no error is logged before then
 	resume  timer.Timer
 }
 
-// Accept errors, want of descriptors above all, are waited out for this long,
+// After an Accept error, mostly for want of descriptors, the acceptor pauses for this long,
 // doubling.
 const (
 	minAcceptPause = 5 * time.Millisecond
 	maxAcceptPause = time.Second
-	// tellPause is how long no other one is logged.
+	// tellPause is the least time between two logged errors.
 	tellPause = 10 * time.Second
 )
 
@@ -83,7 +82,7 @@ func (ln *Listener) listen(address string, s backend.Socket) error {
 		loops = []*Loop{here}
 	default:
 		ln.engine.mustNotBeOnLoop("Listen", "")
-		// Listeners share the accepting out.
+		// Listeners take turns with the loops.
 		i := (ln.engine.accepting.Add(1) - 1) % uint32(len(loops))
 		loops = loops[i : i+1]
 	}
@@ -104,11 +103,11 @@ func (ln *Listener) listen(address string, s backend.Socket) error {
 	return nil
 }
 
-// Addr is the address listened on, with the port that the system chose.
+// Addr returns the listener's address, with the port that the system chose.
 func (ln *Listener) Addr() net.Addr { return ln.acceptors[0].addr }
 
-// Close stops accepting. Connections go on. It waits until that is done, unless it is
-// called on a loop, of this engine or another.
+// Close stops accepting. Accepted connections go on. It waits until the socket is closed,
+// except on a loop, of this engine or another.
 func (ln *Listener) Close() error {
 	ln.engine.forget(ln)
 	onLoop := callingLoop() != nil
@@ -125,15 +124,15 @@ func (ln *Listener) Close() error {
 	return nil
 }
 
-// Pause stops accepting until Resume, soon: up to 64 connections may still come of each
-// loop that accepts. Others wait in the system's queue, and are refused or dropped when
-// that is full. It waits for nobody.
+// Pause stops accepting until Resume. It does not wait: each accepting loop may still
+// accept up to 64 connections. Further ones wait in the system's queue; when that is full
+// the system refuses or drops them.
 func (ln *Listener) Pause() { ln.onEach((*acceptor).pauseNow) }
 
 // Resume ends Pause.
 func (ln *Listener) Resume() { ln.onEach((*acceptor).resumeNow) }
 
-// onEach has f called with each acceptor, on its loop.
+// onEach posts f for each acceptor to its loop.
 func (ln *Listener) onEach(f func(*acceptor)) {
 	for _, a := range ln.acceptors {
 		a.loop.Post(func() { f(a) })
@@ -162,7 +161,7 @@ func (a *acceptor) listen(address string, s *backend.Socket) error {
 	return nil
 }
 
-// Complete takes the completions of Accept, then of Close.
+// Complete handles the completions of Accept, then of Close.
 func (a *acceptor) Complete(c *backend.Completion) {
 	switch {
 	case c.Op.Kind == backend.Close:
@@ -177,14 +176,14 @@ func (a *acceptor) Complete(c *backend.Completion) {
 	}
 }
 
-// ended goes on when the Accept has ended.
+// ended continues after the end of the Accept.
 func (a *acceptor) ended(err error) {
 	switch {
 	case a.closing:
 		a.submitClose()
 	case a.paused:
 		a.idle = true
-	case errors.Is(err, backend.ErrCanceled): // by Pause, and Resume was called since
+	case errors.Is(err, backend.ErrCanceled): // by Pause; Resume was called since
 		a.loop.backend.Submit(&a.op)
 	default:
 		a.failed(err)
@@ -220,8 +219,8 @@ func (a *acceptor) failed(err error) {
 	}
 }
 
-// tell logs an error. Where many clients come some of them may be accepted between
-// any two errors: then it is logged once in a while.
+// tell logs an error, at most once per tellPause: with many clients, some connections may
+// be accepted between any two errors.
 func (a *acceptor) tell(err error) {
 	if now := a.loop.now; now >= a.told {
 		a.told = now.Add(tellPause)
@@ -232,7 +231,7 @@ func (a *acceptor) tell(err error) {
 // Fire accepts again after a pause.
 func (a *acceptor) Fire(*timer.Timer, backend.Time) { a.loop.backend.Submit(&a.op) }
 
-// close ends the Accept, and in its completion the socket.
+// close cancels the Accept, whose completion closes the socket.
 func (a *acceptor) close() {
 	if a.closing {
 		return
@@ -250,7 +249,7 @@ func (a *acceptor) submitClose() {
 	a.loop.backend.Submit(&a.op)
 }
 
-// accepted gives a connection to its loop, unless it is one too many.
+// accepted gives a connection to its loop, unless a limit forbids it.
 func (a *acceptor) accepted(h backend.Handle) {
 	l := a.loop
 	if limit := l.engine.gate.enter(h.Peer.Addr(), l, true); limit != "" {
@@ -272,7 +271,7 @@ func (a *acceptor) accepted(h backend.Handle) {
 	}
 }
 
-// choose is the loop for a connection from peer. next counts for RoundRobin.
+// choose returns the loop for a connection from peer. next counts for RoundRobin.
 func (e *Engine) choose(next *atomic.Uint32, peer netip.Addr) *Loop {
 	loops := e.loops
 	if len(loops) == 1 {
@@ -296,13 +295,12 @@ func (e *Engine) choose(next *atomic.Uint32, peer netip.Addr) *Loop {
 	return loops[next.Add(1)%uint32(len(loops))]
 }
 
-// hashSeed is the process's: nobody outside can choose addresses that meet on
-// one loop.
+// hashSeed is random, so that clients cannot choose addresses that all fall on one loop.
 var hashSeed = maphash.MakeSeed()
 
-// A gate counts an engine's accepted connections, and finds those that are too many. Each
-// that has entered leaves once: when it is closed (ending.Complete), when it leaves the
-// engine (Conn.left), or when no loop takes it. A nil *gate lets all pass.
+// A gate counts an engine's accepted connections, and refuses those above a limit. A
+// connection that has entered leaves once: when it is closed (ending.Complete), when it
+// leaves the engine (Conn.left), or when no loop takes it. A nil *gate has no limits.
 type gate struct {
 	most, mostPerAddr int64 // 0: any number
 	open              atomic.Int64
@@ -310,18 +308,18 @@ type gate struct {
 	rate              bucket
 }
 
-// gateShards is how many maps share the counts of addresses, so that loops seldom wait
-// for each other.
+// gateShards is how many maps share the counts of addresses, so that loops seldom wait for
+// each other.
 const gateShards = 64
 
-// addrCounts counts connections by their addresses' keys. There are no entries of 0.
+// addrCounts counts connections by the keys of their addresses. It has no entries of 0.
 type addrCounts struct {
 	mu    sync.Mutex
 	open  map[uint64]int64
-	large bool // it was
+	large bool // open had more than maxEmptyCounts entries
 }
 
-// newGate returns what the engine's fields ask for.
+// newGate returns a gate with the engine's limits.
 func (e *Engine) newGate() *gate {
 	if e.MaxConns == 0 && e.MaxConnsPerAddr == 0 && e.AcceptRate == 0 {
 		return nil
@@ -329,8 +327,8 @@ func (e *Engine) newGate() *gate {
 	return &gate{most: int64(e.MaxConns), mostPerAddr: int64(e.MaxConnsPerAddr), rate: bucket{perSecond: float64(e.AcceptRate)}}
 }
 
-// enter counts a connection from addr. If it is too many it does not, and returns the
-// name of the Engine's field that forbids it.
+// enter counts a connection from addr. If a limit forbids the connection, enter does not
+// count it, and returns the name of the Engine's field.
 func (g *gate) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
 	if g == nil {
 		return ""
@@ -357,7 +355,7 @@ func (g *gate) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
 	return limit
 }
 
-// leave takes back a connection that has entered.
+// leave uncounts a connection that has entered.
 func (g *gate) leave(addr netip.Addr) {
 	if g != nil {
 		g.open.Add(-1)
@@ -384,7 +382,7 @@ func (g *gate) enterAddr(addr netip.Addr) bool {
 	return true
 }
 
-// maxEmptyCounts is how many addresses a map may have had that is kept when it is empty.
+// maxEmptyCounts is the largest size that a map may have had and be kept when it is empty.
 const maxEmptyCounts = 64
 
 func (g *gate) leaveAddr(addr netip.Addr) {
@@ -399,14 +397,14 @@ func (g *gate) leaveAddr(addr netip.Addr) {
 		return
 	}
 	delete(a.open, key)
-	if a.large && len(a.open) == 0 { // a map keeps the memory that it once took
+	if a.large && len(a.open) == 0 { // a map never shrinks
 		a.open, a.large = nil, false
 	}
 }
 
-// counts returns where an address is counted, and by which key: its first 64 bits. Those
-// of an IPv4 address are its form in IPv6 without what all have in common, which
-// 0:ffff::/32 has too: nobody connects from there.
+// counts returns the map that counts an address, and its key: the first 64 bits. The key
+// of an IPv4 address is the last 64 bits of its IPv6 form, whose first bits all have in
+// common. These keys are also those of 0:ffff::/32, from where nobody connects.
 func (g *gate) counts(addr netip.Addr) (a *addrCounts, key uint64) {
 	ip := addr.As16()
 	key = binary.BigEndian.Uint64(ip[:])
@@ -417,12 +415,13 @@ func (g *gate) counts(addr netip.Addr) (a *addrCounts, key uint64) {
 	return &g.addrs[key*shuffle>>(64-6)], key
 }
 
-// A bucket has tokens for the connections of a second at most. It is shared by all loops.
+// A bucket limits the rate of connections. It holds the tokens of one second at most. All
+// loops share it.
 type bucket struct {
 	perSecond float64
 	mu        sync.Mutex
 	tokens    float64
-	filled    time.Time // when there were so many; zero: the bucket is full
+	filled    time.Time // when tokens was computed; zero: the bucket is full
 }
 
 // take takes a token, if there is one.
@@ -443,11 +442,11 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// maxRefused is how many connections a loop tells at the same time that they are too many.
+// maxRefused is how many connections for Engine.Refuse a loop has at the same time.
 const maxRefused = 16
 
-// refuse closes a connection that a limit forbids, after Engine.Refuse has had its say:
-// then it is counted as one that came.
+// refuse closes a connection that a limit forbids. If it calls Engine.Refuse, it also
+// counts the connection in came.
 func (l *Loop) refuse(h backend.Handle, limit string, came *uint64) {
 	l.stats.now.Refused++
 	if tell := l.engine.Refuse; tell == nil || l.stopping || l.draining {

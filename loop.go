@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// A Loop is one goroutine that serves its connections, timers and posts in
-// turns. Of its methods only Post, ID, Engine and Calling may be called off it.
+// A Loop is one goroutine that serves its connections, timers and posts in turns. Other
+// goroutines may call only Post, ID, Engine and Calling.
 type Loop struct {
 	engine  *Engine
 	id      int
@@ -34,63 +34,63 @@ type Loop struct {
 	raceField int // in race builds, see check
 
 	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
-	guest     atomic.Uintptr         // one that runs in its place, see host; 0: none
-	traceName atomic.Pointer[[]byte] // of the loop's own; nil: it has not begun
-	finished  func()                 // to be called when it ends
+	guest     atomic.Uintptr         // one that runs in its place, see bridge.Loop.SetGuest; 0: none
+	traceName atomic.Pointer[[]byte] // of the loop's own, if checks; nil: not started
+	finished  func()                 // called when the loop ends
 
 	conns     connTable
 	open      int
 	acceptors map[*acceptor]struct{}
 	polls     map[*Poll]struct{}
 	packets   []*PacketConn // all datagram sockets
-	outputs   []*output     // free ones
+	outputs   []*output     // unused ones
 	hooked    bool          // Trace has hooks around writes
-	hooking   bool          // and one of them is being called
+	hooking   bool          // one of these hooks is running
 
 	dialing     map[*Dialing]struct{}
-	dials       uint64         // so far
+	dials       uint64         // number of dials so far
 	failedDials fifo[*Dialing] // whose open is due
 
-	completion backend.Completion // the one at hand
+	completion backend.Completion // of the present event
 
-	// Work of a turn. Each item is taken out before it is done.
+	// Work of a turn. Each item is removed before it runs.
 	tasks        []task            // posted before this turn
-	again        fifo[*Conn]       // to serve though nothing happened
-	casting      *broadcast        // the task at hand; nil: it is none
-	casts        int               // connections that broadcasts may serve yet, in this turn
-	calls        fifo[due]         // to be made when the event at hand has ended
-	dirty        fifo[*Conn]       // to be flushed at the turn's end
+	again        fifo[*Conn]       // for offerAgain
+	casting      *broadcast        // the broadcast being served; nil: none
+	casts        int               // connections that broadcasts may still serve in this turn
+	calls        fifo[due]         // calls to make after the present event
+	dirty        fifo[*Conn]       // to flush at the turn's end
 	dirtyPackets fifo[*PacketConn] // likewise
-	deferred     fifo[func()]      // to be called after that
+	deferred     fifo[func()]      // to call after the flush
 	activeNow    []*deadlines      // of connections whose bytes moved: see noteActivity
 
-	current    *Conn       // whose event is at hand
-	delivering *PacketConn // whose batch is being handled
-	lent       []byte      // while the handler has it
-	exiting    bool        // a callback has called runtime.Goexit, which is on its way up
+	current    *Conn       // the connection of the present event
+	delivering *PacketConn // the socket whose batch is being handled
+	lent       []byte      // the lent buffer that the handler has
+	exiting    bool        // a callback has called runtime.Goexit, which unwinds the stack
 
 	runs          atomic.Pointer[bridge.RunQueue] // coroutines ready to run; nil until the first coroutine
-	workHandedOut bool                            // work to other goroutines, in this turn
-	parks         int                             // number of waits left to park: see bridge.Loop.Deliver
-	crowded       bool                            // the engine's loops take all of Go's processors: it waits as a goroutine does
+	workHandedOut bool                            // this turn gave work to other goroutines
+	parks         int                             // how many more waits park: see bridge.Loop.Deliver
+	crowded       bool                            // the engine's loops take all of Go's processors: the loop parks
 	pinned        bool                            // to a thread
-	threadBound   bool                            // in how its thread is, by coroutines that may have begun: see Pin
+	threadBound   bool                            // a coroutine may have started: threads cannot change any more, see Pin
 
-	refused     []*Conn      // connections that are being told that they are too many, oldest first
-	toldRefused backend.Time // until then refused connections are not logged
+	refused     []*Conn      // connections for Engine.Refuse, oldest first
+	toldRefused backend.Time // no refused connection is logged before then
 
 	atEnd []*func()
 
-	stopping  bool          // everything is being aborted
-	draining  bool          // everything is being closed
+	stopping  bool          // all connections are being aborted
+	draining  bool          // all connections are being closed
 	expected  atomic.Int32  // connections on their way from another loop's acceptor
-	loaded    atomic.Int32  // connections open, for other loops
-	drained   chan struct{} // closed when, draining, nothing is left
-	turnsLeft int           // of those that end may take
+	loaded    atomic.Int32  // open connections, for other loops
+	drained   chan struct{} // closed when draining is done
+	turnsLeft int           // how many turns end may still take
 }
 
-// task is what an inbox holds: f alone, or something to do with conn, unless
-// that is closed by then: call do, or write data.
+// task is an entry of the inbox: f alone, or work for conn, unless conn is closed by then:
+// call do, or write data.
 type task struct {
 	f    func()
 	conn *Conn
@@ -98,7 +98,7 @@ type task struct {
 	data []byte
 }
 
-// timersPerTurn is how many timers fire before the others have their share.
+// timersPerTurn is how many timers may fire in a turn.
 const timersPerTurn = 1024
 
 func newLoop(e *Engine, id int, be backend.Backend) *Loop {
@@ -121,7 +121,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 	return l
 }
 
-// use makes a backend the loop's.
+// use sets the loop's backend.
 func (l *Loop) use(be backend.Backend) {
 	l.backend = be
 	l.parker, _ = be.(backend.Parker)
@@ -133,20 +133,20 @@ func (l *Loop) use(be backend.Backend) {
 // run is the loop's goroutine.
 func (l *Loop) run() {
 	defer l.finished()
-	defer l.goroutine.Store(0) // another goroutine may be given the name
+	defer l.goroutine.Store(0) // another goroutine may get the same name
 	l.known()
 	defer l.pin()()
 	l.now = l.backend.Now()
-	// A backend may lock this goroutine to its thread in its first Wait. A
-	// coroutine cannot go on but on a thread that is locked as it was when the
-	// coroutine began, so that Wait comes before any handler.
+	// The first Wait of a backend may lock this goroutine to its thread. A
+	// coroutine can resume only on a thread that is locked as it was when the
+	// coroutine started, so this Wait comes before any handler.
 	_, err := l.backend.Wait(l.now)
 	l.serve(err)
 }
 
-// serve takes turns until the loop ends. A callback that calls runtime.Goexit unwinds
-// this goroutine, which cannot be stopped; but its deferred functions run, and the one
-// here goes on with the loop, deeper in the stack.
+// serve takes turns until the loop ends. runtime.Goexit in a callback unwinds this
+// goroutine and cannot be stopped. But deferred functions run, and the one here continues
+// the loop, deeper in the stack.
 func (l *Loop) serve(err error) {
 	done := false
 	defer func() {
@@ -159,27 +159,27 @@ func (l *Loop) serve(err error) {
 		l.exiting = false
 		l.serve(nil)
 	}()
-	for !l.ended() && !errors.Is(err, backend.ErrClosed) { // somebody took the backend away
+	for !l.ended() && !errors.Is(err, backend.ErrClosed) { // the backend was closed
 		err = l.turn()
 	}
 	l.end()
 	done = true
 }
 
-// turn does what there is to do, then waits for more.
+// turn does the work of a turn, then waits.
 func (l *Loop) turn() error {
 	l.work()
 	l.checkDrained()
 	return l.wait()
 }
 
-// work does a turn's work: what was posted, what is due, what has happened; then it
-// sends what was written meanwhile.
+// work does a turn's work: posted functions, expired timers, completions; then it sends
+// the output.
 func (l *Loop) work() {
-	if !l.calls.empty() { // Ending comes before what it tells of: the completion of Close
+	if !l.calls.empty() { // Ending comes before the completion of Close
 		l.events(l.noEvent)
 	}
-	if len(l.tasks) == 0 { // Goexit may have left some, or a broadcast
+	if len(l.tasks) == 0 { // Goexit or a broadcast may have left some
 		l.tasks = l.inbox.Take()
 	}
 	l.casts = castsPerTurn
@@ -201,8 +201,8 @@ func (l *Loop) work() {
 	}
 }
 
-// atMost returns a function for events that takes n items, those that are in q now.
-// What is added meanwhile has its turn later.
+// atMost returns a function for events that takes the n items now in q. Items added
+// meanwhile wait for a later turn.
 func atMost[T any](n int, q *fifo[T], do func(T)) func() bool {
 	return func() bool {
 		if n == 0 || q.empty() {
@@ -214,15 +214,15 @@ func atMost[T any](n int, q *fifo[T], do func(T)) func() bool {
 	}
 }
 
-// castsPerTurn is how many connections are served by broadcasts before the others have
-// their share.
+// castsPerTurn is how many connections broadcasts may serve in a turn.
 const castsPerTurn = 1024
 
-// nextTask runs what was posted before this turn: of a broadcast, one connection's part.
+// nextTask runs one task posted before this turn, or a broadcast's part for one
+// connection.
 func (l *Loop) nextTask() bool {
 	if l.casting != nil {
 		if l.casts == 0 {
-			return false // what was posted after it comes after it
+			return false // later tasks wait for the broadcast
 		}
 		l.casts--
 		l.casting.step()
@@ -242,7 +242,7 @@ func (l *Loop) nextTask() bool {
 	return true
 }
 
-// nextCompletion tells the owner of what the backend has done.
+// nextCompletion passes the next completion to its owner.
 func (l *Loop) nextCompletion() bool {
 	if !l.backend.Next(&l.completion) {
 		return false
@@ -251,12 +251,11 @@ func (l *Loop) nextCompletion() bool {
 	return true
 }
 
-// flushRounds bounds how often a turn flushes: hooks and release functions write
-// again, and the others must have their turn.
+// flushRounds bounds how often a turn flushes: hooks and release functions may write again
+// each time.
 const flushRounds = 4
 
-// flush sends what was written in this turn, and goes on with connections that
-// are to end once it is sent.
+// flush sends the turn's output, and takes the next step of connections that wait for it.
 func (l *Loop) flush() {
 	for range flushRounds {
 		l.outbox.flush()
@@ -274,7 +273,7 @@ func (l *Loop) flush() {
 	l.outbox.flush()
 }
 
-// noEvent has events make the calls that wait.
+// noEvent makes the calls that wait. It is no event.
 func (l *Loop) noEvent() bool {
 	if !l.calls.empty() {
 		l.runCalls()
@@ -282,17 +281,17 @@ func (l *Loop) noEvent() bool {
 	return false
 }
 
-// flushDirty is a connection's part in flush.
+// flushDirty flushes one connection.
 func (c *Conn) flushDirty() {
 	c.flags &^= dirty
 	c.flush()
 	c.advance()
 	if c.flags&inOutbox != 0 {
-		c.flushSoon() // written since the outbox was sent, by a release function: advance has to see it gone
+		c.flushSoon() // a release function has written since: advance must run after the outbox is sent
 	}
 }
 
-// wait ends the turn, and waits for something to do.
+// wait ends the turn, and waits for events.
 func (l *Loop) wait() error {
 	l.noteActivity()
 	l.stats.now.Turns++
@@ -308,7 +307,7 @@ func (l *Loop) wait() error {
 		return nil
 	}
 	if l.workHandedOut && !l.parking() {
-		// The goroutine begins now, or when another thread finds it: that takes
+		// The goroutine starts now, or when another thread finds it: that takes
 		// from 30 µs to 200 µs if this one blocks first.
 		l.workHandedOut = false
 		runtime.Gosched()
@@ -322,23 +321,22 @@ func (l *Loop) wait() error {
 	l.inbox.Awake()
 	l.now = l.backend.Now()
 	if err != nil && !errors.Is(err, backend.ErrClosed) {
-		// Nothing that a loop can mend: say so, and do not spin on it.
+		// The loop cannot repair this: log it, and do not spin on it.
 		l.engine.log().With("loop", l.id).Error("rondo: waiting for events failed, the loop goes on", "error", err)
 		time.Sleep(time.Millisecond)
 	}
 	return err
 }
 
-// parkings is how many waits a loop parks that has handed results over.
+// parkings is how many waits park after bridge.Loop.Deliver.
 const parkings = 1000
 
-// parking reports whether the loop waits as a goroutine does next time.
+// parking reports whether the next wait parks: it waits as a goroutine does.
 func (l *Loop) parking() bool {
 	return l.parker != nil && (l.crowded || l.parks > 0) && !l.pinned
 }
 
-// sleep waits for events, in the way that suits those whom the loop works with: the
-// kernel, or goroutines.
+// sleep waits for events: in the kernel, or parked if the loop works with goroutines.
 func (l *Loop) sleep(until backend.Time) error {
 	if !l.parking() {
 		_, err := l.backend.Wait(until)
@@ -350,16 +348,16 @@ func (l *Loop) sleep(until backend.Time) error {
 	case slept:
 		l.workHandedOut = false
 	case l.workHandedOut && ready:
-		// There is work for two: if another thread is idle it goes on with the
-		// loop's, while this one begins with the goroutine's.
+		// There is work for two: an idle thread can go on with the
+		// loop's, while this one starts the goroutine's.
 		l.workHandedOut = false
 		runtime.Gosched()
 	}
 	return err
 }
 
-// do runs f on the loop and waits for it; false: the loop has ended. On the loop itself
-// it runs f at once.
+// do runs f on the loop and waits for it; false: the loop has ended. On the loop it runs f
+// at once.
 func (l *Loop) do(f func()) bool {
 	if callingLoop() == l {
 		f()
@@ -395,23 +393,23 @@ func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 	c.opened(ln.open)
 }
 
-// Defer calls f on the loop, once, at the end of this turn: when everything that came
-// was handled, and what was written has been given to the system. Functions are called
-// in the order of their Defers; what one of them defers is called at the end of the
-// next turn. f may do what a handler may; what it writes is sent when it returns.
+// Defer calls f on the loop, once, at the end of this turn: after all received input was
+// handled and the output was given to the system. Functions are called in the order of
+// their Defers. If one of them calls Defer, that function is called at the end of the next
+// turn. f may do what a handler may; the loop sends its output when it returns.
 func (l *Loop) Defer(f func()) {
 	l.check()
 	mustGive(f != nil, "Loop.Defer", "function")
 	l.deferred.push(f)
 }
 
-// load is how many connections the loop has or is about to have. Any goroutine
-// may call it.
+// load returns how many connections the loop has or is about to get. Any goroutine may
+// call it.
 func (l *Loop) load() int32 { return l.loaded.Load() + l.expected.Load() }
 
-// Post runs f on the loop, soon, after what the caller posted before. Any
-// goroutine may call it. It fails, with ErrClosed, only if the loop has ended;
-// then f is not called. With a nil error f is called, also if the engine closes first.
+// Post calls f on the loop, soon, after everything that the caller posted before. Any
+// goroutine may call it. The error is ErrClosed if the loop has ended; then f is not
+// called. If the error is nil, f is called, even if the engine closes first.
 func (l *Loop) Post(f func()) error {
 	mustGive(f != nil, "Loop.Post", "function")
 	return l.post(task{f: f})
@@ -428,30 +426,30 @@ func (l *Loop) post(t task) error {
 	return nil
 }
 
-// ID is the loop's number, from 0.
+// ID returns the loop's number, from 0.
 func (l *Loop) ID() int { return l.id }
 
-// Engine is the engine that the loop belongs to.
+// Engine returns the loop's engine.
 func (l *Loop) Engine() *Engine { return l.engine }
 
-// Now is the time at which this turn began, the same all through the turn. It is made as
-// time.Now's is: what it shows is the wall clock's time, and follows that when it is
-// set, in a turn that begins a millisecond later; by its monotonic reading it is
-// compared with other times. Nobody sets that, so timers and deadlines never move when
-// the wall clock does.
+// Now returns the time at which this turn began; it is the same throughout the turn. As
+// with time.Now, its wall clock reading is for showing, and its monotonic reading for
+// comparing. When the wall clock is set, the wall reading follows in a turn that begins a
+// millisecond later. The monotonic reading is not affected, so timers and deadlines never
+// move with the wall clock.
 func (l *Loop) Now() time.Time {
 	l.check()
 	return l.backend.Wall(l.now)
 }
 
-// A LoopLocal is a value that each loop makes once, when it is first asked for, and
-// owns: a cache or a pool that needs no lock.
+// A LoopLocal is a value per loop, such as a cache or a pool, that needs no lock. Each
+// loop makes its value at the first Get, and owns it.
 type LoopLocal[T any] struct {
 	// New makes a loop's value. nil: the zero T.
 	New func(*Loop) T
 }
 
-// Get returns l's value. It may be called on l only.
+// Get returns l's value. It must be called on l.
 func (v *LoopLocal[T]) Get(l *Loop) T {
 	l.check()
 	if x, ok := l.locals[v]; ok {

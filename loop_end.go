@@ -8,7 +8,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// stop begins to end the loop.
+// stop aborts everything on the loop, which ends once that is done.
 func (l *Loop) stop() {
 	l.stopping = true
 	for _, a := range inOrder(l.acceptors, func(a *acceptor) backend.File { return a.op.File }) {
@@ -30,10 +30,10 @@ func (l *Loop) stop() {
 	l.atEnd = nil
 }
 
-// OnClose calls f on the loop when the engine closes, by Close or at the end of Shutdown:
-// in its last turns, when the connections have been aborted. It is for what holds
-// something that the loop knows nothing of. forget, which may be called on the loop
-// only, undoes it.
+// OnClose calls f on the loop when the engine closes: by Close, or at the end of Shutdown.
+// That is in the loop's last turns, after the connections were aborted. Use it to release
+// resources that the loop does not know. forget cancels the call; it must be called on the
+// loop.
 func (l *Loop) OnClose(f func()) (forget func()) {
 	l.check()
 	mustGive(f != nil, "Loop.AtEnd", "function")
@@ -47,12 +47,12 @@ func (l *Loop) OnClose(f func()) (forget func()) {
 	}
 }
 
-// inOrder lists a set by its elements' keys, so that a simulated run repeats.
+// inOrder sorts a set by its elements' keys, so that a simulated run is repeatable.
 func inOrder[T comparable, K cmp.Ordered](set map[T]struct{}, key func(T) K) []T {
 	return slices.SortedFunc(maps.Keys(set), func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 }
 
-// drain begins to close the loop's connections.
+// drain closes the loop's connections.
 func (l *Loop) drain() {
 	l.draining = true
 	l.endDials()
@@ -64,7 +64,7 @@ func (l *Loop) drain() {
 	}
 }
 
-// drain closes the connection, or has its handler do that soon.
+// drain closes the connection, or queues a call of its ShutdownHandler.
 func (c *Conn) drain() {
 	if _, ok := c.handler.(ShutdownHandler); !ok || c.life != connOpen {
 		c.Close()
@@ -73,7 +73,7 @@ func (c *Conn) drain() {
 	c.loop.callSoon(due{conn: c, f: c.tellShutdown})
 }
 
-// tellShutdown tells the handler that the engine shuts down. It may be another one by now.
+// tellShutdown calls the handler's Shutdown. The handler may have changed since drain.
 func (c *Conn) tellShutdown() {
 	h, ok := c.handler.(ShutdownHandler)
 	if !ok || c.life != connOpen {
@@ -94,8 +94,8 @@ func (l *Loop) checkDrained() {
 	}
 }
 
-// lastTurns bounds the turns in which what is still to be called at the end is called:
-// what calls itself again and again must not keep the loop from ending.
+// lastTurns bounds the turns for the last calls. A function that defers or posts itself
+// again and again must not keep the loop from ending.
 const lastTurns = 1000
 
 // end makes the last calls and releases the backend.
@@ -114,18 +114,18 @@ func (l *Loop) end() {
 	}
 }
 
-// isPosted reports whether something was posted that has not run: runtime.Goexit may
-// have left it.
+// isPosted reports whether a task is left to run: runtime.Goexit may
+// have left some.
 func (l *Loop) isPosted() bool {
 	return l.casting != nil || len(l.tasks) > 0 || !l.inbox.Empty()
 }
 
-// ended reports whether there is nothing left to wait for.
+// ended reports whether the loop is stopping and waits for nothing more.
 func (l *Loop) ended() bool {
 	return l.stopping && l.open == 0 && len(l.packets) == 0 && len(l.dialing) == 0 && len(l.acceptors) == 0 && len(l.polls) == 0 && !l.hasRuns()
 }
 
-// due reports whether there is something to do that nothing needs to happen for.
+// due reports whether there is work that needs no event.
 func (l *Loop) due() bool {
 	return !l.again.empty() || !l.calls.empty() || !l.dirty.empty() || !l.dirtyPackets.empty() ||
 		!l.deferred.empty() || !l.failedDials.empty() || l.hasRuns() || len(l.outbox.parts) > 0 || l.casting != nil

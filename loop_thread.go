@@ -10,8 +10,8 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// pin locks the loop to a thread and its thread to a CPU, as the Engine says.
-// It returns what undoes that.
+// pin locks the loop to a thread and the thread to a CPU, as the Engine's fields say. undo
+// reverts that.
 func (l *Loop) pin() (undo func()) {
 	e := l.engine
 	if !e.LockThreads && len(e.CPUs) == 0 {
@@ -30,15 +30,15 @@ func (l *Loop) pin() (undo func()) {
 	return func() {}
 }
 
-// errThreadBound: Go's runtime ends a process whose coroutine goes on on a thread that is
-// locked otherwise than it was when the coroutine began.
+// errThreadBound: Go's runtime ends the process if a coroutine resumes on a thread that is
+// locked otherwise than when the coroutine started.
 var errThreadBound = errors.New("rondo: the loop has had coroutines or filters: pin it before, or set Engine.CPUs")
 
-// Pin locks the loop to its thread, and the thread to a CPU, until the loop ends, as
-// Engine.CPUs does from the start. Where the system cannot do the latter it returns an error, and the
-// loop has the thread of its own all the same. A loop that has had coroutines or
-// connections with filters is not pinned any more, which is an error, too. Pin is
-// called on the loop.
+// Pin locks the loop to its thread, and the thread to a CPU, until the loop ends.
+// Engine.CPUs does the same from the start. Pin must be called on the loop. If the system
+// cannot pin a thread to a CPU, Pin returns an error, and the loop still keeps its thread
+// to itself. It also returns an error if the loop has had coroutines or connections with
+// filters; then it changes nothing.
 func (l *Loop) Pin(cpu int) error {
 	l.check()
 	if !l.pinned {
@@ -53,20 +53,20 @@ func (l *Loop) Pin(cpu int) error {
 
 // spin decides whether a loop without work looks for more before it sleeps.
 type spin struct {
-	time time.Duration // of looking; 0: none
-	skip int           // sleeps to come without a look
-	back int           // how many the next look in vain will cost
+	time time.Duration // length of a look; 0: none
+	skip int           // how many more sleeps come without a look
+	back int           // skip after the last look in vain; doubled each time
 }
 
 const (
-	// maxBack bounds how long a loop that spun in vain goes without.
+	// maxBack bounds how many sleeps come without a look.
 	maxBack = 64
-	// leastLook is less than a look takes; it bounds their number where the
-	// clock stands still meanwhile, as a simulated one does.
+	// leastLook is less than one Wait takes; it bounds the number of Waits where the
+	// clock stands still, as a simulated one does.
 	leastLook = 100 * time.Nanosecond
 )
 
-// spin looks for work without sleeping. It reports whether it found some, and
+// spin looks for work without sleeping. It reports whether it found some and
 // began a turn with it.
 func (l *Loop) spin() bool {
 	s := &l.spinning
@@ -95,12 +95,12 @@ func (l *Loop) spin() bool {
 }
 
 // Go's scheduler looks every 20 µs for goroutines that sleep in a system call, as loops
-// do, and takes their processor (P) away: after 10 ms if another one is idle, but at
-// once if none is. Then each sleep of a loop costs a thread's being woken, to watch
-// over the network in its place, and what it takes to get a processor back. On two CPUs
-// that are shared with the client it is a quarter of the CPU time of a connection that
-// echoes one message, and a tenth of that of messages. So either there is a processor
-// that no loop has, or the loops sleep as goroutines do, without one.
+// do, and takes their processor (P) away: after 10 ms if another P is idle, but at
+// once if none is. Then each sleep of a loop wakes a thread, which watches
+// the network in its place, and the loop must get a processor back. On two CPUs
+// shared with the client this takes a quarter of the CPU time of a connection that
+// echoes one message, and a tenth of the CPU time of messages. So either one processor has
+// no loop, or the loops park: they sleep as goroutines do, without a processor.
 
 // shareProcessors keeps Go's scheduler from taking processors away from loops that sleep.
 func (e *Engine) shareProcessors(loops []*Loop) {
@@ -114,13 +114,13 @@ func (e *Engine) shareProcessors(loops []*Loop) {
 	}
 }
 
-// spare tells what GOMAXPROCS was raised to for it.
+// spare notes the spare processor.
 var spare struct {
 	sync.Mutex
-	raised int // 0: it was not
+	raised int // what GOMAXPROCS was raised to; 0: it was not
 }
 
-// processors is GOMAXPROCS, as it was before.
+// processors returns GOMAXPROCS without the spare processor.
 func processors() int {
 	spare.Lock()
 	defer spare.Unlock()
@@ -131,8 +131,8 @@ func processors() int {
 	return n
 }
 
-// spareProcessor raises GOMAXPROCS by one if an engine's loops take all of it. It never
-// does so again, however many engines there are.
+// spareProcessor raises GOMAXPROCS by one if an engine's loops take all processors. It
+// does so once, however many engines there are.
 func spareProcessor(loops int) {
 	spare.Lock()
 	defer spare.Unlock()

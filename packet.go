@@ -15,25 +15,24 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// A PacketHandler serves a datagram socket. Its methods run on the socket's loop,
-// one at a time, and must not block. With Balance ReusePort there is a socket on
-// every loop, each a PacketConn of its own, and one handler is called by all of
-// them, at the same time.
+// A PacketHandler serves a datagram socket. Its methods run on the socket's loop, one at a
+// time, and must not block. With Balance ReusePort every loop has a socket and a
+// PacketConn, and all of them call one handler, at the same time.
 type PacketHandler interface {
-	// Packet is called with each datagram, which may be empty, and the address
-	// that it came from; that is invalid on unixgram, where PacketConn.Reply
-	// answers and PacketConn.Name tells. p is valid until Packet returns.
-	// What is written meanwhile is sent together, at the turn's end.
+	// Packet handles one datagram, which may be empty, from the address from. On unixgram
+	// from is invalid: PacketConn.Reply answers, and PacketConn.Name returns the sender. p
+	// is valid until Packet returns. The loop sends the datagrams that Packet writes
+	// together, at the turn's end.
 	//
-	// A panic costs the datagram: it is logged and counted, and the socket goes
-	// on, or else one datagram could end a server.
+	// A panic costs only the datagram. The engine logs and counts it, and the socket goes
+	// on: otherwise one datagram could end a server.
 	Packet(c *PacketConn, p []byte, from netip.AddrPort)
 
 	// Closed is the last call, made exactly once. err is nil after Close.
 	Closed(c *PacketConn, err error)
 }
 
-// PacketHandlerFunc is a PacketHandler of Packet alone.
+// PacketHandlerFunc is a PacketHandler that has only Packet.
 type PacketHandlerFunc func(c *PacketConn, p []byte, from netip.AddrPort)
 
 // Packet calls f.
@@ -42,17 +41,16 @@ func (f PacketHandlerFunc) Packet(c *PacketConn, p []byte, from netip.AddrPort) 
 // Closed does nothing.
 func (f PacketHandlerFunc) Closed(*PacketConn, error) {}
 
-// A PacketErrorHandler is a PacketHandler that wants to know what the system says of
-// datagrams: that one could not be sent, or that an earlier one was not received
-// (syscall.ECONNREFUSED, on a socket that DialPacket made). to is whom a datagram
-// that was not sent was for; invalid, if it is not that or the socket has one peer.
-// The socket goes on.
+// A PacketErrorHandler is a PacketHandler that gets the system's errors about datagrams:
+// one could not be sent, or the peer did not receive an earlier one (syscall.ECONNREFUSED,
+// on a socket from DialPacket). to is the address of the unsent datagram; it is invalid
+// for other errors, and for a socket with one peer. The socket goes on.
 type PacketErrorHandler interface {
 	PacketFailed(c *PacketConn, to netip.AddrPort, err error)
 }
 
-// A PacketConn is a datagram socket on a loop. Its methods may be called on that
-// loop only, but for LocalAddr, Loop and Ref.
+// A PacketConn is a datagram socket on a loop. Only that loop may call its methods, except
+// LocalAddr, Loop and Ref, which any goroutine may call.
 //
 //	open --Close--> closing --output sent, or Linger--> closed --backend--> Closed
 type PacketConn struct {
@@ -63,31 +61,31 @@ type PacketConn struct {
 	network   string
 	local     net.Addr
 	group     *packetGroup
-	place     int          // in loop.packets
-	context   any          // SetValue's
+	place     int          // index in loop.packets
+	context   any          // see SetValue
 	connected bool         // by DialPacket
-	posted    atomic.Int64 // bytes that PacketRefs have on their way, with packetCost
-	closed    atomic.Bool  // for them
+	posted    atomic.Int64 // bytes on their way from PacketRefs, with packetCost each
+	closed    atomic.Bool  // for PacketRefs
 
 	recv      backend.Op // RecvFrom
 	shut      backend.Op // Close
 	state     packetState
 	receiving bool
 	paused    bool // by Pause
-	above     bool // output passed HighWater, and has not fallen to LowWater
-	dirty     bool // it is on loop.dirtyPackets
+	above     bool // output was above HighWater, and has not fallen to LowWater
+	dirty     bool // in loop.dirtyPackets
 	reason    error
 
 	batch    []backend.Packet // received and not yet handled
-	at       *backend.Packet  // the one that the handler has
-	dropped  uint32           // the system's count, when it last told
+	at       *backend.Packet  // the current one: the handler has it
+	dropped  uint32           // the system's last count
 	errors   int              // in a row
-	failures []packetFailure  // to be told
-	resume   timer.Timer      // of receiving after errors
+	failures []packetFailure  // for the PacketErrorHandler
+	resume   timer.Timer      // ends a pause after errors
 	linger   timer.Timer
 
-	out     packetQueue // written, not yet handed over
-	sending packetQueue // op's
+	out     packetQueue // written, not yet given to the system
+	sending packetQueue // being sent by op
 	op      backend.SendToOp
 	flying  bool // op is in flight
 }
@@ -100,31 +98,30 @@ const (
 	packetClosed
 )
 
-// packetGroup is what one ListenPacket opened. It does not change once that is
-// done.
+// packetGroup is the sockets of one ListenPacket. It does not change once they are open.
 type packetGroup struct {
 	conns []*PacketConn
 	state atomic.Uint32
 }
 
-// A group is being made until ListenPacket has all sockets, or one has ended before
-// that: then ListenPacket fails. Only of a whole one does the handler hear.
+// A group is in the making until ListenPacket has all sockets. If one ends before
+// that, ListenPacket fails. Only a whole group calls the handler.
 const (
 	groupMaking uint32 = iota
 	groupWhole
 	groupFailed
 )
 
-// made reports whether the group is whole, from now on.
+// made makes the group whole, and reports whether that succeeded.
 func (g *packetGroup) made() bool { return g.state.CompareAndSwap(groupMaking, groupWhole) }
 
-// heardOf reports whether the handler hears of the end of a socket. If not, none of the
-// group's is served any more.
+// heardOf reports whether the handler gets the Closed of a socket. If not, no socket of
+// the group is served any more.
 func (g *packetGroup) heardOf() bool {
 	return !g.state.CompareAndSwap(groupMaking, groupFailed) && g.state.Load() == groupWhole
 }
 
-// close closes the others of it, from anywhere.
+// close closes the sockets except one. Any goroutine may call it.
 func (g *packetGroup) close(except *PacketConn) {
 	for _, c := range g.conns {
 		if c != except {
@@ -133,14 +130,14 @@ func (g *packetGroup) close(except *PacketConn) {
 	}
 }
 
-// ListenPacket receives datagrams to address, for h. network is udp, udp4, udp6 or
-// unixgram (not on Windows); udp without a host takes IPv4 and IPv6. What holds for
-// a unix address of Listen holds for unixgram's.
+// ListenPacket listens for datagrams on address; h handles them. network is udp, udp4,
+// udp6 or unixgram (not on Windows); udp without a host listens on IPv4 and IPv6. A
+// unixgram address is like a unix address of Listen.
 //
-// With Balance ReusePort every loop has a socket of its own, between which the
-// kernel chooses by the sender's address, and the result is one of them; that needs
-// a system on which Listen would do so. Otherwise sockets take turns with the loops.
-// SocketOptions.KeepAlive and Delay mean nothing here.
+// With Balance ReusePort, on systems where Listen supports it, every loop has a socket,
+// and the kernel chooses one by the sender's address; ListenPacket returns one of them.
+// Otherwise there is one socket, and successive sockets take turns with the loops.
+// SocketOptions.KeepAlive and Delay have no effect.
 func (e *Engine) ListenPacket(network, address string, s SocketOptions, h PacketHandler) (*PacketConn, error) {
 	if err := e.Start(); err != nil {
 		return nil, err
@@ -172,12 +169,12 @@ func (e *Engine) ListenPacket(network, address string, s SocketOptions, h Packet
 		return nil, packetError("listen", network, address, ErrClosed)
 	}
 	for _, c := range g.conns {
-		c.loop.Post(c.read) // if its loop has ended the handler has heard
+		c.loop.Post(c.read) // if its loop has ended, Closed was called
 	}
 	return g.conns[0], nil
 }
 
-// packetLoops chooses where the sockets of a ListenPacket are.
+// packetLoops chooses the loops for the sockets of a ListenPacket.
 func (e *Engine) packetLoops(network string, s *SocketOptions) (loops []*Loop, each bool) {
 	here := e.onLoop()
 	switch {
@@ -193,10 +190,10 @@ func (e *Engine) packetLoops(network string, s *SocketOptions) (loops []*Loop, e
 	return e.loops[i : i+1], false
 }
 
-// DialPacket makes a socket that sends to address and receives from it alone.
-// local is the address to send from, which on unixgram the peer needs for an
-// answer; "" is the system's choice, and none. Names are looked up before it
-// returns; on a loop, which that would block, they are an error. The socket is on a loop that Balance chooses.
+// DialPacket makes a socket that sends to address and receives only from it. Balance
+// chooses its loop. local is the address to send from; "": the system chooses it, and on
+// unixgram there is none. A unixgram peer needs it to answer. DialPacket looks up names
+// before it returns; on a loop, which that would block, a name is an error.
 func (e *Engine) DialPacket(network, local, address string, s SocketOptions, h PacketHandler) (*PacketConn, error) {
 	if err := e.Start(); err != nil {
 		return nil, err
@@ -222,9 +219,9 @@ func (e *Engine) DialPacket(network, local, address string, s SocketOptions, h P
 			return b.DialPacket(network, local, to, &o)
 		})
 		if err == nil {
-			c.connected = true // before it starts
+			c.connected = true // before reading starts
 			if g.made() {
-				l.Post(c.read) // if the loop has ended the handler has heard
+				l.Post(c.read) // if the loop has ended, Closed was called
 				return c, nil
 			}
 			err = ErrClosed
@@ -233,7 +230,7 @@ func (e *Engine) DialPacket(network, local, address string, s SocketOptions, h P
 	return nil, packetError("dial", network, address, err)
 }
 
-// checkPacket finds meaningless arguments.
+// checkPacket returns an error for arguments that make no sense.
 func checkPacket(s *SocketOptions, h PacketHandler) error {
 	if h == nil {
 		return errNilHandler
@@ -241,7 +238,7 @@ func checkPacket(s *SocketOptions, h PacketHandler) error {
 	return s.check()
 }
 
-// packetPeer is the address of a host:port; zero for unixgram.
+// packetPeer returns the address of a host:port; zero for unixgram.
 func packetPeer(network, address string) (netip.AddrPort, error) {
 	if network == "unixgram" {
 		return netip.AddrPort{}, nil
@@ -297,7 +294,7 @@ func (l *Loop) openPacket(network string, h PacketHandler, g *packetGroup,
 	return c, err
 }
 
-// enterPacket and leavePacket keep the list of the loop's datagram sockets.
+// enterPacket and leavePacket update the list of the loop's datagram sockets.
 func (l *Loop) enterPacket(c *PacketConn) {
 	c.place = len(l.packets)
 	l.packets = append(l.packets, c)
@@ -318,33 +315,33 @@ func (c *PacketConn) prepare() {
 	c.op.Op = backend.Op{Kind: backend.SendTo, File: c.file, Owner: o}
 }
 
-// LocalAddr is the socket's address, with the port that the system chose: a
+// LocalAddr returns the socket's address, with the port that the system chose: a
 // *net.UDPAddr or *net.UnixAddr. Any goroutine may call it.
 func (c *PacketConn) LocalAddr() net.Addr { return c.local }
 
-// Loop is the loop of the socket. Any goroutine may call it.
+// Loop returns the socket's loop. Any goroutine may call it.
 func (c *PacketConn) Loop() *Loop { return c.loop }
 
-// Value is what SetValue was given last.
+// Value returns the value of the last SetValue.
 func (c *PacketConn) Value() any {
 	c.loop.check()
 	return c.context
 }
 
-// SetValue keeps v with the socket.
+// SetValue attaches a value to the socket.
 func (c *PacketConn) SetValue(v any) {
 	c.loop.check()
 	c.context = v
 }
 
-// JoinGroup makes the socket a member of a multicast group, on an interface; nil: on
-// the system's choice of one. The socket must be bound to the group's port, and to no
-// address or the group's.
+// JoinGroup joins a multicast group on an interface; nil: the system chooses the
+// interface. The socket must be bound to the group's port, and to no address or the
+// group's.
 func (c *PacketConn) JoinGroup(group netip.Addr, ifi *net.Interface) error {
 	return c.member("join", group, ifi, true)
 }
 
-// LeaveGroup ends what JoinGroup with the same arguments began; Close does too.
+// LeaveGroup leaves a group that JoinGroup joined with the same arguments. Close does too.
 func (c *PacketConn) LeaveGroup(group netip.Addr, ifi *net.Interface) error {
 	return c.member("leave", group, ifi, false)
 }
@@ -361,9 +358,9 @@ func (c *PacketConn) member(op string, group netip.Addr, ifi *net.Interface, joi
 	return nil
 }
 
-// Control calls f with the socket's descriptor, which f must not keep, for the
-// options that have no method here: time to live, multicast loopback, marks. On
-// the simulated network it is errors.ErrUnsupported.
+// Control calls f with the socket's descriptor, which f must not keep. It is for options
+// that have no method here: time to live, multicast loopback, marks. On the simulated
+// network it returns errors.ErrUnsupported.
 func (c *PacketConn) Control(f func(fd uintptr) error) error {
 	c.loop.check()
 	if c.state != packetOpen {
@@ -372,18 +369,18 @@ func (c *PacketConn) Control(f func(fd uintptr) error) error {
 	return c.backend.Control(c.file, f)
 }
 
-// A panic costs the datagram, not the socket: one that is made to make a handler panic
-// would otherwise end a server.
+// brokenBy does nothing: a panic costs the datagram, not the socket. Otherwise a datagram
+// that makes a handler panic could end a server.
 func (c *PacketConn) brokenBy(error) {}
 
 func (c *PacketConn) logAttr() slog.Attr { return slog.String("socket", c.String()) }
 
-// String is for logs.
+// String returns the network and the address, for logs.
 func (c *PacketConn) String() string { return fmt.Sprintf("%s %v", c.network, c.local) }
 
-// Pauses of receiving while the system returns one error after another.
+// Receiving pauses while the system returns one error after another.
 const (
-	packetErrors      = 64 // in a row, which cost no pause
+	packetErrors      = 64 // errors in a row before the first pause
 	minPacketPause    = time.Millisecond
 	maxPacketPause    = time.Second
 	maxPacketDoubling = 10

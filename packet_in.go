@@ -7,7 +7,7 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// read submits the next RecvFrom, unless the socket is not to be read.
+// read submits the next RecvFrom, unless a reason stops the reading.
 func (c *PacketConn) read() {
 	if c.receiving || c.paused || c.above || c.state != packetOpen || len(c.batch) > 0 || c.resume.Pending() {
 		return
@@ -16,10 +16,10 @@ func (c *PacketConn) read() {
 	c.backend.Submit(&c.recv)
 }
 
-// packetOwner is a PacketConn as the owner of its ops and timers.
+// packetOwner is a PacketConn, as the owner of its ops and timers.
 type packetOwner PacketConn
 
-// Complete takes the completions of RecvFrom, SendTo and Close.
+// Complete handles the completions of RecvFrom, SendTo and Close.
 func (o *packetOwner) Complete(comp *backend.Completion) {
 	c := (*PacketConn)(o)
 	switch comp.Op.Kind {
@@ -40,8 +40,8 @@ func (o *packetOwner) Complete(comp *backend.Completion) {
 	}
 }
 
-// deliver hands the batch to the handler. A panic costs the datagram that the handler
-// had; runtime.Goexit ends this function too, and the loop calls it again.
+// deliver gives the batch to the handler. A panic costs the datagram that the handler had.
+// runtime.Goexit ends deliver too, and the loop calls it again.
 func (c *PacketConn) deliver() {
 	l := c.loop
 	l.delivering = c
@@ -53,7 +53,7 @@ func (c *PacketConn) deliver() {
 	c.read()
 }
 
-// deliverEach calls the handler with one datagram after the other.
+// deliverEach calls the handler for each datagram.
 func (c *PacketConn) deliverEach() {
 	s := &c.loop.stats.now
 	for len(c.batch) > 0 && c.state == packetOpen {
@@ -72,7 +72,7 @@ func (c *PacketConn) deliverEach() {
 	}
 }
 
-// count notes what came with a packet.
+// count updates the counts from a packet's metadata.
 func (c *PacketConn) count(p *backend.Packet) {
 	s := &c.loop.stats.now
 	if p.Truncated {
@@ -84,15 +84,15 @@ func (c *PacketConn) count(p *backend.Packet) {
 	}
 }
 
-// Truncated reports whether the datagram that the handler has was longer than it
-// is given: more than 64 KiB, which only unixgram has.
+// Truncated reports whether the current datagram was truncated: it was longer than 64 KiB,
+// which happens only on unixgram.
 func (c *PacketConn) Truncated() bool {
 	c.loop.check()
 	return c.at != nil && c.at.Truncated
 }
 
-// Name is the unixgram address that the datagram that the handler has came from;
-// "": it has none.
+// Name returns the unixgram address of the current datagram's sender; "" if the sender has
+// none.
 func (c *PacketConn) Name() string {
 	c.loop.check()
 	if c.at == nil {
@@ -101,7 +101,8 @@ func (c *PacketConn) Name() string {
 	return c.at.Name
 }
 
-// A ControlMessage is how datagrams come to a host with many addresses, and leave it.
+// A ControlMessage is the path of a datagram on a host with many addresses: the address
+// and the interface where it arrives or leaves.
 type ControlMessage struct {
 	// Local is an address of this host.
 	Local netip.Addr
@@ -109,8 +110,8 @@ type ControlMessage struct {
 	Interface int
 }
 
-// ControlMessage is how the datagram that the handler has came here: on Linux, if the
-// socket is bound to no address in particular. Otherwise it is zero.
+// ControlMessage returns the path by which the current datagram came. It is zero except on
+// Linux, on a socket that is bound to no particular address.
 func (c *PacketConn) ControlMessage() ControlMessage {
 	c.loop.check()
 	if c.at == nil {
@@ -119,8 +120,7 @@ func (c *PacketConn) ControlMessage() ControlMessage {
 	return ControlMessage{c.at.Local, c.at.Interface}
 }
 
-// receiveFailed tells the handler, and goes on. Errors that do not end are waited
-// out.
+// receiveFailed tells the handler, and goes on. It pauses while errors continue.
 func (c *PacketConn) receiveFailed(err error) {
 	if c.state != packetOpen || err == backend.ErrCanceled {
 		c.read()
@@ -134,17 +134,17 @@ func (c *PacketConn) receiveFailed(err error) {
 	c.failed(packetFailure{err: err})
 }
 
-// A packetFailure waits to be told to a PacketErrorHandler.
+// A packetFailure is an error that waits for a PacketErrorHandler.
 type packetFailure struct {
 	to  netip.AddrPort
 	err error
 }
 
-// maxPacketFailures bounds those that wait to be told; the others are counted.
+// maxPacketFailures bounds the errors that wait; further ones are only counted.
 const maxPacketFailures = 64
 
-// failed has the handler told of an error, if it wants to know: later, since this
-// may be in the middle of a handler's writing.
+// failed queues an error for the handler, if it is a PacketErrorHandler. The call comes
+// later, since the handler may be writing now.
 func (c *PacketConn) failed(f packetFailure) {
 	if _, ok := c.handler.(PacketErrorHandler); !ok || len(c.failures) >= maxPacketFailures {
 		return
@@ -180,7 +180,7 @@ func (c *PacketConn) tellFailures() {
 	}
 }
 
-// Fire is the end of a pause, or of Linger.
+// Fire ends a pause, or the Linger time.
 func (o *packetOwner) Fire(t *timer.Timer, _ backend.Time) {
 	c := (*PacketConn)(o)
 	if t == &c.linger {
@@ -190,8 +190,8 @@ func (o *packetOwner) Fire(t *timer.Timer, _ backend.Time) {
 	c.read()
 }
 
-// Pause stops receiving: datagrams wait with the system, which drops those that it
-// has no room for. At most a batch that has been received already still comes.
+// Pause stops receiving. Datagrams wait in the system, which drops those that it has no
+// room for. One batch that was received already may still come.
 func (c *PacketConn) Pause() {
 	c.loop.check()
 	c.paused = true
@@ -207,15 +207,15 @@ func (c *PacketConn) Resume() {
 	c.read()
 }
 
-// Close sends what was written, for as long as Linger allows, and closes the
-// socket; with Balance ReusePort, all those that ListenPacket opened.
+// Close sends the output, for at most the Linger time, and closes the socket. With Balance
+// ReusePort it closes all sockets of the ListenPacket.
 func (c *PacketConn) Close() {
 	c.loop.check()
 	c.group.close(c)
 	c.close()
 }
 
-// close is Close of this socket alone.
+// close is Close for this socket alone.
 func (c *PacketConn) close() {
 	if c.state != packetOpen {
 		return
@@ -233,14 +233,14 @@ func (c *PacketConn) close() {
 	c.advance()
 }
 
-// advance goes on with a socket that closes, when nothing is left to be sent.
+// advance closes a closing socket once all output is sent.
 func (c *PacketConn) advance() {
 	if c.state == packetClosing && !c.flying && len(c.out.packets) == 0 {
 		c.abort(nil)
 	}
 }
 
-// abort closes the socket now. The backend ends what is in flight.
+// abort closes the socket now. The backend ends Ops in flight.
 func (c *PacketConn) abort(reason error) {
 	if c.state == packetClosed {
 		return
@@ -253,7 +253,7 @@ func (c *PacketConn) abort(reason error) {
 	c.backend.Submit(&c.shut)
 }
 
-// over is the end: nothing is in flight any more.
+// over makes the last call. No Op is in flight any more.
 func (c *PacketConn) over() {
 	l := c.loop
 	c.out.reset(&l.pool)
@@ -263,16 +263,17 @@ func (c *PacketConn) over() {
 	}
 }
 
-// Ref returns what other goroutines hold of the socket. Any goroutine may call it.
+// Ref returns a PacketRef, with which other goroutines can use the socket. Any goroutine
+// may call it.
 func (c *PacketConn) Ref() PacketRef { return PacketRef{c} }
 
-// A PacketRef is what goroutines other than its loop's hold of a datagram socket.
-// It is comparable, its methods may be called from any goroutine, and once the
-// socket is closed they return ErrClosed. The zero PacketRef is closed.
+// A PacketRef lets other goroutines use a datagram socket. Any goroutine may call its
+// methods. Once the socket is closed they return ErrClosed. A PacketRef is comparable. The
+// zero PacketRef is closed.
 type PacketRef struct{ conn *PacketConn }
 
-// Do calls f with the socket, on its loop, after what this goroutine posted before.
-// With a nil error f is called soon, unless the socket closes first.
+// Do calls f with the socket, on its loop, after everything that this goroutine posted
+// before. If the error is nil, f is called soon, unless the socket closes first.
 func (r PacketRef) Do(f func(*PacketConn)) error {
 	mustGive(f != nil, "PacketRef.Do", "function")
 	if r.Closed() {
@@ -286,9 +287,9 @@ func (r PacketRef) Do(f func(*PacketConn)) error {
 	})
 }
 
-// WriteTo writes a copy of p, as PacketConn.WriteTo does. It returns ErrOutputFull,
-// and drops p, if more than MaxOutput bytes are on their way to the loop. What the
-// loop then has no room for is dropped, and counted (LoopStats.PacketsUnsent).
+// WriteTo writes a copy of p, as PacketConn.WriteTo does. If more than MaxOutput bytes are
+// on their way to the loop, it drops p and returns ErrOutputFull. If the loop then has no
+// room for p, it drops and counts it (LoopStats.PacketsUnsent).
 func (r PacketRef) WriteTo(p []byte, to netip.AddrPort) error {
 	if r.Closed() {
 		return ErrClosed
@@ -313,5 +314,5 @@ func (r PacketRef) WriteTo(p []byte, to netip.AddrPort) error {
 // Close closes the socket, as PacketConn.Close does.
 func (r PacketRef) Close() { r.Do((*PacketConn).Close) }
 
-// Closed reports whether the socket is closed. If not, it may be by now.
+// Closed reports whether the socket was closed. false may be out of date at once.
 func (r PacketRef) Closed() bool { return r.conn == nil || r.conn.closed.Load() }

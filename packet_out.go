@@ -8,27 +8,27 @@ import (
 	"github.com/rondo-go/rondo/internal/buf"
 )
 
-// packetQueue holds datagrams to be sent, their bytes one behind the other in
-// chunks, so that the system may take runs of them as one.
+// packetQueue holds datagrams to send. Their bytes lie one behind the other in chunks, so
+// that the system may take runs of them as one.
 type packetQueue struct {
 	packets []backend.Packet
 	chunks  [][]byte
-	size    int // bytes that they take, with packetCost for each
+	size    int // their bytes, with packetCost for each
 }
 
 const (
-	// packetCost is what a waiting datagram counts beside its bytes: its
+	// packetCost is what a waiting datagram counts besides its bytes: its
 	// address and place take memory too.
 	packetCost = 128
-	// minPacketChunk is the first chunk; each one is twice the one before.
+	// minPacketChunk is the size of the first chunk; each next one is twice as long.
 	minPacketChunk = 2 << 10
-	// packetsAtOnce bounds how much is gathered before some is sent.
+	// packetsAtOnce and packetBytesAtOnce bound what is gathered before a flush.
 	packetsAtOnce      = 512
 	packetBytesAtOnce  = 256 << 10
 	maxFreePacketQueue = 4 * packetsAtOnce
 )
 
-// add copies p behind the others.
+// add appends a copy of p.
 func (q *packetQueue) add(pool *buf.Pool, k backend.Packet, p []byte) {
 	last := len(q.chunks) - 1
 	if last < 0 || cap(q.chunks[last])-len(q.chunks[last]) < len(p) {
@@ -48,7 +48,7 @@ func (q *packetQueue) add(pool *buf.Pool, k backend.Packet, p []byte) {
 	q.size += len(p) + packetCost
 }
 
-// reset forgets everything and keeps what the next turn will need.
+// reset empties the queue and keeps memory for the next turn.
 func (q *packetQueue) reset(pool *buf.Pool) {
 	for i, chunk := range q.chunks {
 		pool.Put(chunk)
@@ -61,34 +61,34 @@ func (q *packetQueue) reset(pool *buf.Pool) {
 	}
 }
 
-// WriteTo sends p to an address, or keeps a copy to be sent no later than at the
-// turn's end, together with what else is written. p is the caller's again on
-// return. On a socket that DialPacket made, to is the zero AddrPort.
+// WriteTo sends p to an address, or keeps a copy, which the loop sends with other output
+// at the turn's end at the latest. The caller may reuse p after WriteTo returns. On a
+// socket from DialPacket, to is the zero AddrPort.
 //
-// The error is ErrClosed after Close, or ErrOutputFull if more than MaxOutput bytes
-// would wait for room in the system: then p is dropped. What the system says of a
-// datagram, PacketErrorHandler hears; that it was sent does not say that it arrives.
+// WriteTo returns ErrClosed after Close. If more than MaxOutput bytes would wait for room
+// in the system, it drops p and returns ErrOutputFull. A PacketErrorHandler gets the
+// system's later errors. A datagram that was sent may still be lost.
 func (c *PacketConn) WriteTo(p []byte, to netip.AddrPort) error {
 	return c.write(backend.Packet{Peer: to}, p)
 }
 
-// WriteVia is WriteTo by a path of one's own choice, whose fields may be zero. It
-// is how datagrams to a multicast group get to an interface. Only Linux has it:
-// elsewhere it is WriteTo.
+// WriteVia is WriteTo with a chosen path, whose fields may be zero. It sends datagrams for
+// a multicast group through an interface, for instance. It works on Linux; elsewhere it is
+// WriteTo.
 func (c *PacketConn) WriteVia(p []byte, to netip.AddrPort, via ControlMessage) error {
 	return c.write(backend.Packet{Peer: to, Local: via.Local, Interface: via.Interface}, p)
 }
 
-// WriteToName is WriteTo on unixgram.
+// WriteToName is WriteTo for unixgram.
 func (c *PacketConn) WriteToName(p []byte, name string) error {
 	return c.write(backend.Packet{Name: name}, p)
 }
 
-// Reply sends p to where the datagram that the handler has came from, and from the
-// address that it came to, as those who asked on a host of many addresses expect
-// (Linux; elsewhere the system chooses). What came to a group or a broadcast address
-// is answered from an address of the host's. It may be called while a handler has a
-// datagram, and is like WriteTo.
+// Reply sends p to the sender of the current datagram, from the address that the datagram
+// was sent to. Clients of a host with many addresses expect that address (Linux; elsewhere
+// the system chooses). A datagram to a group or a broadcast address is answered from an
+// address of the host. Reply may be called while a handler has a datagram. Errors and
+// buffers are as for WriteTo.
 func (c *PacketConn) Reply(p []byte) error {
 	at := c.at
 	if at == nil {
@@ -134,13 +134,13 @@ func (c *PacketConn) write(k backend.Packet, p []byte) error {
 	return nil
 }
 
-// Buffered is how many bytes wait to be sent, with 128 for each datagram.
+// Buffered returns how many bytes of output wait, counting 128 more for each datagram.
 func (c *PacketConn) Buffered() int {
 	c.loop.check()
 	return c.out.size + c.sending.size
 }
 
-// flush hands what was written to the system. No handler runs.
+// flush gives the output to the system. No handler runs.
 func (c *PacketConn) flush() {
 	if c.flying || len(c.out.packets) == 0 || c.state == packetClosed {
 		return
@@ -160,7 +160,7 @@ func (c *PacketConn) flush() {
 	c.send(rest)
 }
 
-// send submits what is left of sending.
+// send submits the rest of sending.
 func (c *PacketConn) send(rest []backend.Packet) {
 	if len(rest) == 0 {
 		c.sending.reset(&c.loop.pool)
@@ -172,7 +172,7 @@ func (c *PacketConn) send(rest []backend.Packet) {
 	c.backend.SendTo(&c.op)
 }
 
-// sentTo takes the completion of SendTo.
+// sentTo handles the completion of SendTo.
 func (c *PacketConn) sentTo(comp *backend.Completion) {
 	c.flying = false
 	rest := c.op.Packets[comp.N:]
@@ -193,13 +193,13 @@ func (c *PacketConn) sentTo(comp *backend.Completion) {
 	c.advance()
 }
 
-// unsent notes that the system did not take a datagram.
+// unsent counts a datagram that the system refused, and tells the handler.
 func (c *PacketConn) unsent(to netip.AddrPort, err error) {
 	c.loop.stats.now.PacketsUnsent++
 	c.failed(packetFailure{to, err})
 }
 
-// sent accounts for datagrams that the system took.
+// sent counts datagrams that the system took.
 func (c *PacketConn) sent(packets []backend.Packet) {
 	if len(packets) == 0 {
 		return

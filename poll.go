@@ -8,24 +8,24 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Events are conditions of a descriptor.
+// Events are conditions of a descriptor that a Poll watches.
 type Events uint8
 
 const (
 	// Readable: a read would not block; there are bytes, the end, or an error.
 	Readable Events = backend.Readable
-	// Writable: a write would not block, for a byte at least or an error.
+	// Writable: a write would not block; there is room for at least a byte, or an error.
 	Writable Events = backend.Writable
-	// Failed is told once, last and alone, if the descriptor cannot be watched any
-	// more: Poll.Err tells why.
+	// Failed is reported once, last and alone, if the descriptor cannot be watched any
+	// more. Poll.Err returns the error.
 	Failed Events = 1 << 7
 )
 
-// A Poll watches a descriptor. Its methods may be called on its loop only.
+// A Poll watches a descriptor. Only its loop may call its methods.
 type Poll struct {
 	loop *Loop
 	f    func(Events)
-	mask Events // Readable, Writable: what f is called for
+	mask Events // Readable and Writable, as watched for
 	op   backend.Op
 	shut backend.Op
 	err  error
@@ -35,20 +35,19 @@ type Poll struct {
 	closed bool
 }
 
-// Poll calls f on the loop with those of mask's Events that hold for a
-// descriptor: a pipe, a terminal, an eventfd, timerfd, inotify or signalfd, a
-// socket of another library. It does so in every turn in which one holds
-// (level-triggered), so f reads or writes, or leaves that Event out by Modify. A
-// hang-up or an error is all that was asked for: the call that follows tells.
+// Poll watches a descriptor and calls f on the loop with those Events of mask that hold:
+// for a pipe, a terminal, an eventfd, timerfd, inotify or signalfd, a socket of another
+// library. It calls f in every turn in which one holds (level-triggered), so f reads or
+// writes, or removes that Event by Modify. A hang-up or an error sets all Events of mask:
+// the next read or write returns it.
 //
-// It is good practice to make the descriptor non-blocking, since somebody else
-// may be quicker; Poll does not. The loop watches a duplicate, so fd's number may
-// be closed and used again without harm, and what fd leads to stays open until the
-// Poll is closed too.
+// Make the descriptor non-blocking, since another reader or writer may be quicker; Poll
+// does not. The loop watches a duplicate, so fd may be closed and its number used again.
+// The open file behind it stays open until the Poll is closed, too.
 //
-// Files and directories are refused with syscall.EPERM: they are always ready, and
-// block all the same. Windows and the simulated network have no descriptors: there
-// the error is errors.ErrUnsupported. If f panics the Poll is closed.
+// Files and directories are refused with syscall.EPERM: they are always ready, and block
+// all the same. On Windows and the simulated network, which have no descriptors, the error
+// is errors.ErrUnsupported. If f panics, the Poll is closed.
 func (l *Loop) Poll(fd int, mask Events, f func(Events)) (*Poll, error) {
 	l.check()
 	if f == nil {
@@ -78,19 +77,19 @@ func (p *Poll) submit() {
 	p.loop.backend.Submit(&p.op)
 }
 
-// Mask is what is watched for.
+// Mask returns the Events watched for.
 func (p *Poll) Mask() Events {
 	p.loop.check()
 	return p.mask
 }
 
-// Err is why the descriptor cannot be watched any more, after Failed.
+// Err returns, after Failed, why the descriptor cannot be watched any more.
 func (p *Poll) Err() error {
 	p.loop.check()
 	return p.err
 }
 
-// Modify changes what is watched for; 0 is nothing, for now. It returns ErrClosed
+// Modify sets the Events to watch for; 0 stops watching for now. It returns ErrClosed
 // after Close.
 func (p *Poll) Modify(mask Events) error {
 	p.loop.check()
@@ -105,8 +104,7 @@ func (p *Poll) Modify(mask Events) error {
 	return nil
 }
 
-// Close stops watching: f is not called any more. fd itself is the caller's to
-// close.
+// Close stops watching: f is not called any more. It does not close fd: the caller does.
 func (p *Poll) Close() {
 	p.loop.check()
 	if p.closed {
@@ -117,10 +115,10 @@ func (p *Poll) Close() {
 	p.loop.backend.Submit(&p.shut)
 }
 
-// pollOwner is a Poll as the owner of its ops.
+// pollOwner is a Poll, as the owner of its ops.
 type pollOwner Poll
 
-// Complete takes the completions of Polls, then of Close.
+// Complete handles the completions of polls, then of Close.
 func (o *pollOwner) Complete(c *backend.Completion) {
 	p := (*Poll)(o)
 	if c.Op == &p.shut {
@@ -144,7 +142,7 @@ func (o *pollOwner) Complete(c *backend.Completion) {
 	p.submit()
 }
 
-// call calls f. If that does not return, p is closed: it would do so in every turn.
+// call calls f. A panic of f closes p: f would panic again in every turn.
 func (p *Poll) call(got Events) {
 	p.inside = true
 	p.loop.call(p, func() { p.f(got) })

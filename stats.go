@@ -2,18 +2,17 @@ package rondo
 
 import "sync"
 
-// Trace holds hooks, called on the loops; those that are nil are not. They must
-// not block.
+// Trace holds hooks that the loops call; a nil hook is not called. Hooks must not block.
 type Trace struct {
-	// Accepted is called with a new connection, before its OpenFunc; not with one that
-	// Engine.Refuse is called with.
+	// Accepted is called with a new connection, before its OpenFunc. It is not called for
+	// a connection that Engine.Refuse gets.
 	Accepted func(c *Conn)
-	// BeforeWrite is called when n bytes are about to be handed to the system,
-	// AfterWrite when it took n of them; c.Buffered then tells what remains
-	// (the bytes that were not gathered first are in neither).
+	// BeforeWrite is called before n bytes go to the system, AfterWrite when the system
+	// has taken n of them. In AfterWrite, c.Buffered tells how many bytes remain. In both,
+	// bytes that go to the system without being gathered first are not in c.Buffered.
 	BeforeWrite, AfterWrite func(c *Conn, n int)
-	// FilterReady is called when a filter is ready, a TLS handshake done, say;
-	// FilterFailed when a filter ends its connection for an error.
+	// FilterReady is called when a filter is ready, for instance after a TLS handshake.
+	// FilterFailed is called when a filter ends its connection with an error.
 	FilterReady  func(c *Conn, f Filter)
 	FilterFailed func(c *Conn, f Filter, err error)
 	// Turn is called at the end of each turn, before the loop waits.
@@ -22,10 +21,11 @@ type Trace struct {
 
 // LoopStats counts what a loop did since it started.
 type LoopStats struct {
-	Open             int // connections
+	Open             int // open connections
 	Accepted, Closed uint64
-	// Refused are connections that were too many, see Engine.MaxConns. Those with which
-	// Engine.Refuse was called are in Accepted too (in Attached, if Move brought them).
+	// Refused counts connections above a limit, see Engine.MaxConns. Those that
+	// Engine.Refuse was called with count in Accepted too (in Attached, if Move brought
+	// them).
 	Refused           uint64
 	Dialed            uint64
 	Attached          uint64 // by Attach, or moved from another loop
@@ -33,24 +33,24 @@ type LoopStats struct {
 	Receives, Sends   uint64
 	BytesIn, BytesOut uint64
 	Turns, Panics     uint64
-	// PacketsIn and PacketsOut are datagrams, whose bytes are in BytesIn and
-	// BytesOut; PacketsTruncated are those of PacketsIn that were too long.
+	// PacketsIn and PacketsOut count datagrams; their bytes are in BytesIn and BytesOut.
+	// PacketsTruncated counts those of PacketsIn that were too long.
 	PacketsIn, PacketsOut, PacketsTruncated uint64
-	// PacketsDropped are those that the system had no room for, as far as it
-	// tells (Linux, with the next one that comes); PacketsUnsent those that were
-	// written and not sent, for an error or because MaxOutput bytes waited.
+	// PacketsDropped counts datagrams that the system had no room for, as far as it tells
+	// (Linux, with the next datagram that arrives). PacketsUnsent counts datagrams that
+	// were written and not sent, because of an error or because MaxOutput bytes waited.
 	PacketsDropped, PacketsUnsent uint64
-	FiltersFailed                 uint64 // that ended their connections for an error
+	FiltersFailed                 uint64 // filters that ended their connections with an error
 }
 
-// Stats counts what an engine did: all loops' together, and each one's. It may
-// be behind by a turn.
+// Stats holds the counts of an engine: the sums over all loops, and each loop's. They may
+// be one turn old.
 type Stats struct {
 	LoopStats
 	Loops []LoopStats
 }
 
-// Stats returns the counts. It waits for nobody.
+// Stats returns the counts. It does not wait for the loops.
 func (e *Engine) Stats() Stats {
 	var s Stats
 	for l := range e.Loops() {
@@ -80,8 +80,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// counters are a loop's. It counts without a lock, and shows the others where it
-// stands once a turn.
+// counters are a loop's. The loop counts without a lock, and publishes the counts once a
+// turn.
 type counters struct {
 	now LoopStats
 
@@ -101,7 +101,7 @@ func (c *counters) read() LoopStats {
 	return c.shown
 }
 
-// before and after call the hooks around a write, of which the system took n bytes.
+// before and after call the hooks around a write of n bytes.
 
 func (c *Conn) before(n int) {
 	if c.loop.hooked {

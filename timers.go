@@ -9,12 +9,12 @@ import (
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// A Timer calls a function on its loop. Its methods may be called there only.
+// A Timer calls a function on its loop. Only that loop may call its methods.
 type Timer struct {
 	loop  *Loop
 	f     func()
 	every time.Duration // 0: once
-	due   backend.Time  // of Every
+	due   backend.Time  // the next call of Every
 	timer timer.Timer
 }
 
@@ -27,8 +27,9 @@ func (l *Loop) AfterFunc(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Every calls f on the loop each time d has passed, until Stop. A call that comes late
-// does not move those after it. If the loop is late by more than d it drops calls.
+// Every calls f on the loop each time d has passed, until Stop. A late call does not move
+// the calls after it. If the loop is late by more than d, it drops calls. Every panics if
+// d is not positive.
 func (l *Loop) Every(d time.Duration, f func()) *Timer {
 	if d <= 0 {
 		panic("rondo: Every: the interval must be positive")
@@ -39,8 +40,8 @@ func (l *Loop) Every(d time.Duration, f func()) *Timer {
 	return t
 }
 
-// Reset has the timer fire when d has passed, whether it was pending or not; one
-// of Every takes d for its interval.
+// Reset makes the timer fire when d has passed, whether it was pending or not. For a timer
+// of Every, d is also the new interval.
 func (t *Timer) Reset(d time.Duration) {
 	t.loop.check()
 	if t.every > 0 {
@@ -50,19 +51,19 @@ func (t *Timer) Reset(d time.Duration) {
 	t.loop.timers.Start(&t.timer, t.due)
 }
 
-// Stop unsets the timer, and reports whether it was pending.
+// Stop stops the timer, and reports whether it was pending.
 func (t *Timer) Stop() bool {
 	t.loop.check()
 	return t.loop.timers.Stop(&t.timer)
 }
 
-// firing is a Timer as the owner of its place among the loop's.
+// firing is a Timer, as the owner of its timer.Timer.
 type firing Timer
 
 func (t *firing) Fire(_ *timer.Timer, now backend.Time) {
 	if t.every > 0 {
 		d := backend.Time(t.every)
-		t.due = t.due.Add(time.Duration((1 + (now-t.due)/d) * d)) // the first that is not over
+		t.due = t.due.Add(time.Duration((1 + (now-t.due)/d) * d)) // the first one in the future
 		t.loop.timers.Start(&t.timer, t.due)
 	}
 	t.loop.call((*Timer)(t), t.f)
@@ -73,20 +74,19 @@ func (t *Timer) brokenBy(error) { t.Stop() }
 
 func (t *Timer) logAttr() slog.Attr { return slog.Duration("timer", t.every) }
 
-// in is the time when d will have passed. The turn's own time does not do where a timer
-// begins: it may be long ago, and the timer would fire too early.
+// in returns the time at which d will have passed from now. It does not count from the
+// turn's time: that may be long ago, and the timer would fire too early.
 func (l *Loop) in(d time.Duration) backend.Time { return l.backend.Now().Add(d) }
 
-// at is the time at which it will be t, as things are now: Forever, if that is too far
-// away.
+// at returns the loop's time for t, by the present clocks; Forever if t is too far away.
 func (l *Loop) at(t time.Time) backend.Time { return max(1, l.now.Add(t.Sub(l.Now()))) }
 
-// deadlines are a connection's, once one was set.
+// deadlines are a connection's deadlines, once one was set.
 type deadlines struct {
 	conn        *Conn
 	idle        time.Duration
-	last        backend.Time // when bytes last moved: the end of that turn
-	moved       bool         // they did in this one
+	last        backend.Time // end of the last turn in which bytes moved
+	moved       bool         // bytes moved in this turn
 	idleTimer   timer.Timer
 	read, write deadline
 }
@@ -108,14 +108,14 @@ func (c *Conn) deadlines() *deadlines {
 	return c.times
 }
 
-// noDeadlines reports whether none was ever set: then there is none to clear.
+// noDeadlines reports whether no deadline was ever set: there is none to clear.
 func (c *Conn) noDeadlines() bool {
 	c.loop.check()
 	return c.times == nil
 }
 
-// active notes that bytes moved. The idle timer looks at it when it fires, so
-// that activity costs no change of timers.
+// active notes that bytes moved. The idle timer checks that when it fires, so activity
+// does not move timers.
 func (c *Conn) active() {
 	if d := c.times; d != nil && d.idle > 0 && !d.moved {
 		d.moved = true
@@ -123,8 +123,8 @@ func (c *Conn) active() {
 	}
 }
 
-// noteActivity notes the time for connections whose bytes moved in this turn. At its
-// beginning they had not yet: a long turn would have them look idle.
+// noteActivity sets last for connections whose bytes moved in this turn. It uses the time
+// of the turn's end: with the time of its beginning a long turn would make them look idle.
 func (l *Loop) noteActivity() {
 	if len(l.activeNow) == 0 {
 		return
@@ -137,8 +137,8 @@ func (l *Loop) noteActivity() {
 	l.activeNow = l.activeNow[:0]
 }
 
-// SetIdle closes the connection, as Close does, when no byte has been received
-// or sent for d, from now; Closed gets ErrIdle. 0: never.
+// SetIdle closes the connection, as Close does, when no byte has been received or sent for
+// d. Closed gets ErrIdle. The time starts now. 0: never.
 func (c *Conn) SetIdle(d time.Duration) {
 	if d <= 0 && c.noDeadlines() {
 		return
@@ -152,13 +152,13 @@ func (c *Conn) SetIdle(d time.Duration) {
 	c.loop.timers.Start(&t.idleTimer, t.last.Add(d))
 }
 
-// CloseAt closes the connection, as Close does, at t, unless the
-// deadline was moved by then; Closed gets an os.ErrDeadlineExceeded. A handler
-// sets it when it begins to wait for something, and moves or clears it when
-// that has come. The zero Time clears it.
+// CloseAt closes the connection at t, as Close does, unless the deadline has been moved by
+// then. Closed gets an os.ErrDeadlineExceeded. A handler sets the deadline when it starts
+// to wait for something, and moves or clears it when that has come. The zero Time clears
+// it.
 //
-// A t that has no monotonic reading (see package time) is compared with the wall clock
-// now, once: the deadline does not move when that is set later.
+// A t without a monotonic reading (see package time) is compared with the wall clock once,
+// now: the deadline does not move when the clock is set later.
 func (c *Conn) CloseAt(t time.Time) {
 	if !t.IsZero() || !c.noDeadlines() {
 		c.setDeadline(&c.deadlines().read, t)
@@ -183,7 +183,7 @@ func (c *Conn) setDeadline(d *deadline, t time.Time) {
 	c.loop.timers.Start(&d.timer, d.at)
 }
 
-// Fire is called for each of the three.
+// Fire handles each of the three timers.
 func (d *deadlines) Fire(t *timer.Timer, now backend.Time) {
 	c := d.conn
 	switch t {

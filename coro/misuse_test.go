@@ -1,20 +1,21 @@
 package coro_test
 
 import (
-	"log/slog"
 	"net"
 	"strings"
 	"testing"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // TestNoFunction: who gives no function is told at once.
 func TestNoFunction(t *testing.T) {
 	wantPanic(t, "coro: Handler was given no function", func() { coro.Handler(nil) })
 	told := make(chan struct{})
-	c := connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, _ net.Conn) error {
+	c := testkit.ConnTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, _ net.Conn) error {
 		defer close(told)
 		wantPanic(t, "coro: Co.Go was given no function", func() { co.Go(nil) })
 		return nil
@@ -34,11 +35,11 @@ func wantPanic(t *testing.T, want string, f func()) {
 
 // TestAwaitPanicsLate: a panic in Await's function is told of also if nobody waits any more.
 func TestAwaitPanicsLate(t *testing.T) {
-	for _, backend := range backends() {
-		var log lockedBuffer
-		e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, backend := range pick.Names() {
+		var log testkit.Log
+		e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: log.Logger()}
 		begun, left, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-		c := connTo(t, e, coro.Handler(func(co *coro.Co, _ net.Conn) error {
+		c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, _ net.Conn) error {
 			_, err := coro.Await(co, func() (int, error) {
 				close(begun)
 				<-left
@@ -52,8 +53,8 @@ func TestAwaitPanicsLate(t *testing.T) {
 		c.Close()
 		<-ended
 		close(left)
-		until(t, backend+": the log", func() bool { return strings.Contains(log.String(), "TestAwaitPanicsLate.func1.1") })
-		until(t, backend+": the count", func() bool { return e.Stats().Panics == 1 })
+		testkit.Until(t, backend+": the log", func() bool { return strings.Contains(log.String(), "TestAwaitPanicsLate.func1.1") })
+		testkit.Until(t, backend+": the count", func() bool { return e.Stats().Panics == 1 })
 	}
 }
 
@@ -61,14 +62,14 @@ func TestAwaitPanicsLate(t *testing.T) {
 func TestCondOfTwoLoops(t *testing.T) {
 	var cond coro.Cond
 	waits, told := make(chan struct{}), make(chan struct{})
-	connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, _ net.Conn) error {
+	testkit.ConnTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, _ net.Conn) error {
 		co.Loop().Post(func() { close(waits) }) // when it waits
 		return cond.Wait(co)
 	}))
 	<-waits
-	connTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, _ net.Conn) error {
+	testkit.ConnTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, _ net.Conn) error {
 		defer close(told)
-		wantPanic(t, "coro: Cond.Wait: coroutines of another loop wait: each loop needs a Cond of its own, see rondo.Local",
+		wantPanic(t, "coro: Cond.Wait: coroutines of another loop wait: each loop needs a Cond of its own, see rondo.LoopLocal",
 			func() { cond.Wait(co) })
 		return nil
 	}))
