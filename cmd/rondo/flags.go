@@ -163,7 +163,7 @@ func (e *endpoint) notListening(err error, others bool) error {
 	return fmt.Errorf("cannot listen on %s: %w", e.given, err)
 }
 
-// isTaken reports whether the path of a unix socket is that of something else.
+// isTaken reports whether something other than a socket has the path of a unix socket.
 func (e *endpoint) isTaken() bool {
 	if !strings.HasPrefix(e.network, "unix") {
 		return false
