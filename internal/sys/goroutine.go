@@ -2,13 +2,13 @@ package sys
 
 import "runtime"
 
-// Goroutine names the calling goroutine: no other one that is alive has that name,
-// and it is never 0. It says nothing else. On 386, amd64, arm and arm64 it takes a nanosecond,
-// elsewhere some microseconds.
+// Goroutine returns an identifier of the calling goroutine, unique among living
+// goroutines and never 0. It takes a nanosecond on 386, amd64, arm and arm64, and some
+// microseconds elsewhere.
 func Goroutine() uintptr { return goroutine() }
 
-// goroutineID is the number that the goroutine's stack trace begins with, as in
-// "goroutine 18 [running]:". Only that much is printed.
+// goroutineID returns the number at the beginning of the goroutine's stack trace, as in
+// "goroutine 18 [running]:". Only that beginning is printed.
 func goroutineID() (id uintptr) {
 	var buf [64]byte
 	text := buf[:runtime.Stack(buf[:], false)]

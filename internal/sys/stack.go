@@ -5,12 +5,12 @@ import (
 	"runtime"
 )
 
-// StackOf returns the stack trace of the goroutine whose traces begin with name; nil:
-// the caller's. If name is empty it is all of them.
+// StackOf returns the stack trace of the goroutine whose trace begins with name, of the
+// caller if name is nil, or of all goroutines if name is empty.
 func StackOf(name []byte) []byte {
 	size := 64 << 10
 	if name != nil {
-		// All goroutines stand still for each attempt.
+		// Each attempt stops all goroutines.
 		size = max(size, min(runtime.NumGoroutine()<<11, 64<<20))
 	}
 	buf := make([]byte, size)
@@ -33,10 +33,11 @@ func StackOf(name []byte) []byte {
 			return bytes.TrimSpace(stack)
 		}
 	}
-	return []byte("it has ended")
+	return []byte("the goroutine has ended")
 }
 
-// TraceName is what stack traces of the calling goroutine begin with: "goroutine 18 ".
+// TraceName returns the beginning of the calling goroutine's stack traces: "goroutine
+// 18 ".
 func TraceName() []byte {
 	var buf [64]byte
 	text := buf[:runtime.Stack(buf[:], false)]
