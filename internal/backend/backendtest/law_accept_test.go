@@ -17,8 +17,8 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// TestAcceptSurvivesWantOfDescriptors takes all descriptors away: accepting must
-// neither end the loop nor spin, and go on when there are some again.
+// TestAcceptSurvivesWantOfDescriptors takes all descriptors away. Accepting must not
+// end the loop or spin, and must continue when there are descriptors again.
 func TestAcceptSurvivesWantOfDescriptors(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) { acceptWithoutDescriptors(t, name) })
@@ -38,7 +38,7 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	before := dial(t, ln.Addr()) // works throughout
 	roundTrip(t, before, "before")
 
-	// The client's descriptor must exist before there are no more.
+	// Create the client's descriptor while there still are some.
 	client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	roundTrip(t, dial(t, ln.Addr()), "after")
 }
 
-// takeDescriptors opens files until there is no descriptor left.
+// takeDescriptors opens files until no descriptor is left.
 func takeDescriptors(t *testing.T) (release func()) {
 	t.Helper()
 	var old syscall.Rlimit

@@ -16,8 +16,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// packetLaws are the engine's laws of datagram sockets. Both ends are PacketConns,
-// of engines of their own. Networks may lose datagrams: who asks asks again.
+// packetLaws are the engine's laws of datagram sockets. Both ends are PacketConns, of
+// separate engines. Networks may lose datagrams, so a test repeats its requests.
 var packetLaws = []law{
 	{"PacketsAreAnswered", packetsAreAnswered},
 	{"PacketsOfAllSizes", packetsOfAllSizes},
@@ -59,8 +59,8 @@ func packetsAreAnswered(w World) {
 	}
 }
 
-// packetsOfAllSizes: none is cut, joined or mixed up, also when many are written
-// in one turn.
+// packetsOfAllSizes: no datagram is truncated, joined or mixed up, even if many are
+// written in one turn.
 func packetsOfAllSizes(w World) {
 	server, client := replies(w), &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -68,7 +68,7 @@ func packetsOfAllSizes(w World) {
 	for _, n := range []int{0, 1, 64, 1200, 1472, 9000, 65507} {
 		p := string(pattern(n))
 		ask(w, c, addrOf(s), p, client)
-		// Sizes that a system that joins equal ones must not mix up.
+		// A system that joins datagrams of equal size must not mix up these sizes.
 		want := []string{p, p, p[:n/2], p, string(pattern(n + 1)[:min(n+1, 65507)])}
 		retry(w, "datagrams of mixed sizes", func() {
 			onLoop(w, c, func(c *rondo.PacketConn) {
@@ -96,7 +96,8 @@ func packetsOfAllSizes(w World) {
 	}
 }
 
-// packetPanicCostsOne: the others of the batch are handled, and the socket goes on.
+// packetPanicCostsOne: the other datagrams of the batch are handled, and the socket
+// continues.
 func packetPanicCostsOne(w World) {
 	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	server := replies(w)
@@ -125,7 +126,7 @@ func packetPanicCostsOne(w World) {
 	}
 }
 
-// packetsOfAConnectedSocket: it hears its peer and nobody else.
+// packetsOfAConnectedSocket: a connected socket receives only from its peer.
 func packetsOfAConnectedSocket(w World) {
 	server, client, other := replies(w), &packetHandler{w: w}, &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -140,7 +141,7 @@ func packetsOfAConnectedSocket(w World) {
 	}
 }
 
-// packetToNobody: who sends to nobody hears of it, and goes on.
+// packetToNobody: a sender to a closed port gets the error, and continues.
 func packetToNobody(w World) {
 	gone := &packetHandler{w: w}
 	g := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", gone)
@@ -166,7 +167,8 @@ func packetToNobody(w World) {
 	ask(w, c, netip.AddrPort{}, "somebody!", h)
 }
 
-// packetOutputIsBounded: what the system does not take waits up to MaxOutput.
+// packetOutputIsBounded: up to MaxOutput, datagrams wait if the system does not take
+// them.
 func packetOutputIsBounded(w World) {
 	sink := &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", sink)
@@ -196,7 +198,7 @@ func packetOutputIsBounded(w World) {
 	}
 }
 
-// packetCloseSendsFirst: Close sends what was written before it.
+// packetCloseSendsFirst: Close sends the datagrams written before it.
 func packetCloseSendsFirst(w World) {
 	server := &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -245,7 +247,7 @@ func packetClosedOnceAndLast(w World) {
 	w.Call(func() { e.Close() })
 }
 
-// packetShutdown: sockets close with their engine, orderly or at once.
+// packetShutdown: sockets close with their engine, in order or at once.
 func packetShutdown(w World) {
 	for _, end := range []struct {
 		end  func(e *rondo.Engine) error
@@ -271,7 +273,7 @@ func packetShutdown(w World) {
 	}
 }
 
-// packetPause: nothing is handled while a socket is paused.
+// packetPause: no datagram is handled while a socket is paused.
 func packetPause(w World) {
 	server, client := replies(w), &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -288,7 +290,7 @@ func packetPause(w World) {
 			came++
 		}
 	}
-	if came > 1 { // a receive that was under way may have got something
+	if came > 1 { // a receive in flight may have got a datagram
 		w.Errorf("datagrams were handled %d times during a pause", came)
 	}
 	onLoop(w, s, func(s *rondo.PacketConn) { s.Resume() })
@@ -312,8 +314,9 @@ func packetRefOfAClosedSocket(w World) {
 	}
 }
 
-// packetReplyComesFromWhereItCame: on a host of many addresses. Systems that do
-// not tell answer from the one that the route has, which here is the same.
+// packetReplyComesFromWhereItCame: on a host with many addresses, a reply comes from
+// the address that the request was sent to. Systems that do not report that address
+// reply from the route's, which is the same here.
 func packetReplyComesFromWhereItCame(w World) {
 	server, client := replies(w), &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp", ":0", server)
@@ -342,8 +345,8 @@ func packetReusePort(w World) {
 	}
 }
 
-// packetGroups: members get what goes to a group, until they leave, also while
-// others on the machine are members.
+// packetGroups: members receive a group's datagrams until they leave, also while others
+// on the machine are members.
 func packetGroups(w World) {
 	group := netip.MustParseAddr("224.0.0.223")
 	lo, index := loopback()
@@ -358,7 +361,7 @@ func packetGroups(w World) {
 			w.Errorf("Join: %v", err)
 		}
 	})
-	// Wine has no such rule where Linux, under it, has not.
+	// Linux lacks this rule here, and so does Wine on it.
 	if runtime.GOOS != "windows" {
 		onLoop(w, c, func(c *rondo.PacketConn) {
 			if err := c.JoinGroup(group, lo); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A panic in any of a handler's methods costs its connection alone, and is
-// logged with its stack.
+// panicCostsItsConnAlone: a panic in any of a handler's methods ends only its
+// connection. It is logged with its stack.
 func panicCostsItsConnAlone(w World) {
 	var log safeBuffer
 	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}

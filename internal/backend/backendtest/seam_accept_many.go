@@ -6,8 +6,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamAcceptMany: one Accept brings a hundred connections, and each is joined
-// to the right peer.
+// seamAcceptMany: one Accept brings a hundred connections, each with the right peer.
 func seamAcceptMany(d *driver, network string) {
 	const many = 100
 	l := d.loop()
@@ -17,7 +16,7 @@ func seamAcceptMany(d *driver, network string) {
 	for i := range clients {
 		var connected *call
 		clients[i], connected = l.dial(network, ln.addr, backend.Socket{})
-		connected.then = func() { // says who it is
+		connected.then = func() { // send the client's number
 			if connected.err == nil {
 				sent[i] = clients[i].send(binary.BigEndian.AppendUint32(nil, uint32(i)))
 			}

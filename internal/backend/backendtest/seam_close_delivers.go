@@ -1,6 +1,6 @@
 package backendtest
 
-// seamCloseDelivers: what was sent before Close arrives, and then the end.
+// seamCloseDelivers: bytes sent before Close arrive, and then the end of the stream.
 func seamCloseDelivers(d *driver, network string) {
 	l := d.loop()
 	for range 10 {

@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamDiscard: the peer of a connection that nobody wanted sees it end.
+// seamDiscard: the peer of a discarded connection sees it end.
 func seamDiscard(d *driver, network string) {
 	l := d.loop()
 	ln := l.listen(network, d.address(network), backend.Socket{})

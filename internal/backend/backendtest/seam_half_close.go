@@ -1,6 +1,6 @@
 package backendtest
 
-// seamHalfClose: each direction ends by itself.
+// seamHalfClose: each direction ends on its own.
 func seamHalfClose(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
@@ -30,8 +30,8 @@ func seamHalfClose(d *driver, network string) {
 	l.ok(a.close(), b.close())
 }
 
-// seamShutdownAfterSend: a Shutdown submitted while a Send is in flight comes
-// after all of its bytes.
+// seamShutdownAfterSend: a Shutdown submitted during a Send takes effect after all of
+// the Send's bytes.
 func seamShutdownAfterSend(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)

@@ -6,7 +6,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamStaleFile: a File whose slot is another's by now is nobody's.
+// seamStaleFile: a File is stale when its slot belongs to another File.
 func seamStaleFile(d *driver) {
 	l := d.loop()
 	old, peer := l.pair("tcp4")
@@ -38,7 +38,7 @@ func seamStaleFile(d *driver) {
 	exchange(a, b)
 }
 
-// seamNeverAFile: numbers that no backend gave out.
+// seamNeverAFile: a File that no backend returned is stale too.
 func seamNeverAFile(d *driver) {
 	l := d.loop()
 	a, b := l.pair("tcp4")
@@ -48,7 +48,7 @@ func seamNeverAFile(d *driver) {
 	exchange(a, b)
 }
 
-// stale checks that everything done to c gives ErrClosed.
+// stale checks that every operation on c gives ErrClosed.
 func (l *loop) stale(c conn) {
 	l.Helper()
 	if x, y := c.localAddr(), c.remoteAddr(); x != nil || y != nil {
