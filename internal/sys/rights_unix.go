@@ -18,9 +18,9 @@ var RightsRoom = unix.CmsgSpace(maxRights * 4)
 
 var (
 	// ErrBusy: the system accepts no descriptors now, because too many are in flight.
-	ErrBusy = errors.New("too many descriptors are under way")
+	ErrBusy = errors.New("too many descriptors are in flight: send again later")
 	// ErrRightsLost: descriptors arrived that exceeded the process's limit.
-	ErrRightsLost = errors.New("descriptors were lost: too many files are open: raise RLIMIT_NOFILE")
+	ErrRightsLost = errors.New("descriptors were lost because too many files are open: raise RLIMIT_NOFILE")
 )
 
 // SendRights sends bytes over a unix socket, and descriptors with the first byte. It
