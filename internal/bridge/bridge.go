@@ -1,11 +1,11 @@
-// Package bridge declares what coro, proactor, redis and rtls need of package rondo
-// beyond its public API. It imports no package of this module, so there is no import
-// cycle: rondo implements the interfaces and sets Of and LoopOf.
+// Package bridge declares the methods that coro, proactor, redis and rtls need of
+// package rondo beyond its public API. It imports no package of this module, so there
+// is no import cycle: rondo implements the interfaces and sets Of and LoopOf.
 //
 // Call Of once for each connection and keep the result. Where a signature would need a
 // type of another package it has any, and the comment names the type.
 //
-// All methods must be called on the loop's goroutine unless they say otherwise.
+// Call all methods on the loop's goroutine unless they say otherwise.
 package bridge
 
 import (
@@ -30,57 +30,59 @@ type Conn interface {
 	Served
 }
 
-// IO is what a Handler needs that reads and writes memory of its own users.
+// IO is for a Handler that receives into, and writes from, its users' memory.
 type IO interface {
-	// ReceiveInto makes the next receive use p instead of the loop's own memory. Data is
-	// then called with the beginning of p, even if Pause was called meanwhile, and should
-	// consume all of it. p belongs to the connection until then, or until Paused or Closed
-	// is called. Input that Data left earlier is offered first, from where it lies; if
-	// Data takes nothing of it, the next bytes are received behind it and not into p.
+	// ReceiveInto makes the next receive use p instead of the loop's own memory. Data
+	// is then called with the beginning of p, even if Pause was called meanwhile, and
+	// should consume all of it. p belongs to the connection until then, or until Paused
+	// or Closed is called. Data first gets unconsumed input, where it lies; if Data
+	// consumes none of it, the next bytes are received behind it and not into p.
 	//
 	// ReceiveInto holds for one receive. It panics while Receiving reports true. An empty
 	// p takes p back. A connection with Filters ignores it.
 	ReceiveInto(p []byte)
 
-	// Receiving reports whether the system has been asked for input.
+	// Receiving reports whether a receive is in flight.
 	Receiving() bool
 
-	// Direct returns a way past the loop; nil if the backend has none (it is
-	// completion-based, or has no descriptors) or the connection has Filters. Input that
-	// the connection neither holds nor is receiving is read there.
+	// Direct returns an object that bypasses the loop. It returns nil if the backend
+	// has none (it is completion-based, or has no descriptors) or the connection has
+	// Filters. Use it to read input that the connection neither holds nor is receiving.
 	Direct() Direct
 
-	// Recall drops output that was not handed to the system yet. The release functions of
-	// WriteOwned are called when the event at hand has ended, or when the system has let
-	// go of the memory. Until the last of them has returned, Buffered counts the dropped
-	// bytes. Output of a connection with Filters is not dropped.
+	// Recall drops output that the system does not have yet. The release functions of
+	// WriteOwned are called after the current event, or when the system no longer uses
+	// the memory. Until the last of them has returned, Buffered counts the dropped
+	// bytes. Recall does nothing if the connection has Filters.
 	Recall()
 
-	// Acknowledge has what was received acknowledged to the peer now, where the backend
-	// can: the peer need not wait for the delayed acknowledgement (RFC 9293, 3.8.6.3).
+	// Acknowledge makes the system acknowledge received bytes now, if the backend can
+	// do so. Then the peer does not wait for the delayed acknowledgement (RFC 9293,
+	// 3.8.6.3).
 	Acknowledge()
 
 	// NoOutputLimit lifts MaxOutput and HighWater for this connection. It is for
-	// handlers whose users bound what they submit. Unlike SetMaxOutput and SetHighWater
+	// handlers whose users limit their own output. Unlike SetMaxOutput and SetHighWater
 	// it takes no memory.
 	NoOutputLimit()
 }
 
-// Served is what coroutines need of the connection that they serve.
+// Served is for coroutines that serve a connection.
 type Served interface {
 	// Install makes handler, a rondo.Handler, the connection's handler. Unlike
-	// SetHandler it offers no input. It is for an OpenFunc, which returns handler afterwards.
+	// SetHandler it offers no input. Use it in an OpenFunc, which returns handler
+	// afterwards.
 	Install(handler any)
 
-	// SelfPaced says whether the handler paces itself. If on, full output does not stop
-	// reading, and the connection stays open when both streams have ended. SelfPaced(true)
-	// also takes back Want.
+	// SelfPaced says whether the handler paces itself. If on is true, full output does
+	// not stop reading, and the connection stays open when both streams have ended.
+	// SelfPaced(true) also cancels Want.
 	SelfPaced(on bool)
 
 	// Room returns how many bytes can be written before output is full. It is negative
 	// when the output has ended.
 	Room() int
-	// AwaitDrain has Drained called when output has fallen to LowWater.
+	// AwaitDrain makes the loop call Drained when output has fallen to LowWater.
 	AwaitDrain()
 
 	// IsClosing reports whether the connection is closing, or gone.
@@ -96,66 +98,67 @@ type Served interface {
 	Peer() netip.AddrPort
 }
 
-// A Direct sends and receives at once, past the loop, from any goroutine. The caller makes
-// sure that the connection has no unsent output while it sends, and no receive in flight
-// while it receives. It must not be used after Ending was called.
+// A Direct sends and receives at once, past the loop, from any goroutine. The
+// connection must have no unsent output while the caller sends, and no receive in
+// flight while it receives. The caller must stop using a Direct when Ending is called.
 type Direct interface {
-	// Send sends what the system takes of p now.
+	// Send sends as many bytes of p as the system takes now.
 	Send(p []byte) (n int, err error)
-	// Recv receives what there is. ok is false if there is nothing yet; n is 0 and
-	// err nil at the end of the stream, which the Conn will find too.
+	// Recv receives available bytes. ok is false if there are none yet. At the end of
+	// the stream n is 0 and err nil; the Conn will find the end too.
 	Recv(p []byte) (n int, ok bool, err error)
 }
 
 // Loop is a *rondo.Loop with more methods.
 type Loop interface {
-	// SetGuest names a goroutine (by sys.Goroutine) that the loop's goroutine waits for;
-	// 0: none. Calls of the guest count as calls on the loop. It returns the guest before.
-	// The loop's goroutine and the guest may call it.
+	// SetGuest names a goroutine (by sys.Goroutine) that the loop's goroutine waits
+	// for, or none if it is 0. Calls of the guest count as calls on the loop. SetGuest
+	// returns the previous guest. The loop's goroutine and the guest may call it.
 	SetGuest(goroutine uintptr) (was uintptr)
 
 	// Check panics if the caller is not on the loop and Engine.Check is set.
 	Check()
 
-	// AttachNow is Loop.Attach that calls open, a rondo.OpenFunc, before it returns. It
-	// panics in a Handler's method: another connection's event is at hand there.
+	// AttachNow is Loop.Attach, but calls open, a rondo.OpenFunc, before it returns. It
+	// panics in a Handler's method, because there another connection's event is
+	// running.
 	AttachNow(nc net.Conn, open any) error
 
 	// Deliver is Loop.Defer for an f that hands the turn's results to other goroutines.
-	// The loop lets these run before it sleeps, so that a post in answer need not wake it.
-	// For some time it also sleeps as goroutines do (it parks), if the backend can and the
-	// loop has no thread of its own: waking it costs less then.
+	// The loop lets these goroutines run before it sleeps, so that a post in answer
+	// need not wake it. For some time the loop also parks when it sleeps, if the
+	// backend can and the loop has no thread of its own: waking it costs less then.
 	Deliver(f func())
 
-	// HandedOut says that this turn gave work to another goroutine, which the loop lets
-	// run before it sleeps.
+	// HandedOut says that this turn gave work to another goroutine. The loop lets that
+	// goroutine run before it sleeps.
 	HandedOut()
 
-	// Time returns the time of this turn on the loop's clock, a backend.Time; In the time
-	// at which d will have passed from now; and At the time at which it will be t.
+	// Time returns the time of this turn on the loop's clock, a backend.Time. In returns
+	// the time d from now. At converts t to the loop's clock.
 	Time() int64
 	In(d time.Duration) int64
 	At(t time.Time) int64
-	// Timers is the loop's *timer.Set.
+	// Timers returns the loop's *timer.Set.
 	Timers() any
-	// Buffers is the loop's *buf.Pool.
+	// Buffers returns the loop's *buf.Pool.
 	Buffers() any
 
-	// Log returns the engine's Logger, whose panics are caught.
+	// Log returns the engine's Logger. Its panics are recovered.
 	Log() *slog.Logger
 	// Panicked counts a panic in LoopStats.
 	Panicked()
-	// ExitEnded says that a runtime.Goexit has ended below the loop's own goroutine.
+	// ExitEnded says that a runtime.Goexit ended below the loop's own goroutine.
 	ExitEnded()
 
 	Running
 }
 
-// Running is what coroutines need of the loop that runs them.
+// Running is for coroutines that a loop runs.
 type Running interface {
-	// SetRunQueue makes the loop work off q in each turn. It may be called once.
+	// SetRunQueue makes the loop run q's coroutines in each turn. Call it once.
 	SetRunQueue(q RunQueue)
-	// RunQueue returns what SetRunQueue was given, or nil. Any goroutine may call it.
+	// RunQueue returns the argument of SetRunQueue, or nil. Any goroutine may call it.
 	RunQueue() RunQueue
 
 	// BindThread says that a coroutine may have started: the loop can no longer change
@@ -174,25 +177,25 @@ type Running interface {
 	// loop is stuck.
 	Handlers(yield func(handler any) bool)
 
-	// TakeOver makes the caller's goroutine the loop's, in place of one that is stuck for
-	// ever. It calls f, ends the event at hand for panicked, a *rondo.PanicError, and
-	// returns when the loop has ended.
+	// TakeOver makes the caller's goroutine the loop's, in place of a goroutine that is
+	// stuck for ever. It calls f, ends the current event because of panicked, a
+	// *rondo.PanicError, and returns when the loop has ended.
 	TakeOver(f func(), panicked any)
 }
 
-// A RunQueue holds the coroutines that a loop is to resume.
+// A RunQueue holds the coroutines that a loop must resume.
 type RunQueue interface {
 	// Begin reports whether there are coroutines to resume in this turn.
 	Begin() bool
-	// Next takes the next one of them out of the queue and returns its connection; nil if
-	// there is none.
+	// Next removes the next coroutine from the queue and returns its connection, or nil
+	// if there is none.
 	Next() Conn
 	// Run resumes the coroutine that Next took, as an event of its connection.
 	Run()
 	// Any reports whether there are coroutines to resume in the next turn.
 	Any() bool
-	// Calling reports whether a coroutine of the loop is the caller. Any goroutine may call
-	// it.
+	// Calling reports whether the caller is a coroutine of the loop. Any goroutine may
+	// call it.
 	Calling() bool
 }
 
@@ -208,28 +211,29 @@ type marked interface{ ours() }
 
 var _ marked = Ours{}
 
-// A Pauser is a Handler that is told when Pause has taken effect: no receive is in flight,
-// and memory given to ReceiveInto belongs to the handler again. Paused is called if
-// Receiving reported true after Pause, unless Data or Closed is called instead. It may be
-// called at other times while the connection is paused.
+// A Pauser is a Handler that is told when Pause has taken effect: no receive is in
+// flight, and memory given to ReceiveInto belongs to the handler again. Paused is
+// called if Receiving returned true after Pause, unless Data or Closed is called
+// instead. It may be called at other times while the connection is paused.
 type Pauser interface {
 	Paused()
 	marked
 }
 
-// An Ender is a Handler that is told that its connection begins to close or has failed.
-// Ending is called when the event at hand has ended, before the descriptor is closed.
+// An Ender is a Handler that is told when its connection starts to close or has failed.
+// Ending is called after the current event and before the descriptor is closed.
 type Ender interface {
 	Ending()
 	marked
 }
 
-// A Keeper is a Handler that keeps the state of its connection in itself.
+// A Keeper is a Handler that stores the state of its connection.
 type Keeper interface {
-	// Closing is called at once when the connection begins to close, has failed or has
+	// Closing is called at once when the connection starts to close, has failed or has
 	// left its loop. It must not call users' code.
 	Closing()
-	// Replaced is called before another Handler is set, Installed after this one was.
+	// Replaced is called before another Handler is set. Installed is called after this
+	// Handler was set.
 	Replaced()
 	Installed()
 	marked
