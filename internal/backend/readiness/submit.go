@@ -118,7 +118,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		f.closing = true
 		b.done(op, 0, nil)
 	default:
-		panic(fmt.Sprintf("readiness: an Op of kind %d was submitted", op.Kind))
+		panic(fmt.Sprintf("readiness: Submit was given an Op of kind %d: use Send, Connect or SendTo", op.Kind))
 	}
 }
 
