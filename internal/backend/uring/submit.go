@@ -138,7 +138,7 @@ func (b *Backend) Submit(op *backend.Op) {
 	case backend.Close, backend.Reset:
 		b.startClose(f, op)
 	default:
-		panic(fmt.Sprintf("uring: an Op of kind %d was submitted", op.Kind))
+		panic(fmt.Sprintf("uring: Submit was given an Op of kind %d: use Send, Connect or SendTo", op.Kind))
 	}
 }
 
