@@ -196,7 +196,7 @@ func (b *Backend) Submit(op *backend.Op) {
 	case backend.Close, backend.Reset:
 		f.close(op)
 	default:
-		panic(fmt.Sprintf("std: Submit of an Op of kind %d", op.Kind))
+		panic(fmt.Sprintf("std: Submit was given an Op of kind %d: use Send, Connect or SendTo", op.Kind))
 	}
 }
 
