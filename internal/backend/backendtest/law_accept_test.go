@@ -58,7 +58,7 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	}
 	roundTrip(t, before, "during")
 	if n := strings.Count(log.String(), "cannot accept"); n != 1 {
-		t.Errorf("the log tells %d times that accepting fails", n)
+		t.Errorf("the log reports %d times that accepting fails", n)
 	}
 
 	release()

@@ -155,7 +155,7 @@ func slowHandlerIsBounded(w World) {
 	p.Reset()
 	h.untilClosed()
 	if got := h.got.Bytes(); mismatch(got, sent[:len(got)]) >= 0 {
-		w.Error("Data got something else than was sent")
+		w.Error("Data got wrong bytes")
 	}
 }
 
@@ -190,6 +190,6 @@ func floodStarvesNobody(w World) {
 		return ticks.Load() > before && posts.Load() > before
 	})
 	if flood.received() < 10<<20 {
-		w.Errorf("the flood was served %d bytes only", flood.received())
+		w.Errorf("only %d bytes of the flood were served", flood.received())
 	}
 }

@@ -103,7 +103,7 @@ func lingerEndsUnclosed(w World) {
 		w.Errorf("Closed got %v", err)
 	}
 	if d := w.Now().Sub(begin); d < linger {
-		w.Errorf("the peer was waited for %v only", d)
+		w.Errorf("the connection waited for its peer for only %v", d)
 	}
 }
 

@@ -250,7 +250,7 @@ func coWriteTurnIsPassedOn(w World) {
 	y.SetReadDeadline(w.Now().Add(patience))
 	got, err := io.ReadAll(y)
 	if err != nil || !bytes.HasSuffix(got, []byte("passed on")) {
-		w.Errorf("after %d bytes: %v; want what the third wrote at the end", len(got), err)
+		w.Errorf("after %d bytes: %v; want the third coroutine's bytes at the end", len(got), err)
 	}
 	expectEOF(w, z)
 	y.Close()

@@ -91,7 +91,7 @@ func coReadDeadlineMoves(w World) {
 		n, err := c.Read(b)
 		timedOut(w, "a deadline moved to the past", n, 0, err)
 		if d := now().Sub(began); d > time.Minute {
-			w.Errorf("it took %v", d)
+			w.Errorf("Read ended %v after its deadline was moved to the past", d)
 		}
 
 		began = now()
@@ -100,7 +100,7 @@ func coReadDeadlineMoves(w World) {
 		n, err = c.Read(b)
 		timedOut(w, "a deadline moved on", n, 0, err)
 		if d := now().Sub(began); d < 2*wait && !late {
-			w.Errorf("it came after %v", d)
+			w.Errorf("Read ended after %v, before the moved deadline", d)
 		}
 
 		c.SetReadDeadline(now().Add(wait))

@@ -73,7 +73,7 @@ func coDialFails(w World) {
 			w.Errorf("where nobody listens: %v", err)
 		}
 		if _, err := co.Dial("udp", nobody.Addr().String()); err == nil {
-			w.Error("it dialed udp")
+			w.Error("a dial of network udp succeeded")
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -115,7 +115,7 @@ func coProxies(w World) {
 			}
 			got, err := io.ReadAll(c)
 			if mismatch(got, question) >= 0 {
-				w.Errorf("the question came as %d bytes, %v", len(got), err)
+				w.Errorf("the question arrived as %d bytes, %v", len(got), err)
 			}
 			if !serverFirst {
 				return speak(co)

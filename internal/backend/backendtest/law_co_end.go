@@ -203,7 +203,7 @@ func coPanicCostsItsConnAlone(w World) {
 		w.Until("the panic's count", func() bool { return e.Stats().Panics == uint64(i+1) })
 		if text := log.String(); strings.Count(text, "a coroutine panicked") != i+1 || strings.Count(text, "dividesTheGoat") < i+1 ||
 			strings.Count(text, "coPanicCostsItsConnAlone") < i+1 {
-			w.Errorf("%s: the log does not tell of the panic with its stack:\n%s", how, text)
+			w.Errorf("%s: the log lacks the panic with its stack:\n%s", how, text)
 		}
 	}
 }

@@ -222,7 +222,7 @@ func coHalfCloses(w World) {
 		wantErr(w, "Write after CloseWrite", err, net.ErrClosed)
 		got, err := io.ReadAll(c)
 		if mismatch(got, answer) >= 0 {
-			w.Errorf("read %d bytes, other than were sent", len(got))
+			w.Errorf("read %d bytes that differ from those sent", len(got))
 		}
 		return err
 	})
@@ -354,7 +354,7 @@ func coWritesDoNotMix(w World) {
 	}
 	expectEOF(w, p)
 	if string(order) != "abcde" {
-		w.Errorf("the writes came in the order %s", order)
+		w.Errorf("the writes arrived in the order %s", order)
 	}
 	s.untilEnded(1)
 }

@@ -39,7 +39,7 @@ func coTakesOver(w World) {
 				b.SetHandler(nc.(rondo.Handler))
 			}
 			if coro.NetConn(b) != nc {
-				w.Error("it has two net.Conns")
+				w.Error("NetConn returned two net.Conns for one connection")
 			}
 			haveTurn(w, co, b, nc, i)
 			b.SetHandler(h)
@@ -111,7 +111,7 @@ func haveTheEnd(w World, b *rondo.Conn, nc net.Conn) error {
 	}
 	b.SetHandler(nc.(rondo.Handler))
 	if n, err := nc.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		w.Errorf("after the end, of which the handler had been told: read %d, %v", n, err)
+		w.Errorf("Read after the handler's EOF: %d, %v", n, err)
 	}
 	return nc.Close()
 }
@@ -258,7 +258,7 @@ func coTakesOverFromCo(w World) {
 		}
 		co.Conn().Use(second)
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-			w.Errorf("a Read of what another coroutine has: %v", err)
+			w.Errorf("Read of another coroutine's connection: %v", err)
 		}
 		return nil
 	})

@@ -46,7 +46,7 @@ func coSleeps(w World) {
 		w.Errorf("the coroutine returned %v", err)
 	}
 	if order.Load() != "20 40 60 " {
-		w.Errorf("they woke in the order %v", order.Load())
+		w.Errorf("the coroutines woke in the order %v", order.Load())
 	}
 }
 

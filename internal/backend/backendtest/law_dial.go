@@ -198,12 +198,12 @@ func engineDial(w World) {
 		w.Errorf("with a context that is over: %v", err)
 	}
 	if _, n, err := dial(w.Timeout(10*time.Millisecond), "never:1", rondo.SocketOptions{}); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
-		w.Errorf("a name that is never found, with a context: %v", err)
+		w.Errorf("a name whose lookup never ends, with a context: %v", err)
 	}
 	_, n, err := dial(context.Background(), "never:1", rondo.SocketOptions{DialTimeout: 10 * time.Millisecond})
 	var timeout net.Error
 	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
-		w.Errorf("a name that is never found: %v", err)
+		w.Errorf("a name whose lookup never ends: %v", err)
 	}
 	w.Call(func() { e.Close() })
 	if _, n, err := dial(context.Background(), addr.String(), rondo.SocketOptions{}); n != 0 || !errors.Is(err, rondo.ErrClosed) {
@@ -279,7 +279,7 @@ func dialEndsWithTheEngine(w World) {
 			}
 		}
 		if len(calls) != 5 {
-			w.Errorf("of 5 dials %d were told of the end: %v", len(calls), calls)
+			w.Errorf("%d of 5 dials got an error at the end: %v", len(calls), calls)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func recallDropsNoMore(w World) {
 	got = append(out[:1:1], got...)
 	sent, ok := bytes.CutSuffix(got, []byte("afterwards"))
 	if err != nil || !ok || len(sent) == size || !bytes.HasPrefix(out, sent) {
-		w.Errorf("%d bytes came of %d, and %q at the end (%v)", len(sent), size, got[max(0, len(got)-20):], err)
+		w.Errorf("%d of %d bytes arrived, and %q at the end (%v)", len(sent), size, got[max(0, len(got)-20):], err)
 	}
 }
 

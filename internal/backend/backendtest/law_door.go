@@ -146,7 +146,7 @@ func failuresOfNobody(w World) {
 			expect(w, p, []byte("x"))
 		}
 		if n := e.Stats().Panics; n != 6 {
-			w.Errorf("%d failures were counted, of 6", n)
+			w.Errorf("%d of 6 failures were counted", n)
 		}
 		w.Call(func() { e.Close() })
 	}

@@ -214,7 +214,7 @@ func timersFireInOrder(w World) {
 		moved := after(10, "d")
 		moved.Reset(80 * time.Millisecond)
 		if !stopped.Stop() || stopped.Stop() {
-			w.Error("Stop does not tell whether the timer was pending")
+			w.Error("Stop does not report whether the timer was pending")
 		}
 		n := 0
 		var tick *rondo.Timer

@@ -43,7 +43,7 @@ func moveKeepsEveryByte(w World) {
 				c.Write(out)
 				err := c.Move(to, func(c *rondo.Conn) rondo.Handler {
 					if c.Loop() != to {
-						w.Error("it came to another loop")
+						w.Error("the connection moved to another loop")
 					}
 					return moved(c)
 				})

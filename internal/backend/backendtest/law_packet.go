@@ -91,7 +91,7 @@ func packetsOfAllSizes(w World) {
 	defer client.mu.Unlock()
 	for _, g := range client.got {
 		if !bytes.Equal([]byte(g), pattern(len(g))) {
-			w.Fatalf("a datagram of %d bytes is none that was sent: %.40q", len(g), g)
+			w.Fatalf("a datagram of %d bytes was never sent: %.40q", len(g), g)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func packetCloseSendsFirst(w World) {
 		}
 	}, func() bool { return server.has("last words") })
 	if server.has("too late") {
-		w.Errorf("what was written after Close came")
+		w.Errorf("a datagram written after Close arrived")
 	}
 }
 
@@ -355,7 +355,7 @@ func packetGroups(w World) {
 	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "0.0.0.0:0", &packetHandler{w: w})
 	onLoop(w, s, func(s *rondo.PacketConn) {
 		if err := s.JoinGroup(netip.MustParseAddr("127.0.0.1"), lo); err == nil {
-			w.Errorf("joined what is no group")
+			w.Errorf("JoinGroup of an address that is not a group succeeded")
 		}
 		if err := s.JoinGroup(group, lo); err != nil {
 			w.Errorf("Join: %v", err)
@@ -386,7 +386,7 @@ func packetGroups(w World) {
 	say("nobody")
 	say("nobody")
 	if h.has("nobody") {
-		w.Errorf("a datagram to a group came to who had left it")
+		w.Errorf("a socket that left a group got its datagram")
 	}
 }
 

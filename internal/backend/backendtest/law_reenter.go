@@ -455,7 +455,7 @@ func (h *single) Data(c *rondo.Conn, in []byte) (int, error) {
 		c.Write(pattern(16 << 20)) // output is full then
 	}
 	if len(in) == 0 {
-		h.w.Error("Data was given nothing")
+		h.w.Error("Data was called without input")
 	}
 	return len(in), nil
 }

@@ -350,7 +350,7 @@ func expect(w World, peer Peer, want []byte) {
 		w.Fatalf("peer read %d bytes of %d: %v", n, len(want), err)
 	}
 	if i := mismatch(got, want); i >= 0 {
-		w.Fatalf("peer read something else from byte %d on: %.40q, want %.40q", i, got[i:], want[i:])
+		w.Fatalf("peer read wrong bytes from byte %d on: %.40q, want %.40q", i, got[i:], want[i:])
 	}
 }
 

@@ -27,7 +27,7 @@ func seamAcceptMany(d *driver, network string) {
 		b := l.adopt(ln.next())
 		id := binary.BigEndian.Uint32(b.recvN(4))
 		if id >= many || seen[id] {
-			l.Fatalf("client %d connected again, or never", id)
+			l.Fatalf("a second connection of client %d, or an unknown client", id)
 		}
 		seen[id] = true
 		l.ok(sent[id])

@@ -21,7 +21,7 @@ func seamBackendClose(d *driver, network string) {
 	limit := time.Now().Add(seamPatience)
 	for count().exceeds(before) {
 		if time.Now().After(limit) {
-			d.Fatalf("after Close there are %+v, before there were %+v", count(), before)
+			d.Fatalf("resources after Close: %+v, before: %+v", count(), before)
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -99,7 +99,7 @@ func (l *loop) complete(r *backend.Completion) {
 	case r.More && c.kind != backend.Accept:
 		l.Fatalf("%v is not multishot, and has More set", c)
 	case r.Err == errLeft || r.N < 0 || r.Conn.FD == -2 && c.kind == backend.Accept && r.More:
-		l.Fatalf("%v: Next did not fill in the whole Completion", c)
+		l.Fatalf("%v: Next did not set all fields of the Completion", c)
 	case c.late && !errors.Is(r.Err, backend.ErrClosed):
 		l.Fatalf("%v was submitted after Close: error %v, want ErrClosed", c, r.Err)
 	}
@@ -138,7 +138,7 @@ func (l *loop) complete(r *backend.Completion) {
 	if r.Lent != nil {
 		for _, b := range r.Lent {
 			if b != lentMark {
-				l.Fatalf("%v: the lent buffer changed before it came home", c)
+				l.Fatalf("%v: the lent buffer changed before its Return", c)
 			}
 		}
 		l.b.Return(r.Lent)

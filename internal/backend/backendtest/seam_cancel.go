@@ -87,7 +87,7 @@ func seamCancelSend(d *driver, network string) {
 	l.ok(a.send(out.next(1000)), a.shutdown())
 	l.until("the end", in.done)
 	if !in.eof || in.n != out.at {
-		l.Fatalf("the canceled Send told of %d bytes and 1000 more were sent: %d came, then %v", sent.n, in.n, in.err)
+		l.Fatalf("the canceled Send reported %d bytes and 1000 more were sent: %d arrived, then %v", sent.n, in.n, in.err)
 	}
 }
 

@@ -37,7 +37,7 @@ func seamCloseLast(d *driver, network string) {
 		in := b.drain()
 		l.until("the end", in.done)
 		if in.n > sent.n {
-			l.Fatalf("%v told of %d bytes, and %d came", sent, sent.n, in.n)
+			l.Fatalf("%v reported %d bytes, but %d arrived", sent, sent.n, in.n)
 		}
 		l.ok(b.close())
 	}

@@ -14,7 +14,7 @@ func seamDiscard(d *driver, network string) {
 		r := a.recv(nil)
 		l.wait(r)
 		if r.n != 0 {
-			l.Fatalf("%d bytes came from a discarded connection", r.n)
+			l.Fatalf("%d bytes arrived from a discarded connection", r.n)
 		}
 		l.ok(a.close())
 	}

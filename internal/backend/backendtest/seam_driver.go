@@ -131,7 +131,7 @@ func (l *loop) turn(until backend.Time) {
 	l.Helper()
 	var c backend.Completion
 	if l.b.Next(&c) {
-		l.Fatalf("a completion of %v came after Next had said that there are no more in this turn", c.Op.Owner)
+		l.Fatalf("%v completed after Next had returned false in the same turn", c.Op.Owner)
 	}
 	l.turns++
 	ready, err := l.b.Wait(until)
@@ -145,7 +145,7 @@ func (l *loop) turn(until backend.Time) {
 			return
 		}
 		if !ready {
-			l.Fatalf("%v completed in a turn in which Wait had said that surely nothing did", c.Op.Owner)
+			l.Fatalf("%v completed in a turn in which Wait had reported no completions", c.Op.Owner)
 		}
 		l.complete(&c)
 	}

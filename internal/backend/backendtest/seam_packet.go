@@ -31,7 +31,7 @@ func (l *loop) packets() (c packetConn, ok bool) {
 		l.Fatalf("ListenPacket: %v", err)
 	}
 	if got := b.LocalAddr(f); got == nil || got.String() != addr.String() {
-		l.Fatalf("ListenPacket told %v, LocalAddr %v", addr, got)
+		l.Fatalf("ListenPacket returned %v, LocalAddr %v", addr, got)
 	}
 	return packetConn{l, b, f, addr.(*net.UDPAddr).AddrPort()}, true
 }
@@ -163,7 +163,7 @@ func seamPacketError(d *driver) {
 	c := a.sendTo(b.addr, "before", string(make([]byte, 65508)), "behind")
 	l.wait(c)
 	if c.n != 1 || c.err == nil {
-		l.Fatalf("a SendTo of what is too long: %d sent, error %v; want 1 and an error", c.n, c.err)
+		l.Fatalf("a SendTo with a datagram that is too long: %d sent, error %v; want 1 and an error", c.n, c.err)
 	}
 	l.oked(a.sendTo(b.addr, "after"))
 	if got := b.recvN(2); string(got[0].Data)+string(got[1].Data) != "beforeafter" && string(got[1].Data)+string(got[0].Data) != "beforeafter" {

@@ -83,7 +83,7 @@ func (l *loop) none(c *call) {
 	l.Helper()
 	l.turnFor(3)
 	if !c.flying {
-		l.Fatalf("%v ended with nothing to find: %b, %v", c, c.n, c.err)
+		l.Fatalf("%v completed although no condition holds: %b, %v", c, c.n, c.err)
 	}
 }
 

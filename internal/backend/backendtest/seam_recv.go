@@ -18,7 +18,7 @@ func seamRecvLent(d *driver, network string) {
 	l.until("the end", in.done)
 	l.ok(ended)
 	if in.n != out.at || !in.eof {
-		l.Fatalf("%d of %d bytes came, error %v", in.n, out.at, in.err)
+		l.Fatalf("%d of %d bytes arrived, error %v", in.n, out.at, in.err)
 	}
 }
 

@@ -14,7 +14,7 @@ func seamStaleFile(d *driver) {
 	a, b := l.pair("tcp4")
 	for rounds := 0; a.file.Slot() != old.file.Slot() && b.file.Slot() != old.file.Slot(); rounds++ {
 		if rounds == 10_000 {
-			l.Fatalf("slot %d was not used again in %d connections", old.file.Slot(), rounds)
+			l.Fatalf("slot %d was not reused in %d connections", old.file.Slot(), rounds)
 		}
 		l.ok(a.close(), b.close())
 		a, b = l.pair("tcp4")
@@ -23,7 +23,7 @@ func seamStaleFile(d *driver) {
 		a, b = b, a
 	}
 	if a.file == old.file {
-		l.Fatalf("File %x was given out twice", a.file)
+		l.Fatalf("File %x was returned twice", a.file)
 	}
 	waiting := a.recv(nil)
 	l.stale(old)

@@ -38,6 +38,6 @@ func seamTransfer(d *driver, network string) {
 	})
 	l.ok(there.call, back.call)
 	if atA.n != total || atB.n != total {
-		l.Fatalf("%d and %d of %d bytes came; errors %v, %v", atA.n, atB.n, total, atA.err, atB.err)
+		l.Fatalf("%d and %d of %d bytes arrived; errors %v, %v", atA.n, atB.n, total, atA.err, atB.err)
 	}
 }

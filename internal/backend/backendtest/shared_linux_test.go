@@ -265,7 +265,7 @@ func TestNobodyMeetsHimself(t *testing.T) {
 		if err := l.b.Control(f, func(fd uintptr) error {
 			return unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, ipLocalPortRange, addr.Port|addr.Port<<16)
 		}); err != nil {
-			l.Log("there is no way to choose the system's choice: ", err) // an older Linux, or std, where package net handles this
+			l.Log("the test cannot limit the system's choice of ports: ", err) // an older Linux, or std, where package net handles this
 			return
 		}
 		c := l.connect(f, addr)
@@ -312,7 +312,7 @@ func TestFileGoesBeforeListener(t *testing.T) {
 					l.close()
 				}
 				if got := order(); got != "file" {
-					l.Errorf("first went the %s, want the file", got)
+					l.Errorf("the %s went first, want the file", got)
 				}
 			})
 		})
