@@ -361,7 +361,8 @@ func packetGroups(w World) {
 			w.Errorf("Join: %v", err)
 		}
 	})
-	// Linux lacks this rule here, and so does Wine on it.
+	// On Wine a socket receives every group that the machine joined, which is Linux's
+	// default. So nobody else joins there.
 	if runtime.GOOS != "windows" {
 		onLoop(w, c, func(c *rondo.PacketConn) {
 			if err := c.JoinGroup(group, lo); err != nil {
