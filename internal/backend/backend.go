@@ -1,33 +1,33 @@
-// Package backend is the seam between rondo's loops and whatever moves their
-// bytes: types, and the Clock that some share; no code that does I/O.
+// Package backend defines the seam between rondo's loops and the code that does their
+// I/O. It contains types and a Clock; it does no I/O.
 //
-// The seam is completion-style. A loop submits operations and collects
-// completions; whether the kernel performs them (io_uring), readiness is turned
-// into them (epoll, kqueue, poll), goroutines do them (package net), or a
-// simulator invents them, is the backend's affair.
+// The seam is completion-style: a loop submits operations and collects completions.
+// Each backend decides how to perform an operation. io_uring lets the kernel do it;
+// epoll, kqueue and poll make system calls when a descriptor is ready; std uses package
+// net and goroutines; sim simulates a network.
 //
 // # Ownership
 //
-// From its submission to its final completion the backend owns an Op and every
-// byte it refers to; before and after, the loop does. A backend never calls
-// out: the loop takes completions with Next and calls their Owner itself.
+// The backend owns an Op, and every byte the Op refers to, from submission to the final
+// completion. Before and after that the loop owns them. A backend never calls the loop:
+// the loop takes completions with Next and calls their Owner.
 //
 // # Order
 //
-//   - What is submitted in a turn (between two calls of Wait) completes in a
-//     later one. So nothing recurses and no connection can keep the loop to
-//     itself.
-//   - One Recv and one Send may be in flight on a file. They complete in any
-//     order to each other.
-//   - Close completes after every other Op on its File, which end with
-//     ErrClosed. What is submitted after it is ErrClosed too. After its
-//     completion the slot may be used again, under another generation.
+//   - A turn is the time between two calls of Wait. An Op submitted in one turn
+//     completes in a later one, so nothing recurses and no connection can keep the loop
+//     to itself.
+//   - One Recv and one Send may be in flight on a File. They may complete in either
+//     order.
+//   - Close completes after every other Op on its File; those Ops end with ErrClosed.
+//     An Op submitted after Close also ends with ErrClosed. Once Close has completed,
+//     the backend may reuse the slot under a new generation.
 //
 // # Threads
 //
-// Only Wake may be called from any goroutine. Everything else belongs to the
-// goroutine that runs the loop. A backend may be made, and Listen called on
-// it, before that goroutine starts.
+// Wake may be called from any goroutine. All other methods belong to the goroutine that
+// runs the loop. A backend may be created, and its Listen called, before that goroutine
+// starts.
 package backend
 
 import (
@@ -46,7 +46,7 @@ type Time int64
 // Forever is a deadline that never comes.
 const Forever Time = math.MaxInt64
 
-// Add returns t+d, and Forever where that would overflow.
+// Add returns t+d, or Forever if the sum overflows.
 func (t Time) Add(d time.Duration) Time {
 	if s := t + Time(d); d <= 0 || s >= t {
 		return s
@@ -54,72 +54,71 @@ func (t Time) Add(d time.Duration) Time {
 	return Forever
 }
 
-// A File names a socket of one backend: a slot in the low 32 bits, the slot's
-// generation in the high 32. It is never a descriptor, so that a stale File is
-// ErrClosed and not a stranger's socket. Zero is no File.
+// A File names a socket of one backend: the low 32 bits are a slot, the high 32 bits
+// the slot's generation. A File is never a descriptor, so a stale File gives ErrClosed
+// and never reaches another socket. Zero is not a File.
 //
-// Slots are used again, so that they stay few. A backend that has two tables of
-// Files sets SecondTable in the slots of one.
+// Slots are reused, so that tables stay small. A backend with two tables of Files sets
+// SecondTable in the slots of one of them.
 type File uint64
 
-// SecondTable is a bit of a File's slot.
+// SecondTable marks the slots of a backend's second table of Files.
 const SecondTable = 1 << 31
 
-// MakeFile puts a File together.
+// MakeFile returns the File with this slot and generation.
 func MakeFile(slot, generation uint32) File {
 	return File(generation)<<32 | File(slot)
 }
 
-// Slot is the index of the file in its backend's table.
+// Slot returns the index of the File in its backend's table.
 func (f File) Slot() uint32 { return uint32(f) }
 
-// Generation tells the uses of one slot apart.
+// Generation returns the number that distinguishes successive uses of one slot.
 func (f File) Generation() uint32 { return uint32(f >> 32) }
 
-// Kind says what an Op does.
+// Kind is the operation that an Op performs.
 type Kind uint8
 
 const (
-	// Accept takes connections from a listening File. It is multishot: each
-	// completion with More set brings one connection; one without More ended
-	// it, and Err says why. Errors that concern one connection only
-	// (ECONNABORTED) are not reported.
+	// Accept takes connections from a listening File. It is multishot: each completion
+	// with More set brings one connection. A completion without More ends the Op, and
+	// Err says why. Errors that concern a single connection (ECONNABORTED) are not
+	// reported.
 	Accept Kind = iota + 1
-	// Connect connects a File made by Socket. It is submitted as a ConnectOp.
+	// Connect connects a File made by Socket. Submit it as a ConnectOp.
 	Connect
-	// Recv receives into Buf, or into a lent buffer if Buf is nil.
-	// N is 0 with a nil Err at the end of the stream.
+	// Recv receives into Buf, or into a lent buffer if Buf is nil. At the end of the
+	// stream N is 0 and Err is nil.
 	Recv
-	// Send sends. It is submitted as a SendOp.
+	// Send sends bytes. Submit it as a SendOp.
 	Send
-	// PollIn, PollOut and PollBoth wait until the descriptor of a File that
-	// Watch made can be read, or written, or either. N has Readable and Writable
-	// as far as they hold and were asked for; an error or hang-up is both. What
-	// holds when the Op is submitted counts. One of them may be in flight on a
-	// File.
+	// PollIn, PollOut and PollBoth wait until a descriptor is readable, writable, or
+	// either. The File must come from Watch. N has the requested ones of the bits
+	// Readable and Writable that hold; an error or a hang-up sets both. A condition
+	// that already holds at submission counts. One poll may be in flight on a File.
 	PollIn
 	PollOut
 	PollBoth
-	// Shutdown ends the sending direction, after what was sent.
+	// Shutdown closes the sending direction, after all bytes sent before it.
 	Shutdown
-	// Close closes. What was sent before is still delivered, as far as the
+	// Close closes the File. Bytes sent before are still delivered, as far as the
 	// system does so for a closed socket.
 	Close
-	// Reset closes so that the peer sees an error, not an end of stream.
+	// Reset closes the File so that the peer sees an error, not an end of stream.
 	Reset
-	// RecvFrom receives a batch of datagrams, see PacketBackend. N says how many.
+	// RecvFrom receives a batch of datagrams; see PacketBackend. N is their number.
 	RecvFrom
-	// SendTo sends datagrams. It is submitted as a SendToOp.
+	// SendTo sends datagrams. Submit it as a SendToOp.
 	SendTo
 )
 
-// Bits of a Poll's N.
+// Bits of N in the completion of a poll.
 const (
 	Readable = 1 << iota
 	Writable
 )
 
-// Polls is what an Op of this kind waits for, as its N has it; 0: it is no Poll.
+// Polls returns the bits that an Op of this kind waits for, or 0 if it is not a poll.
 func (k Kind) Polls() int {
 	if PollIn <= k && k <= PollBoth {
 		return int(k-PollIn) + Readable
@@ -127,203 +126,204 @@ func (k Kind) Polls() int {
 	return 0
 }
 
-// Op is a submission: what to do, and who hears of its end. It is
-// embedded in what uses it, never allocated an operation.
+// An Op is a submission: an operation, and the Completer to call when it ends. Embed an
+// Op in the object that uses it, so that an operation allocates nothing.
 type Op struct {
-	Owner Completer // the loop calls it
+	Owner Completer // called by the loop
 	File  File
-	Buf   []byte // Recv: filled from its start; nil: a buffer is lent
-	Slot  uint32 // the backend's, while it owns the Op: to find it again, or to tell turns apart
+	Buf   []byte // Recv: filled from its start; nil: use a lent buffer
+	Slot  uint32 // for the backend's use while it owns the Op: a table index or a turn
 	Kind  Kind
 }
 
-// SendOp is an Op of kind Send: all of Bufs, in order. The completion has N,
-// the bytes sent; fewer than all come with an Err.
-// The backend may change Bufs, not the bytes, while it owns the Op.
+// A SendOp is an Op of kind Send. It sends all of Bufs, in order. N in the completion
+// is the number of bytes sent; if N is less than the total, Err is set. While the
+// backend owns the Op it may change Bufs, but not the bytes.
 type SendOp struct {
 	Op
 	Bufs [][]byte
-	Sent int // the backend's, while it owns the Op
+	Sent int // for the backend's use while it owns the Op
 }
 
-// ConnectOp is an Op of kind Connect.
+// A ConnectOp is an Op of kind Connect.
 type ConnectOp struct {
 	Op
 	Addr net.Addr // *net.TCPAddr or *net.UnixAddr
 }
 
-// A Completer is told of completions. The loop calls it, on its own goroutine;
-// c and what it refers to are valid until Complete returns.
+// A Completer receives completions. The loop calls Complete on its goroutine; c and
+// everything c refers to are valid until Complete returns.
 type Completer interface {
 	Complete(c *Completion)
 }
 
-// Completion is what became of an Op.
+// A Completion is the result of an Op.
 type Completion struct {
 	Op   *Op
-	N    int    // Recv, Send: bytes; Polls: Readable and Writable
+	N    int    // Recv, Send: bytes; polls: Readable and Writable
 	Err  error  // *os.SyscallError, ErrClosed, ErrCanceled ...
-	Conn Handle // Accept
-	// Lent holds a Recv's bytes if its Buf was nil and N > 0:
-	// Lent[Headroom:Headroom+N]. What lies before is room that the loop may
-	// write to, so that bytes kept from earlier go in front without moving
-	// these, and it may change the bytes themselves. The buffer must come home
-	// by Return before the next call of Next.
+	Conn Handle // Accept: the new connection
+	// Lent holds the bytes of a Recv whose Buf was nil, if N > 0:
+	// Lent[Headroom:Headroom+N]. The loop may change these bytes. It may also write to
+	// the headroom before them, to put kept bytes in front of the new ones without
+	// moving those. The loop must Return the buffer before its next call of Next.
 	Lent []byte
 	More bool // multishot: the Op is still in flight
 }
 
-// Headroom is how many bytes of a lent buffer lie before the data.
+// Headroom is the number of bytes before the data in a lent buffer.
 const Headroom = 1024
 
-// LendSize is how many bytes of data a lent buffer takes, on backends that
-// share one among their connections. Smaller costs throughput at large
-// messages: 16 KiB 40%, 4 KiB 78%. It is what fits into the nine pages of 8 KiB
-// that Go's allocator takes for 64 KiB and Headroom anyway, so that a message of
-// 64 KiB, with what a protocol puts before it, does not fill the buffer: then the
-// socket is known to be empty, and is not asked.
+// LendSize is the number of data bytes in a lent buffer, on backends that share one
+// buffer among their connections. Smaller buffers reduce the throughput of large
+// messages: 16 KiB by 40%, 4 KiB by 78%. For 64 KiB and Headroom Go's allocator takes
+// nine pages of 8 KiB; LendSize uses them in full. So a message of 64 KiB with a
+// protocol's header does not fill the buffer: the short read shows that the socket is
+// empty, and saves a second one.
 const LendSize = 9*(8<<10) - Headroom
 
-// A Handle is a connection that no backend holds: as Accept, Import and Release
-// make it and Adopt takes it. It is adopted by any backend of the same kind, with
-// descriptors or without, in the same process (or the same simulated network),
-// and must be adopted, exported or discarded, once.
+// A Handle is a connection that no backend holds. Accept, Import and Release make
+// Handles. Any backend of the same kind (with descriptors or without) in the same
+// process, or in the same simulated network, can Adopt one. Each Handle must be
+// adopted, exported or discarded exactly once.
 type Handle struct {
 	FD   int            // descriptor, non-blocking and close-on-exec; -1: none
-	Obj  any            // what backends without descriptors hold instead
-	Peer netip.AddrPort // zero if it is not TCP; Release leaves it out
-	// Shared says that others may hold the socket too, or that a user has changed its
-	// options: it may be in blocking mode, or close(2) wait (SO_LINGER).
+	Obj  any            // the connection, on backends without descriptors
+	Peer netip.AddrPort // zero if it is not TCP; Release does not set it
+	// Shared says that somebody else may hold the socket too, or that a user changed
+	// its options. Such a socket may be in blocking mode, and its close(2) may wait
+	// (SO_LINGER).
 	Shared bool
-	// Unread is set by Release of a backend that receives before it is asked: the
-	// bytes that no Recv got, and that come before what the connection gives.
-	// Either the loop takes them and sets it to nil, as it must before Export, or
-	// a backend of the same name adopts them.
+	// Unread holds bytes that the backend received but no Recv delivered; they precede
+	// all bytes still to be received. Release sets it, on backends that receive ahead
+	// of a Recv. Either the loop takes the bytes and sets Unread to nil, as it must
+	// before Export, or a backend of the same name adopts them.
 	Unread []byte
 }
 
-// Backend performs operations. See the package comment for the laws.
+// A Backend performs operations. The package comment states its laws.
 type Backend interface {
-	// Listen returns a listening File, for Accept, and the address it got.
+	// Listen returns a listening File, for Accept, and its address.
 	Listen(network, address string, s *Socket) (File, net.Addr, error)
-	// Socket returns a stream File, for Connect. network is tcp4, tcp6 or
-	// unix; local may be nil.
+	// Socket returns a stream File, for Connect. network is tcp4, tcp6 or unix; local
+	// may be nil.
 	Socket(network string, local net.Addr, s *Socket) (File, error)
-	// Watch makes a File of any descriptor, for the Polls and Close only. It has
-	// a duplicate of its own, so that it stays what it is when fd is closed and
-	// its number used again. errors.ErrUnsupported: this backend cannot;
-	// syscall.EPERM: such a descriptor is always ready.
+	// Watch makes a File of any descriptor. Only polls and Close work on it. The File
+	// has its own duplicate of fd, so it stays valid when fd is closed and its number
+	// reused. The error is errors.ErrUnsupported if the backend cannot watch, and
+	// syscall.EPERM if such a descriptor is always ready.
 	Watch(fd int) (File, error)
-	// Adopt makes a File of a connection. On an error the Handle is closed.
+	// Adopt makes a File of a connection. On an error it closes the Handle.
 	Adopt(Handle) (File, error)
-	// Release makes a Handle of a stream File, which is stale from then on. There
-	// must be nothing in flight on it: ErrBusy, and nothing has changed. What was
-	// received stays with the loop, and what was not with the connection.
+	// Release makes a Handle of a stream File; the File is stale from then on. It
+	// returns ErrBusy, and changes nothing, while an Op is in flight on the File.
+	// Received bytes stay with the loop, unreceived bytes with the connection.
 	Release(File) (Handle, error)
-	// Discard closes a Handle that nobody adopts.
+	// Discard closes a Handle that nobody will adopt.
 	Discard(Handle)
-	// Import makes a Handle of a connection of package net, which is not to be
-	// used any more. On an error it is as it was: ErrForeign, if the backend
-	// cannot hold such a one.
+	// Import makes a Handle of a connection of package net, which the caller must not
+	// use again. On an error the connection is unchanged. The error is ErrForeign if
+	// the backend cannot hold such a connection.
 	Import(net.Conn) (Handle, error)
-	// Export makes a connection of package net of a Handle that the backend
-	// could adopt. Socket options and deadlines are the socket's, unchanged, and
-	// none. On an error the Handle is closed.
+	// Export makes a connection of package net of a Handle that the backend could
+	// adopt. The connection keeps the socket's options and has no deadlines. On an
+	// error Export closes the Handle.
 	Export(Handle) (net.Conn, error)
-	// LocalAddr and RemoteAddr are nil for a stale File, and RemoteAddr for
-	// one that has lost its peer.
+	// LocalAddr and RemoteAddr return nil for a stale File. RemoteAddr also returns nil
+	// when the connection has lost its peer.
 	LocalAddr(File) net.Addr
 	RemoteAddr(File) net.Addr
-	// Control calls f at once with the descriptor of a connection or a datagram
-	// socket, for options that nothing else here has, and returns f's error:
-	// errors.ErrUnsupported where there is no descriptor, ErrClosed for a stale or
+	// Control calls f at once with the descriptor of a connection or a datagram socket,
+	// to set options that Backend does not offer, and returns f's error. It returns
+	// errors.ErrUnsupported where there is no descriptor, and ErrClosed for a stale or
 	// closing File.
 	Control(id File, f func(fd uintptr) error) error
 
-	// Submit starts an Op of a kind that has no type of its own. It never
-	// fails: errors are completions, also for a stale File (ErrClosed).
+	// Submit starts an Op of a kind that has no type of its own. It never fails: errors
+	// arrive as completions, also ErrClosed for a stale File.
 	Submit(*Op)
 	// Send starts a SendOp.
 	Send(*SendOp)
 	// Connect starts a ConnectOp.
 	Connect(*ConnectOp)
-	// TrySend sends at once what it can, from the caller's memory, which it
-	// does not keep. It reports 0, nil where it would block, where the
-	// backend has no such call, and while a Send is in flight; ErrClosed for a
-	// stale or closing File.
+	// TrySend sends at once as many bytes as it can. It does not keep the caller's
+	// slice. It returns 0, nil if it would block, if the backend has no such call, and
+	// while a Send is in flight. It returns ErrClosed for a stale or closing File.
 	TrySend(File, []byte) (int, error)
-	// Cancel asks an Op in flight to end now. It still completes: with
-	// ErrCanceled, or with what it had done. On an Op that is not in flight
-	// it does nothing.
+	// Cancel asks an Op in flight to end now. The Op still completes, with ErrCanceled
+	// or with its partial result. Cancel does nothing to an Op that is not in flight.
 	Cancel(*Op)
 
-	// Wait starts a new turn. It returns when there may be completions, when
-	// Wake was called, or at until; now and then it returns early. With until
-	// not after Now it does not block. ready is false if surely nothing
-	// completed. The first Wait comes before any handler runs: a backend may
-	// lock the calling goroutine to its thread in it, until Close.
+	// Wait starts a new turn. It returns when there may be completions, after a Wake,
+	// or at until; occasionally it returns early. If until is not after Now, Wait does
+	// not block. ready is false only if nothing has completed. The first Wait comes
+	// before any handler runs; in it a backend may lock the goroutine to its thread,
+	// until Close.
 	Wait(until Time) (ready bool, err error)
-	// Next fills in the turn's next completion; false: there are no more. The
-	// loop takes all of them before it calls Wait again.
+	// Next stores the turn's next completion, or returns false if there are no more.
+	// The loop takes all completions before it calls Wait again.
 	Next(*Completion) bool
-	// Return brings a lent buffer home.
+	// Return gives a lent buffer back to the backend.
 	Return(lent []byte)
 
-	// Wake makes the Wait that is under way, or else the next one, return
-	// soon. Any goroutine may call it, also after Close.
+	// Wake makes the current Wait, or else the next one, return soon. Any goroutine may
+	// call it, even after Close.
 	Wake()
-	// Now is a monotonic time: no step of the wall clock moves it.
+	// Now returns the monotonic time. Steps of the wall clock do not change it.
 	Now() Time
-	// Wall is the wall clock's time at t, which is now or was lately. It follows steps
-	// of the wall clock in a turn or so.
+	// Wall returns the time of the wall clock at t, where t is now or recent. It
+	// follows steps of the wall clock within about a turn.
 	Wall(t Time) time.Time
-	// Close releases everything, without completing what is in flight.
+	// Close releases everything. Ops in flight do not complete.
 	Close() error
 }
 
-// A BatchSender is a Backend whose TrySend costs less for several Files at once.
+// A BatchSender is a Backend that can do TrySend for several Files at a lower cost.
 type BatchSender interface {
-	// TrySendAll is TrySend for each of them, no two of one File, whose results
-	// it sets.
+	// TrySendAll does TrySend for each element and stores the result there. No two
+	// elements may name the same File.
 	TrySendAll([]Sending)
 }
 
-// A Parker is a Backend that can wait as goroutines do: its thread goes on with
-// other goroutines meanwhile. To wait so costs more where the kernel wakes the loop,
-// and much less where a goroutine does.
+// A Parker is a Backend that can wait as a goroutine does, while its thread runs other
+// goroutines. Such a wait costs more if the kernel wakes the loop, and much less if
+// another goroutine does.
 type Parker interface {
-	// Park is Wait, except for how it waits; slept tells whether it did, so that
-	// other goroutines had the thread. A loop whose goroutine is locked to its thread
-	// should not call it: then each wake is one of a thread by another.
+	// Park is like Wait, but parks the goroutine. slept reports whether it did, so that
+	// other goroutines could use the thread. A loop whose goroutine is locked to its
+	// thread should not call Park, because each wake would then switch threads.
 	Park(until Time) (ready, slept bool, err error)
-	// Parks reports whether Park is more than Wait.
+	// Parks reports whether Park differs from Wait.
 	Parks() bool
 }
 
-// A Director is a Backend that touches a stream only for the Ops in flight on it.
+// A Director is a Backend that touches a stream only for Ops in flight on it.
 type Director interface {
-	// Direct returns a stream's system calls; nil: there are none.
+	// Direct returns an object that makes a stream's system calls, or nil if there is
+	// none.
 	Direct(File) Direct
 }
 
-// Direct sends and receives at once, from any goroutine, and without the Backend: a
-// Send, or a Recv, must not be in flight at the same time. It must not be used any
-// more when the loop Closes the File.
+// A Direct sends and receives at once, from any goroutine, without the Backend. While a
+// Send is in flight on the File the caller must not call Direct's Send; the same holds
+// for Recv. The caller must stop using a Direct before the loop submits Close for its
+// File.
 type Direct interface {
-	// Send is like TrySend, and Recv like a Recv; ok is false if there is nothing yet.
+	// Send works like TrySend, and Recv like a Recv; ok is false if no input is
+	// available.
 	Send(p []byte) (n int, err error)
 	Recv(p []byte) (n int, ok bool, err error)
 }
 
-// An Acknowledger is a Backend that can have the system acknowledge received bytes.
+// An Acknowledger is a Backend that can make the system acknowledge received bytes.
 type Acknowledger interface {
-	// Acknowledge has what a TCP connection has received acknowledged now, not only
-	// with the next output. It does nothing for any other File, or where the system
-	// has no such call.
+	// Acknowledge makes a TCP connection acknowledge its received bytes now, instead of
+	// with the next output. It does nothing for other Files, or if the system has no
+	// such call.
 	Acknowledge(File)
 }
 
-// Sending is a TrySend among others: what to send, and what became of it.
+// A Sending is one TrySend of a batch, with its result.
 type Sending struct {
 	File  File
 	Bytes []byte
@@ -331,19 +331,19 @@ type Sending struct {
 	Err   error
 }
 
-// Simulated is a Backend that decides who runs, and for which no time passes by itself:
-// nobody else is to look after its loops by the clock.
+// A Simulated Backend decides when each loop runs, and its time does not pass by
+// itself. Nobody else may watch over its loops by the clock.
 type Simulated interface {
 	Backend
 	Simulated()
 }
 
-// Coroutines is how often a coroutine of the toolkit's began or ended. The
-// simulator, which counts goroutines to learn of new ones, can so tell that one
-// began while a coroutine ended.
+// Coroutines counts the starts and ends of the toolkit's coroutines. The simulator
+// counts goroutines to detect new ones; with this count it also detects a coroutine
+// that started while another one ended.
 var Coroutines atomic.Int64
 
-// Socket holds socket options. rondo.SocketOptions documents them.
+// Socket holds socket options. See rondo.SocketOptions for their meaning.
 type Socket struct {
 	KeepAlive  time.Duration
 	Delay      bool
@@ -351,19 +351,19 @@ type Socket struct {
 	RecvBuffer int
 	ReusePort  bool
 	UnixMode   fs.FileMode
-	// Listener is what Listen is to take over instead of opening a socket; it is
-	// closed on an error. The file of a unix one stays. nil: none.
+	// Listener, if not nil, is the listener for Listen to take over instead of opening
+	// a socket. Listen closes it on an error. The file of a unix listener stays.
 	Listener net.Listener
 }
 
 var (
-	// ErrClosed is the error of operations on a stale or closing File.
+	// ErrClosed is the error of an operation on a stale or closing File.
 	ErrClosed = net.ErrClosed
-	// ErrCanceled is the error of an Op that Cancel ended.
+	// ErrCanceled is the error of an Op ended by Cancel.
 	ErrCanceled = errors.New("operation canceled")
 	// ErrBusy is the error of Release while an Op is in flight.
 	ErrBusy = errors.New("operations are in flight")
-	// ErrForeign is the error of Import where a connection has nothing that the
-	// backend could work on: no descriptor of its own.
+	// ErrForeign is the error of Import for a connection that the backend cannot work
+	// on, because it has no descriptor of its own.
 	ErrForeign = errors.New("not a connection that this backend can hold")
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fakeClock is a Clock whose two clocks the test sets.
+// fakeClock is a Clock with a monotonic and a wall clock that the test sets.
 type fakeClock struct {
 	Clock
 	now   Time
@@ -24,8 +24,8 @@ func newFakeClock() *fakeClock {
 	return c
 }
 
-// TestWallFollowsSteps: a turn that begins a millisecond after a step of the wall clock
-// shows it, in either direction, and a turn's time stays what it was.
+// TestWallFollowsSteps: Wall shows a step of the wall clock, in either direction, in a
+// turn that starts a millisecond later. Wall of an earlier turn does not change.
 func TestWallFollowsSteps(t *testing.T) {
 	c := newFakeClock()
 	want := func(turn Time, step time.Duration) {
@@ -36,7 +36,7 @@ func TestWallFollowsSteps(t *testing.T) {
 	}
 	const ms = Time(time.Millisecond)
 	c.now = 100 * ms
-	want(99*ms, 0) // the turn began some time ago
+	want(99*ms, 0) // the turn started a moment ago
 	want(99*ms, 0)
 	c.step = time.Hour
 	want(99*ms, 0)  // the same turn
@@ -49,7 +49,7 @@ func TestWallFollowsSteps(t *testing.T) {
 	want(103*ms+1, -time.Hour)
 	want(103*ms+1, -time.Hour)
 	if c.looks != 3 {
-		t.Errorf("it looked at the clocks %d times", c.looks)
+		t.Errorf("Wall read the clocks %d times, want 3", c.looks)
 	}
 }
 
@@ -61,12 +61,12 @@ func TestWallLooksSeldom(t *testing.T) {
 		c.Wall(c.now)
 	}
 	if c.looks < 95 || c.looks > 101 {
-		t.Errorf("in a tenth of a second it looked at the clocks %d times", c.looks)
+		t.Errorf("Wall read the clocks %d times in a tenth of a second, want about 100", c.looks)
 	}
 }
 
-// TestClockIsTheSystems: Wall has a monotonic reading, by which what Now tells apart is
-// as far apart, and shows what time.Now shows.
+// TestClockIsTheSystems: Wall shows time.Now's time and has a monotonic reading, so
+// that distances between its times equal those between times of Now.
 func TestClockIsTheSystems(t *testing.T) {
 	c := NewClock()
 	before := time.Now()
@@ -74,12 +74,12 @@ func TestClockIsTheSystems(t *testing.T) {
 	after := time.Now()
 	wall := c.Wall(at)
 	if wall == wall.Round(0) {
-		t.Error("it has no monotonic reading")
+		t.Error("Wall's result has no monotonic reading")
 	}
 	if wall.Before(before) || wall.After(after) {
-		t.Errorf("%v is not between %v and %v", wall, before, after)
+		t.Errorf("Wall shows %v, want a time between %v and %v", wall, before, after)
 	}
 	if d := c.Wall(at + Time(time.Hour)).Sub(wall); d != time.Hour {
-		t.Errorf("an hour takes %v", d)
+		t.Errorf("an hour of Now is %v of Wall", d)
 	}
 }

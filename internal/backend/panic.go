@@ -6,11 +6,11 @@ import (
 	"runtime/debug"
 )
 
-// A PanicError is the error of an Op on a connection of a type that is not package
-// net's, a method of which has panicked, or called runtime.Goexit.
+// A PanicError is the error of an Op when a method of a connection that is not package
+// net's panicked or called runtime.Goexit.
 type PanicError struct {
-	Value any    // what it panicked with
-	Stack []byte // where
+	Value any    // the value of the panic
+	Stack []byte // the stack at the panic
 }
 
 func (e *PanicError) Error() string {
@@ -19,8 +19,8 @@ func (e *PanicError) Error() string {
 
 var errGoexit = errors.New("runtime.Goexit was called")
 
-// Panicked makes a PanicError of what recover returned, in the function that recovered;
-// nil stands for runtime.Goexit.
+// Panicked makes a PanicError from recover's result. Call it in the function that
+// called recover. nil stands for runtime.Goexit.
 func Panicked(value any) *PanicError {
 	if value == nil {
 		value = errGoexit

@@ -5,7 +5,7 @@
 // Call Of once for each connection and keep the result. Where a signature would need a
 // type of another package it uses any, and the comment names the type.
 //
-// All methods must be called on the loop's goroutine unless they say otherwise.
+// Call all methods on the loop's goroutine unless they say otherwise.
 package bridge
 
 import (
@@ -107,7 +107,7 @@ type Served interface {
 // makes sure that the connection has no unsent output while it sends, and no receive in
 // flight while it receives. Do not use it after Ending was called.
 type Direct interface {
-	// Send sends what the system takes of p now.
+	// Send sends as many bytes of p as the system takes now.
 	Send(p []byte) (n int, err error)
 	// Recv receives the bytes that have arrived. ok is false if there are none yet; n is 0 and
 	// err nil at the end of the stream, which the Conn will also find.
@@ -217,10 +217,10 @@ type marked interface{ ours() }
 
 var _ marked = Ours{}
 
-// A Pauser is a Handler that is told when Pause has taken effect: no receive is in flight,
-// and memory given to ReceiveInto belongs to the handler again. Paused is called if
-// Receiving reported true after Pause, unless Data or Closed is called instead. It may be
-// called at other times while the connection is paused.
+// A Pauser is a Handler that is told when Pause has taken effect: no receive is in
+// flight, and memory given to ReceiveInto belongs to the handler again. Paused is
+// called if Receiving returned true after Pause, unless Data or Closed is called
+// instead. It may be called at other times while the connection is paused.
 type Pauser interface {
 	Paused()
 	marked
@@ -235,7 +235,7 @@ type Ender interface {
 
 // A Keeper is a Handler that mirrors the state of its connection.
 type Keeper interface {
-	// Closing is called at once when the connection begins to close, has failed or has
+	// Closing is called at once when the connection starts to close, has failed or has
 	// left its loop. It must not call users' code.
 	Closing()
 	// Installed is called after this Handler was set.

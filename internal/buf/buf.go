@@ -1,5 +1,5 @@
-// Package buf keeps one loop's free buffers by size, so that a connection holds
-// no more than its unsent or unconsumed bytes need, and an idle one nothing.
+// Package buf keeps one loop's free buffers by size. So a connection holds only the
+// buffers that its unsent and unconsumed bytes need, and an idle connection none.
 package buf
 
 import (
@@ -10,47 +10,47 @@ import (
 const (
 	minShift = 6  // 64 B
 	maxShift = 16 // 64 KiB
-	// keep bounds the bytes that a Pool holds of each size; the rest is the
-	// garbage collector's.
+	// keep is the most bytes of each size that a Pool holds. The garbage collector gets
+	// the rest.
 	keep = 1 << 20
 )
 
 // MaxPooled is the largest capacity that a Pool keeps.
 const MaxPooled = 1 << maxShift
 
-// Pool is used by one goroutine. Its zero value is empty and ready.
+// Pool holds free buffers. Only one goroutine may use it. The zero value is empty and
+// ready.
 //
-// While its owner sleeps, by Sleep and Wake, the free buffers are held by a weak
-// pointer: a garbage collection drops them, so that a loop without anything to do
-// keeps no memory.
+// Between Sleep and Wake a weak pointer holds the free buffers, so that a garbage
+// collection can drop them: a loop without work keeps no memory.
 type Pool struct {
-	*lists // nil: there are none
+	*lists // nil if there are none
 	weak   weak.Pointer[lists]
 }
 
-// lists is the free buffers by class.
+// lists holds the free buffers by class.
 type lists struct {
 	free [maxShift - minShift + 1][][]byte
 }
 
-// Sleep lets the garbage collector have the free buffers until Wake.
+// Sleep lets the garbage collector free the buffers until Wake.
 func (p *Pool) Sleep() { p.lists = nil }
 
 // Wake ends Sleep.
 func (p *Pool) Wake() { p.lists = p.weak.Value() }
 
-// A Watcher is told of every buffer that a Pool gives out and takes back, on the
-// goroutines of their loops. Buffers are told apart by the address of their memory.
+// A Watcher sees every buffer that a Pool gives out and takes back, on the goroutines
+// of their loops. The address of its memory identifies a buffer.
 type Watcher interface {
 	Got(b []byte)
 	PutBack(b []byte)
 }
 
-// Watch, if not nil, watches over all Pools. A test sets it before there are any.
+// Watch, if not nil, watches all Pools. A test sets it before any Pool is used.
 var Watch Watcher
 
-// Get returns an empty buffer with room for at least n bytes. The last one put
-// back is the first to be used again, while the caches still know it.
+// Get returns an empty buffer with room for at least n bytes. It prefers the last
+// buffer put back, which may still be in the CPU's caches.
 func (p *Pool) Get(n int) []byte {
 	b := p.get(n)
 	if Watch != nil {
@@ -75,7 +75,7 @@ func (p *Pool) get(n int) []byte {
 	return make([]byte, 0, 1<<(c+minShift))
 }
 
-// Put gives a buffer from Get back. Nobody may use it afterwards.
+// Put gives a buffer from Get back. The caller must not use it afterwards.
 func (p *Pool) Put(b []byte) {
 	if Watch != nil {
 		Watch.PutBack(b)
@@ -94,7 +94,7 @@ func (p *Pool) Put(b []byte) {
 	}
 }
 
-// class is the index of the smallest size that holds n bytes.
+// class returns the index of the smallest size that holds n bytes.
 func class(n int) int {
 	if n <= 1<<minShift {
 		return 0

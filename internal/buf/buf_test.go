@@ -58,8 +58,8 @@ func BenchmarkGetPut(b *testing.B) {
 	}
 }
 
-// While its owner sleeps the garbage collector may take the free buffers, and only
-// then.
+// TestSleepGivesTheBuffersAway: the garbage collector may free the buffers while the
+// owner sleeps, and only then.
 func TestSleepGivesTheBuffersAway(t *testing.T) {
 	var p buf.Pool
 	p.Sleep()

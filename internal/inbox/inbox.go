@@ -1,9 +1,9 @@
-// Package inbox hands values from any goroutine to the one that runs a loop.
+// Package inbox hands values from any goroutine to the goroutine that runs a loop.
 //
-// The queue is a mutex and two slices that swap; its type matters little. What
-// matters is not to wake a loop that is awake: a system call each time costs
-// over ten times what the hand-over does. So the loop says when it goes to
-// sleep, and only a poster that finds it asleep wakes it.
+// The queue is a mutex and two slices that swap. Its type matters little; it matters
+// not to wake a loop that is awake, because that system call costs over ten times as
+// much as the hand-over. So the loop says when it goes to sleep, and only a poster that
+// finds it asleep wakes it.
 package inbox
 
 import (
@@ -11,21 +11,21 @@ import (
 	"sync/atomic"
 )
 
-// Queue is unbounded; its zero value is empty and open.
+// Queue is an unbounded queue. The zero value is empty and open.
 type Queue[T any] struct {
 	mu     sync.Mutex
 	items  []T
 	closed bool
 
 	asleep atomic.Bool
-	spare  []T // the loop's
+	spare  []T // belongs to the loop
 }
 
-// keep bounds the memory that an emptied queue holds on to, in values.
+// keep is the most values that an emptied queue keeps memory for.
 const keep = 4096
 
-// Put appends v. wake tells the caller to wake the loop; ok is false if the
-// queue is closed, and v not in it. Any goroutine may call it.
+// Put appends v. If wake is true, the caller must wake the loop. If ok is false, the
+// queue is closed and did not take v. Any goroutine may call Put.
 func (q *Queue[T]) Put(v T) (wake, ok bool) {
 	q.mu.Lock()
 	if q.closed {
@@ -37,8 +37,8 @@ func (q *Queue[T]) Put(v T) (wake, ok bool) {
 	return q.asleep.Load() && q.asleep.CompareAndSwap(true, false), true
 }
 
-// Take removes all values, in the order they came. The result is valid until
-// the next Take. Only the loop calls it.
+// Take removes all values and returns them in order. The result is valid until the next
+// Take. Only the loop may call it.
 func (q *Queue[T]) Take() []T {
 	clear(q.spare)
 	if cap(q.spare) > keep {
@@ -50,8 +50,8 @@ func (q *Queue[T]) Take() []T {
 	return q.spare
 }
 
-// Sleep tells posters that the loop is about to wait. It reports false if there
-// is something in the queue, so that it should not. Only the loop calls it.
+// Sleep tells posters that the loop is about to wait. It returns false if the queue is
+// not empty; then the loop must not wait. Only the loop may call it.
 func (q *Queue[T]) Sleep() bool {
 	q.asleep.Store(true)
 	empty := q.Empty()
@@ -61,24 +61,24 @@ func (q *Queue[T]) Sleep() bool {
 	return empty
 }
 
-// Asleep reports whether the loop waits. Any goroutine may call it.
+// Asleep reports whether the loop sleeps. Any goroutine may call it.
 func (q *Queue[T]) Asleep() bool { return q.asleep.Load() }
 
-// Awake tells posters that the loop is up. Only the loop calls it.
+// Awake tells posters that the loop is awake. Only the loop may call it.
 func (q *Queue[T]) Awake() {
 	if q.asleep.Load() {
 		q.asleep.Store(false)
 	}
 }
 
-// Empty reports whether there is nothing to take. Only the loop calls it.
+// Empty reports whether the queue is empty. Only the loop may call it.
 func (q *Queue[T]) Empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.items) == 0
 }
 
-// Close refuses further values. What is in the queue stays for Take.
+// Close makes Put refuse further values. Take still returns the values in the queue.
 func (q *Queue[T]) Close() {
 	q.mu.Lock()
 	q.closed = true

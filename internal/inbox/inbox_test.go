@@ -36,8 +36,8 @@ func TestOrderAndWakes(t *testing.T) {
 	}
 }
 
-// TestNoLostWake runs the protocol between posters and a loop that sleeps on a
-// channel: a lost wake ends in a deadlock.
+// TestNoLostWake runs posters against a loop that sleeps on a channel. A lost wake
+// would cause a deadlock.
 func TestNoLostWake(t *testing.T) {
 	const posters, each = 4, 5000
 	var q inbox.Queue[int]
@@ -75,7 +75,7 @@ func TestNoLostWake(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHandOverAllocatesNothing: the two slices swap, and stay.
+// TestHandOverAllocatesNothing: the two slices swap and are reused.
 func TestHandOverAllocatesNothing(t *testing.T) {
 	var q inbox.Queue[func()]
 	f := func() {}

@@ -1,5 +1,5 @@
-// Package pick chooses the backend of a loop by name. It is the one list of the
-// backends that a platform has.
+// Package pick chooses a loop's backend by name. It has the only list of a platform's
+// backends.
 package pick
 
 import (
@@ -16,36 +16,36 @@ import (
 // Open makes a backend.
 type Open func() (backend.Backend, error)
 
-// Candidate is a backend to be tried.
+// Candidate is a backend to try.
 type Candidate struct {
 	Name string
 	Open Open
-	// Sleeps: it waits in a system call, which keeps the thread and the processor of
-	// Go's scheduler, and not as a goroutine does.
+	// Sleeps says that it waits in a system call, which blocks the thread and holds a
+	// processor of Go's scheduler, not as a goroutine waits.
 	Sleeps bool
-	// Buffers: it has what Options.ReceiveBuffers bounds.
+	// Buffers says that Options.ReceiveBuffers applies to it.
 	Buffers bool
 }
 
-// Options are what some backends can be made with.
+// Options are parameters for some backends.
 type Options struct {
-	// ReceiveBuffers is how many a backend that has a ring of them has at most;
-	// 0 is its own choice.
+	// ReceiveBuffers is the most receive buffers of a backend that has a ring of them.
+	// 0 means the backend's default.
 	ReceiveBuffers int
 }
 
 type entry struct {
 	name            string
 	open            func(Options) (backend.Backend, error)
-	sleeps, buffers bool // as Candidate's
+	sleeps, buffers bool // as in Candidate
 }
 
-// plain is a backend without options.
+// plain returns the entry of a backend without options.
 func plain(name string, open Open) entry {
 	return entry{name: name, open: func(Options) (backend.Backend, error) { return open() }, sleeps: true}
 }
 
-// portable is what every platform has, after its own.
+// portable is the backend that every platform has, after its own.
 var portable = entry{name: "std", open: func(Options) (backend.Backend, error) { return std.New() }}
 
 // registered holds the backends that Register added.
@@ -54,7 +54,7 @@ var registered struct {
 	open map[string]Open
 }
 
-// Names lists this platform's own backends, the best one first.
+// Names returns this platform's backends, the best one first.
 func Names() []string {
 	var names []string
 	for _, e := range builtin {
@@ -63,8 +63,8 @@ func Names() []string {
 	return names
 }
 
-// Available is Names without those that the system does not let this process use:
-// io_uring is often forbidden. It is meant for tests.
+// Available returns Names without the backends that the system forbids to this process,
+// as it often does io_uring. It is meant for tests.
 func Available() []string {
 	return slices.DeleteFunc(Names(), func(name string) bool {
 		open, _, _ := Find(name)
@@ -76,7 +76,7 @@ func Available() []string {
 	})
 }
 
-// Find returns the backend that name stands for, and its name; "" is the best.
+// Find returns the backend with this name, and the name. "" means the best one.
 func Find(name string) (Open, string, error) {
 	if name == "" {
 		name = best
@@ -85,8 +85,8 @@ func Find(name string) (Open, string, error) {
 	return c.Open, name, err
 }
 
-// Choose returns the backends that names stands for, in the order in which they
-// are tried: one name, or several with commas between; "" is the best.
+// Choose returns the backends in names, in the order to try them. names is one name or
+// several, separated by commas; "" means the best one.
 func Choose(names string, o Options) ([]Candidate, error) {
 	if names == "" {
 		names = best
@@ -110,13 +110,13 @@ func find(name string, o Options) (Candidate, error) {
 	registered.Lock()
 	defer registered.Unlock()
 	if open, ok := registered.open[name]; ok {
-		return Candidate{Name: name, Open: open, Buffers: true}, nil // it stands for any
+		return Candidate{Name: name, Open: open, Buffers: true}, nil // it may simulate any backend
 	}
 	return Candidate{}, fmt.Errorf("no backend %q on this platform: choose one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Register adds a backend for as long as unregister is not called. It is how
-// the simulated network gets under an ordinary engine.
+// Register adds a backend until unregister is called. The simulator uses it to run an
+// ordinary engine.
 func Register(name string, open Open) (unregister func()) {
 	registered.Lock()
 	defer registered.Unlock()
@@ -131,8 +131,8 @@ func Register(name string, open Open) (unregister func()) {
 	}
 }
 
-// Beside returns b, or what also serves connections that b cannot hold and that
-// package net's interface alone leads to. Nobody but it is to use b then, but for
+// Beside returns a backend that serves b's connections and those that b cannot hold. It
+// returns b itself if b can hold all. Otherwise only the result may use b, except for
 // Wake.
 func Beside(b backend.Backend) backend.Backend {
 	switch b.(type) {

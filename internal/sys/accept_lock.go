@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accept is accept4(2) where that does not exist (macOS) or x/sys/unix lacks it.
-// The lock keeps a fork of another goroutine (os/exec) from inheriting the new
-// descriptor. It is not held for long: the listener does not block.
+// accept does what accept4(2) does, where it does not exist (macOS) or x/sys/unix lacks
+// it. The lock keeps a fork in another goroutine (os/exec) from inheriting the new
+// descriptor. It is held briefly, because the listener does not block.
 func accept(fd int) (int, unix.Sockaddr, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

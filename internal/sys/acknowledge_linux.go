@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Acknowledge has the system acknowledge now what fd has received. Otherwise it waits up
-// to 40 ms for output that could carry the acknowledgement. It does nothing if fd is not
-// TCP, or everything is acknowledged.
+// Acknowledge makes the system acknowledge fd's received bytes now. Otherwise the
+// system waits up to 40 ms for output that could carry the acknowledgement. Acknowledge
+// does nothing if fd is not TCP or everything is acknowledged.
 func Acknowledge(fd int) {
-	// An even number means this once: 1 would also have the next segments acknowledged
-	// at once, though replies will follow.
+	// An even number means once. With 1 the next segments would be acknowledged at once
+	// too, although replies will follow.
 	once := int32(2)
 	syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, uintptr(unsafe.Pointer(&once)), unsafe.Sizeof(once), 0)
 }

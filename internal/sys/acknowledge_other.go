@@ -2,5 +2,5 @@
 
 package sys
 
-// Acknowledge does nothing: only Linux can be asked.
+// Acknowledge does nothing: only Linux has such a call.
 func Acknowledge(int) {}

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LocalAddr is fd's own address, nil if it has none.
+// LocalAddr returns fd's own address, or nil if it has none.
 func LocalAddr(fd int) net.Addr {
 	sa, err := unix.Getsockname(fd)
 	return netAddr(sa, err)
 }
 
-// RemoteAddr is the address of fd's peer, nil if it has none (any more).
+// RemoteAddr returns the address of fd's peer, or nil if it has none, or no longer.
 func RemoteAddr(fd int) net.Addr {
 	sa, err := unix.Getpeername(fd)
 	return netAddr(sa, err)
@@ -36,7 +36,7 @@ func netAddr(sa unix.Sockaddr, err error) net.Addr {
 	return nil
 }
 
-// addrPort is the zero AddrPort for what is not an IP address.
+// addrPort returns the address of an IP socket, or the zero AddrPort.
 func addrPort(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
@@ -58,7 +58,7 @@ func zoneName(id uint32) string {
 	return strconv.FormatUint(uint64(id), 10)
 }
 
-// sockaddr is the system's form of a, and its socket domain.
+// sockaddr returns the system's form of a, and its socket domain.
 func sockaddr(a net.Addr) (unix.Sockaddr, int, error) {
 	switch a := a.(type) {
 	case *net.UnixAddr:
@@ -78,7 +78,7 @@ func sockaddr(a net.Addr) (unix.Sockaddr, int, error) {
 		}
 		return sa, unix.AF_INET6, nil
 	}
-	return nil, 0, fmt.Errorf("no stream socket has an address like %v (%T)", a, a)
+	return nil, 0, fmt.Errorf("cannot use %v (%T) as the address of a stream socket: want *net.TCPAddr or *net.UnixAddr", a, a)
 }
 
 func zoneID(name string) uint32 {

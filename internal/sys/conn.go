@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// PeerOf is the address of nc's peer as a Handle has it: zero if it is not TCP.
+// PeerOf returns the address of nc's peer for a Handle, or the zero AddrPort if it is
+// not TCP.
 func PeerOf(nc net.Conn) netip.AddrPort {
 	tcp, ok := nc.RemoteAddr().(*net.TCPAddr)
 	if !ok {

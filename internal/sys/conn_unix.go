@@ -14,10 +14,11 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// TakeConn makes a Handle of package net's own connections: their descriptor is
-// duplicated, and nc closed. Other types are ErrForeign, also those that lead to
-// a descriptor: what they have read ahead, or encrypt, is not in it. The Handle is
-// Shared, since nc's File may have made other duplicates.
+// TakeConn makes a Handle of one of package net's connections: it duplicates the
+// descriptor and closes nc. For other types it returns ErrForeign, even if they lead to
+// a descriptor: the bytes that they have read ahead or encrypt are not in the
+// descriptor. The Handle is Shared, because nc's File method may have made other
+// duplicates.
 func TakeConn(nc net.Conn) (backend.Handle, error) {
 	switch nc.(type) {
 	case *net.TCPConn, *net.UnixConn:
@@ -28,7 +29,8 @@ func TakeConn(nc net.Conn) (backend.Handle, error) {
 	if err != nil {
 		return backend.Handle{}, err
 	}
-	// Who had nc before may have made it blocking: the mode is the socket's.
+	// The previous owner may have made the socket blocking: all duplicates share the
+	// mode.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return backend.Handle{}, os.NewSyscallError("setnonblock", err)
@@ -39,8 +41,8 @@ func TakeConn(nc net.Conn) (backend.Handle, error) {
 }
 
 // CloseShared is Close for a socket that others may share, or whose options a user
-// has changed. If one of them sets SO_LINGER in between, close(2) does not wait as long
-// as he has the socket.
+// changed. If one of them sets SO_LINGER in between, close(2) does not wait while they
+// hold the socket.
 func CloseShared(fd int) error {
 	neverLinger(fd)
 	return Close(fd)
@@ -54,19 +56,19 @@ func CloseHandle(h backend.Handle) error {
 	return Close(h.FD)
 }
 
-// NeverLinger has nc's Close return at once, whatever its SO_LINGER, if nc has a
-// descriptor.
+// NeverLinger makes nc's Close return at once, whatever its SO_LINGER. It does nothing
+// if nc has no descriptor.
 func NeverLinger(nc net.Conn) {
 	if c, ok := nc.(syscall.Conn); ok {
 		_ = Control(c, func(fd uintptr) error { neverLinger(int(fd)); return nil })
 	}
 }
 
-// neverLinger has close(2) return at once where SO_LINGER with a time has it wait for
-// the peer, and with it the loop. The system goes on sending all the same. What resets
-// the connection instead, a time of 0, stays.
+// neverLinger makes close(2) return at once: an SO_LINGER with a time would make it
+// wait for the peer, and the loop with it. The system continues sending anyway. A time
+// of 0, which resets the connection, stays.
 func neverLinger(fd int) {
-	// The structure's first half tells whether there is a time at all.
+	// The structure's first half says whether there is a time.
 	if on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_LINGER); err != nil || on == 0 {
 		return
 	}
@@ -75,7 +77,7 @@ func neverLinger(fd int) {
 	}
 }
 
-// Duplicate gives another descriptor of what c is, close-on-exec.
+// Duplicate returns a close-on-exec duplicate of c's descriptor.
 func Duplicate(c syscall.Conn) (fd int, err error) {
 	rc, err := c.SyscallConn()
 	if err != nil {
@@ -83,7 +85,7 @@ func Duplicate(c syscall.Conn) (fd int, err error) {
 	}
 	d := duplicators.Get().(*duplicator)
 	defer duplicators.Put(d)
-	d.fd, d.err = -1, unix.EBADF // a Control that calls nothing
+	d.fd, d.err = -1, unix.EBADF // in case Control does not call call
 	switch err = rc.Control(d.call); {
 	case err != nil:
 		return -1, err
@@ -93,8 +95,8 @@ func Duplicate(c syscall.Conn) (fd int, err error) {
 	return d.fd, nil
 }
 
-// A duplicator is a function for Control, and its results, that is used again:
-// connections come by the thousand.
+// A duplicator is a reusable function for Control, with its results. Reuse saves an
+// allocation per connection.
 type duplicator struct {
 	fd   int
 	err  error
@@ -107,8 +109,8 @@ var duplicators = sync.Pool{New: func() any {
 	return d
 }}
 
-// NetConn makes package net's connection of a descriptor, which it takes over,
-// also on an error. The socket's options stay, though package net sets some.
+// NetConn makes a package net connection of a descriptor and owns the descriptor, even
+// on an error. The socket's options stay, although package net sets some.
 func NetConn(fd int) (net.Conn, error) {
 	before := readOptions(fd)
 	f := os.NewFile(uintptr(fd), "connection")
@@ -124,7 +126,7 @@ func NetConn(fd int) (net.Conn, error) {
 	return nc, nil
 }
 
-// netOptions are those that package net sets on TCP connections that it makes.
+// netOptions are the options that package net sets on its TCP connections.
 var netOptions = append([]option{
 	{unix.IPPROTO_TCP, unix.TCP_NODELAY},
 	{unix.SOL_SOCKET, unix.SO_KEEPALIVE},
@@ -132,7 +134,7 @@ var netOptions = append([]option{
 
 type option struct{ level, code int }
 
-// values are those of netOptions; nil for a socket that is not TCP.
+// values are the values of netOptions, or nil for a socket that is not TCP.
 type values []int
 
 func readOptions(fd int) values {
@@ -147,7 +149,7 @@ func readOptions(fd int) values {
 	return v
 }
 
-// write can fail only on some systems, on a connection that is broken already.
+// write fails only on some systems, on a connection that is already broken.
 func (v values) write(fd int) {
 	for i, value := range v {
 		unix.SetsockoptInt(fd, netOptions[i].level, netOptions[i].code, value)

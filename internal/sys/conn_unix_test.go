@@ -11,9 +11,9 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// TestTakenConnNeverLingers: close(2) of a connection that was taken does not wait for
-// the peer, which would stop a loop; one that was to be reset still is. Until then its
-// options are unchanged.
+// TestTakenConnNeverLingers: closing a taken connection does not wait for the peer,
+// which would stop a loop. A connection with SO_LINGER 0 is still reset. TakeConn
+// leaves the option unchanged; closing changes it.
 func TestTakenConnNeverLingers(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestTakenConnNeverLingers(t *testing.T) {
 		unix.Close(other)
 	}
 	if err := sys.Close(-1); err == nil {
-		t.Error("Close of no descriptor: no error")
+		t.Error("Close of an invalid descriptor: no error")
 	}
 }
 

@@ -14,15 +14,15 @@ func NetConn(fd int) (net.Conn, error) {
 	return nil, fmt.Errorf("connection of descriptor %d: %w", fd, errors.ErrUnsupported)
 }
 
-// NeverLinger has nc's Close return at once, whatever its SO_LINGER, if nc is a socket.
-// What resets the connection instead, a time of 0, stays.
+// NeverLinger makes nc's Close return at once, whatever its SO_LINGER. A time of 0,
+// which resets the connection, stays. It does nothing if nc is not a socket.
 func NeverLinger(nc net.Conn) {
 	c, ok := nc.(syscall.Conn)
 	if !ok {
 		return
 	}
 	_ = Control(c, func(fd uintptr) error {
-		// The option's structure is two halves: whether there is a time, and that.
+		// The structure has two halves: whether there is a time, and the time.
 		l, err := windows.GetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_LINGER)
 		if err == nil && l&0xffff != 0 && l>>16 != 0 {
 			err = windows.SetsockoptInt(windows.Handle(fd), windows.SOL_SOCKET, windows.SO_LINGER, 0)

@@ -1,7 +1,7 @@
 package sys
 
-// Consume drops the first n bytes of bufs, and empty buffers, from the front: what
-// SendVec and its like have sent. What it drops it also forgets.
+// Consume removes the first n bytes of bufs, and empty buffers, from the front.
+// SendVec's callers use it for the bytes sent. It clears removed buffers.
 func Consume(bufs [][]byte, n int) [][]byte {
 	for len(bufs) > 0 && n >= len(bufs[0]) {
 		n -= len(bufs[0])

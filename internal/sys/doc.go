@@ -1,5 +1,4 @@
-// Package sys is where rondo meets the operating system: listening sockets
-// with their options, and non-blocking calls on descriptors that cost as little
-// as the system allows. With pick and the operating systems' backends it is the
-// only place for build tags.
+// Package sys is rondo's layer on the operating system: listening sockets with their
+// options, and non-blocking calls on descriptors at the least cost that the system
+// allows. Only sys, pick and the systems' backends have build tags.
 package sys

@@ -2,6 +2,6 @@
 
 package sys
 
-// Portable makes a socket's error answer to the name that it has everywhere, as
-// the system's own errors do here.
+// Portable makes errors.Is recognize a socket's error by its portable name. The
+// systems' errors here do so already.
 func Portable(err error) error { return err }

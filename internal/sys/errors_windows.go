@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Portable makes a socket's error answer to the name that it has everywhere:
-// errors.Is(err, syscall.ECONNRESET). On Windows those names are numbers of Go's
-// own, which no call returns; the calls return others, which are in the error
-// too (windows.WSAECONNRESET).
+// Portable makes errors.Is recognize a socket's error by its portable name:
+// errors.Is(err, syscall.ECONNRESET). On Windows these names are numbers invented by
+// Go, which no call returns. The error still matches the number that the call returned
+// (windows.WSAECONNRESET).
 func Portable(err error) error {
 	if err == nil {
-		return nil // and nothing allocated
+		return nil // allocates nothing
 	}
 	var errno syscall.Errno
 	if !errors.As(err, &errno) || portable[errno] == 0 {
@@ -34,7 +34,7 @@ func Portable(err error) error {
 	return err
 }
 
-// portable holds what a program on sockets may want to tell apart.
+// portable maps the errors that a network program may want to distinguish.
 var portable = map[syscall.Errno]syscall.Errno{
 	windows.WSAEACCES:                syscall.EACCES,
 	windows.WSAEADDRINUSE:            syscall.EADDRINUSE,
@@ -58,7 +58,7 @@ var portable = map[syscall.Errno]syscall.Errno{
 	windows.ERROR_CONNECTION_REFUSED: syscall.ECONNREFUSED,
 }
 
-// socketError is what Windows returned, with its portable name.
+// socketError is an error of Windows with its portable name.
 type socketError struct{ errno, name syscall.Errno }
 
 func (e *socketError) Error() string        { return e.errno.Error() }

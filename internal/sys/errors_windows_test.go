@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// An error of package net's answers to both its names, is still a net.Error, and
-// reads as before.
+// TestPortable: an error of package net matches both of its names, is still a
+// net.Error, and has the same text.
 func TestPortable(t *testing.T) {
 	was := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connectex", windows.WSAETIMEDOUT)}
 	err := Portable(was)
@@ -26,13 +26,13 @@ func TestPortable(t *testing.T) {
 	var call *os.SyscallError
 	if !errors.As(err, &timeout) || !timeout.Timeout() || !errors.As(err, &errno) || errno != windows.WSAETIMEDOUT ||
 		!errors.As(err, &call) || call.Syscall != "connectex" {
-		t.Errorf("%#v lost what it was", err)
+		t.Errorf("%#v does not match its original errors", err)
 	}
 	if err.Error() != was.Error() || !strings.HasPrefix(err.Error(), "dial tcp: connectex: ") {
-		t.Errorf("it reads %q", err)
+		t.Errorf("its text is %q", err)
 	}
 	if denied := Portable(os.NewSyscallError("bind", windows.WSAEACCES)); !errors.Is(denied, os.ErrPermission) {
-		t.Errorf("%v is no ErrPermission", denied)
+		t.Errorf("%v is not ErrPermission", denied)
 	}
 	for _, other := range []error{nil, os.ErrNotExist, os.NewSyscallError("bind", windows.WSAEFAULT)} {
 		if got := Portable(other); got != other {

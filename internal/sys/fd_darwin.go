@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noSignal is no flag here: macOS has an option of the socket, see quiet.
+// noSignal is no flag here: macOS has a socket option; see quiet.
 const noSignal = 0
 
-// quiet makes sends to a closed peer EPIPE without a signal. Accepted sockets
-// inherit it from their listener (xnu, sonewconn).
+// quiet makes a send to a closed peer return EPIPE without a signal. Accepted sockets
+// inherit the option from their listener (xnu, sonewconn).
 func quiet(fd int) error {
 	return os.NewSyscallError("setsockopt SO_NOSIGPIPE", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NOSIGPIPE, 1))
 }
 
-// No call of macOS makes a descriptor close-on-exec from its first moment on, so
-// the lock keeps a fork of another goroutine (os/exec) from coming between.
+// No call of macOS creates a close-on-exec descriptor, so newSocket and newPipe hold
+// the lock against a fork in another goroutine (os/exec).
 
 func newSocket(domain int) (int, error) {
 	syscall.ForkLock.RLock()

@@ -4,10 +4,10 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// noSignal makes a send to a closed peer EPIPE without a signal.
+// noSignal makes a send to a closed peer return EPIPE without a signal.
 const noSignal = unix.MSG_NOSIGNAL
 
-// quiet is for systems without noSignal.
+// quiet does nothing: noSignal exists.
 func quiet(int) error { return nil }
 
 func newSocket(domain int) (int, error) {

@@ -2,9 +2,8 @@
 
 package sys
 
-// OpenFiles is how many descriptors the process may have open: there is no such
-// limit.
+// OpenFiles returns the limit of open descriptors. There is none here.
 func OpenFiles() (limit uint64, known bool) { return 0, false }
 
-// RaiseOpenFiles has nothing to do.
+// RaiseOpenFiles does nothing.
 func RaiseOpenFiles(uint64) error { return nil }

@@ -4,8 +4,8 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// OpenFiles is how many descriptors the process may have open; known is false
-// where there is no such limit.
+// OpenFiles returns how many descriptors the process may have open. known is false if
+// there is no such limit.
 func OpenFiles() (limit uint64, known bool) {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil {
@@ -14,8 +14,8 @@ func OpenFiles() (limit uint64, known bool) {
 	return uint64(r.Cur), true
 }
 
-// RaiseOpenFiles lets the process have at least n descriptors open, for which it
-// may need to be privileged.
+// RaiseOpenFiles raises the limit of open descriptors to at least n. It may need
+// privileges.
 func RaiseOpenFiles(n uint64) error {
 	var r unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r); err != nil || uint64(r.Cur) >= n {
@@ -26,7 +26,7 @@ func RaiseOpenFiles(n uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_NOFILE, &r)
 }
 
-// atLeast raises a limit, whose type differs between systems.
+// atLeast raises a limit to n. The type of limits differs between systems.
 func atLeast[T int64 | uint64](limit *T, n uint64) {
 	if uint64(*limit) < n {
 		*limit = T(n)

@@ -41,8 +41,8 @@ func Aside(f func()) {
 	<-done
 }
 
-// goroutineID is the number that the goroutine's stack trace begins with, as in
-// "goroutine 18 [running]:". Only that much is printed.
+// goroutineID returns the number at the beginning of the goroutine's stack trace, as in
+// "goroutine 18 [running]:". Only that beginning is printed.
 func goroutineID() (id uintptr) {
 	var buf [64]byte
 	text := buf[:runtime.Stack(buf[:], false)]

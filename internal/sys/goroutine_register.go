@@ -2,6 +2,6 @@
 
 package sys
 
-// goroutine returns the address of the runtime's record of the calling goroutine,
-// from where Go's assembler says that it is.
+// goroutine returns the address of the runtime's record of the calling goroutine. Go's
+// assembler knows its location.
 func goroutine() uintptr

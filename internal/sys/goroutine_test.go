@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGoroutine: goroutines that are alive have names of their own, which do not
-// change when their stacks and threads do.
+// TestGoroutine: living goroutines have distinct names, which stay the same when stacks
+// and threads change.
 func TestGoroutine(t *testing.T) {
 	for name, f := range map[string]func() uintptr{"Goroutine": Goroutine, "goroutineID": goroutineID} {
 		const n = 100
@@ -44,7 +44,8 @@ func TestGoroutine(t *testing.T) {
 	}
 }
 
-// A coroutine is another goroutine than the one that resumes it.
+// TestGoroutineOfACoroutine: a coroutine is a different goroutine from the one that
+// resumes it.
 func TestGoroutineOfACoroutine(t *testing.T) {
 	next, stop := iter.Pull(func(yield func(uintptr) bool) {
 		for yield(Goroutine()) {

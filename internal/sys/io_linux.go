@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These calls cannot block, so they need not tell the scheduler: RawSyscall
-// where the wrappers of x/sys/unix use Syscall. At small messages that is 10 to
-// 20% of a server's throughput, and the difference between an event loop and a
-// goroutine per connection. A thread that blocks in a RawSyscall stops the process
-// at the next garbage collection, so it must not depend on what others may change:
-// MSG_DONTWAIT, and not the socket's O_NONBLOCK, keeps a call from blocking.
+// The calls in this file cannot block, so they need not tell the scheduler: they use
+// RawSyscall where the wrappers of x/sys/unix use Syscall. For small messages that is
+// 10 to 20% of a server's throughput, and the difference between an event loop and a
+// goroutine per connection. A thread that blocks in a RawSyscall stops the process at
+// the next garbage collection. So no other holder of a socket may be able to make a
+// call block: the calls use MSG_DONTWAIT and do not rely on the socket's O_NONBLOCK.
 
-// Recv reads from a socket. ok is false if there was nothing yet.
+// Recv reads from a socket. ok is false if there is no input yet.
 func Recv(fd int, p []byte) (n int, ok bool, err error) {
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
@@ -32,8 +32,8 @@ func Recv(fd int, p []byte) (n int, ok bool, err error) {
 	}
 }
 
-// Send writes what a socket takes of p. n is less than len(p) with a nil err
-// if the socket is full; a closed peer is EPIPE, never a signal.
+// Send writes as many bytes of p as the socket takes. n is less than len(p) with a nil
+// err if the socket is full. A closed peer gives EPIPE, never a signal.
 func Send(fd int, p []byte) (n int, err error) {
 	for {
 		r, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
@@ -49,10 +49,10 @@ func Send(fd int, p []byte) (n int, err error) {
 	}
 }
 
-// maxIovecs bounds what one SendVec passes on; the rest goes with the next.
+// maxIovecs is the most buffers of one SendVec call.
 const maxIovecs = 64
 
-// SendVec is Send of several buffers.
+// SendVec is Send for several buffers. It may send only the first of them.
 func SendVec(fd int, bufs [][]byte) (n int, err error) {
 	var iov [maxIovecs]unix.Iovec
 	k := 0
@@ -86,8 +86,8 @@ func SendVec(fd int, bufs [][]byte) (n int, err error) {
 	}
 }
 
-// Accept takes a connection, non-blocking and close-on-exec; -1 and a nil err:
-// there is none. peer is zero unless it is IP. shared says that others hold the
+// Accept returns a new connection, non-blocking and close-on-exec, or -1 and a nil err
+// if there is none. peer is zero unless it is IP. shared says that others hold the
 // listener too: they may make it blocking, and accept4 has no flag against that.
 func Accept(fd int, shared bool) (conn int, peer netip.AddrPort, err error) {
 	for {
@@ -114,8 +114,8 @@ func Accept(fd int, shared bool) (conn int, peer netip.AddrPort, err error) {
 	}
 }
 
-// ConnectionFailed tells errors of accept(2) that are the connection's, not the
-// listener's.
+// ConnectionFailed reports whether an error of accept(2) concerns the connection and
+// not the listener.
 func ConnectionFailed(e syscall.Errno) bool {
 	switch e {
 	case unix.ECONNABORTED, unix.EPROTO, unix.ENETDOWN, unix.ENOPROTOOPT,
@@ -125,8 +125,8 @@ func ConnectionFailed(e syscall.Errno) bool {
 	return false
 }
 
-// Peer is the address of the peer that an IP socket is connected to; false if it
-// is not, any more.
+// Peer returns the address of an IP socket's peer, or false if the socket is not
+// connected, or no longer.
 func Peer(fd int) (netip.AddrPort, bool) {
 	var rsa unix.RawSockaddrAny
 	size := uint32(unix.SizeofSockaddrAny)
@@ -134,8 +134,8 @@ func Peer(fd int) (netip.AddrPort, bool) {
 	return rawAddrPort(&rsa), e == 0
 }
 
-// WithinLimit reports whether the process may have descriptors with a number as
-// high as fd's.
+// WithinLimit reports whether the limit of descriptors still allows numbers as high as
+// fd.
 func WithinLimit(fd int) bool {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
@@ -154,7 +154,7 @@ func rawAddrPort(rsa *unix.RawSockaddrAny) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// bigEndian reads a port as the kernel wrote it.
+// bigEndian decodes a port in the kernel's byte order.
 func bigEndian(port uint16) uint16 {
 	b := (*[2]byte)(unsafe.Pointer(&port))
 	return uint16(b[0])<<8 | uint16(b[1])
@@ -164,34 +164,34 @@ func newSocket(domain int) (int, error) {
 	return unix.Socket(domain, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }
 
-// quiet is for systems whose sends cannot ask for EPIPE without a signal.
+// quiet does nothing: sends have a flag against signals.
 func quiet(int) error { return nil }
 
-// A Waker makes a poller return from another goroutine. Its descriptor is
-// watched edge-triggered (EPOLLET), or emptied by Drain.
+// A Waker wakes a poller from another goroutine. Watch its descriptor edge-triggered
+// (EPOLLET), or call Drain after each event.
 type Waker struct{ fd int }
 
-// NewWaker makes a Waker of an eventfd.
+// NewWaker makes a Waker on an eventfd.
 func NewWaker() (*Waker, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	return &Waker{fd}, os.NewSyscallError("eventfd2", err)
 }
 
-// FD is the descriptor that becomes readable.
+// FD returns the descriptor that Wake makes readable.
 func (w *Waker) FD() int { return w.fd }
 
-// Wake makes it readable. Any goroutine may call it.
+// Wake makes the descriptor readable. Any goroutine may call it.
 func (w *Waker) Wake() {
 	one := uint64(1)
-	// The only failure is EAGAIN at 2^64-2 wakes not taken: it is readable then.
+	// The only failure is EAGAIN after 2^64-2 wakes; then the descriptor is readable.
 	syscall.RawSyscall(unix.SYS_WRITE, uintptr(w.fd), uintptr(unsafe.Pointer(&one)), 8)
 }
 
-// Drain makes it unreadable.
+// Drain makes the descriptor unreadable.
 func (w *Waker) Drain() {
 	var b [8]byte
 	syscall.RawSyscall(unix.SYS_READ, uintptr(w.fd), uintptr(unsafe.Pointer(&b)), 8)
 }
 
-// Close closes it. No Wake may follow.
+// Close closes the Waker. Do not call Wake afterwards.
 func (w *Waker) Close() { unix.Close(w.fd) }

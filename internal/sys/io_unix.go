@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Recv reads from a socket. ok is false if there was nothing yet. Like Send it does
-// not block if somebody who shares the socket has made it blocking.
+// Recv reads from a socket. ok is false if there is no input yet. Recv and Send do not
+// block even if another holder of the socket has made it blocking.
 func Recv(fd int, p []byte) (n int, ok bool, err error) {
 	for {
 		switch n, _, err = unix.Recvfrom(fd, p, unix.MSG_DONTWAIT); err {
@@ -25,8 +25,8 @@ func Recv(fd int, p []byte) (n int, ok bool, err error) {
 	}
 }
 
-// Send writes what a socket takes of p. n is less than len(p) with a nil err
-// if the socket is full. A closed peer is EPIPE, never a signal: see quiet.
+// Send writes as many bytes of p as the socket takes. n is less than len(p) with a nil
+// err if the socket is full. A closed peer gives EPIPE, never a signal: see quiet.
 func Send(fd int, p []byte) (n int, err error) {
 	for {
 		switch n, err = unix.SendmsgN(fd, p, nil, nil, noSignal|unix.MSG_DONTWAIT); err {
@@ -41,8 +41,8 @@ func Send(fd int, p []byte) (n int, err error) {
 	}
 }
 
-// SendVec is Send of several buffers, one after the other: what x/sys/unix has
-// for all these systems.
+// SendVec is Send for several buffers, one after the other: x/sys/unix has no such call
+// for all of these systems.
 func SendVec(fd int, bufs [][]byte) (n int, err error) {
 	for _, b := range bufs {
 		k, err := Send(fd, b)
@@ -54,8 +54,8 @@ func SendVec(fd int, bufs [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// Accept takes a connection, non-blocking and close-on-exec; -1 and a nil err:
-// there is none. peer is zero unless it is IP. shared says that others hold the
+// Accept returns a new connection, non-blocking and close-on-exec, or -1 and a nil err
+// if there is none. peer is zero unless it is IP. shared says that others hold the
 // listener too: they may make it blocking.
 func Accept(fd int, shared bool) (conn int, peer netip.AddrPort, err error) {
 	for {
@@ -78,14 +78,14 @@ func Accept(fd int, shared bool) (conn int, peer netip.AddrPort, err error) {
 
 func connect(fd int, to unix.Sockaddr) error { return unix.Connect(fd, to) }
 
-// ShutdownWrite ends fd's sending direction.
+// ShutdownWrite closes fd's sending direction.
 func ShutdownWrite(fd int) error {
 	return os.NewSyscallError("shutdown", unix.Shutdown(fd, unix.SHUT_WR))
 }
 
 // CloseReset closes fd so that a TCP peer sees a reset.
 func CloseReset(fd int) error {
-	// Fails on sockets that are not TCP, which have no reset: a plain close.
+	// This fails if fd is not TCP, which has no reset; then Close is a plain close.
 	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	return Close(fd)
 }
@@ -93,23 +93,23 @@ func CloseReset(fd int) error {
 // Close closes fd.
 func Close(fd int) error { return os.NewSyscallError("close", unix.Close(fd)) }
 
-// A Waker makes a poller return from another goroutine. Its descriptor is
-// emptied by Drain.
+// A Waker wakes a poller from another goroutine. Call Drain after each event of its
+// descriptor.
 type Waker struct{ r, w int }
 
-// NewWaker makes a Waker of a pipe.
+// NewWaker makes a Waker on a pipe.
 func NewWaker() (*Waker, error) {
 	r, w, err := newPipe()
 	return &Waker{r, w}, os.NewSyscallError("pipe", err)
 }
 
-// FD is the descriptor that becomes readable.
+// FD returns the descriptor that Wake makes readable.
 func (w *Waker) FD() int { return w.r }
 
-// Wake makes it readable. Any goroutine may call it.
+// Wake makes the descriptor readable. Any goroutine may call it.
 func (w *Waker) Wake() { unix.Write(w.w, []byte{1}) }
 
-// Drain makes it unreadable.
+// Drain makes the descriptor unreadable.
 func (w *Waker) Drain() {
 	var b [64]byte
 	for {
@@ -119,7 +119,7 @@ func (w *Waker) Drain() {
 	}
 }
 
-// Close closes it. No Wake may follow.
+// Close closes the Waker. Do not call Wake afterwards.
 func (w *Waker) Close() {
 	unix.Close(w.r)
 	unix.Close(w.w)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setKeepAliveIdle sets the idle time, and the time between probes, as package
-// net does.
+// setKeepAliveIdle sets the idle time before the first probe, and the time between
+// probes, as package net does.
 func setKeepAliveIdle(fd, seconds int) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds); err != nil {
 		return os.NewSyscallError("setsockopt TCP_KEEPIDLE", err)
@@ -17,7 +17,7 @@ func setKeepAliveIdle(fd, seconds int) error {
 	return os.NewSyscallError("setsockopt TCP_KEEPINTVL", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds))
 }
 
-// keepAliveOptions are those of TCP keep-alive probes.
+// keepAliveOptions are the options of TCP keep-alive probes.
 var keepAliveOptions = []option{
 	{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
 	{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL},

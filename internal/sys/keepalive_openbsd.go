@@ -1,7 +1,7 @@
 package sys
 
-// setKeepAliveIdle does nothing: OpenBSD has no such option for one socket.
+// setKeepAliveIdle does nothing: OpenBSD has no such option for a single socket.
 func setKeepAliveIdle(fd, seconds int) error { return nil }
 
-// keepAliveOptions are none: see setKeepAliveIdle.
+// keepAliveOptions is empty: see setKeepAliveIdle.
 var keepAliveOptions []option

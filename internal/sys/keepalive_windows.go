@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// SetKeepAlive has TCP probe the peer when it has been idle for d, and then as often.
+// SetKeepAlive makes TCP probe the peer after d without input, and then every d.
 func SetKeepAlive(fd uintptr, d time.Duration) error {
 	ms := uint32((d + time.Millisecond - 1) / time.Millisecond)
 	k := syscall.TCPKeepalive{OnOff: 1, Time: ms, Interval: ms}

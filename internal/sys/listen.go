@@ -13,18 +13,18 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// DefaultKeepAlive is the idle time before TCP keep-alive probes, where the
-// options do not say. It is package net's.
+// DefaultKeepAlive is the idle time before TCP keep-alive probes if the options do not
+// set it. It is package net's.
 const DefaultKeepAlive = 15 * time.Second
 
-// Listen opens a listening stream socket through package net, so that names,
-// zones and dual-stack addresses mean what they mean there. A unix socket's
-// file left behind by a dead server is replaced; one that is in use is not.
+// Listen opens a listening stream socket through package net, so that names, zones and
+// dual-stack addresses mean the same as there. It replaces the file that a dead server
+// left behind for a unix socket, but not one in use.
 //
-// The file of a unix listener outlives Close of the result, since backends
-// hand the descriptor on: whoever ends up owning it calls Unlink.
+// The file of a unix listener outlives Close of the result, because backends hand the
+// descriptor on. The final owner of the descriptor calls Unlink.
 //
-// If s has a Listener it is that, with s's other options.
+// If s has a Listener, Listen returns that, after setting s's other options.
 func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 	if s.Listener != nil {
 		return s.Listener, takeOver(s.Listener, s)
@@ -32,8 +32,8 @@ func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(network, _ string, c syscall.RawConn) error {
 		return control(c, func(fd uintptr) error { return beforeBind(fd, network, s) })
 	}}
-	// Programs of newer Go versions get multipath TCP by default, which costs
-	// every connection; nobody here asked for it.
+	// Programs of newer Go versions use multipath TCP by default, which costs every
+	// connection.
 	lc.SetMultipathTCP(false)
 	if len(network) >= 3 && network[:3] == "tcp" {
 		ln, err := lc.Listen(context.Background(), network, address)
@@ -61,7 +61,7 @@ func Listen(network, address string, s *backend.Socket) (net.Listener, error) {
 	return ln, nil
 }
 
-// takeOver makes ln one that Listen could have opened. On an error it is closed.
+// takeOver prepares ln as if Listen had opened it. On an error it closes ln.
 func takeOver(ln net.Listener, s *backend.Socket) error {
 	if u, ok := ln.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(false)
@@ -81,22 +81,22 @@ func takeOver(ln net.Listener, s *backend.Socket) error {
 	return err
 }
 
-// Abstract tells whether a unix address is one of Linux's names without a file.
+// Abstract reports whether a unix address is one of Linux's names without a file.
 func Abstract(address string) bool {
 	return strings.HasPrefix(address, "@") || strings.HasPrefix(address, "\x00") || address == ""
 }
 
-// Unlink removes the file of a unix socket. Whoever owns that calls it before closing
-// the socket: afterwards another server may take the file for a dead one's, replace it,
-// and lose its own.
+// Unlink removes the file of a unix socket. The owner calls it before it closes the
+// socket: afterwards another server may take the file for a dead server's and replace
+// it, and Unlink would remove the new one.
 func Unlink(address string) {
 	if !Abstract(address) {
 		os.Remove(address)
 	}
 }
 
-// stale reports whether the file at address is a socket that nobody serves. A
-// live server sees a connection that ends at once.
+// stale reports whether the file at address is a socket that nobody serves. To find out
+// it connects; a live server sees a connection that ends at once.
 func stale(network, address string) bool {
 	info, err := os.Lstat(address)
 	if err != nil || Abstract(address) || info.Mode().Type() != os.ModeSocket {
@@ -109,7 +109,7 @@ func stale(network, address string) bool {
 	return errors.Is(Portable(err), syscall.ECONNREFUSED)
 }
 
-// control runs f on the descriptor of c and gives f's error.
+// control runs f on c's descriptor and returns f's error.
 func control(c syscall.RawConn, f func(fd uintptr) error) error {
 	var err error
 	if e := c.Control(func(fd uintptr) { err = f(fd) }); e != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// beforeBind sets what must be set between socket(2) and bind(2). Accepted TCP
-// sockets inherit these options, so that accepting one needs no call for them.
+// beforeBind sets the options that must be set between socket(2) and bind(2). Accepted
+// TCP sockets inherit them, so that accepting needs no call for them.
 func beforeBind(fd uintptr, network string, s *backend.Socket) error {
 	if err := quiet(int(fd)); err != nil {
 		return err
@@ -23,9 +23,8 @@ func beforeBind(fd uintptr, network string, s *backend.Socket) error {
 		if s.UnixMode == 0 {
 			return nil
 		}
-		// On Linux the file is made with the socket's own mode, so that there
-		// is no moment at which more may connect than should. Elsewhere this
-		// has no effect, and chmod follows.
+		// Linux creates the file with the socket's own mode, so no one can connect
+		// before chmod. Elsewhere this has no effect, and chmod follows.
 		return os.NewSyscallError("fchmod", ignore(unix.Fchmod(int(fd), uint32(s.UnixMode.Perm())), unix.EINVAL))
 	}
 	if s.ReusePort {
@@ -66,7 +65,7 @@ func SetOptions(fd int, s *backend.Socket) error {
 	return nil
 }
 
-// SetKeepAlive has TCP probe the peer when it has been idle for d, and then as often.
+// SetKeepAlive makes TCP probe the peer after d without input, and then every d.
 func SetKeepAlive(fd uintptr, d time.Duration) error {
 	if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil {
 		return os.NewSyscallError("setsockopt SO_KEEPALIVE", err)
@@ -74,8 +73,8 @@ func SetKeepAlive(fd uintptr, d time.Duration) error {
 	return setKeepAliveIdle(int(fd), int((d+time.Second-1)/time.Second))
 }
 
-// TakeListener gives ln's descriptor away, non-blocking and close-on-exec, and
-// closes ln itself.
+// TakeListener returns a non-blocking, close-on-exec duplicate of ln's descriptor and
+// closes ln.
 func TakeListener(ln net.Listener) (fd int, err error) {
 	defer ln.Close()
 	return Duplicate(ln.(syscall.Conn))
@@ -88,9 +87,8 @@ func ignore(err, what error) error {
 	return err
 }
 
-// KeepNonblocking undoes what another holder of a socket of package net may have done to
-// it: in blocking mode, which is the socket's and not the descriptor's, calls wait that
-// no deadline ends.
+// KeepNonblocking makes a socket of package net non-blocking again. All duplicates of a
+// descriptor share the mode, and in blocking mode no deadline ends a call.
 func KeepNonblocking(socket any) {
 	if c, ok := socket.(syscall.Conn); ok {
 		_ = Control(c, func(fd uintptr) error { keepNonblocking(int(fd)); return nil })

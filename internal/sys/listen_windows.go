@@ -7,8 +7,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// ReusePortBalances tells whether the system shares connections out among the
-// listeners that have one address: here an address is one listener's.
+// ReusePortBalances reports whether the system distributes connections among listeners
+// that share an address. Windows lets only one listener have an address.
 const ReusePortBalances = false
 
 func beforeBind(_ uintptr, _ string, s *backend.Socket) error {

@@ -12,7 +12,7 @@ import (
 func member(fd uintptr, group netip.Addr, ifi *net.Interface, join bool) error {
 	group = group.Unmap()
 	if !group.IsMulticast() {
-		return fmt.Errorf("%v is no multicast group", group)
+		return fmt.Errorf("%v is not a multicast group", group)
 	}
 	if group.Is4() {
 		mreq := &syscall.IPMreq{Multiaddr: group.As4()}
@@ -40,7 +40,8 @@ func member(fd uintptr, group netip.Addr, ifi *net.Interface, join bool) error {
 	return Portable(os.NewSyscallError(name, syscall.SetsockoptIPv6Mreq(descriptor(fd), syscall.IPPROTO_IPV6, option, mreq)))
 }
 
-// addressOf is an IPv4 address of ifi, by which systems know it in this place.
+// addressOf returns an IPv4 address of ifi, which identifies the interface to the
+// system here.
 func addressOf(ifi *net.Interface) (a [4]byte, err error) {
 	addrs, err := ifi.Addrs()
 	if err != nil {
@@ -51,5 +52,5 @@ func addressOf(ifi *net.Interface) (a [4]byte, err error) {
 			return [4]byte(n.IP.To4()), nil
 		}
 	}
-	return a, fmt.Errorf("interface %s has no IPv4 address, and so no IPv4 groups", ifi.Name)
+	return a, fmt.Errorf("interface %s has no IPv4 address, so it cannot join or leave an IPv4 group", ifi.Name)
 }

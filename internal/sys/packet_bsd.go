@@ -10,27 +10,27 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// packetOptions sets what a bound datagram socket of these networks has. The
-// address that a packet came to is not asked for here.
+// packetOptions sets the options of a bound datagram socket. It does not ask for the
+// address that a packet was sent to.
 func packetOptions(fd uintptr, _ string, _ bool, s *backend.Socket) error {
 	return setBuffers(int(fd), s)
 }
 
-// Packets receives and sends datagrams, one in a system call. It belongs to a
-// loop, for all of its sockets.
+// Packets receives and sends datagrams, one per system call. A loop has one, for all of
+// its sockets.
 type Packets struct {
 	got    [backend.PacketBatch]backend.Packet
 	memory []byte
 	zones  zones
 }
 
-// NewPackets makes the memory.
+// NewPackets allocates the memory.
 func NewPackets() *Packets {
 	return &Packets{memory: make([]byte, backend.PacketBatch*packetStride)}
 }
 
-// Recv receives up to a batch; nil: there is nothing. What it returns is valid
-// until the next call.
+// Recv receives up to a batch of datagrams, or returns nil if there are none. The
+// result is valid until the next call.
 func (p *Packets) Recv(d *Datagram) ([]backend.Packet, error) {
 	for i := 0; i < len(p.got); {
 		memory := p.memory[i*packetStride:][:backend.MaxPacket]
@@ -38,7 +38,7 @@ func (p *Packets) Recv(d *Datagram) ([]backend.Packet, error) {
 		switch {
 		case err == unix.EINTR:
 			continue
-		case err == unix.EAGAIN, err != nil && i > 0: // an error comes again
+		case err == unix.EAGAIN, err != nil && i > 0: // the error comes again
 			return p.got[:i], nil
 		case err != nil:
 			return nil, os.NewSyscallError("recvmsg", err)
@@ -55,8 +55,7 @@ func (p *Packets) Recv(d *Datagram) ([]backend.Packet, error) {
 	return p.got[:], nil
 }
 
-// Send sends packets in order, as many as the socket takes, and reports how many
-// that were.
+// Send sends packets in order, as many as the socket takes, and returns their number.
 func (p *Packets) Send(d *Datagram, packets []backend.Packet) (sent int, err error) {
 	for sent < len(packets) {
 		k := &packets[sent]
@@ -68,7 +67,7 @@ func (p *Packets) Send(d *Datagram, packets []backend.Packet) (sent int, err err
 		case nil:
 			sent++
 		case unix.EINTR:
-		case unix.EAGAIN, unix.ENOBUFS: // the BSDs' queues are full
+		case unix.EAGAIN, unix.ENOBUFS: // a queue of the system is full
 			return sent, nil
 		default:
 			return sent, os.NewSyscallError("sendmsg", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Control messages (cmsg(3)) are a header, whose size counts itself, and the data,
-// each beginning where words are aligned.
+// Control messages (cmsg(3)) have a header, whose size field counts itself, and data.
+// Both begin at word boundaries.
 const (
 	wordSize      = int(unsafe.Sizeof(uintptr(0)))
 	controlHeader = wordSize + 8 // size, level, type
@@ -19,8 +19,8 @@ const (
 
 func aligned(n int) int { return (n + wordSize - 1) &^ (wordSize - 1) }
 
-// parseControl reads what control messages tell of a packet. Unknown ones are
-// passed over, and what is cut short is the end.
+// parseControl reads the control messages of a packet into p. It skips unknown messages
+// and stops at a truncated one.
 func parseControl(b []byte, p *backend.Packet) {
 	for len(b) >= controlHeader {
 		size := word(b)
@@ -33,7 +33,7 @@ func parseControl(b []byte, p *backend.Packet) {
 	}
 }
 
-// word is a size_t.
+// word decodes a size_t.
 func word(b []byte) uint64 {
 	if wordSize == 4 {
 		return uint64(number(b))
@@ -43,12 +43,12 @@ func word(b []byte) uint64 {
 
 func number(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
 
-// controlled notes what one control message says.
+// controlled stores the information of one control message.
 func controlled(level, kind int32, data []byte, p *backend.Packet) {
 	switch {
 	case level == unix.IPPROTO_IP && kind == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
-		// struct in_pktinfo: interface, the address that replies are from, the
-		// header's, which is a group's or broadcast's perhaps.
+		// struct in_pktinfo: the interface, the local address, which replies use, and
+		// the header's destination address, which may be a group or broadcast.
 		p.Interface = int(number(data))
 		p.Local = netip.AddrFrom4([4]byte(data[8:12]))
 	case level == unix.IPPROTO_IPV6 && kind == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
@@ -57,14 +57,14 @@ func controlled(level, kind int32, data []byte, p *backend.Packet) {
 	case level == unix.SOL_SOCKET && kind == unix.SO_RXQ_OVFL && len(data) >= 4:
 		p.Dropped = number(data)
 	case level == unix.IPPROTO_UDP && kind == unix.UDP_GRO && len(data) >= 4:
-		// The size is of every packet that came by this way, also of single ones.
+		// The option reports the size for single packets too.
 		if n := int(int32(number(data))); n > 0 && n < len(p.Data) {
 			p.Segment = n
 		}
 	}
 }
 
-// A controlWriter writes the control messages of one packet after the other.
+// A controlWriter writes the control messages of one packet at a time.
 type controlWriter struct {
 	memory []byte
 	size   int
@@ -72,7 +72,7 @@ type controlWriter struct {
 
 func (w *controlWriter) begin(m *controlMemory) { w.memory, w.size = m.bytes(), 0 }
 
-// add begins a message, and returns the place of its data.
+// add starts a message and returns the memory for its data.
 func (w *controlWriter) add(level, kind int32, n int) []byte {
 	b := w.memory[w.size:]
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
@@ -84,12 +84,12 @@ func (w *controlWriter) add(level, kind int32, n int) []byte {
 	return data
 }
 
-// segment asks for segmentation (udp(7), UDP_SEGMENT).
+// segment requests segmentation (udp(7), UDP_SEGMENT).
 func (w *controlWriter) segment(size int) {
 	binary.NativeEndian.PutUint16(w.add(unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2), uint16(size))
 }
 
-// path says where a packet comes from and goes out.
+// path sets the source address and the outgoing interface of a packet.
 func (w *controlWriter) path(v6 bool, local netip.Addr, ifi int) {
 	if v6 {
 		data := w.add(unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
@@ -108,7 +108,7 @@ func (w *controlWriter) path(v6 bool, local netip.Addr, ifi int) {
 	}
 }
 
-// end gives the messages to h.
+// end stores the messages in h.
 func (w *controlWriter) end(h *unix.Msghdr) {
 	h.Control = nil
 	if w.size > 0 {
@@ -117,11 +117,11 @@ func (w *controlWriter) end(h *unix.Msghdr) {
 	h.SetControllen(w.size)
 }
 
-// ControlSize is the memory for the control messages of a packet.
+// ControlSize is the size of the memory for a packet's control messages.
 const ControlSize = int(unsafe.Sizeof(controlMemory{}))
 
-// pathControl writes to b, which is aligned as controlMemory is, where a packet
-// comes from and goes out.
+// pathControl writes the source address and the outgoing interface of a packet to b,
+// which must have the alignment of controlMemory.
 func pathControl(b []byte, v6 bool, local netip.Addr, ifi int) []byte {
 	w := controlWriter{memory: b}
 	w.path(v6, local, ifi)

@@ -8,8 +8,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// ControlSize is the memory for control messages, of which these systems are
-// asked for none.
+// ControlSize is the size of the memory for control messages. On these systems we
+// request none.
 const ControlSize = 0
 
 func parseControl([]byte, *backend.Packet) {}

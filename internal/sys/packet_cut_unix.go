@@ -4,6 +4,5 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// cut tells whether a datagram was longer than the memory for it, and the error
-// that is left then.
+// cut reports whether a datagram was truncated, and returns the remaining error.
 func cut(flags int, err error) (bool, error) { return flags&unix.MSG_TRUNC != 0, err }

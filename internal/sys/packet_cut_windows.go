@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// cut tells whether a datagram was longer than the memory for it, and the error
-// that is left then.
+// cut reports whether a datagram was truncated, and returns the remaining error.
 func cut(_ int, err error) (bool, error) {
 	if errors.Is(err, windows.WSAEMSGSIZE) {
 		return true, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// packetOptions sets what a bound datagram socket of these networks has. wild
-// says that it has no address of its own.
+// packetOptions sets the options of a bound datagram socket. wild says that it is bound
+// to no particular address.
 func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) error {
 	set := func(name string, level, option int) error {
 		return os.NewSyscallError("setsockopt "+name, unix.SetsockoptInt(int(fd), level, option, 1))
@@ -21,8 +21,7 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	if err := setBuffers(int(fd), s); err != nil || network == "unixgram" {
 		return err
 	}
-	// What is not Linux but runs its programs may be without the counting of drops,
-	// and Linux before 5.0 is without UDP_GRO.
+	// Emulators of Linux may lack the count of drops; Linux before 5.0 lacks UDP_GRO.
 	if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); ignore(err, unix.ENOPROTOOPT) != nil {
 		return os.NewSyscallError("setsockopt SO_RXQ_OVFL", err)
 	}
@@ -46,11 +45,10 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	return set("IP_PKTINFO", unix.IPPROTO_IP, unix.IP_PKTINFO)
 }
 
-// ownGroups has a socket receive what goes to the groups that it joined. Linux
-// would give it what goes to any group that somebody on the machine joined (ip(7),
-// IP_MULTICAST_ALL).
+// ownGroups limits a socket to the groups that it joined. By default Linux delivers the
+// packets of every group that any process joined (ip(7), IP_MULTICAST_ALL).
 func ownGroups(fd int, v6 bool) error {
-	// Emulators of Linux have neither option, Linux before 4.20 has not the second.
+	// Emulators of Linux have neither option; Linux before 4.20 lacks the second.
 	err := ignore(unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0), unix.ENOPROTOOPT)
 	if err != nil || !v6 {
 		return os.NewSyscallError("setsockopt IP_MULTICAST_ALL", err)
@@ -59,47 +57,47 @@ func ownGroups(fd int, v6 bool) error {
 	return os.NewSyscallError("setsockopt IPV6_MULTICAST_ALL", err)
 }
 
-// mmsghdr is recvmmsg(2)'s and sendmmsg(2)'s.
+// mmsghdr is the kernel's struct mmsghdr of recvmmsg(2) and sendmmsg(2).
 type mmsghdr struct {
 	hdr unix.Msghdr
 	len uint32
 }
 
-// controlMemory has room for all the control messages that a packet comes with,
-// and is aligned as they are.
+// controlMemory has room for all control messages of a received packet, and their
+// alignment.
 type controlMemory [16]uint64
 
 func (m *controlMemory) bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(m)), unsafe.Sizeof(*m))
 }
 
-// envelope is what goes with the i-th message of a call.
+// envelope is the address and the control messages of the i-th message of a call.
 type envelope struct {
 	name    unix.RawSockaddrAny
 	control controlMemory
 }
 
-// Packets receives and sends datagrams, many in one system call. It belongs to a
-// loop, for all of its sockets; it is large, and touched as far as it is used.
+// Packets receives and sends datagrams, many per system call. A loop has one, for all
+// of its sockets. It is large, but only used pages are resident.
 type Packets struct {
 	in      [backend.PacketBatch]mmsghdr
 	inVec   [backend.PacketBatch]unix.Iovec
 	from    [backend.PacketBatch]envelope
 	got     [backend.PacketBatch]backend.Packet
-	used    int // of in, by the last call
+	used    int // number of in used by the last call
 	memory  []byte
 	out     [sendBatch]mmsghdr
 	outVec  [sendBatch]unix.Iovec
 	to      [sendBatch]envelope
-	starts  [sendBatch + 1]int // which packet each of out begins with
+	starts  [sendBatch + 1]int // index of each message's first packet
 	zones   zones
 	control controlWriter
 }
 
-// sendBatch is the most messages of one sendmmsg.
+// sendBatch is the most messages in one sendmmsg.
 const sendBatch = 64
 
-// NewPackets makes the memory.
+// NewPackets allocates the memory.
 func NewPackets() *Packets {
 	p := &Packets{memory: make([]byte, backend.PacketBatch*packetStride)}
 	for i := range p.in {
@@ -120,8 +118,8 @@ func NewPackets() *Packets {
 	return p
 }
 
-// Recv receives up to a batch; nil: there is nothing. What it returns is valid
-// until the next call.
+// Recv receives up to a batch of datagrams, or returns nil if there are none. The
+// result is valid until the next call.
 func (p *Packets) Recv(d *Datagram) ([]backend.Packet, error) {
 	for i := range p.in[:p.used] {
 		h := &p.in[i].hdr
@@ -147,7 +145,7 @@ func (p *Packets) Recv(d *Datagram) ([]backend.Packet, error) {
 	}
 }
 
-// open reads the i-th message's envelope.
+// open decodes the i-th received message into got.
 func (p *Packets) open(i int) {
 	m, from := &p.in[i], &p.from[i]
 	p.Describe(&p.got[i], Received{
@@ -159,16 +157,16 @@ func (p *Packets) open(i int) {
 	})
 }
 
-// Received is what recvmsg(2) tells of a datagram.
+// Received is a datagram as recvmsg(2) returns it.
 type Received struct {
 	Data    []byte
 	Flags   int
 	From    *unix.RawSockaddrAny
-	Size    int    // of From; 0: it has none
-	Control []byte // aligned as words are
+	Size    int    // of From; 0: no address
+	Control []byte // word-aligned
 }
 
-// Describe sets g to what r tells. What g was saves the making of the same name.
+// Describe sets g from r. If g already has the right name, it reuses that string.
 func (p *Packets) Describe(g *backend.Packet, r Received) {
 	name := g.Name
 	*g = backend.Packet{Data: r.Data, Truncated: r.Flags&unix.MSG_TRUNC != 0}
@@ -189,8 +187,8 @@ func (p *Packets) Describe(g *backend.Packet, r Received) {
 	parseControl(r.Control, g)
 }
 
-// socketName is the name of a unix socket; as is, the string to return if it is
-// still the same, saves the making of another.
+// socketName returns the name of a unix socket. It returns as if that is the same name,
+// to save an allocation.
 func socketName(rsa *unix.RawSockaddrAny, size int, as string) string {
 	const path = int(unsafe.Offsetof(unix.RawSockaddrUnix{}.Path))
 	sa := (*unix.RawSockaddrUnix)(unsafe.Pointer(rsa))
@@ -213,12 +211,12 @@ func socketName(rsa *unix.RawSockaddrAny, size int, as string) string {
 	return string(name)
 }
 
-// Send sends packets in order, as many as the socket takes, and reports how many
-// that were. Neighbours of one size to one address that lie one behind the other
-// in memory are one message to the system, which segments it (GSO): that saves
-// most of what they cost. Where it refuses to, they are sent one by one.
+// Send sends packets in order, as many as the socket takes, and returns their number.
+// Adjacent packets of one size, to one address and contiguous in memory, become one
+// message, which the system segments (GSO); that saves most of their cost. If the
+// system refuses, Send sends them one by one.
 func (p *Packets) Send(d *Datagram, packets []backend.Packet) (sent int, err error) {
-	var refused error // to segment, by the last call
+	var refused error // of the last call, to segment
 	for sent < len(packets) {
 		messages, err := p.address(d, packets[sent:], refused != nil)
 		if messages == 0 {
@@ -244,10 +242,10 @@ func (p *Packets) Send(d *Datagram, packets []backend.Packet) (sent int, err err
 	return sent, nil
 }
 
-// refusesSegments tells errors that may mean that the system cannot segment a message:
-// the way out makes no checksums (EIO), or has no room for such segments (EINVAL,
-// EMSGSIZE), or it does not know how. What a call without segments fails for too is
-// none of them, nor is what earlier packets met (ECONNREFUSED).
+// refusesSegments reports whether an error may mean that the system cannot segment a
+// message: the route makes no checksums (EIO), its segments are smaller (EINVAL,
+// EMSGSIZE), or the system does not know how. It does not list errors that a call
+// without segments gets too, nor errors of earlier packets (ECONNREFUSED).
 func refusesSegments(e syscall.Errno) bool {
 	switch e {
 	case unix.EIO, unix.EINVAL, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.ENOPROTOOPT:
@@ -256,25 +254,25 @@ func refusesSegments(e syscall.Errno) bool {
 	return false
 }
 
-// refuses notes that the system did not segment packets of this size, which it took
+// refuses notes that the system refused to segment packets of this size, but took them
 // one by one.
 func (d *Datagram) refuses(err error, size int) {
 	if err == unix.EINVAL || err == unix.EMSGSIZE {
-		d.long = size // shorter ones fit, perhaps
+		d.long = size // shorter packets may fit
 	} else {
 		d.single = true
 	}
 }
 
-// Limits of what the system segments: Linux's UDP_MAX_SEGMENTS (64 before 6.9),
-// and what UDP can carry in one.
+// Limits of segmentation: Linux's UDP_MAX_SEGMENTS (64 before 6.9), and UDP's maximum
+// size.
 const (
 	maxSegments  = 64
 	maxSegmented = 65000
 )
 
-// address makes messages of the first packets, one of each if single. The error tells
-// of a packet that can be none; if it is the first, there are no messages.
+// address makes messages of the first packets, one for each if single is set. err
+// concerns the packet after those. If that is the first packet, there are no messages.
 func (p *Packets) address(d *Datagram, packets []backend.Packet, single bool) (messages int, err error) {
 	for i := 0; i < len(packets) && messages < sendBatch; messages++ {
 		k := &packets[i]
@@ -304,7 +302,7 @@ func (d *Datagram) segments(size int) bool {
 	return !d.single && (d.long == 0 || size < d.long)
 }
 
-// segments tells how many of the first packets can be one message, and its size.
+// segments returns how many of the first packets fit in one message, and its size.
 func segments(packets []backend.Packet) (run, size int) {
 	first := &packets[0]
 	run, size = 1, len(first.Data)
@@ -329,7 +327,7 @@ func segments(packets []backend.Packet) (run, size int) {
 	return run, size
 }
 
-// envelope writes where k goes, and begins its control messages.
+// envelope writes k's destination and starts its control messages.
 func (p *Packets) envelope(d *Datagram, k *backend.Packet, h *unix.Msghdr, e *envelope) error {
 	h.Name, h.Namelen = nil, 0
 	switch {
@@ -364,7 +362,7 @@ func (p *Packets) envelope(d *Datagram, k *backend.Packet, h *unix.Msghdr, e *en
 	return nil
 }
 
-// setSocketName writes a name that fits, and returns the size of the address.
+// setSocketName writes a name that fits and returns the size of the address.
 func setSocketName(sa *unix.RawSockaddrUnix, name string) uint32 {
 	*sa = unix.RawSockaddrUnix{Family: unix.AF_UNIX}
 	path := unsafe.Slice((*byte)(unsafe.Pointer(&sa.Path)), len(sa.Path))
@@ -373,10 +371,10 @@ func setSocketName(sa *unix.RawSockaddrUnix, name string) uint32 {
 		path[0] = 0
 		return size
 	}
-	return size + 1 // a file's name ends with a zero
+	return size + 1 // the name of a file ends with a zero byte
 }
 
-// setBigEndian writes a port as the kernel reads it.
+// setBigEndian stores a port in the kernel's byte order.
 func setBigEndian(p *uint16, port uint16) {
 	b := (*[2]byte)(unsafe.Pointer(p))
 	b[0], b[1] = byte(port>>8), byte(port)

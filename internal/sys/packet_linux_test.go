@@ -12,19 +12,19 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// What the writer writes the parser reads, whatever else there is.
+// TestControlMessages: the parser reads what the writer wrote, among other messages.
 func TestControlMessages(t *testing.T) {
 	for _, ip := range []string{"192.0.2.7", "2001:db8::7"} {
 		local := netip.MustParseAddr(ip)
 		var memory controlMemory
 		var w controlWriter
 		w.begin(&memory)
-		copy(w.add(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 5), "stamp") // one that is not known
+		copy(w.add(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 5), "stamp") // an unknown one
 		w.path(local.Is6(), local, 3)
 		copy(w.add(unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 4), []byte{9, 0, 0, 0})
 		if local.Is4() {
-			// in_pktinfo has the address to send from, which the writer sets, and
-			// that of the header, which the parser reads.
+			// The writer sets in_pktinfo's source address; the parser reads its
+			// destination address.
 			info := bytes.Index(memory.bytes(), local.AsSlice())
 			copy(memory.bytes()[info+4:], local.AsSlice())
 		}
@@ -36,8 +36,8 @@ func TestControlMessages(t *testing.T) {
 	}
 }
 
-// segmented is a connected datagram socket, and packets of this size for it that are
-// one message to the system.
+// segmented returns a connected datagram socket, and packets of this size that make one
+// message.
 func segmented(t *testing.T, to string, size int) (*Datagram, []backend.Packet) {
 	t.Helper()
 	c, err := DialPacket("udp", "", to, &backend.Socket{})
@@ -57,7 +57,8 @@ func segmented(t *testing.T, to string, size int) (*Datagram, []backend.Packet) 
 	return d, packets
 }
 
-// An error that earlier packets met is told, and says nothing of segments.
+// TestRefusedPeerIsToldAndSegmentsGoOn: an error of earlier packets is reported and
+// does not turn segmentation off.
 func TestRefusedPeerIsToldAndSegmentsGoOn(t *testing.T) {
 	nobody, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -74,14 +75,15 @@ func TestRefusedPeerIsToldAndSegmentsGoOn(t *testing.T) {
 		}
 	}
 	if !told {
-		t.Error("a port that nobody listens on refused nothing")
+		t.Error("no error from a port that nobody listens on")
 	}
 	if !d.segments(100) {
 		t.Error("segmentation is off")
 	}
 }
 
-// What the system does not segment is sent one by one, from then on at once.
+// TestUnsegmentedIsSent: packets that the system refuses to segment are sent one by
+// one. From then on Send does not try to segment them.
 func TestUnsegmentedIsSent(t *testing.T) {
 	peer, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -99,7 +101,7 @@ func TestUnsegmentedIsSent(t *testing.T) {
 			t.Fatalf("%d of %d sent, %v", n, len(packets), err)
 		}
 		if d.segments(100) || !d.segments(99) {
-			t.Error("what was refused, packets of 100 bytes, is not known, or more than that")
+			t.Error("Send must remember that packets of 100 bytes were refused, and no others")
 		}
 	}
 	buf := make([]byte, 1000)
@@ -110,7 +112,7 @@ func TestUnsegmentedIsSent(t *testing.T) {
 	}
 }
 
-// No bytes make the parser fail, or believe in segments that there cannot be.
+// FuzzControlMessages: no input makes the parser fail, or report impossible segments.
 func FuzzControlMessages(f *testing.F) {
 	var memory controlMemory
 	var w controlWriter
@@ -129,7 +131,7 @@ func FuzzControlMessages(f *testing.F) {
 			t.Errorf("segments of %d bytes in %d", p.Segment, len(p.Data))
 		}
 		if len(b) < controlHeader && (p.Local.IsValid() || p.Interface != 0 || p.Dropped != 0 || p.Segment != 0) {
-			t.Errorf("%d bytes are no message, and said %+v", len(b), p)
+			t.Errorf("%d bytes without a message gave %+v", len(b), p)
 		}
 	})
 }

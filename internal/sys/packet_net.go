@@ -8,8 +8,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// ReadPacket receives one datagram through package net, into p and the memory
-// buf and control, which has ControlSize bytes.
+// ReadPacket receives one datagram through package net into p. p's bytes lie in buf;
+// control is memory of ControlSize bytes.
 func ReadPacket(c PacketSocket, buf, control []byte, p *backend.Packet) error {
 	*p = backend.Packet{}
 	var n, size, flags int
@@ -34,7 +34,7 @@ func ReadPacket(c PacketSocket, buf, control []byte, p *backend.Packet) error {
 	return nil
 }
 
-// WritePacket sends p through package net. control is as for ReadPacket.
+// WritePacket sends p through package net. control is as in ReadPacket.
 func WritePacket(c PacketSocket, control []byte, p *backend.Packet) error {
 	var err error
 	switch c := c.(type) {

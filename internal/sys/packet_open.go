@@ -17,9 +17,9 @@ type PacketSocket interface {
 	syscall.Conn
 }
 
-// ListenPacket opens a datagram socket through package net, as Listen does. The
-// file of a unixgram socket outlives it: whoever ends up owning the descriptor
-// calls Unlink.
+// ListenPacket opens a datagram socket through package net, as Listen does. The file of
+// a unixgram socket outlives the socket: the final owner of the descriptor calls
+// Unlink.
 func ListenPacket(network, address string, s *backend.Socket) (PacketSocket, error) {
 	if err := packetNetwork(network); err != nil {
 		return nil, err
@@ -89,8 +89,8 @@ func packetNetwork(network string) error {
 	return net.UnknownNetworkError(network)
 }
 
-// afterBind sets what package net would set otherwise, and what depends on the
-// address.
+// afterBind sets the options that package net would override, and those that depend on
+// the address.
 func afterBind(c PacketSocket, network string, s *backend.Socket) error {
 	wild := false
 	if a, ok := c.LocalAddr().(*net.UDPAddr); ok {

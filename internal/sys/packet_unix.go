@@ -13,18 +13,18 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A Datagram is a datagram socket's descriptor, and what its user must know.
+// A Datagram is a datagram socket's descriptor and state.
 type Datagram struct {
 	FD            int
-	Local, Remote net.Addr // Remote: of a connected one
-	Path          string   // of the file to be removed at its end; "": none
+	Local, Remote net.Addr // Remote: of a connected socket
+	Path          string   // of the file to remove at the end; "": none
 
-	v6     bool // addresses are IPv6's, IPv4's among them
-	single bool // the system does not segment what it sends: see Packets.Send
-	long   int  // nor packets of so many bytes; 0: it has refused none
+	v6     bool // addresses are IPv6 addresses, including IPv4's
+	single bool // the system cannot segment: see Packets.Send
+	long   int  // the system refused to segment packets of this size; 0: none yet
 }
 
-// TakePacket makes a Datagram of c's descriptor, and closes c.
+// TakePacket makes a Datagram of c's descriptor and closes c.
 func TakePacket(c PacketSocket) (*Datagram, error) {
 	d := &Datagram{Local: c.LocalAddr(), Remote: c.RemoteAddr()}
 	if a, ok := d.Local.(*net.UnixAddr); ok {
@@ -43,10 +43,10 @@ func TakePacket(c PacketSocket) (*Datagram, error) {
 	return d, nil
 }
 
-// descriptor is what package syscall takes.
+// descriptor is package syscall's type of a descriptor.
 type descriptor = int
 
-// beforeBindPacket sets what must be set between socket(2) and bind(2).
+// beforeBindPacket sets the options that must be set between socket(2) and bind(2).
 func beforeBindPacket(fd uintptr, network string, s *backend.Socket) error {
 	if network == "unixgram" {
 		return beforeBind(fd, "unix", s)
@@ -77,12 +77,12 @@ func (d *Datagram) Member(group netip.Addr, ifi *net.Interface, join bool) error
 	return member(uintptr(d.FD), group, ifi, join)
 }
 
-// packetStride is the distance of two packets' memory: not a power of two, so
-// that the beginnings of small ones do not compete for one line of the cache.
+// packetStride is the distance between the memory of two packets. It is not a power of
+// two, so that the beginnings of small packets do not compete for the same cache lines.
 const packetStride = backend.MaxPacket + 3*64
 
-// zones knows the names of interfaces, which are parts of link-local addresses,
-// for as long as package net does.
+// zones caches the names of interfaces, which are part of link-local addresses, as long
+// as package net does.
 type zones struct {
 	since time.Time
 	names map[uint32]string
@@ -122,5 +122,5 @@ func (z *zones) id(name string) uint32 {
 	return id
 }
 
-// maxZones bounds the names that are remembered, which a program may make up.
+// maxZones limits the cached names, because a program may use any number of them.
 const maxZones = 1 << 12

@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// descriptor is what package syscall takes.
+// descriptor is package syscall's type of a descriptor.
 type descriptor = syscall.Handle
 
 func beforeBindPacket(_ uintptr, _ string, s *backend.Socket) error { return beforeBind(0, "", s) }

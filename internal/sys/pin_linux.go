@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PinThread keeps the calling thread on one CPU.
+// PinThread pins the calling thread to one CPU.
 func PinThread(cpu int) error {
 	if cpu < 0 {
-		return os.NewSyscallError("sched_setaffinity", unix.EINVAL) // the set would take it for another one
+		return os.NewSyscallError("sched_setaffinity", unix.EINVAL) // set.Set would use another CPU
 	}
 	var set unix.CPUSet
 	set.Set(cpu)

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// PinThread fails: it exists on Linux only.
+// PinThread fails: only Linux has it.
 func PinThread(cpu int) error {
 	return fmt.Errorf("threads cannot be pinned on %s", runtime.GOOS)
 }

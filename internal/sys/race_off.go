@@ -2,5 +2,5 @@
 
 package sys
 
-// Race tells whether the race detector is on.
+// Race reports whether the race detector is on.
 const Race = false

@@ -4,8 +4,8 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// ReusePortBalances tells whether the system shares connections out among the
-// listeners that have one address.
+// ReusePortBalances reports whether the system distributes connections among listeners
+// that share an address.
 const ReusePortBalances = true
 
 const reusePort = unix.SO_REUSEPORT

@@ -4,8 +4,8 @@ package sys
 
 import "golang.org/x/sys/unix"
 
-// ReusePortBalances tells whether the system shares connections out among the
-// listeners that have one address: these give them all to one listener.
+// ReusePortBalances reports whether the system distributes connections among listeners
+// that share an address. These systems give all connections to one listener.
 const ReusePortBalances = false
 
 const reusePort = unix.SO_REUSEPORT

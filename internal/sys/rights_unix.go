@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRights is how many descriptors a message can carry, on Linux, where it is most.
+// maxRights is the most descriptors in one message, on Linux, where it is highest.
 const maxRights = 253
 
-// RightsRoom is how many bytes of control data a message may come with.
+// RightsRoom is the most bytes of control data with a message.
 var RightsRoom = unix.CmsgSpace(maxRights * 4)
 
 var (
-	// ErrBusy is that the system takes no descriptors now: too many are on their way.
-	ErrBusy = errors.New("too many descriptors are under way")
-	// ErrRightsLost is that descriptors came for which this process had no room.
-	ErrRightsLost = errors.New("descriptors were lost: the process may not open so many files (RLIMIT_NOFILE)")
+	// ErrBusy: the system accepts no descriptors now, because too many are in flight.
+	ErrBusy = errors.New("too many descriptors are in flight: send again later")
+	// ErrRightsLost: descriptors arrived that exceeded the process's limit.
+	ErrRightsLost = errors.New("descriptors were lost because too many files are open: raise RLIMIT_NOFILE")
 )
 
-// SendRights sends bytes, and with the first of them descriptors, over a unix
-// socket. It does not wait: 0, nil: it would block.
+// SendRights sends bytes over a unix socket, and descriptors with the first byte. It
+// does not block: it returns 0, nil if it would.
 func SendRights(fd int, p []byte, rights []int) (int, error) {
 	var control []byte
 	if len(rights) > 0 {
@@ -46,10 +46,11 @@ func SendRights(fd int, p []byte, rights []int) (int, error) {
 	}
 }
 
-// RecvRights receives bytes, and the descriptors that came with them, close-on-exec.
-// control is room for RightsRoom bytes. again: it would block; else 0 bytes are the end.
+// RecvRights receives bytes and the descriptors that came with them, close-on-exec.
+// control must have room for RightsRoom bytes. again says that it would block;
+// otherwise 0 bytes are the end of the stream.
 func RecvRights(fd int, p, control []byte) (n int, rights []int, again bool, err error) {
-	syscall.ForkLock.RLock() // where they are not close-on-exec from the beginning
+	syscall.ForkLock.RLock() // without MSG_CMSG_CLOEXEC a fork could inherit the descriptors
 	n, controlled, flags, _, err := unix.Recvmsg(fd, p, control, rightsFlags|unix.MSG_DONTWAIT)
 	for err == unix.EINTR {
 		n, controlled, flags, _, err = unix.Recvmsg(fd, p, control, rightsFlags|unix.MSG_DONTWAIT)

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRightsLost: when there is no room for descriptors that come, that is an error,
-// and those that came are told of all the same, to be closed.
+// TestRightsLost: RecvRights returns an error if there is no room for descriptors, and
+// still returns those that arrived, so that they can be closed.
 func TestRightsLost(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -36,10 +36,10 @@ func TestRightsLost(t *testing.T) {
 			t.Fatalf("received %d bytes, again %v, %v", n, again, err)
 		}
 		if room == RightsRoom && (len(rights) != 3 || err != nil) {
-			t.Errorf("%d descriptors came, %v", len(rights), err)
+			t.Errorf("%d descriptors arrived, error %v", len(rights), err)
 		}
 		if room != RightsRoom && (len(rights) == 3 || !errors.Is(err, ErrRightsLost)) {
-			t.Errorf("without room %d descriptors came, %v", len(rights), err)
+			t.Errorf("without room: %d descriptors arrived, error %v", len(rights), err)
 		}
 		for _, fd := range rights {
 			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
@@ -49,6 +49,6 @@ func TestRightsLost(t *testing.T) {
 		}
 	}
 	if _, _, again, err := RecvRights(pair[1], buf, nil); !again || err != nil {
-		t.Errorf("with nothing there: again %v, %v", again, err)
+		t.Errorf("without input: again %v, error %v", again, err)
 	}
 }

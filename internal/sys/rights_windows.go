@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// RightsRoom is no room: Windows passes no descriptors.
+// RightsRoom is 0: Windows passes no descriptors.
 const RightsRoom = 0
 
 var (

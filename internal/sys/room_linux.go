@@ -6,21 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leastRoom is what the table has room for from the beginning: 32 KiB of the kernel's
-// memory.
+// leastRoom is the initial size of the table: 32 KiB of kernel memory.
 const leastRoom = 4096
 
-// room is how many descriptors there is room for, or soon will be.
+// room is the size that the table has or will soon have.
 var room atomic.Int64
 
-// Room makes room for more descriptors, without waiting for it, when half of it is
-// used. fd is one that was opened.
+// Room enlarges the table of descriptors in the background when half of it is used. fd
+// is a newly opened descriptor.
 //
-// The kernel's table doubles when it is full. In a process of several threads that
-// takes a grace period of RCU, 10 to 25 ms (expand_fdtable in fs/file.c), for which
-// every thread that opens something waits: all loops at once, and most often where
-// many clients connect at the same time. A table that is not full yet grows while the
-// others go on using it.
+// The kernel doubles a full table. In a process with several threads this takes an RCU
+// grace period, 10 to 25 ms (expand_fdtable in fs/file.c). All threads that open a
+// descriptor wait for it: all loops at once, usually while many clients connect.
+// Threads can go on using a table that grows before it is full.
 func Room(fd int) {
 	has := room.Load()
 	if int64(fd) < has/2 {
@@ -32,7 +30,7 @@ func Room(fd int) {
 	}
 }
 
-// makeRoom opens a descriptor with a high number, for a moment.
+// makeRoom opens a descriptor with a high number and closes it.
 func makeRoom(n int64) {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
@@ -40,7 +38,7 @@ func makeRoom(n int64) {
 	}
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
-		return // there is none left, and no room needed
+		return // no descriptors are left, so no room is needed
 	}
 	defer unix.Close(fd)
 	last := min(uint64(n), limit.Cur) - 1

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tableSize is how many descriptors the kernel has room for.
+// tableSize returns the size of the kernel's table of descriptors.
 func tableSize(t *testing.T) (size int64) {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -24,8 +24,8 @@ func tableSize(t *testing.T) (size int64) {
 	return size
 }
 
-// TestRoom: the table grows before it is full, no further than it may, and nothing
-// stays open.
+// TestRoom: the table grows before it is full, but not beyond the limit, and no
+// descriptor stays open.
 func TestRoom(t *testing.T) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -39,7 +39,7 @@ func TestRoom(t *testing.T) {
 		}
 		Room(int(c.fd))
 		if got := room.Load(); got != c.want {
-			t.Fatalf("after descriptor %d there is to be room for %d, want %d", c.fd, got, c.want)
+			t.Fatalf("after descriptor %d Room wants room for %d, want %d", c.fd, got, c.want)
 		}
 	}
 	want := int64(min(2*leastRoom, limit.Cur))

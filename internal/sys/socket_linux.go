@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What follows does not block either, on sockets that do not linger, but takes long:
-// over loopback it has the peer's kernel side run too, and its answer. In a call that
-// the scheduler is told of, that is long enough for it to take the goroutine's
-// processor away and to wake a thread for it.
+// The calls below do not block either, on sockets that do not linger, but take long:
+// over loopback they also run the peer's side of the kernel, and its answer. In a
+// Syscall that is long enough for the scheduler to take the goroutine's processor away
+// and wake a thread for it.
 
 func connect(fd int, to unix.Sockaddr) error {
 	switch to := to.(type) {
@@ -34,7 +34,7 @@ func rawConnect(fd int, sa unsafe.Pointer, size uintptr) error {
 	return nil
 }
 
-// ShutdownWrite ends fd's sending direction.
+// ShutdownWrite closes fd's sending direction.
 func ShutdownWrite(fd int) error {
 	if _, _, e := syscall.RawSyscall(unix.SYS_SHUTDOWN, uintptr(fd), unix.SHUT_WR, 0); e != 0 {
 		return os.NewSyscallError("shutdown", e)
@@ -45,7 +45,7 @@ func ShutdownWrite(fd int) error {
 // CloseReset closes fd so that a TCP peer sees a reset.
 func CloseReset(fd int) error {
 	linger := unix.Linger{Onoff: 1}
-	// Fails on sockets that are not TCP, which have no reset: a plain close.
+	// This fails if fd is not TCP, which has no reset; then Close is a plain close.
 	syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_LINGER, uintptr(unsafe.Pointer(&linger)), unix.SizeofLinger, 0)
 	return Close(fd)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Socket opens a non-blocking, close-on-exec stream socket to connect with.
+// Socket opens a non-blocking, close-on-exec stream socket for Connect.
 func Socket(network string, local net.Addr, s *backend.Socket) (int, error) {
 	domain, ok := map[string]int{"tcp4": unix.AF_INET, "tcp6": unix.AF_INET6, "unix": unix.AF_UNIX}[network]
 	if !ok {
@@ -43,8 +43,8 @@ func bind(fd int, local net.Addr) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, sa))
 }
 
-// Connect starts to connect fd. It reports true if that is done already, and then
-// ConnectError tells how it went; else fd becomes writable when it is.
+// Connect starts to connect fd. If done is true, ConnectError returns the result;
+// otherwise fd becomes writable when it is done.
 func Connect(fd int, to net.Addr) (done bool, err error) {
 	sa, _, err := sockaddr(to)
 	if err != nil {
@@ -60,31 +60,32 @@ func Connect(fd int, to net.Addr) (done bool, err error) {
 	}
 }
 
-// ConnectError tells how a Connect ended. meets says that the socket may be connected
-// to itself, which is an error: see MayChoosePort.
+// ConnectError returns the result of a Connect. meets says that the socket may be
+// connected to itself, which counts as an error: see MayChoosePort.
 func ConnectError(fd int, meets bool) error {
 	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	switch {
 	case err == nil && e != 0:
 		err = unix.Errno(e)
 	case err == nil && meets && metItself(fd):
-		err = unix.ECONNREFUSED // as it is when the system chooses another port
+		err = unix.ECONNREFUSED // the result if the system had chosen another port
 	}
 	return os.NewSyscallError("connect", err)
 }
 
-// firstChosen is the lowest port that a system may choose for a socket without one.
+// firstChosen is the lowest port that a system may choose.
 const firstChosen = 1024
 
 // MayChoosePort reports whether the system chooses the port of a socket with this local
-// address, and MayBeChosen whether it may choose that of another address. If both, a
-// socket that connects to that address may be connected to itself: where nobody
-// listens it sometimes is, since TCP lets both ends begin.
+// address. MayBeChosen reports whether the system may choose the port of this remote
+// address. If both are true and nobody listens there, the socket may get connected to
+// itself, because TCP allows a simultaneous open.
 func MayChoosePort(local net.Addr) bool {
 	a, ok := local.(*net.TCPAddr)
 	return !ok || a == nil || a.Port == 0
 }
 
+// MayBeChosen: see MayChoosePort.
 func MayBeChosen(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.Port >= firstChosen

@@ -5,12 +5,12 @@ import (
 	"runtime"
 )
 
-// StackOf returns the stack trace of the goroutine whose traces begin with name; nil:
-// the caller's. If name is empty it is all of them.
+// StackOf returns the stack trace of the goroutine whose trace begins with name, of the
+// caller if name is nil, or of all goroutines if name is empty.
 func StackOf(name []byte) []byte {
 	size := 64 << 10
 	if name != nil {
-		// All goroutines stand still for each attempt.
+		// Each attempt stops all goroutines.
 		size = max(size, min(runtime.NumGoroutine()<<11, 64<<20))
 	}
 	buf := make([]byte, size)
@@ -33,7 +33,7 @@ func StackOf(name []byte) []byte {
 			return bytes.TrimSpace(stack)
 		}
 	}
-	return []byte("it has ended")
+	return []byte("the goroutine has ended")
 }
 
 // InCoroutine reports whether the caller is in a coroutine of iter.Pull's: another

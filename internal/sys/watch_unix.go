@@ -9,28 +9,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watchable gives a duplicate of a descriptor, close-on-exec, to be polled. Not
-// all systems refuse those that are always ready: here they are EPERM everywhere.
+// Watchable returns a close-on-exec duplicate of a descriptor that can be polled. For
+// files and directories it returns EPERM on every system, because they are always
+// ready.
 func Watchable(fd int) (int, error) {
 	var s unix.Stat_t
 	if err := unix.Fstat(fd, &s); err != nil {
 		return -1, os.NewSyscallError("fstat", err)
 	}
 	if kind := s.Mode & unix.S_IFMT; kind == unix.S_IFREG || kind == unix.S_IFDIR {
-		return -1, fmt.Errorf("files and directories are always ready, and block all the same: use them on another goroutine: %w",
+		return -1, fmt.Errorf("files and directories are always ready but may block: use them on another goroutine: %w",
 			os.NewSyscallError("poll", unix.EPERM))
 	}
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	return own, os.NewSyscallError("fcntl", err)
 }
 
-// A PollSet is what one call of poll(2) waits for.
+// A PollSet is the list of descriptors of a poll(2) call.
 type PollSet struct{ fds []unix.PollFd }
 
-// Reset empties it.
+// Reset empties the set.
 func (s *PollSet) Reset() { s.fds = s.fds[:0] }
 
-// Add adds a descriptor.
+// Add adds a descriptor and what to wait for.
 func (s *PollSet) Add(fd int, in, out bool) {
 	p := unix.PollFd{Fd: int32(fd)}
 	if in {
@@ -42,7 +43,7 @@ func (s *PollSet) Add(fd int, in, out bool) {
 	s.fds = append(s.fds, p)
 }
 
-// Wait blocks until one of them is ready, or for no reason.
+// Wait blocks until a descriptor is ready. It may return early.
 func (s *PollSet) Wait() error {
 	_, err := unix.Poll(s.fds, -1)
 	if err == unix.EINTR {
@@ -54,10 +55,11 @@ func (s *PollSet) Wait() error {
 	return os.NewSyscallError("poll", err)
 }
 
-// Ready is what the last Wait found of the i-th. An error or hang-up is both.
+// Ready returns what the last Wait found on the i-th descriptor. An error or a hang-up
+// sets both.
 func (s *PollSet) Ready(i int) (in, out bool) { return Revents(s.fds[i].Revents) }
 
-// Revents reads what poll(2) found.
+// Revents decodes the result of poll(2).
 func Revents(r int16) (in, out bool) {
 	const wrong = unix.POLLERR | unix.POLLHUP | unix.POLLNVAL
 	return r&(unix.POLLIN|wrong) != 0, r&(unix.POLLOUT|wrong) != 0

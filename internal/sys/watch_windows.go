@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Watchable fails: Windows has no descriptors to poll.
+// Watchable fails: Windows cannot poll descriptors.
 func Watchable(int) (int, error) {
 	return -1, fmt.Errorf("descriptors cannot be watched on Windows: %w", errors.ErrUnsupported)
 }
 
-// A PollSet has nothing to wait for.
+// A PollSet does nothing on Windows.
 type PollSet struct{}
 
 func (*PollSet) Reset()                   {}
@@ -18,13 +18,13 @@ func (*PollSet) Add(fd int, in, out bool) {}
 func (*PollSet) Wait() error              { return errors.ErrUnsupported }
 func (*PollSet) Ready(int) (in, out bool) { return false, false }
 
-// Close fails: there is nothing that Watchable gave.
+// Close fails: Watchable returns no descriptors.
 func Close(int) error { return errors.ErrUnsupported }
 
 // CloseShared is Close.
 func CloseShared(fd int) error { return Close(fd) }
 
-// A Waker has nothing to wake.
+// A Waker does nothing on Windows.
 type Waker struct{}
 
 // NewWaker fails.

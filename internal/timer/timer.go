@@ -1,16 +1,16 @@
-// Package timer keeps the timers of one loop: a set ordered by deadline, from
-// which the loop takes how long it may wait and, afterwards, what is due.
+// Package timer keeps the timers of one loop, ordered by deadline. From the Set a loop
+// learns how long it may wait and, afterwards, which timers are due.
 //
-// It has no clock, no goroutine and no lock. A Set and its Timers belong to the
+// A Set has no clock, no goroutine and no lock. A Set and its Timers belong to the
 // goroutine of their loop.
 //
 // # Why a heap
 //
-// A Set is a 4-ary heap whose entries carry their deadlines, so that sifting
-// reads no Timer, and whose Timers know their places, so that any of them is
-// moved or taken out without a search. It was measured against a hierarchical
-// timing wheel (eight levels of 64 slots, ticks of 1 ms), which the tests keep.
-// With 100,000 timers pending, 320 bytes apart, the heap's time to the wheel's:
+// A Set is a 4-ary heap. Its entries hold the deadlines, so that sifting reads no
+// Timer; its Timers hold their places, so that moving or removing one needs no search.
+// It was compared with a hierarchical timing wheel (eight levels of 64 slots, ticks of
+// 1 ms), which the tests keep. With 100,000 pending timers, 320 bytes apart, these are
+// the ratios of the heap's time to the wheel's, and the heap's times:
 //
 //	add and stop, random deadline      1.0    13 ns
 //	add and stop, idle timeout         0.9     9 ns
@@ -19,28 +19,28 @@
 //	fire one, and start it again       1.1   160 ns
 //	longest turn of 60,000             0.2 to 1.0, 24 to 42 us
 //
-// So the wheel is some 20 ns ahead where a message moves a timeout, under half
-// a percent of what the message costs. For that it takes 48 bytes more in every
-// connection for each timer, set or not; refiles thousands of timers in one
-// turn, which no limit bounds; and its next deadline is only a lower bound, so
-// that an idle loop wakes for nothing. The heap stays.
+// So the wheel saves some 20 ns where a message moves a timeout, under half a percent
+// of the message's cost. But it takes 48 more bytes for each timer of a connection, set
+// or not. It moves thousands of timers between levels in one turn, without a limit. And
+// its next deadline is only a lower bound, so that an idle loop wakes for nothing. The
+// heap stays.
 //
-// go test -bench . ./internal/timer repeats the figures.
+// go test -bench . ./internal/timer repeats the measurement.
 package timer
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// Owner is told that one of its timers fired.
+// An Owner handles the firing of its timers.
 type Owner interface {
-	// Fire is called once for a Start, on the loop's goroutine, after t became
-	// unset: it may Start t again, and Start and Stop others. now is what
-	// Expire was given.
+	// Fire is called once for each Start, on the loop's goroutine, when t is unset
+	// again. Fire may start t again, and start and stop other timers. now is Expire's
+	// argument.
 	Fire(t *Timer, now backend.Time)
 }
 
-// A Timer fires once, at a deadline. It is made to be embedded in what it
-// serves, which sets Owner before the first Start; the zero value is unset.
-// It must not be copied or moved while it is set, nor be in two Sets.
+// A Timer fires once, at a deadline. Embed it in the object that it serves, and set
+// Owner before the first Start. The zero value is unset. While a Timer is set, do not
+// copy or move it, or start it in another Set.
 type Timer struct {
 	Owner Owner
 
@@ -50,22 +50,22 @@ type Timer struct {
 // Pending reports whether the timer is set and has not fired yet.
 func (t *Timer) Pending() bool { return t.place != 0 }
 
-// A Set holds the pending timers of a loop. Its zero value is empty and ready.
-// It allocates only to hold more timers than it ever did.
+// A Set holds the pending timers of a loop. The zero value is empty and ready. It
+// allocates only to hold more timers than ever before.
 type Set struct {
 	heap   []entry
-	starts uint64       // calls of Start so far: the order among equal deadlines
-	least  backend.Time // of the deadlines that the last Expire did not reach
+	starts uint64       // calls of Start so far; orders equal deadlines
+	least  backend.Time // no deadline is before this time: just after the last Expire
 }
 
-// An entry is a pending timer and, beside it, what it is ordered by.
+// An entry is a pending timer with its sort keys.
 type entry struct {
 	at    backend.Time
 	start uint64
 	timer *Timer
 }
 
-// arity is the number of children of a node: four lie on two cache lines, and
+// arity is the number of children of a node. Four children fit on two cache lines, and
 // halve the depth of a binary heap.
 const arity = 4
 
@@ -84,8 +84,8 @@ func (s *Set) Next() backend.Time {
 	return s.heap[0].at
 }
 
-// Start sets t to fire at at, whether it was pending or not. A deadline that the last
-// Expire has passed is just after it.
+// Start sets t to fire at at, whether or not it was pending. A deadline that the last
+// Expire has passed becomes the moment after that Expire.
 func (s *Set) Start(t *Timer, at backend.Time) {
 	s.starts++
 	at = max(at, s.least)
@@ -95,7 +95,7 @@ func (s *Set) Start(t *Timer, at backend.Time) {
 		s.up(len(s.heap)-1, e)
 		return
 	}
-	// e.start is the highest of all, so that an unchanged deadline goes down.
+	// e.start is the highest of all, so e goes down if its deadline is unchanged.
 	i := int(t.place - 1)
 	if at < s.heap[i].at {
 		s.up(i, e)
@@ -113,13 +113,13 @@ func (s *Set) Stop(t *Timer) bool {
 	return true
 }
 
-// Expire fires timers whose deadline is not after now, in the order of their
-// deadlines and, where those are equal, of their Starts. It fires at most limit,
-// so that timers cannot keep the loop to themselves, and returns how many; if
-// that is limit, more may be due.
+// Expire fires the timers whose deadline is not after now, in the order of their
+// deadlines and, for equal ones, of their Starts. It fires at most limit timers, so
+// that timers cannot keep the loop to themselves, and returns their number. If that is
+// limit, more may be due.
 //
-// What a firing timer starts is for a later call, so that timers which start each
-// other let the turn end.
+// A timer that is started meanwhile fires in a later call, so that timers which start
+// each other let the turn end.
 func (s *Set) Expire(now backend.Time, limit int) (fired int) {
 	s.least = now + 1
 	for fired < limit && len(s.heap) > 0 && s.heap[0].at <= now {
@@ -131,12 +131,12 @@ func (s *Set) Expire(now backend.Time, limit int) (fired int) {
 	return fired
 }
 
-// remove takes out the entry at i and fills its place with the last one.
+// remove removes the entry at i and fills its place with the last one.
 func (s *Set) remove(i int) {
 	s.heap[i].timer.place = 0
 	last := len(s.heap) - 1
 	e := s.heap[last]
-	s.heap[last] = entry{} // let go of the timer
+	s.heap[last] = entry{} // release the timer
 	s.heap = s.heap[:last]
 	switch {
 	case i == last:
@@ -147,7 +147,7 @@ func (s *Set) remove(i int) {
 	}
 }
 
-// up puts e at i, which is free, or nearer to the root if it belongs there.
+// up puts e at the free place i, or nearer to the root if it belongs there.
 func (s *Set) up(i int, e entry) {
 	for i > 0 {
 		parent := (i - 1) / arity
@@ -160,7 +160,7 @@ func (s *Set) up(i int, e entry) {
 	s.place(i, e)
 }
 
-// down puts e at i, which is free, or farther from the root if it belongs there.
+// down puts e at the free place i, or farther from the root if it belongs there.
 func (s *Set) down(i int, e entry) {
 	for {
 		first := i*arity + 1

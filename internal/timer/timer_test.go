@@ -11,13 +11,13 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// timers is what Set and wheel have in common: n timers, named by index, of
-// which one structure keeps those pending.
+// timers is the interface of Set and wheel for these tests: n timers, named by index,
+// of which the structure keeps the pending ones.
 type timers interface {
 	start(i int, at backend.Time)
 	stop(i int) bool
 	next() backend.Time
-	exact() bool // next is the earliest deadline, not a bound below it
+	exact() bool // next is the earliest deadline, not a lower bound
 	expire(now backend.Time, limit int) int
 	len() int
 }
@@ -30,8 +30,8 @@ type subject struct {
 
 func (s *subject) Fire(_ *Timer, now backend.Time) { s.fired(s.i, now) }
 
-// connSize is what surrounds a timer in a server: that timers lie apart in
-// memory decides what touching one costs.
+// connSize is the size of an object with a timer in a server. The distance between
+// timers determines the cost of touching one.
 const connSize = 320
 
 type heapTimers struct {
@@ -87,8 +87,8 @@ var structures = []struct {
 	make func(n int, fired func(int, backend.Time)) timers
 }{{"heap", newHeap}, {"wheel", newWheel}}
 
-// model is the law, written naively: of the pending timers, fire the one with
-// the least deadline, and the first started of these. No deadline is before least.
+// model is a naive implementation: it fires the pending timer with the earliest
+// deadline, and of equal ones the one started first. No deadline is before least.
 type model struct {
 	at     []backend.Time
 	start  []int // 0: not pending
@@ -136,8 +136,8 @@ func (m *model) len() (n int) {
 	return n
 }
 
-// TestAgainstModel does the same at random to a structure and to the model,
-// also from timers that fire.
+// TestAgainstModel runs the same random operations on a structure and on the model,
+// some of them from firing timers.
 func TestAgainstModel(t *testing.T) {
 	for _, s := range structures {
 		t.Run(s.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func againstModel(t *testing.T, seed uint64, makeTimers func(int, func(int, back
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	n := 1 + rnd.IntN(40)
-	spread := int64(1) << rnd.IntN(34) // from many ties to 17 s
+	spread := int64(1) << rnd.IntN(34) // from many equal deadlines to 17 s
 	m := &model{at: make([]backend.Time, n), start: make([]int, n)}
 	var ts timers
 	var now backend.Time
@@ -216,7 +216,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestLetsGo: a Timer that is not pending is not referred to by the Set.
+// TestLetsGo: a Set does not refer to Timers that are not pending.
 func TestLetsGo(t *testing.T) {
 	var s Set
 	ts := make([]Timer, 100)
@@ -235,8 +235,8 @@ func TestLetsGo(t *testing.T) {
 	}
 }
 
-// TestChainLetsTheTurnEnd: timers that start each other, due at once, fire one in a
-// turn.
+// TestChainLetsTheTurnEnd: of timers that start each other and are due at once, one
+// fires per turn.
 func TestChainLetsTheTurnEnd(t *testing.T) {
 	var s Set
 	var ts [2]Timer
@@ -254,7 +254,7 @@ func TestChainLetsTheTurnEnd(t *testing.T) {
 	}
 }
 
-// restarter starts its timer again each time it fires.
+// restarter restarts its timer each time it fires.
 type restarter struct {
 	set *Set
 	d   backend.Time
@@ -282,9 +282,9 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkSet measures one operation with 100,000 timers pending, on both
-// structures. Deadlines lie within a minute of now: "random" ones anywhere,
-// "idle" ones at its end, as an idle timeout's that each message moves.
+// BenchmarkSet measures one operation with 100,000 pending timers, on both structures.
+// Deadlines lie within the next minute: "random" ones anywhere, "idle" ones at its end,
+// as for an idle timeout that each message moves.
 func BenchmarkSet(b *testing.B) {
 	const (
 		pending = 100_000
@@ -327,9 +327,9 @@ func BenchmarkSet(b *testing.B) {
 	}
 }
 
-// BenchmarkTurn measures a turn's Expire, a millisecond of the clock after the
-// one before, with 100,000 idle timeouts pending of which some fire each turn;
-// max-ns is the longest of them, which is what other connections wait for.
+// BenchmarkTurn measures a turn's Expire, a millisecond after the previous one, with
+// 100,000 pending idle timeouts of which some fire in each turn. max-ns is the longest
+// turn: other connections wait that long.
 func BenchmarkTurn(b *testing.B) {
 	const (
 		pending = 100_000

@@ -6,16 +6,16 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// wheel is the structure that Set was measured against: a hierarchical timing
-// wheel. It obeys the same laws but one: its next is a lower bound of the
-// earliest deadline, at which something cascades if nothing fires.
+// wheel is the hierarchical timing wheel that Set was compared with. It differs from a
+// Set in one way: its next is a lower bound of the earliest deadline. At that time
+// timers cascade even if none fires.
 //
-// Level l has 64 slots of 64^l ticks. A timer lies in the slot of its tick at
-// the lowest level where it shares all higher digits with the current tick;
-// what has the current tick itself, or an earlier one, is in due, a Set, which
-// gives the exact order within a tick.
+// Level l has 64 slots of 64^l ticks. A timer lies in the slot of its tick, at the
+// lowest level where it shares all higher digits with the current tick. Timers of the
+// current tick or an earlier one are in due, a Set, which gives the exact order within
+// a tick.
 type wheel struct {
-	least backend.Time // as a Set's
+	least backend.Time // as in Set
 	tick  int64        // the current one
 	due   Set
 	slots [levels][64]wheelTimer // heads of rings
@@ -29,15 +29,15 @@ const (
 )
 
 type wheelTimer struct {
-	Timer      // in due, where it is its own Owner
+	Timer      // in due, where the wheelTimer itself is the Owner
 	at         backend.Time
 	next, prev *wheelTimer // in a slot's ring; nil: in none
 	level      uint8
 	slot       uint8
-	fire       Owner // whom the user named
+	fire       Owner // the user's Owner
 }
 
-// Fire makes a wheelTimer the owner of its own place in due.
+// Fire passes the firing of a wheelTimer in due on to the user's Owner.
 func (t *wheelTimer) Fire(_ *Timer, now backend.Time) { t.fire.Fire(&t.Timer, now) }
 
 func (w *wheel) start(t *wheelTimer, at backend.Time) {
@@ -51,7 +51,7 @@ func (w *wheel) insert(t *wheelTimer) {
 	tick := int64(t.at) >> tickBits
 	if tick <= w.tick {
 		t.Owner = t
-		w.due.least = t.at // the wheel's decides
+		w.due.least = t.at // the wheel decides
 		w.due.Start(&t.Timer, t.at)
 		return
 	}
@@ -86,8 +86,8 @@ func (w *wheel) stop(t *wheelTimer) bool {
 	return true
 }
 
-// next returns a time not after the earliest deadline: exact for what is due in
-// the current tick, else the start of the first slot that is not empty.
+// next returns a lower bound of the earliest deadline. It is exact for timers of the
+// current tick, and otherwise the start of the first slot in use.
 func (w *wheel) next() backend.Time {
 	if w.due.Len() > 0 {
 		return w.due.Next()
@@ -100,8 +100,8 @@ func (w *wheel) next() backend.Time {
 	return backend.Forever
 }
 
-// slotStart is the first tick of a slot; the digits above it are the current
-// tick's, and all slots in use lie ahead of the current tick's digit.
+// slotStart returns the first tick of a slot. Its higher digits are the current tick's,
+// and all slots in use are after the current tick's digit.
 func (w *wheel) slotStart(level, slot int) int64 {
 	above := w.tick >> (6 * (level + 1)) << (6 * (level + 1))
 	return above | int64(slot)<<(6*level)
@@ -120,15 +120,14 @@ func (w *wheel) expire(now backend.Time, limit int) (fired int) {
 func (w *wheel) fireDue(now backend.Time, limit int) int {
 	n := 0
 	for n < limit && w.due.Next() <= now && w.due.Len() > 0 {
-		w.size-- // before the timer fires: it may start again
+		w.size-- // before Fire, which may start it again
 		n += w.due.Expire(now, 1)
 	}
 	return n
 }
 
-// advance moves the current tick to the next slot in use, or to the target if
-// that comes first, and empties that slot downwards. It reports whether there
-// was one.
+// advance moves the current tick to the next slot in use, or to target if that comes
+// first, and moves that slot's timers down. It reports whether there was a slot.
 func (w *wheel) advance(target int64) bool {
 	for level := range levels {
 		if w.used[level] == 0 {

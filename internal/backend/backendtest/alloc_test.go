@@ -9,25 +9,25 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// An echoer is connections that a bare backend echoes messages on, with their
-// far ends, which block.
+// An echoer is a set of connections on which a bare backend echoes messages. Their far
+// ends use blocking calls.
 type echoer struct {
 	testing.TB
 	b    backend.Backend
 	ends []end
 	c    backend.Completion
 	msg  []byte
-	left int // bytes to come, and Sends in flight, in this round
+	left int // bytes and Sends still missing in this round
 }
 
-// end is a connection's far end, and the backend's Ops on it.
+// end is a connection: its far end, and the backend's Ops on it.
 type end struct {
 	*echoer
 	far  net.Conn
 	recv backend.Op
 	send backend.SendOp
 	bufs [1][]byte
-	kept []byte // what TrySend did not take
+	kept []byte // bytes that TrySend did not take
 }
 
 const echoSize = 64
@@ -53,7 +53,7 @@ func newEchoer(t testing.TB, name string, conns int) *echoer {
 	for i := range e.ends {
 		e.connect(&e.ends[i], addr)
 	}
-	for range 10 { // until all is as large as it gets
+	for range 10 { // until everything has grown
 		e.round()
 	}
 	return e
@@ -66,7 +66,7 @@ func (e *echoer) connect(c *end, addr net.Addr) {
 		e.Fatal(err)
 	}
 	e.Cleanup(func() { c.far.Close() })
-	e.next() // of Accept
+	e.next() // the completion of Accept
 	f, err := e.b.Adopt(e.c.Conn)
 	if err != nil {
 		e.Fatal(err)
@@ -109,7 +109,7 @@ func (e *echoer) round() {
 	}
 }
 
-// Complete sends back what came.
+// Complete sends received bytes back.
 func (c *end) Complete(done *backend.Completion) {
 	if done.Op.Kind == backend.Send {
 		c.left--
@@ -135,8 +135,7 @@ func (c *end) Complete(done *backend.Completion) {
 	c.b.Submit(&c.recv)
 }
 
-// TestNextAllocatesNothing: receiving and sending on a bare backend leaves no
-// garbage.
+// TestNextAllocatesNothing: receiving and sending on a bare backend allocates nothing.
 func TestNextAllocatesNothing(t *testing.T) {
 	for _, name := range pick.Available() {
 		e := newEchoer(t, name, 10)
@@ -146,9 +145,9 @@ func TestNextAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkNext is a message through a bare backend and back, system calls
-// included, and those of its blocking client: at 1 connection and at 50, all of
-// which are ready at once.
+// BenchmarkNext sends a message through a bare backend and back, on 1 connection and on
+// 50 that are all ready at once. The times include all system calls, also those of the
+// blocking client.
 func BenchmarkNext(b *testing.B) {
 	for _, name := range pick.Available() {
 		for _, conns := range []int{1, 50} {

@@ -15,8 +15,8 @@ import (
 	"github.com/rondo-go/rondo/internal/testkit"
 )
 
-// TestAcceptSurvivesWantOfDescriptors takes all descriptors away: accepting must
-// neither end the loop nor spin, and go on when there are some again.
+// TestAcceptSurvivesWantOfDescriptors takes all descriptors away. Accepting must not
+// end the loop or spin, and must continue when there are descriptors again.
 func TestAcceptSurvivesWantOfDescriptors(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) { acceptWithoutDescriptors(t, name) })
@@ -36,7 +36,7 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	before := testkit.Dial(t, ln.Addr().String()) // works throughout
 	testkit.Echoes(t, before, "before")
 
-	// The client's descriptor must exist before there are no more.
+	// Create the client's descriptor while there still are some.
 	client, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	}
 	testkit.Echoes(t, before, "during")
 	if n := strings.Count(log.String(), "cannot accept"); n != 1 {
-		t.Errorf("the log tells %d times that accepting fails", n)
+		t.Errorf("the log reports %d times that accepting fails", n)
 	}
 
 	release()
@@ -71,7 +71,7 @@ func acceptWithoutDescriptors(t *testing.T, backend string) {
 	testkit.Echoes(t, testkit.Dial(t, ln.Addr().String()), "after")
 }
 
-// takeDescriptors opens files until there is no descriptor left.
+// takeDescriptors opens files until no descriptor is left.
 func takeDescriptors(t *testing.T) (release func()) {
 	t.Helper()
 	var old syscall.Rlimit

@@ -9,9 +9,9 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// TestLawsAttached tries the engine's laws on connections that package net
-// accepted and the engine did not. Only their methods are left, so a backend with
-// descriptors serves them beside its own.
+// TestLawsAttached runs the engine's laws on connections that package net accepted and
+// the engine attached. Only their methods are visible, so a backend with descriptors
+// serves them through std.
 func TestLawsAttached(t *testing.T) {
 	backendtest.Laws(t, func(t *testing.T) backendtest.World { return &attached{backendtest.Sockets(t, pick.Names()[0])} }, notAttached...)
 }
@@ -23,10 +23,10 @@ var notAttached = []string{
 	"RefusedAreFew", "RefuseFails",
 }
 
-// veiled embeds a connection, so that it might do anything before it.
+// veiled embeds a connection, so its type might override any method.
 type veiled struct{ *net.TCPConn }
 
-// attached is the World of real sockets whose served ends were attached.
+// attached is the World of real sockets with attached server ends.
 type attached struct{ backendtest.World }
 
 func (w *attached) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {

@@ -11,7 +11,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Output beyond MaxOutput is refused, and the rest of the stream is whole.
+// outputIsBounded: output beyond MaxOutput is refused, and the accepted stream arrives
+// whole.
 func outputIsBounded(w World) {
 	const most = 1 << 20
 	block := pattern(10_000)
@@ -44,8 +45,8 @@ func outputIsBounded(w World) {
 	}
 }
 
-// A peer that sends and reads nothing is read no further once HighWater is
-// passed, so that its own sends block; and served on when it reads.
+// highWaterStopsReading: once output has passed HighWater, the engine stops reading, so
+// that the peer's sends block. It reads again when the peer does.
 func highWaterStopsReading(w World) {
 	const high = 128 << 10
 	var most atomic.Int64
@@ -80,8 +81,8 @@ func highWaterStopsReading(w World) {
 	expect(w, p, []byte("and on"))
 }
 
-// A handler that stops in the middle of its input, because output passed
-// HighWater, is offered the rest when that drained.
+// drainedOffersTheRest: a handler that stops in the middle of its input, because output
+// passed HighWater, is offered the rest when the output has drained.
 func drainedOffersTheRest(w World) {
 	answer := pattern(100_000)
 	drained := 0
@@ -116,7 +117,7 @@ func drainedOffersTheRest(w World) {
 	}
 }
 
-// A handler that takes nothing of MaxInput bytes loses its connection.
+// inputIsBounded: a handler that consumes none of MaxInput bytes loses its connection.
 func inputIsBounded(w World) {
 	const most = 100_000
 	var offered atomic.Int64
@@ -126,7 +127,7 @@ func inputIsBounded(w World) {
 	}}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most, Linger: 100 * time.Millisecond}, h.one()))
 	p.SetWriteDeadline(w.Now().Add(patience))
-	p.Write(pattern(2 << 20)) // it may fail, since the connection closes on the way
+	p.Write(pattern(2 << 20)) // may fail when the connection closes
 	if err := h.untilClosed(); !errors.Is(err, rondo.ErrInputFull) {
 		w.Errorf("Closed got %v, want ErrInputFull", err)
 	}
@@ -135,8 +136,8 @@ func inputIsBounded(w World) {
 	}
 }
 
-// A handler that takes little at a time holds no more than MaxInput either, and
-// gets everything in the end.
+// slowHandlerIsBounded: a handler that consumes little at a time never holds more than
+// MaxInput either, and finally gets all input.
 func slowHandlerIsBounded(w World) {
 	const most = 100_000
 	var offered atomic.Int64
@@ -154,12 +155,12 @@ func slowHandlerIsBounded(w World) {
 	p.Reset()
 	h.untilClosed()
 	if got := h.got.Bytes(); mismatch(got, sent[:len(got)]) >= 0 {
-		w.Error("Data got something else than was sent")
+		w.Error("Data got wrong bytes")
 	}
 }
 
-// A connection that floods its loop starves neither timers nor posts nor other
-// connections.
+// floodStarvesNobody: a connection that floods its loop does not starve timers, posts
+// or other connections.
 func floodStarvesNobody(w World) {
 	var ticks, posts atomic.Int64
 	flood := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil }}
@@ -189,6 +190,6 @@ func floodStarvesNobody(w World) {
 		return ticks.Load() > before && posts.Load() > before
 	})
 	if flood.received() < 10<<20 {
-		w.Errorf("the flood was served %d bytes only", flood.received())
+		w.Errorf("only %d bytes of the flood were served", flood.received())
 	}
 }

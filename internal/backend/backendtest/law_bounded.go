@@ -8,9 +8,9 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A peer that sends and never reads is read until its output has passed HighWater,
-// and no further. This is HighWaterStopsReading for peers too that may not write
-// again once a write ran out of time, as those of TLS.
+// neverReadingIsBounded: a peer that sends and never reads is read until its output has
+// passed HighWater, and no further. This is HighWaterStopsReading for peers that cannot
+// write again after a write timed out, such as TLS peers.
 func neverReadingIsBounded(w World) {
 	const high = 128 << 10
 	h := &handler{w: w}
@@ -25,8 +25,8 @@ func neverReadingIsBounded(w World) {
 	h.untilClosed()
 }
 
-// A filter that makes a thousand bytes of each is given no more than it has room
-// for, whether the handler takes little at a time or the peer takes nothing.
+// expandingFilterIsBounded: a filter that makes a thousand bytes of each input byte
+// gets no more input than it has room for, whether the handler or the peer is slow.
 func expandingFilterIsBounded(w World) {
 	const high, input, times = 128 << 10, 100_000, 1000
 	for name, take := range map[string]int{"a slow handler": 77, "a peer that does not read": input} {
@@ -50,7 +50,7 @@ func expandingFilterIsBounded(w World) {
 	}
 }
 
-// expander is a filter that repeats each byte that it gets.
+// expander is a filter that repeats each input byte.
 type expander struct {
 	rondo.PassThrough
 	times int
@@ -66,7 +66,7 @@ func (f expander) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	return len(in), nil
 }
 
-// watchOutput notes the most output that has waited after data, nil for an echo.
+// watchOutput records the most output waiting after data. A nil data echoes.
 func (h *handler) watchOutput(data func(c *rondo.Conn, in []byte) (int, error)) *atomic.Int64 {
 	most := new(atomic.Int64)
 	h.data = func(c *rondo.Conn, in []byte) (n int, err error) {
@@ -81,8 +81,8 @@ func (h *handler) watchOutput(data func(c *rondo.Conn, in []byte) (int, error)) 
 	return most
 }
 
-// fill writes until the system takes no more for the server. It fails if that is
-// never the case.
+// fill writes until the server's system takes no more. It fails if the system takes
+// everything.
 func fill(w World, peer Peer) {
 	w.Helper()
 	const much = 64 << 20

@@ -7,7 +7,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// slowly reads n bytes in small pieces, with pauses.
+// slowly reads want in small pieces, with pauses.
 func slowly(w World, p Peer, want []byte) {
 	w.Helper()
 	for len(want) > 0 {
@@ -18,7 +18,7 @@ func slowly(w World, p Peer, want []byte) {
 	}
 }
 
-// Close delivers what was written, however slow the peer.
+// closeFlushesToASlowPeer: Close delivers all output, however slow the peer.
 func closeFlushesToASlowPeer(w World) {
 	big := pattern(3 << 20)
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -41,8 +41,8 @@ func closeFlushesToASlowPeer(w World) {
 	}
 }
 
-// A peer that keeps sending while the connection closes still gets all of the
-// output: to close a socket with input unread would reset it.
+// closeSurvivesUnreadInput: a peer that keeps sending while the connection closes still
+// gets all output. Closing a socket with unread input would reset the connection.
 func closeSurvivesUnreadInput(w World) {
 	big := pattern(1 << 20)
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -64,7 +64,8 @@ func closeSurvivesUnreadInput(w World) {
 	}
 }
 
-// A peer that takes nothing is given up when the linger time has passed.
+// lingerEndsUndelivered: a peer that reads nothing is given up when the linger time is
+// over.
 func lingerEndsUndelivered(w World) {
 	const linger = 200 * time.Millisecond
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -84,7 +85,8 @@ func lingerEndsUndelivered(w World) {
 	expectReset(w, p)
 }
 
-// A peer that takes everything and never closes is not waited for longer.
+// lingerEndsUnclosed: a peer that reads everything and never closes is given up when
+// the linger time is over.
 func lingerEndsUnclosed(w World) {
 	const linger = 100 * time.Millisecond
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -101,11 +103,11 @@ func lingerEndsUnclosed(w World) {
 		w.Errorf("Closed got %v", err)
 	}
 	if d := w.Now().Sub(begin); d < linger {
-		w.Errorf("the peer was waited for %v only", d)
+		w.Errorf("the connection waited for its peer for only %v", d)
 	}
 }
 
-// Abort drops output, and the peer can tell.
+// abortDropsOutput: Abort drops output, and the peer sees an error.
 func abortDropsOutput(w World) {
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
 		c.Write(pattern(12 << 20))
@@ -120,7 +122,7 @@ func abortDropsOutput(w World) {
 	expectReset(w, p)
 }
 
-// A peer may end its stream, and still gets what is written afterwards.
+// peerHalfCloses: a peer that ends its stream still gets later output.
 func peerHalfCloses(w World) {
 	h := &handler{w: w,
 		data: func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil },
@@ -146,8 +148,8 @@ func peerHalfCloses(w World) {
 	}
 }
 
-// CloseWrite ends the output after what was written; input goes on, and its end
-// closes the connection.
+// serverHalfCloses: CloseWrite ends the output after all bytes written. Input
+// continues; its end closes the connection.
 func serverHalfCloses(w World) {
 	big := pattern(500_000)
 	h := &handler{w: w, eof: func(*rondo.Conn) {}}
@@ -176,7 +178,8 @@ func serverHalfCloses(w World) {
 	}
 }
 
-// Without an EOFHandler the peer's end of stream closes, after the output.
+// eofWithoutEOFHandlerCloses: without an EOFHandler the peer's end of stream closes the
+// connection, after its output.
 func eofWithoutEOFHandlerCloses(w World) {
 	addr := w.Listen(&rondo.Engine{NumLoops: 1}, func(*rondo.Conn) rondo.Handler {
 		return rondo.HandlerFunc((*rondo.Conn).Write)

@@ -72,16 +72,16 @@ var coLaws = []law{
 	{"CoTLS", coTLS},
 }
 
-// A script is what coroutines do, and counts them.
+// A script runs coroutines and counts them.
 type script struct {
 	w World
 
 	mu           sync.Mutex
 	began, ended int
-	err          error // of the last that ended
+	err          error // of the last coroutine that ended
 }
 
-// opener serves with f.
+// opener serves connections with f.
 func (s *script) opener(f func(co *coro.Co, c net.Conn) error) rondo.OpenFunc {
 	return coro.Handler(func(co *coro.Co, c net.Conn) (err error) {
 		defer s.counts()(&err)
@@ -89,7 +89,7 @@ func (s *script) opener(f func(co *coro.Co, c net.Conn) error) rondo.OpenFunc {
 	})
 }
 
-// counts counts a coroutine. The caller defers what it returns.
+// counts counts a started coroutine. Defer the function that it returns.
 func (s *script) counts() func(*error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +114,8 @@ func (s *script) hasBegun(n int) bool {
 	return s.began >= n
 }
 
-// untilEnded waits until n coroutines have ended, and all that began. It returns
-// the error of the last one.
+// untilEnded waits until n coroutines have started and all have ended. It returns the
+// error of the last one.
 func (s *script) untilEnded(n int) error {
 	s.w.Helper()
 	s.w.Until("the coroutines' end", func() bool { return s.hasBegun(n) && s.running() == 0 })
@@ -127,13 +127,13 @@ func (s *script) untilEnded(n int) error {
 	return s.err
 }
 
-// serve serves with f on an engine of one loop, and connects to it.
+// serve serves with f on an engine with one loop, and connects to it.
 func (s *script) serve(f func(co *coro.Co, c net.Conn) error) Peer {
 	s.w.Helper()
 	return s.w.Dial(s.w.Listen(&rondo.Engine{NumLoops: 1}, s.opener(f)))
 }
 
-// wantErr complains, unless err is what it should be.
+// wantErr fails the test unless err is want.
 func wantErr(w World, what string, err, want error) {
 	w.Helper()
 	if !errors.Is(err, want) {
@@ -141,7 +141,7 @@ func wantErr(w World, what string, err, want error) {
 	}
 }
 
-// timedOut complains, unless err is what package net returns at a deadline.
+// timedOut fails the test unless err is package net's error at a deadline.
 func timedOut(w World, what string, n, wantN int, err error) {
 	w.Helper()
 	var timeout net.Error

@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A coroutine of another loop closes a connection, and sets its deadlines: an
-// administrator of a chat throws somebody out.
+// coIsClosedByAnotherLoop: a coroutine of another loop may close a connection and set
+// its deadlines, as when an administrator of a chat removes a user.
 func coIsClosedByAnotherLoop(w World) {
 	for name, end := range map[string]func(net.Conn, time.Time) error{
 		"Close":            func(c net.Conn, _ time.Time) error { return c.Close() },
@@ -57,8 +57,9 @@ func coIsClosedByAnotherLoop(w World) {
 	}
 }
 
-// A net.Conn whose connection has another Handler by now is closed: whoever closes it
-// or sets its deadlines, from wherever, leaves that Handler alone.
+// coClosesNoOthersConn: a net.Conn is closed once its connection has another Handler.
+// Closing it or setting its deadlines, from any goroutine, does not affect that
+// Handler.
 func coClosesNoOthersConn(w World) {
 	s := &script{w: w}
 	var old atomic.Pointer[net.Conn]
@@ -83,8 +84,8 @@ func coClosesNoOthersConn(w World) {
 	s.untilEnded(2)
 }
 
-// A connection that coroutines got by NetConn is read though its output is full, as
-// every connection of theirs.
+// coReadsOnWhatItTookOver: a connection that coroutines got by NetConn is read while
+// its output is full, like every connection of coroutines.
 func coReadsOnWhatItTookOver(w World) {
 	s := &script{w: w}
 	var first atomic.Pointer[rondo.Conn]
@@ -119,8 +120,9 @@ func coReadsOnWhatItTookOver(w World) {
 	}
 }
 
-// In the middle of a connection a coroutine calls Use, with filters that are ready at
-// once, or none: another coroutine serves from then on, and the first ends.
+// coUpgrades: a coroutine calls Use in the middle of a connection, with filters that
+// are ready at once, or with none. From then on another coroutine serves the
+// connection, and the first one ends.
 func coUpgrades(w World) {
 	for name, filters := range map[string][]rondo.FilterOpenFunc{
 		"no filter":    nil,
@@ -154,8 +156,8 @@ func coUpgrades(w World) {
 	}
 }
 
-// An answering filter delivers while it is given output, as protocols do that answer
-// themselves.
+// An answering filter delivers input when it gets output, like a protocol that answers
+// by itself.
 type answering struct{ rondo.PassThrough }
 
 func (answering) Outbound(s *rondo.FilterPort, out []byte) error {
@@ -164,8 +166,8 @@ func (answering) Outbound(s *rondo.FilterPort, out []byte) error {
 	return nil
 }
 
-// What a coroutine's Write makes a filter deliver waits until that coroutine does,
-// whether another one reads already or does so later.
+// coWriteIsDelivered: input that a filter delivers inside a coroutine's Write waits
+// until that coroutine waits, whether another one already reads or does so later.
 func coWriteIsDelivered(w World) {
 	for _, waits := range []bool{true, false} {
 		s := &script{w: w}
@@ -181,7 +183,7 @@ func coWriteIsDelivered(w World) {
 				co.Go(func(*coro.Co) error { return read(c) })
 				co.Sleep(0)
 			}
-			c.Write(bytes.Repeat([]byte("x"), 20_000)) // goes to Outbound within Write
+			c.Write(bytes.Repeat([]byte("x"), 20_000)) // calls Outbound inside Write
 			if !waits {
 				if err := read(c); err != nil {
 					return err
@@ -209,8 +211,8 @@ func coWriteIsDelivered(w World) {
 	}
 }
 
-// A coroutine that is ended in a Write, since it goes on though its own connection has
-// gone, leaves others their turn to write.
+// coWriteTurnIsPassedOn: a coroutine may be ended in a Write to another connection,
+// because its own connection is gone. Then the next writer gets its turn.
 func coWriteTurnIsPassedOn(w World) {
 	s := &script{w: w}
 	big := pattern(8 << 20)
@@ -218,7 +220,7 @@ func coWriteTurnIsPassedOn(w World) {
 	var step atomic.Int32
 	addr := w.Listen(&rondo.Engine{NumLoops: 1, HighWater: 64 << 10}, s.opener(func(co *coro.Co, c net.Conn) error {
 		switch step.Add(1) {
-		case 1: // written to by the other two
+		case 1: // the other two write to it
 			to.Store(&c)
 			for step.Load() < 4 {
 				if err := co.Sleep(time.Millisecond); err != nil {
@@ -226,7 +228,7 @@ func coWriteTurnIsPassedOn(w World) {
 				}
 			}
 			return nil
-		case 2: // writes until it is ended
+		case 2: // writes until it ends
 			for {
 				(*to.Load()).Write(big)
 			}
@@ -248,7 +250,7 @@ func coWriteTurnIsPassedOn(w World) {
 	y.SetReadDeadline(w.Now().Add(patience))
 	got, err := io.ReadAll(y)
 	if err != nil || !bytes.HasSuffix(got, []byte("passed on")) {
-		w.Errorf("after %d bytes: %v; want what the third wrote at the end", len(got), err)
+		w.Errorf("after %d bytes: %v; want the third coroutine's bytes at the end", len(got), err)
 	}
 	expectEOF(w, z)
 	y.Close()

@@ -12,12 +12,12 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A read deadline ends a Read that waits, and those that begin after it, and no
-// connection; what comes can be read once it was moved.
+// coReadDeadline: a read deadline ends a waiting Read, and later Reads, but not the
+// connection. After the deadline is moved, Reads return input again.
 func coReadDeadline(w World) {
 	const wait = 50 * time.Millisecond
 	s := &script{w: w}
-	var first atomic.Bool // answer was read
+	var first atomic.Bool // the answer was read
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		b := make([]byte, 10)
 		now := co.Loop().Now
@@ -41,7 +41,7 @@ func coReadDeadline(w World) {
 		c.SetWriteDeadline(time.Time{})
 		c.Write([]byte("x"))
 
-		co.Sleep(wait) // the answer is there: the deadline counts all the same
+		co.Sleep(wait) // the answer has arrived, but the deadline counts first
 		n, err = c.Read(b)
 		timedOut(w, "a Read of what is there", n, 0, err)
 		c.SetReadDeadline(now().Add(time.Hour))
@@ -59,7 +59,7 @@ func coReadDeadline(w World) {
 	expect(w, p, []byte("x"))
 	send(w, p, []byte("y"))
 	w.Until("a Read of what is there", first.Load)
-	w.Sleep(2 * wait) // no deadline ends the next
+	w.Sleep(2 * wait) // no deadline ends the next Read
 	send(w, p, []byte("z"))
 	expect(w, p, []byte("end"))
 	if err := s.untilEnded(1); err != nil {
@@ -67,15 +67,15 @@ func coReadDeadline(w World) {
 	}
 }
 
-// Another coroutine may move the deadline of a Read that waits: to now, to
-// later, to never.
+// coReadDeadlineMoves: another coroutine may move the deadline of a waiting Read: to
+// now, to a later time, to never.
 func coReadDeadlineMoves(w World) {
 	const wait = 100 * time.Millisecond
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		b := make([]byte, 10)
 		now := co.Loop().Now
-		late := false // the machine stands still until the deadline that moves
+		late := false // the machine stood still until the old deadline
 		move := func(t func() time.Time) {
 			began := now()
 			late = true
@@ -91,7 +91,7 @@ func coReadDeadlineMoves(w World) {
 		n, err := c.Read(b)
 		timedOut(w, "a deadline moved to the past", n, 0, err)
 		if d := now().Sub(began); d > time.Minute {
-			w.Errorf("it took %v", d)
+			w.Errorf("Read ended %v after its deadline was moved to the past", d)
 		}
 
 		began = now()
@@ -100,7 +100,7 @@ func coReadDeadlineMoves(w World) {
 		n, err = c.Read(b)
 		timedOut(w, "a deadline moved on", n, 0, err)
 		if d := now().Sub(began); d < 2*wait && !late {
-			w.Errorf("it came after %v", d)
+			w.Errorf("Read ended after %v, before the moved deadline", d)
 		}
 
 		c.SetReadDeadline(now().Add(wait))
@@ -124,8 +124,8 @@ func coReadDeadlineMoves(w World) {
 	}
 }
 
-// A write deadline ends a Write that waits for its peer. The stream then has what
-// Write says that it took, and goes on behind it.
+// coWriteDeadline: a write deadline ends a Write that waits for the peer. The stream
+// has exactly the bytes that Write counted, and continues after them.
 func coWriteDeadline(w World) {
 	const wait = 50 * time.Millisecond
 	s := &script{w: w}
@@ -147,7 +147,7 @@ func coWriteDeadline(w World) {
 		m, err := c.Write(sent)
 		timedOut(w, "the next Write", m, 0, err)
 
-		// The deadline of a Write that waits is moved.
+		// Move the deadline of a waiting Write.
 		c.SetWriteDeadline(now().Add(time.Hour))
 		co.Go(func(co *coro.Co) error {
 			co.Sleep(wait / 2)
@@ -171,9 +171,9 @@ func coWriteDeadline(w World) {
 	}
 }
 
-// Other goroutines end a Read by its deadline, and by Close, as libraries do whose
-// context was canceled. They are Await's, since those are the ones that a simulated
-// clock waits for.
+// coDeadlineFromElsewhere: other goroutines end a Read by its deadline, and by Close,
+// as libraries do when a context is canceled. The test uses Await's goroutines, because
+// a simulated clock waits for them.
 func coDeadlineFromElsewhere(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A coroutine dials, and talks to what it dialed.
+// coDials: a coroutine dials and uses the new connection.
 func coDials(w World) {
 	e := &rondo.Engine{NumLoops: 2}
 	echo := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -57,7 +57,7 @@ func coDials(w World) {
 	}
 }
 
-// A dial that fails says why.
+// coDialFails: a failed dial returns the reason.
 func coDialFails(w World) {
 	var nobody *rondo.Listener
 	e := &rondo.Engine{NumLoops: 1}
@@ -73,7 +73,7 @@ func coDialFails(w World) {
 			w.Errorf("where nobody listens: %v", err)
 		}
 		if _, err := co.Dial("udp", nobody.Addr().String()); err == nil {
-			w.Error("it dialed udp")
+			w.Error("a dial of network udp succeeded")
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -96,8 +96,8 @@ func coDialFails(w World) {
 	}
 }
 
-// A proxy is two copies. Each direction ends by itself, the half-closes go
-// through, and nothing is lost, whichever ends first.
+// coProxies: a proxy is two copies. Each direction ends on its own, half-closes pass
+// through, and nothing is lost, whichever direction ends first.
 func coProxies(w World) {
 	for _, serverFirst := range []bool{false, true} {
 		question, answer := pattern(1_500_000), pattern(2_000_000)
@@ -115,7 +115,7 @@ func coProxies(w World) {
 			}
 			got, err := io.ReadAll(c)
 			if mismatch(got, question) >= 0 {
-				w.Errorf("the question came as %d bytes, %v", len(got), err)
+				w.Errorf("the question arrived as %d bytes, %v", len(got), err)
 			}
 			if !serverFirst {
 				return speak(co)
@@ -153,7 +153,8 @@ func coProxies(w World) {
 	}
 }
 
-// io.CopyN and io.Copy, to and from other things than connections.
+// coCopiesPieces: io.CopyN and io.Copy work with connections and with other readers and
+// writers.
 func coCopiesPieces(w World) {
 	s := &script{w: w}
 	sent := pattern(500_000)
@@ -185,7 +186,7 @@ func coCopiesPieces(w World) {
 	s.untilEnded(1)
 }
 
-// buffer is a reader and writer, and nothing else that io.Copy might use.
+// buffer has Read and Write and no other methods that io.Copy could use.
 type buffer []byte
 
 func (b *buffer) Write(p []byte) (int, error) {
@@ -202,8 +203,8 @@ func (b *buffer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Many coroutines wait in all ways, are woken, and end, some of them in
-// the midst of it.
+// coMany: many coroutines wait in every way, wake and end, some of them while others
+// wait.
 func coMany(w World) {
 	const conns, each = 10, 40
 	s := &script{w: w}

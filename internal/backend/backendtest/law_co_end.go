@@ -17,8 +17,8 @@ import (
 	"github.com/rondo-go/rondo/internal/testkit"
 )
 
-// Whatever a coroutine waits for, it is over when the connection is, and its
-// deferred functions run.
+// coEndsWithItsConn: the end of a connection ends every wait of its coroutine, and the
+// coroutine's deferred functions run.
 func coEndsWithItsConn(w World) {
 	never := make(chan struct{})
 	defer close(never)
@@ -43,7 +43,7 @@ func coEndsWithItsConn(w World) {
 		e := &rondo.Engine{NumLoops: 1, HighWater: 1 << 20}
 		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			err := wait(co, c)
-			// Nothing waits any more.
+			// Later calls do not wait.
 			wantErr(w, name+", then Read", second(c.Read(make([]byte, 1))), net.ErrClosed)
 			wantErr(w, name+", then Write", second(c.Write([]byte("x"))), net.ErrClosed)
 			return err
@@ -58,7 +58,8 @@ func coEndsWithItsConn(w World) {
 
 func second(_ int, err error) error { return err }
 
-// Engine.Close ends coroutines in the midst of anything; no goroutine is left.
+// coEndsWithTheEngine: Engine.Close ends coroutines whatever they do. No goroutine is
+// left.
 func coEndsWithTheEngine(w World) {
 	s := &script{w: w}
 	e := &rondo.Engine{NumLoops: 2}
@@ -70,7 +71,7 @@ func coEndsWithTheEngine(w World) {
 			})
 		}
 		co.Go(func(co *coro.Co) error {
-			co.Go(func(co *coro.Co) error { return nil }) // it may never begin
+			co.Go(func(co *coro.Co) error { return nil }) // may never start
 			_, err := c.Write(pattern(16 << 20))
 			return err
 		})
@@ -86,7 +87,7 @@ func coEndsWithTheEngine(w World) {
 	w.Until("the goroutines' end", func() bool { return coroutines() == 0 })
 }
 
-// coroutines counts those of the process.
+// coroutines counts the coroutines of the process.
 func coroutines() int {
 	buf := make([]byte, 64<<10)
 	n := runtime.Stack(buf, true)
@@ -97,7 +98,8 @@ func coroutines() int {
 	return strings.Count(string(buf[:n]), "\ngithub.com/rondo-go/rondo/coro.(*Co).run(")
 }
 
-// Shutdown sends what coroutines wrote; their reads and writes fail from then on.
+// coShutdownFlushes: Shutdown sends the output of coroutines. Their later reads and
+// writes fail.
 func coShutdownFlushes(w World) {
 	s := &script{w: w}
 	big := pattern(1 << 20)
@@ -125,8 +127,8 @@ func coShutdownFlushes(w World) {
 	}
 }
 
-// A coroutine that goes on though everything fails, since its connection is gone,
-// is ended.
+// coThatIgnoresErrorsEnds: a coroutine that continues although every call fails,
+// because its connection is gone, is ended.
 func coThatIgnoresErrorsEnds(w World) {
 	for name, ignore := range map[string]func(co *coro.Co, c net.Conn){
 		"Read":  func(co *coro.Co, c net.Conn) { c.Read(make([]byte, 1)) },
@@ -142,7 +144,7 @@ func coThatIgnoresErrorsEnds(w World) {
 		e := &rondo.Engine{NumLoops: 1, Logger: log.Logger()}
 		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			defer func() {
-				for range 3 { // deferred functions can go on for a while
+				for range 3 { // deferred functions may continue for a while
 					wantErr(w, name+": a deferred Read", second(c.Read(make([]byte, 1))), net.ErrClosed)
 				}
 			}()
@@ -160,8 +162,8 @@ func coThatIgnoresErrorsEnds(w World) {
 	}
 }
 
-// A panic in a coroutine costs its connection alone, and is logged with the
-// coroutine's stack.
+// coPanicCostsItsConnAlone: a panic in a coroutine ends only its own connection. It is
+// logged with the coroutine's stack.
 func coPanicCostsItsConnAlone(w World) {
 	var log testkit.Log
 	s := &script{w: w}
@@ -202,14 +204,15 @@ func coPanicCostsItsConnAlone(w World) {
 		w.Until("the panic's count", func() bool { return e.Stats().Panics == uint64(i+1) })
 		if text := log.String(); strings.Count(text, "a coroutine panicked") != i+1 || strings.Count(text, "dividesTheGoat") < i+1 ||
 			strings.Count(text, "coPanicCostsItsConnAlone") < i+1 {
-			w.Errorf("%s: the log does not tell of the panic with its stack:\n%s", how, text)
+			w.Errorf("%s: the log lacks the panic with its stack:\n%s", how, text)
 		}
 	}
 }
 
 func dividesTheGoat(err error) { panic(err) }
 
-// So does runtime.Goexit, as in a test's FailNow: the loop goes on.
+// coGoexitCostsItsConnAlone: runtime.Goexit in a coroutine, as by a test's FailNow,
+// ends only its own connection, and the loop continues.
 func coGoexitCostsItsConnAlone(w World) {
 	s := &script{w: w}
 	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
@@ -236,8 +239,8 @@ func coGoexitCostsItsConnAlone(w World) {
 	s.untilEnded(3)
 }
 
-// Use of a coroutine, or of its connection, by a goroutine that may not fails where it
-// happens: with an error if the method has one, else with a panic.
+// coMisuseIsTold: using a coroutine or its connection on a wrong goroutine fails there,
+// with an error if the method has one, otherwise with a panic.
 func coMisuseIsTold(w World) {
 	s := &script{w: w}
 	fails := func(what string, err error) {
@@ -273,7 +276,7 @@ func coMisuseIsTold(w World) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			try("on a goroutine that it waits for") // it is running, in a way
+			try("on a goroutine that it waits for") // the coroutine counts as running
 		}()
 		<-done
 		var cond coro.Cond
@@ -304,8 +307,8 @@ func coMisuseIsTold(w World) {
 
 func third(_ int64, err error) error { return err }
 
-// A coroutine that never needs to wait, since its peer takes everything at once,
-// starves neither timers nor other connections.
+// coStarvesNobody: a coroutine that never waits, because its peer reads everything at
+// once, does not starve timers or other connections.
 func coStarvesNobody(w World) {
 	s := &script{w: w}
 	var ticks, floods atomic.Int64
@@ -315,7 +318,7 @@ func coStarvesNobody(w World) {
 			return echoAll(c)
 		}
 		co.Loop().Every(time.Millisecond, func() { ticks.Add(1) })
-		co.Go(func(co *coro.Co) error { // wakes itself, time and again
+		co.Go(func(co *coro.Co) error { // wakes itself repeatedly
 			for co.Sleep(10*time.Microsecond) == nil {
 			}
 			return nil

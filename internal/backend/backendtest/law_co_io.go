@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// echoAll is an echo server as one writes it for package net.
+// echoAll is an echo server written for package net.
 func echoAll(c net.Conn) error {
 	buf := make([]byte, 5000)
 	for {
@@ -30,10 +30,11 @@ func echoAll(c net.Conn) error {
 	}
 }
 
-// closeWriter is what connections can beside a net.Conn.
+// closeWriter is the method of connections that net.Conn lacks.
 type closeWriter interface{ CloseWrite() error }
 
-// A coroutine speaks first, and then answers what is sent, in any pieces.
+// coReadsAndWrites: a coroutine speaks first, and then answers input that comes in any
+// pieces.
 func coReadsAndWrites(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
@@ -66,7 +67,8 @@ func coReadsAndWrites(w World) {
 	}
 }
 
-// What comes while a coroutine does something else is there when it reads.
+// coReadsWhatWasLeft: input that arrives while a coroutine does something else is there
+// for its Read.
 func coReadsWhatWasLeft(w World) {
 	s := &script{w: w}
 	sent := pattern(100_000)
@@ -98,8 +100,8 @@ func coReadsWhatWasLeft(w World) {
 	}
 }
 
-// When a coroutine returns nil its connection closes in order, whatever its peer
-// has sent meanwhile; and what it wrote arrives.
+// coReturnsInOrder: when a coroutine returns nil, its connection closes in order,
+// whatever the peer has sent meanwhile, and all output arrives.
 func coReturnsInOrder(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
@@ -115,7 +117,7 @@ func coReturnsInOrder(w World) {
 		w.Errorf("the coroutine returned %v", err)
 	}
 
-	// At once, without waiting for anything.
+	// Return at once, without waiting.
 	p = s.serve(func(co *coro.Co, c net.Conn) error { return nil })
 	expectEOF(w, p)
 	p = s.serve(func(co *coro.Co, c net.Conn) error {
@@ -153,7 +155,8 @@ func coReturnFlushesToASlowPeer(w World) {
 	expectEOF(w, p)
 }
 
-// An error closes, as a Handler's does: Closed hears of it, or here Context.
+// coReturnsAnError: an error from a coroutine closes the connection after its output, like
+// a Handler's. Its children's calls return that error.
 func coReturnsAnError(w World) {
 	s := &script{w: w}
 	sorry := errors.New("sorry")
@@ -177,7 +180,8 @@ func coReturnsAnError(w World) {
 	wantErr(w, "the child's Sleep", cause.Load().(error), net.ErrClosed)
 }
 
-// After the peer's end of stream Read returns io.EOF, and writing goes on.
+// coPeerHalfCloses: after the peer's end of stream Read returns io.EOF, and Write still
+// works.
 func coPeerHalfCloses(w World) {
 	s := &script{w: w}
 	answer := pattern(1 << 20)
@@ -204,7 +208,8 @@ func coPeerHalfCloses(w World) {
 	}
 }
 
-// After CloseWrite the peer sees the end of the stream, and reading goes on.
+// coHalfCloses: after CloseWrite the peer sees the end of the stream, and Read still
+// works.
 func coHalfCloses(w World) {
 	s := &script{w: w}
 	answer := pattern(300_000)
@@ -217,7 +222,7 @@ func coHalfCloses(w World) {
 		wantErr(w, "Write after CloseWrite", err, net.ErrClosed)
 		got, err := io.ReadAll(c)
 		if mismatch(got, answer) >= 0 {
-			w.Errorf("read %d bytes, other than were sent", len(got))
+			w.Errorf("read %d bytes that differ from those sent", len(got))
 		}
 		return err
 	})
@@ -230,7 +235,8 @@ func coHalfCloses(w World) {
 	}
 }
 
-// Though both streams have ended the coroutine goes on, and can wait.
+// coStaysThoughBothEnded: a coroutine continues, and can wait, after both streams have
+// ended.
 func coStaysThoughBothEnded(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
@@ -254,7 +260,8 @@ func coStaysThoughBothEnded(w World) {
 	}
 }
 
-// While no coroutine reads the connection is not read: its peer's sends block.
+// coIdleReaderIsNotRead: while no coroutine reads, the engine does not read: the peer's
+// sends block.
 func coIdleReaderIsNotRead(w World) {
 	s := &script{w: w}
 	var more coro.Cond
@@ -284,7 +291,8 @@ func coIdleReaderIsNotRead(w World) {
 	}
 }
 
-// A Write of any size waits for its peer, and holds no more than HighWater.
+// coWriteWaits: a Write of any size waits for the peer and never holds more than
+// HighWater.
 func coWriteWaits(w World) {
 	const high, low = 100_000, 10_000
 	s := &script{w: w}
@@ -320,7 +328,7 @@ func coWriteWaits(w World) {
 	}
 }
 
-// Writes of several coroutines come one after the other, however large.
+// coWritesDoNotMix: Writes of several coroutines do not mix, however large they are.
 func coWritesDoNotMix(w World) {
 	const writers, size = 5, 300_000
 	s := &script{w: w}
@@ -346,12 +354,13 @@ func coWritesDoNotMix(w World) {
 	}
 	expectEOF(w, p)
 	if string(order) != "abcde" {
-		w.Errorf("the writes came in the order %s", order)
+		w.Errorf("the writes arrived in the order %s", order)
 	}
 	s.untilEnded(1)
 }
 
-// Output that waits for its peer does not keep another coroutine from reading.
+// coReadsWhileItsWriteWaits: a Write that waits for the peer does not stop another
+// coroutine's Read.
 func coReadsWhileItsWriteWaits(w World) {
 	s := &script{w: w}
 	e := &rondo.Engine{NumLoops: 1, HighWater: 50_000, LowWater: 5_000}
@@ -379,7 +388,8 @@ func coReadsWhileItsWriteWaits(w World) {
 	}
 }
 
-// A coroutine may end in a Handler: what it has not read goes there.
+// coHandsOver: a coroutine may give its connection to a Handler, which gets the unread
+// input.
 func coHandsOver(w World) {
 	s := &script{w: w}
 	h := &handler{w: w}

@@ -23,7 +23,7 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// Libraries that want a net.Conn get one: each is tried as it comes.
+// The laws in this file use common libraries, unmodified, on a coroutine's net.Conn.
 
 func coBufio(w World) {
 	s := &script{w: w}
@@ -185,8 +185,8 @@ func coGob(w World) {
 	}
 }
 
-// Unmodified crypto/tls on both sides, in coroutines of one loop, both versions;
-// and with package tls's client on a connection of the peer's.
+// coTLS runs unmodified crypto/tls on both sides, in coroutines of one loop, with both
+// versions, and with package tls's client on a connection of the peer's.
 func coTLS(w World) {
 	sent := pattern(300_000)
 	server, client := tlsConfigs()
@@ -251,8 +251,8 @@ func coTLS(w World) {
 	}
 }
 
-// tlsConfigs are a server's, with a certificate for the name goat, and a client's
-// that trusts it.
+// tlsConfigs returns a server's configuration, with a certificate for the name goat,
+// and a client's that trusts it.
 var tlsConfigs = sync.OnceValues(func() (server, client *tls.Config) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

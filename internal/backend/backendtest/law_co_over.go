@@ -11,9 +11,9 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A connection goes from its handler to coroutines of its loop and back, as often as
-// one likes, with what the one or the other has left. Between, its net.Conn is closed,
-// and it is quiet when nothing is left.
+// coTakesOver: a connection passes from its handler to coroutines of its loop and back,
+// any number of times, with the unread input. Then the coroutine's net.Conn is closed.
+// The connection is Reusable when nothing is left.
 func coTakesOver(w World) {
 	const rounds = 3
 	var kept atomic.Int32
@@ -30,7 +30,7 @@ func coTakesOver(w World) {
 		var nc net.Conn
 		buf := make([]byte, 4)
 		for i := range rounds {
-			if _, err := io.ReadFull(c, buf[:1]); err != nil { // something was left, or is soon
+			if _, err := io.ReadFull(c, buf[:1]); err != nil { // unread input is there, or will be soon
 				return err
 			}
 			if i == 0 {
@@ -39,7 +39,7 @@ func coTakesOver(w World) {
 				b.SetHandler(nc.(rondo.Handler))
 			}
 			if coro.NetConn(b) != nc {
-				w.Error("it has two net.Conns")
+				w.Error("NetConn returned two net.Conns for one connection")
 			}
 			haveTurn(w, co, b, nc, i)
 			b.SetHandler(h)
@@ -80,8 +80,8 @@ func coTakesOver(w World) {
 	}
 }
 
-// haveTurn is what a coroutine does each time that it has b, as nc: it reads what the
-// handler left, and answers.
+// haveTurn is a coroutine's turn with b, as nc: it reads the handler's unread input and
+// answers.
 func haveTurn(w World, co *coro.Co, b *rondo.Conn, nc net.Conn, round int) {
 	buf := make([]byte, 4)
 	if n, err := io.ReadFull(nc, buf); string(buf) != "left" {
@@ -96,7 +96,7 @@ func haveTurn(w World, co *coro.Co, b *rondo.Conn, nc net.Conn, round int) {
 	nc.Write([]byte("took"))
 }
 
-// wantHandedOver uses nc, whose connection a handler has again.
+// wantHandedOver checks that nc is closed: its connection is a handler's again.
 func wantHandedOver(w World, nc net.Conn) {
 	_, err := nc.Write([]byte("lost"))
 	wantErr(w, "Write of one that was handed over", err, net.ErrClosed)
@@ -104,7 +104,7 @@ func wantHandedOver(w World, nc net.Conn) {
 	wantErr(w, "Read of one that was handed over", err, net.ErrClosed)
 }
 
-// haveTheEnd takes b, as nc, from a handler that was told the end of its input.
+// haveTheEnd takes over b, as nc, from a handler that has seen the end of its input.
 func haveTheEnd(w World, b *rondo.Conn, nc net.Conn) error {
 	if b.Reusable() {
 		w.Error("quiet, after the end of its input")
@@ -120,14 +120,14 @@ func haveTheEnd(w World, b *rondo.Conn, nc net.Conn) error {
 	return nc.Close()
 }
 
-// ended reports whether the last that h was told is the end of the input.
+// ended reports whether h was last told of the end of its input.
 func (h *handler) ended() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.calls) > 0 && h.calls[len(h.calls)-1] == 'E'
 }
 
-// wantQuiet asks the handler's connection whether it is quiet.
+// wantQuiet checks whether the handler's connection is Reusable.
 func wantQuiet(w World, h *handler, want bool, what string) {
 	h.do(func(c *rondo.Conn) {
 		if c.Reusable() != want {
@@ -136,8 +136,9 @@ func wantQuiet(w World, h *handler, want bool, what string) {
 	})
 }
 
-// A handler's connection that coroutines serve is read while its output is full, as one
-// of theirs from the start: their Writes wait. When a handler has it again it is not.
+// coOfAHandlersConnIsRead: a handler's connection served by coroutines is read while
+// its output is full, like a coroutine's own: their Writes wait. When a handler has it
+// again, it is not read.
 func coOfAHandlersConnIsRead(w World) {
 	const size = 8 << 20
 	var full atomic.Bool
@@ -152,13 +153,13 @@ func coOfAHandlersConnIsRead(w World) {
 	var taken, back atomic.Bool
 	coroutine := s.opener(func(co *coro.Co, _ net.Conn) error {
 		b := first.Load()
-		if _, err := b.Write(pattern(size)); err != nil { // full before they have it
+		if _, err := b.Write(pattern(size)); err != nil { // full before the coroutines have it
 			return err
 		}
 		nc := coro.NetConn(b)
 		taken.Store(true)
 		co.Go(func(*coro.Co) error {
-			nc.Write(pattern(size)) // and full for them
+			nc.Write(pattern(size)) // full by the coroutine
 			return nil
 		})
 		buf := make([]byte, 4)
@@ -192,8 +193,9 @@ func coOfAHandlersConnIsRead(w World) {
 	h.untilClosed()
 }
 
-// A connection that coroutines take over is read, whatever its handler did that keeps it
-// from being read: only a coroutine's own Writes wait for output, and its Read for input.
+// coTakesOverAnUnreadConn: a connection that coroutines take over is read, whatever
+// stopped its handler's reading. Only a coroutine's own Writes wait for output, and its
+// Reads for input.
 func coTakesOverAnUnreadConn(w World) {
 	for name, prepare := range map[string]func(c *rondo.Conn){
 		"its output is full":    func(c *rondo.Conn) { c.Write(pattern(16 << 20)) },
@@ -223,7 +225,7 @@ func coTakesOverAnUnreadConn(w World) {
 		send(w, p, []byte("x"))
 		w.Until("the handler to have it", func() bool { return h.received() == 1 })
 		h.do(func(c *rondo.Conn) {
-			c.Loop().Post(func() { taken <- coro.NetConn(c) }) // in no event of the connection's
+			c.Loop().Post(func() { taken <- coro.NetConn(c) }) // outside of the connection's events
 		})
 		w.Until("the connection to be taken over", func() bool { return len(taken) == 1 })
 		send(w, p, []byte("hello"))
@@ -236,14 +238,15 @@ func coTakesOverAnUnreadConn(w World) {
 	}
 }
 
-// A coroutine's connection may go to another one, made by coro.Handler: it is read while
-// output is full, as the first one's, and the first one can wait for it no more.
+// coTakesOverFromCo: a coroutine's connection may go to another coroutine, made by
+// coro.Handler. It is read while output is full, like the first one's, and the first
+// one can no longer wait for it.
 func coTakesOverFromCo(w World) {
 	const size = 8 << 20
 	s := &script{w: w}
 	var got atomic.Bool
 	second := s.opener(func(co *coro.Co, c net.Conn) error {
-		if _, err := co.Conn().Write(pattern(size)); err != nil { // which does not wait
+		if _, err := co.Conn().Write(pattern(size)); err != nil { // does not wait
 			return err
 		}
 		b := make([]byte, 4)
@@ -259,7 +262,7 @@ func coTakesOverFromCo(w World) {
 		}
 		co.Conn().Use(second)
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-			w.Errorf("a Read of what another coroutine has: %v", err)
+			w.Errorf("Read of another coroutine's connection: %v", err)
 		}
 		return nil
 	})
@@ -275,7 +278,8 @@ func coTakesOverFromCo(w World) {
 	}
 }
 
-// A coroutine may end when it has its connection leave: that is not closed.
+// coLeaves: a coroutine may end after its connection leaves. That does not close the
+// connection.
 func coLeaves(w World) {
 	s := &script{w: w}
 	first := s.opener(func(co *coro.Co, c net.Conn) error {

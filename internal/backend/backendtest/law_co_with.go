@@ -15,7 +15,7 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// Sleep waits as long as it is told to, others meanwhile go on.
+// coSleeps: Sleep waits as long as asked, while other coroutines run.
 func coSleeps(w World) {
 	s := &script{w: w}
 	var order atomic.Value
@@ -46,11 +46,11 @@ func coSleeps(w World) {
 		w.Errorf("the coroutine returned %v", err)
 	}
 	if order.Load() != "20 40 60 " {
-		w.Errorf("they woke in the order %v", order.Load())
+		w.Errorf("the coroutines woke in the order %v", order.Load())
 	}
 }
 
-// Coroutines of a connection share it, and what they like, without a lock.
+// coGoes: coroutines of one connection share it, and any variables, without a lock.
 func coGoes(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
@@ -78,7 +78,7 @@ func coGoes(w World) {
 		if sum != children*rounds {
 			w.Errorf("the sum is %d", sum)
 		}
-		// While one reads another writes.
+		// One coroutine reads while another writes.
 		co.Go(func(co *coro.Co) error {
 			_, err := c.Write([]byte("ping"))
 			return err
@@ -97,8 +97,8 @@ func coGoes(w World) {
 	}
 }
 
-// Wait brings a child's error, which closes the connection; and children end
-// with the coroutine that serves the connection.
+// coChildrenEnd: Wait returns a child's error, which closes the connection. Children
+// end with the coroutine that serves the connection.
 func coChildrenEnd(w World) {
 	s := &script{w: w}
 	sorry := errors.New("sorry")
@@ -134,12 +134,12 @@ func coChildrenEnd(w World) {
 	wantErr(w, "the child's Read", child.Load().(error), net.ErrClosed)
 }
 
-// Coroutines and callbacks wake the waiters of a Cond, in order.
+// coCondWakes: a Cond wakes waiters in order, from coroutines and from callbacks.
 func coCondWakes(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
 		var cond, ready coro.Cond
-		cond.Signal() // for nobody
+		cond.Signal() // nobody waits
 		order := ""
 		for i := range 5 {
 			co.Go(func(co *coro.Co) error {
@@ -173,8 +173,8 @@ func coCondWakes(w World) {
 	}
 }
 
-// Await brings results, errors and panics from another goroutine, while the loop
-// goes on.
+// coAwaits: Await returns results, errors and panics from another goroutine, while the
+// loop runs.
 func coAwaits(w World) {
 	s := &script{w: w}
 	sorry := errors.New("sorry")
@@ -221,7 +221,7 @@ func coAwaits(w World) {
 	}
 }
 
-// A function that is awaited when the connection closes learns of it, and its
+// coAwaitIsLeft: an awaited function learns that the connection has closed, and its
 // result is dropped.
 func coAwaitIsLeft(w World) {
 	s := &script{w: w}
@@ -233,7 +233,7 @@ func coAwaitIsLeft(w World) {
 			cause.Store(context.Cause(ctx))
 			return 42, nil
 		})
-		if n == 42 && err == nil { // it was quicker than the end
+		if n == 42 && err == nil { // the function was faster than the end
 			err = co.Sleep(time.Hour)
 		}
 		_, again := coro.Await(co, func() (int, error) {
@@ -250,7 +250,7 @@ func coAwaitIsLeft(w World) {
 	wantErr(w, "the context's cause", cause.Load().(error), syscall.ECONNRESET)
 }
 
-// AwaitOn has its function called where it is told to: not at all if that is refused, or if
+// coAwaitsOn: AwaitOn's function runs where run calls it, or not at all if run refuses it or
 // the connection has closed before.
 func coAwaitsOn(w World) {
 	s := &script{w: w}
@@ -282,7 +282,7 @@ func coAwaitsOn(w World) {
 	(<-works)()
 }
 
-// The Context is done once the connection begins to close.
+// coContextEnds: the Context is done when the connection starts to close.
 func coContextEnds(w World) {
 	s := &script{w: w}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A connection on which nothing moves is closed after its idle time, not before.
+// idleCloses: a connection without traffic is closed after its idle time, not before.
 func idleCloses(w World) {
 	const idle = 150 * time.Millisecond
 	h := &handler{w: w}
@@ -33,8 +33,8 @@ func idleCloses(w World) {
 	}
 }
 
-// unspoilt tries f until it reports that the machine did not stand still for so
-// long that f proves nothing.
+// unspoilt repeats f until f reports a valid result. A result is invalid if the machine
+// stood still for so long that it proves nothing.
 func unspoilt(w World, f func(World) bool) {
 	for range 20 {
 		if f(w) {
@@ -44,7 +44,7 @@ func unspoilt(w World, f func(World) bool) {
 	w.Fatal("the machine stood still each time")
 }
 
-// Received and sent bytes keep a connection from being idle.
+// activityIsNotIdle: received and sent bytes keep a connection from being idle.
 func activityIsNotIdle(w World) { unspoilt(w, staysBusy) }
 
 func staysBusy(w World) bool {
@@ -60,7 +60,7 @@ func staysBusy(w World) bool {
 		begin := w.Now()
 		p.SetDeadline(begin.Add(patience))
 		if i%2 == 0 {
-			p.Write([]byte("x")) // what it fails with, Read does too
+			p.Write([]byte("x")) // Read returns its error too
 		} else {
 			h.conn().Write([]byte("x"))
 		}
@@ -92,7 +92,7 @@ func staysBusy(w World) bool {
 	return true
 }
 
-// A read deadline closes unless it is moved.
+// readDeadlineCloses: a read deadline closes the connection unless it is moved.
 func readDeadlineCloses(w World) { unspoilt(w, closesLate) }
 
 func closesLate(w World) bool {
@@ -103,12 +103,12 @@ func closesLate(w World) bool {
 	}}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	defer p.Close()
-	w.Sleep(2 * wait) // none is set yet
+	w.Sleep(2 * wait) // no deadline is set yet
 	last := w.Now()
 	for range 3 {
 		begin := w.Now()
 		p.SetDeadline(begin.Add(patience))
-		p.Write([]byte("x")) // what it fails with, Read does too
+		p.Write([]byte("x")) // Read returns its error too
 		if _, err := p.Read(make([]byte, 1)); err != nil {
 			if d := w.Now().Sub(last); d < wait {
 				w.Fatalf("%v after the deadline was set, the peer read: %v", d, err)
@@ -129,8 +129,8 @@ func closesLate(w World) bool {
 	return true
 }
 
-// A write deadline aborts a connection whose peer does not read, and leaves one
-// with nothing to send alone, but for its writes.
+// writeDeadlineAborts: a write deadline aborts a connection whose peer does not read.
+// If there is nothing to send, the connection stays, but its writes fail.
 func writeDeadlineAborts(w World) {
 	const wait = 200 * time.Millisecond
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -160,7 +160,8 @@ func writeDeadlineAborts(w World) {
 	expectReset(w, p)
 }
 
-// A deadline so far away that no clock tells it, as the year 9999, never comes.
+// farDeadlinesNeverCome: a deadline beyond the clock's range, such as the year 9999,
+// never comes.
 func farDeadlinesNeverCome(w World) {
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := &rondo.Engine{NumLoops: 1}

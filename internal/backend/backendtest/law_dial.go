@@ -15,7 +15,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A dialed connection is served like an accepted one, also by its own loop.
+// dialedConnIsServed: a dialed connection is served like an accepted one, by the loop that
+// dialed it.
 func dialedConnIsServed(w World) {
 	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -46,7 +47,8 @@ func dialedConnIsServed(w World) {
 	}
 }
 
-// A dial that fails says so once, as package net does, and costs nothing.
+// dialFails: a failed dial is reported once, as in package net, and leaves nothing
+// behind.
 func dialFails(w World) {
 	e := &rondo.Engine{NumLoops: 1}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -87,14 +89,14 @@ func dialFails(w World) {
 	}
 }
 
-// dialed is what became of a dial.
+// dialed records the result of a dial.
 type dialed struct {
 	w    World
 	mu   sync.Mutex
 	errs []error // nil for a connection
 }
 
-// open is for Loop.Dial.
+// open is the callback for Loop.Dial.
 func (d *dialed) open(c *rondo.Conn, err error) rondo.Handler {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +113,7 @@ func (d *dialed) calls() []error {
 	return append([]error(nil), d.errs...)
 }
 
-// only waits for the call of open, and checks that it was one.
+// only waits for the call of open and checks that there is just one.
 func (d *dialed) only(what string) error {
 	d.w.Helper()
 	d.w.Until(what, func() bool { return len(d.calls()) > 0 })
@@ -123,8 +125,8 @@ func (d *dialed) only(what string) error {
 	return calls[0]
 }
 
-// A names is a Resolver that knows some names. The empty list of addresses never
-// comes.
+// names is a Resolver that knows some names. A lookup of a name with an empty list waits
+// until ctx is done.
 type names map[string][]netip.Addr
 
 func (n names) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
@@ -139,8 +141,8 @@ func (n names) LookupNetIP(ctx context.Context, network, host string) ([]netip.A
 	return ips, nil
 }
 
-// resolver knows of this host, of a part of it where nobody listens, and of a name
-// that nobody ever finds.
+// resolver knows names of this host, some with addresses where nobody listens, and a name
+// whose lookup never ends by itself.
 var resolver = names{
 	"here":       {netip.MustParseAddr("127.0.0.1")},
 	"both":       {netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")},
@@ -150,7 +152,7 @@ var resolver = names{
 	"everywhere": {netip.IPv4Unspecified()},
 }
 
-// Engine.Dial returns when the connection is served, or with the reason why not.
+// engineDial: Engine.Dial returns when the connection is served, or with the error.
 func engineDial(w World) {
 	e := &rondo.Engine{NumLoops: 2, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -196,12 +198,12 @@ func engineDial(w World) {
 		w.Errorf("with a context that is over: %v", err)
 	}
 	if _, n, err := dial(w.Timeout(10*time.Millisecond), "never:1", rondo.SocketOptions{}); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
-		w.Errorf("a name that is never found, with a context: %v", err)
+		w.Errorf("a name whose lookup never ends, with a context: %v", err)
 	}
 	_, n, err := dial(context.Background(), "never:1", rondo.SocketOptions{DialTimeout: 10 * time.Millisecond})
 	var timeout net.Error
 	if n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
-		w.Errorf("a name that is never found: %v", err)
+		w.Errorf("a name whose lookup never ends: %v", err)
 	}
 	w.Call(func() { e.Close() })
 	if _, n, err := dial(context.Background(), addr.String(), rondo.SocketOptions{}); n != 0 || !errors.Is(err, rondo.ErrClosed) {
@@ -209,7 +211,8 @@ func engineDial(w World) {
 	}
 }
 
-// A dial that is canceled says so, once; one that is over cannot be.
+// dialIsCanceled: a canceled dial reports that once. A finished dial cannot be
+// canceled.
 func dialIsCanceled(w World) {
 	e := &rondo.Engine{NumLoops: 1, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -241,8 +244,8 @@ func dialIsCanceled(w World) {
 	w.Until("the connection alone", func() bool { return e.Stats().Open == 2 })
 }
 
-// Closing the engine ends every dial, whatever it waits for; those that are begun
-// while it ends fail too. Each is told once.
+// dialEndsWithTheEngine: closing the engine ends every dial in any state. Dials that
+// start while it ends fail too. Each is reported once.
 func dialEndsWithTheEngine(w World) {
 	for _, end := range []func(*rondo.Engine){
 		func(e *rondo.Engine) { e.Close() },
@@ -276,7 +279,7 @@ func dialEndsWithTheEngine(w World) {
 			}
 		}
 		if len(calls) != 5 {
-			w.Errorf("of 5 dials %d were told of the end: %v", len(calls), calls)
+			w.Errorf("%d of 5 dials got an error at the end: %v", len(calls), calls)
 		}
 	}
 }
@@ -292,7 +295,7 @@ func (h *lastDial) Closed(c *rondo.Conn, err error) {
 	h.dial()
 }
 
-// Addresses of both families are tried; one that refuses costs no time.
+// dialTriesAll: a dial tries addresses of both families. A refusal costs no time.
 func dialTriesAll(w World) {
 	e := &rondo.Engine{NumLoops: 1, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -326,7 +329,7 @@ func dialTriesAll(w World) {
 	}
 }
 
-// The local address is where a connection comes from.
+// dialFrom: a connection comes from the given local address.
 func dialFrom(w World) {
 	e := &rondo.Engine{NumLoops: 1, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -350,9 +353,9 @@ func dialFrom(w World) {
 	}
 }
 
-// elsewhere is this host's, too.
+// elsewhere is another address of this host, if there is one.
 var elsewhere = func() net.IP {
-	if runtime.GOOS == "linux" { // where all of 127.0.0.0/8 is there
+	if runtime.GOOS == "linux" { // all of 127.0.0.0/8 is local
 		return net.IPv4(127, 0, 0, 2)
 	}
 	return net.IPv4(127, 0, 0, 1)

@@ -10,7 +10,8 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A release function may write again: to the connection whose output just ended.
+// releaseWritesAgain: a release function may write again to the connection whose output
+// was just sent.
 func releaseWritesAgain(w World) {
 	var want []byte
 	for i := range 10 {
@@ -31,11 +32,12 @@ func releaseWritesAgain(w World) {
 		return len(in), nil
 	}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
-	send(w, p, []byte("g")) // one byte is one Data
+	send(w, p, []byte("g")) // one byte is one call of Data
 	expect(w, p, want)
 }
 
-// Recall drops what was not sent, tells how much that is, and the connection goes on.
+// recallTakesBack: Recall drops unsent output. Buffered counts it, and the connection
+// continues.
 func recallTakesBack(w World) {
 	const size = 12 << 20
 	var unsent atomic.Int64
@@ -53,7 +55,7 @@ func recallTakesBack(w World) {
 			w.Error(err)
 		}
 	})
-	expect(w, p, out[:1]) // it is being sent
+	expect(w, p, out[:1]) // the output is being sent
 	if releases.Load() > 0 {
 		w.Fatal("the peer's system took 12 MiB")
 	}
@@ -64,11 +66,11 @@ func recallTakesBack(w World) {
 		w.Fatalf("%d bytes of %d were sent", sent, size)
 	}
 	expect(w, p, append(out[1:sent:sent], "afterwards"...))
-	for left := 1; left > 0; w.Sleep(time.Millisecond) { // the kernel may tell a moment later
+	for left := 1; left > 0; w.Sleep(time.Millisecond) { // the kernel may complete a moment later
 		h.do(func(c *rondo.Conn) { left = c.Buffered() })
 	}
 	h.do(func(c *rondo.Conn) {
-		// Of what has not begun nothing is sent.
+		// Nothing is sent of output that was not started.
 		c.WriteOwned([]byte("never"), func() { releases.Add(1) })
 		c.Write([]byte("neither"))
 		bridge.Of(c).Recall()
@@ -88,8 +90,9 @@ func recallTakesBack(w World) {
 	expect(w, p, []byte("the end"))
 }
 
-// Recall drops what was written before it and nothing else, also while the system has
-// some of that, and also in a hook that is called just before the system gets it.
+// recallDropsNoMore: Recall drops only output written before it, also while the system
+// has some of that, and also in a hook that runs just before the system gets the
+// output.
 func recallDropsNoMore(w World) {
 	const size = 12 << 20
 	h := &handler{w: w}
@@ -110,7 +113,7 @@ func recallDropsNoMore(w World) {
 		inHook.Store(false)
 		c.WriteOwned(out, func() { released.Store(true) })
 	})
-	expect(w, p, out[:1]) // it is being sent
+	expect(w, p, out[:1]) // the output is being sent
 	if released.Load() {
 		w.Fatal("the peer's system took 12 MiB")
 	}
@@ -126,16 +129,16 @@ func recallDropsNoMore(w World) {
 	got = append(out[:1:1], got...)
 	sent, ok := bytes.CutSuffix(got, []byte("afterwards"))
 	if err != nil || !ok || len(sent) == size || !bytes.HasPrefix(out, sent) {
-		w.Errorf("%d bytes came of %d, and %q at the end (%v)", len(sent), size, got[max(0, len(got)-20):], err)
+		w.Errorf("%d of %d bytes arrived, and %q at the end (%v)", len(sent), size, got[max(0, len(got)-20):], err)
 	}
 }
 
-// into receives into memory of its own.
+// into receives into its own memory.
 type into struct {
 	bridge.Ours
 	*handler
 	mine   []byte
-	own    atomic.Bool // Data expects it there
+	own    atomic.Bool // Data expects its input there
 	got    atomic.Int32
 	paused atomic.Int32
 }
@@ -151,7 +154,8 @@ func (i *into) Data(c *rondo.Conn, in []byte) (int, error) {
 
 func (i *into) Paused() { i.paused.Add(1) }
 
-// ReceiveInto says where, once, and Paused when the memory is free.
+// receiveInto: ReceiveInto holds for one receive, and Paused says when the memory is
+// free.
 func receiveInto(w World) {
 	h := &handler{w: w}
 	i := &into{handler: h, mine: make([]byte, 100)}
@@ -243,7 +247,8 @@ func deliverEndsTheTurn(w World) {
 	}
 }
 
-// NoOutputLimit lifts the bounds of output, those of the engine and of the connection's own.
+// noOutputLimit: NoOutputLimit lifts the limits of output, both the engine's and the
+// connection's.
 func noOutputLimit(w World) {
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: 10, HighWater: 5}, h.one()))

@@ -10,12 +10,12 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A breaker is a Handler and a Filter that fails in one of its methods, once.
+// A breaker is a Handler and a Filter that fails once, in one of its methods.
 type breaker struct {
 	rondo.PassThrough
 	where string
 	fail  func()
-	calls atomic.Int32 // of the place that fails
+	calls atomic.Int32 // of the method that fails
 }
 
 func (b *breaker) at(place string) {
@@ -24,8 +24,8 @@ func (b *breaker) at(place string) {
 	}
 }
 
-// breakerPlaces are the callbacks of a connection that is echoed to, half-closed by its
-// peer, and then closed by its handler.
+// breakerPlaces are the callbacks of a connection that echoes, is half-closed by its
+// peer and then closed by its handler.
 var breakerPlaces = []string{
 	"OpenFunc", "Data", "EOF", "Ending", "Closed", "release", "Ref.Do",
 	"FilterOpenFunc", "Filter.Start", "Filter.Inbound", "Filter.Outbound", "Filter.EOF", "Filter.CloseWrite", "Filter.Closed",
@@ -76,11 +76,11 @@ func (h breakerHandler) EOF(c *rondo.Conn)             { h.b.at("EOF"); c.Close(
 func (h breakerHandler) Ending()                       { h.b.at("Ending") }
 func (h breakerHandler) Closed(_ *rondo.Conn, _ error) { h.b.at("Closed") }
 
-// A panic in any callback of a connection ends that one, and nothing else: what others
-// have written, the turn, and the engine's Close.
+// panicAnywhere: a panic in any callback of a connection ends only that connection.
+// Other output, the turn and the engine's Close are not affected.
 func panicAnywhere(w World) { breakEverywhere(w, func() { panic("a goat") }) }
 
-// So does runtime.Goexit, as by a test's FailNow.
+// goexitAnywhere: the same holds for runtime.Goexit, as by a test's FailNow.
 func goexitAnywhere(w World) { breakEverywhere(w, runtime.Goexit) }
 
 func breakEverywhere(w World, fail func()) {
@@ -118,8 +118,8 @@ func breakEverywhere(w World, fail func()) {
 	}
 }
 
-// A panic in a post, a timer, a deferred function or a hook is only logged, and
-// runtime.Goexit there ends nothing either.
+// failuresOfNobody: a panic in a post, a timer, a deferred function or a hook is only
+// logged. runtime.Goexit there ends nothing either.
 func failuresOfNobody(w World) {
 	for _, fail := range []func(){func() { panic("a goat") }, runtime.Goexit} {
 		e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.DiscardHandler)}
@@ -146,7 +146,7 @@ func failuresOfNobody(w World) {
 			expect(w, p, []byte("x"))
 		}
 		if n := e.Stats().Panics; n != 6 {
-			w.Errorf("%d failures were counted, of 6", n)
+			w.Errorf("%d of 6 failures were counted", n)
 		}
 		w.Call(func() { e.Close() })
 	}
@@ -160,7 +160,8 @@ type last struct {
 
 func (f last) Closed(*rondo.FilterPort, error) { f.closed.Add(1) }
 
-// A filter that was made is closed, also if the next one's FilterOpenFunc fails.
+// madeFiltersAreClosed: a filter gets Closed even if the next filter's FilterOpenFunc
+// fails.
 func madeFiltersAreClosed(w World) {
 	for _, fail := range []func(){func() { panic("a goat") }, runtime.Goexit} {
 		var closed atomic.Int32

@@ -14,7 +14,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Shutdown delivers what was written, closes every connection, and ends.
+// shutdownDrains: Shutdown delivers all output, closes every connection, and returns.
 func shutdownDrains(w World) {
 	big := pattern(1 << 20)
 	e := &rondo.Engine{NumLoops: 2, Linger: time.Minute}
@@ -60,7 +60,8 @@ func shutdownDrains(w World) {
 	}
 }
 
-// A parting is a Handler that closes its connection itself when the engine shuts down.
+// A parting is a Handler that closes its connection by itself when the engine shuts
+// down.
 type parting struct {
 	*handler
 	shutdown func(c *rondo.Conn)
@@ -68,8 +69,8 @@ type parting struct {
 
 func (p *parting) Shutdown(c *rondo.Conn) { p.shutdown(c) }
 
-// Shutdown lets those Handlers close their connections that want to, and waits for them.
-// One that fails in that ends its own connection, and no other one's.
+// shutdownAsks: Shutdown lets Handlers close their connections by themselves, and waits
+// for them. A Handler that fails then ends only its own connection.
 func shutdownAsks(w World) {
 	for name, last := range map[string]func(c *rondo.Conn){
 		"later": func(c *rondo.Conn) {
@@ -116,7 +117,7 @@ func shutdownAsks(w World) {
 			w.Errorf("%s: Closed got %v", name, err)
 		}
 	}
-	// Shutdown's context bounds how long that may take.
+	// Shutdown's context limits how long it waits.
 	e := &rondo.Engine{NumLoops: 1}
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(e, func(*rondo.Conn) rondo.Handler { return &parting{h, func(*rondo.Conn) {}} }))
@@ -132,7 +133,7 @@ func shutdownAsks(w World) {
 	}
 }
 
-// Close ends everything at once; it may be called again.
+// closeAborts: Close ends everything at once. It may be called again.
 func closeAborts(w World) {
 	e := &rondo.Engine{NumLoops: 2}
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -158,7 +159,7 @@ func closeAborts(w World) {
 	}
 }
 
-// A listener's Close stops accepting; connections go on.
+// listenerCloseKeepsConns: a listener's Close stops accepting; connections continue.
 func listenerCloseKeepsConns(w World) {
 	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -181,7 +182,8 @@ func listenerCloseKeepsConns(w World) {
 	expect(w, first, []byte("z"))
 }
 
-// Timers fire in the order of their times, not before them, and not after Stop.
+// timersFireInOrder: timers fire in the order of their times, not early, and not after
+// Stop.
 func timersFireInOrder(w World) {
 	h := &handler{w: w}
 	w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
@@ -212,7 +214,7 @@ func timersFireInOrder(w World) {
 		moved := after(10, "d")
 		moved.Reset(80 * time.Millisecond)
 		if !stopped.Stop() || stopped.Stop() {
-			w.Error("Stop does not tell whether the timer was pending")
+			w.Error("Stop does not report whether the timer was pending")
 		}
 		n := 0
 		var tick *rondo.Timer
@@ -239,7 +241,7 @@ func timersFireInOrder(w World) {
 	}
 }
 
-// Posts of one goroutine run in their order, on the loop.
+// postsKeepOrder: posts of one goroutine run in order, on the loop.
 func postsKeepOrder(w World) {
 	e := &rondo.Engine{NumLoops: 3}
 	w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -262,7 +264,7 @@ func postsKeepOrder(w World) {
 	w.Until("all posts", func() bool { return ran.Load() == 3*posts })
 }
 
-// Each loop makes a LoopLocal's value once, and keeps its own.
+// localIsEachLoopsOwn: each loop creates a LoopLocal's value once and keeps its own.
 func localIsEachLoopsOwn(w World) {
 	e := &rondo.Engine{NumLoops: 3}
 	w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -290,8 +292,8 @@ func localIsEachLoopsOwn(w World) {
 	}
 }
 
-// Every way to balance serves all connections; those that promise to spread
-// them do.
+// balanceSpreads: every Balance serves all connections, and those that promise to
+// spread them do so.
 func balanceSpreads(w World) {
 	const loops, conns = 3, 30
 	for _, b := range []rondo.Balance{rondo.RoundRobin, rondo.LeastConns, rondo.SourceHash, rondo.Random, rondo.ReusePort} {
@@ -323,7 +325,7 @@ func balanceSpreads(w World) {
 	}
 }
 
-// A connection that gets no handler is closed.
+// refusedConnCloses: a connection without a handler is closed.
 func refusedConnCloses(w World) {
 	e := &rondo.Engine{NumLoops: 1}
 	addr := w.Listen(e, func(*rondo.Conn) rondo.Handler { return nil })
@@ -339,7 +341,7 @@ func refusedConnCloses(w World) {
 	w.Until("no open connection", func() bool { return e.Stats().Open == 0 })
 }
 
-// Many connections at once, opened, used and closed in turns.
+// manyConns opens, uses and closes many connections at once, repeatedly.
 func manyConns(w World) {
 	const conns, rounds = 100, 3
 	e := &rondo.Engine{NumLoops: 2}
@@ -359,7 +361,7 @@ func manyConns(w World) {
 			}
 		}
 		w.Until("all to close", func() bool {
-			s := e.Stats() // its counts are told when a turn has ended, Open at once
+			s := e.Stats() // the counts change at the end of a turn, Open at once
 			return s.Open == 0 && s.Closed >= uint64((round+1)*conns)
 		})
 	}
@@ -368,10 +370,10 @@ func manyConns(w World) {
 	}
 }
 
-// came is how many connections an engine has had, however its world serves.
+// came returns how many connections an engine has had, accepted or attached.
 func came(s rondo.Stats) uint64 { return s.Accepted + s.Attached }
 
-// Hooks are called and counts are true.
+// traceAndStats: hooks are called and counts are right.
 func traceAndStats(w World) {
 	var accepted, turns, before, after, asked atomic.Int64
 	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{

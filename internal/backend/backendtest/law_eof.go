@@ -8,7 +8,8 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// EOF comes after the last Data: what Data left by then is not offered again.
+// eofIsAfterTheLastData: EOF comes after the last Data. Input that Data left is not
+// offered again.
 func eofIsAfterTheLastData(w World) {
 	h := &handler{w: w, data: func(*rondo.Conn, []byte) (int, error) { return 0, nil }}
 	h.eof = func(c *rondo.Conn) {
@@ -26,8 +27,8 @@ func eofIsAfterTheLastData(w World) {
 	}
 }
 
-// A handler that is set after the end of the stream is given what was left, and told
-// of the end.
+// newHandlerHearsOfEOF: a handler that is set after the end of the stream gets the
+// unconsumed input and then EOF.
 func newHandlerHearsOfEOF(w World) {
 	after := &handler{w: w}
 	before := &handler{w: w, data: func(*rondo.Conn, []byte) (int, error) { return 0, nil }}
@@ -124,7 +125,7 @@ type ender struct {
 
 func (e *ender) Ending() { e.ended++ }
 
-// Ending is called of who is the handler by then.
+// endingIsTheHandlers: the current handler gets Ending.
 func endingIsTheHandlers(w World) {
 	before, after := &ender{handler: handler{w: w}}, &ender{handler: handler{w: w}}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, func(c *rondo.Conn) rondo.Handler {
@@ -141,7 +142,8 @@ func endingIsTheHandlers(w World) {
 	}
 }
 
-// lastWords is a handler that looks in Ending whether its loop still has its connection.
+// lastWords is a handler that checks in Ending whether its loop still has its
+// connection.
 type lastWords struct {
 	bridge.Ours
 	handler
@@ -155,8 +157,8 @@ func (h *lastWords) Ending() {
 	}
 }
 
-// Ending is called before the connection's descriptor is closed and its loop forgets it,
-// also if it ends between two turns.
+// endingIsBeforeTheEnd: Ending comes before the connection's descriptor is closed and
+// its loop forgets it, also if it ends between two turns.
 func endingIsBeforeTheEnd(w World) {
 	h := &lastWords{handler: handler{w: w}}
 	var abort atomic.Pointer[rondo.Conn]
@@ -167,7 +169,7 @@ func endingIsBeforeTheEnd(w World) {
 	}}}
 	p := w.Dial(w.Listen(e, func(c *rondo.Conn) rondo.Handler {
 		h.one()(c)
-		c.Pause() // so that nothing is in flight whose end would be an event before
+		c.Pause() // no Op must be in flight, because its end would be an earlier event
 		abort.Store(c)
 		h.conn = c
 		return h

@@ -9,8 +9,8 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// filtered is a World whose connections have filters. These change nothing, so
-// every law must hold as it does without.
+// filtered is a World whose connections have filters. The filters change nothing, so
+// every law must hold as without them.
 type filtered struct{ backendtest.World }
 
 func (w filtered) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
@@ -19,9 +19,9 @@ func (w filtered) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 	return w.World.Listen(e, rondo.Filtered(open, pass, pass))
 }
 
-// notFiltered are laws of connections that leave their loops, or whose handlers have
-// them use memory of theirs, which those with filters cannot; and of bounds on output
-// too tight for filters, which add to it.
+// notFiltered are the laws that cannot hold with filters: connections cannot leave
+// their loops or receive into a handler's memory, and some limits of output are too low
+// for the bytes that filters add.
 var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
@@ -29,18 +29,18 @@ var notFiltered = []string{
 	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
 }
 
-// TestLawsFiltered tries the engine's laws through filters, on every backend of
-// this platform.
+// TestLawsFiltered runs the engine's laws through filters, on every backend of this
+// platform.
 func TestLawsFiltered(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of a law's time is waiting
+			t.Parallel() // a law mostly waits
 			backendtest.Laws(t, func(t *testing.T) backendtest.World { return filtered{backendtest.Sockets(t, name)} }, notFiltered...)
 		})
 	}
 }
 
-// TestLawsFilteredSimulated tries them on the simulated network.
+// TestLawsFilteredSimulated runs them on the simulated network.
 func TestLawsFilteredSimulated(t *testing.T) {
 	trySeeds(t, func(w *simulated) backendtest.World { return filtered{w} }, notFiltered...)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// What a hook writes at the end of a turn is sent, though nothing else happens.
+// hookWritesAreSent: output that a hook writes at the end of a turn is sent even if
+// nothing else happens.
 func hookWritesAreSent(w World) {
 	var conn atomic.Pointer[rondo.Conn]
 	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{Turn: func(*rondo.Loop) {
@@ -22,8 +23,9 @@ func hookWritesAreSent(w World) {
 	expect(w, p, []byte("by a hook"))
 }
 
-// A connection that is written to by another one's release function, at the end of a
-// turn, goes on when that is sent: it is read again, its end is sent.
+// releaseWritesToOthers: a release function may write to another connection at the end
+// of a turn. When that output is sent, the other connection continues: it is read
+// again, and its end is sent.
 func releaseWritesToOthers(w World) {
 	const high = 100
 	for name, end := range map[string]func(c *rondo.Conn){
@@ -63,8 +65,8 @@ func releaseWritesToOthers(w World) {
 	}
 }
 
-// A connection that leaves is written to by another one's release function, at the end
-// of the turn: that is sent, and then it leaves.
+// releaseWritesToALeaver: a release function may write to a leaving connection at the
+// end of a turn. The output is sent before the connection leaves.
 func releaseWritesToALeaver(w World) {
 	e := &rondo.Engine{NumLoops: 1}
 	first, second := &handler{w: w}, &handler{w: w}
@@ -75,7 +77,7 @@ func releaseWritesToALeaver(w World) {
 	first.conn()
 	to := make(chan *rondo.Conn, 1)
 	next <- func(c *rondo.Conn) rondo.Handler {
-		c.Pause() // no receive that ends is to help
+		c.Pause() // the end of a receive must not help
 		to <- c
 		return second.one()(c)
 	}
@@ -98,7 +100,7 @@ func releaseWritesToALeaver(w World) {
 		}
 	})
 	w.Until("the release", func() bool { return len(written) == 1 })
-	if err := <-written; err == nil { // where that comes in the same turn
+	if err := <-written; err == nil { // both may happen in the same turn
 		expect(w, p, []byte("yours"))
 	}
 	w.Until("the connection to leave", left.Load)
@@ -106,8 +108,8 @@ func releaseWritesToALeaver(w World) {
 	expect(w, p, []byte("there"))
 }
 
-// What a handler answers is sent, also if what it answers came from a filter that was
-// being given output, with another filter between them.
+// answersAreSent: a handler's answer is sent even if its input came from a filter that
+// was just given output, with another filter between them.
 func answersAreSent(w World) {
 	thanked := false
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -129,7 +131,8 @@ func answersAreSent(w World) {
 	expect(w, p, []byte("questionthanks"))
 }
 
-// A hook around writes that writes and flushes is not called within itself.
+// hooksAreNotReentered: a hook around writes may write and flush, and is not called
+// inside itself.
 func hooksAreNotReentered(w World) {
 	const writes = 1000
 	depth, written := 0, 0

@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// frames parses messages of a two-byte length and a body, and echoes bodies.
+// frames parses messages with a two-byte length, and echoes their bodies.
 func frames(want bool) func(c *rondo.Conn, in []byte) (int, error) {
 	return func(c *rondo.Conn, in []byte) (n int, err error) {
 		for len(in)-n >= 2 {
@@ -30,7 +30,7 @@ func frames(want bool) func(c *rondo.Conn, in []byte) (int, error) {
 	}
 }
 
-// However a stream is split, the handler sees the same messages.
+// anySplitIsTheSame: the handler sees the same messages however the stream is split.
 func anySplitIsTheSame(w World) {
 	var stream, bodies []byte
 	body := pattern(60_000)
@@ -47,7 +47,7 @@ func anySplitIsTheSame(w World) {
 			p := w.Dial(addr)
 			rest := stream
 			if piece < 1000 {
-				rest = stream[:2000] // small pieces of all would take long
+				rest = stream[:2000] // small pieces of everything would take long
 			}
 			for len(rest) > 0 {
 				n := min(piece, len(rest))
@@ -63,8 +63,8 @@ func anySplitIsTheSame(w World) {
 	}
 }
 
-// After Want, Data is not called for less; what is short of it at the end of the
-// stream is not offered.
+// wantWaits: after Want, Data is not called for fewer bytes. At the end of the stream a
+// smaller rest is not offered.
 func wantWaits(w World) {
 	const first, second = 10, 200_000
 	var offered []int
@@ -96,7 +96,7 @@ func wantWaits(w World) {
 	p.CloseWrite()
 	expectEOF(w, p)
 	h.untilClosed()
-	between := 0 // calls with what was too little for the second wish: that is made once
+	between := 0 // calls with too little for the second Want, which is called once
 	for _, n := range offered[1:] {
 		if n < second {
 			between++
@@ -111,8 +111,8 @@ func wantWaits(w World) {
 	}
 }
 
-// What a handler leaves is moved to larger memory as often as it doubles, not each
-// time it wants a little more.
+// wantingALittleMoreIsLinear: unconsumed input moves to larger memory each time it
+// doubles, not each time that Want asks for a little more.
 func wantingALittleMoreIsLinear(w World) {
 	const size = 2 << 20
 	moved := 0
@@ -140,12 +140,13 @@ func wantingALittleMoreIsLinear(w World) {
 	}
 }
 
-// Pause stops Data and reading; Resume offers what was left and goes on.
+// pauseStopsReading: Pause stops Data and reading. Resume offers the unconsumed input
+// and continues.
 func pauseStopsReading(w World) {
 	var resumed atomic.Int32
 	h := &handler{w: w}
 	h.data = func(c *rondo.Conn, in []byte) (int, error) {
-		// One line at a time, and a pause after each.
+		// Consume one line at a time, and pause after each.
 		i := bytes.IndexByte(in, '\n')
 		if i < 0 {
 			return 0, nil
@@ -187,7 +188,7 @@ func pauseStopsReading(w World) {
 	h.untilClosed()
 }
 
-// What the old handler left goes to the new one.
+// upgradeKeepsTheRest: the new handler gets the unconsumed input of the old one.
 func upgradeKeepsTheRest(w World) {
 	after := &handler{w: w}
 	before := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -209,8 +210,9 @@ func upgradeKeepsTheRest(w World) {
 	}
 }
 
-// A long rest goes to the new one too, though nothing more comes, whether the
-// upgrade is made by the old handler or while the connection waits for input.
+// upgradeOffersALongRest: the new handler also gets a long rest when no more input
+// comes, whether the old handler upgrades or a post does while the connection waits for
+// input.
 func upgradeOffersALongRest(w World) {
 	for _, posted := range []bool{false, true} {
 		after := &handler{w: w}
@@ -225,7 +227,7 @@ func upgradeOffersALongRest(w World) {
 		send(w, p, longRest)
 		if posted {
 			before.conn()
-			w.Sleep(20 * time.Millisecond) // all of it is there, and more is waited for
+			w.Sleep(20 * time.Millisecond) // all input has arrived, and the loop waits for more
 			before.do(func(c *rondo.Conn) { c.SetHandler(after) })
 		}
 		expect(w, p, longRest)
@@ -234,5 +236,5 @@ func upgradeOffersALongRest(w World) {
 	}
 }
 
-// longRest is more than a lent buffer's headroom.
+// longRest is longer than a lent buffer's headroom.
 var longRest = pattern(5000)

@@ -32,8 +32,8 @@ func (h *handler) detach() (net.Conn, error) {
 	return nc, err
 }
 
-// A detached connection has every byte: those that were written have been sent,
-// and those that were not consumed come first. The handler is told once.
+// detachKeepsEveryByte: a detached connection has every byte: all output was sent, and
+// unconsumed input comes first. The handler gets Closed once.
 func detachKeepsEveryByte(w World) {
 	for _, size := range []int{0, 1, 500, 5000, 200_000} {
 		h := &handler{w: w}
@@ -72,7 +72,7 @@ func detachKeepsEveryByte(w World) {
 	}
 }
 
-// talk shows that nc and p are the ends of one connection.
+// talk checks that nc and p are the ends of one connection.
 func talk(w World, p Peer, nc net.Conn) {
 	w.Helper()
 	send(w, p, []byte("ping"))
@@ -87,7 +87,8 @@ func talk(w World, p Peer, nc net.Conn) {
 	expect(w, p, []byte("pong"))
 }
 
-// Detach in Data leaves what Data did not consume, and waits for a slow peer.
+// detachWaitsForOutput: Detach in Data leaves the bytes that Data did not consume, and
+// waits for a slow peer.
 func detachWaitsForOutput(w World) {
 	out := pattern(16 << 20)
 	var nc net.Conn
@@ -114,7 +115,7 @@ func detachWaitsForOutput(w World) {
 		if err := c.Detach(func(net.Conn, error) { w.Error("two of them") }); !errors.Is(err, rondo.ErrClosed) {
 			w.Errorf("a second Detach: %v", err)
 		}
-		c.Write(out[len(out)/2:]) // still is sent
+		c.Write(out[len(out)/2:]) // is still sent
 		return len("go!"), nil
 	}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}, h.one()))
@@ -134,9 +135,9 @@ func detachWaitsForOutput(w World) {
 	nc.Close()
 }
 
-// Detach and Move draw a line under what is written. Ref.Write returns ErrClosed behind
-// it at once, writes on the loop some turns later, though the connection is still there;
-// what was taken before is sent, in order.
+// leavingIsDefinite: Detach and Move end the output. From then on Ref.Write returns
+// ErrClosed at once, and writes on the loop do so some turns later, although the
+// connection is still there. Output accepted before is sent, in order.
 func leavingIsDefinite(w World) {
 	for name, leave := range map[string]func(*rondo.Conn, func()) error{
 		"Detach": func(c *rondo.Conn, gone func()) error {
@@ -155,7 +156,7 @@ func leavingIsDefinite(w World) {
 		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 		s := &scribbler{w: w, name: name, ref: h.conn(), leave: leave, want: bytes.Clone(pattern(8 << 20))}
 		h.do(func(c *rondo.Conn) {
-			c.Write(s.want) // the peer does not read, so it stays for a while
+			c.Write(s.want) // the peer does not read, so the connection stays for a while
 			s.scribble(c)
 		})
 		w.Until("the last of the writes", s.done.Load)
@@ -167,21 +168,21 @@ func leavingIsDefinite(w World) {
 	}
 }
 
-// A scribbler writes to a connection in one turn after the other, in both ways, and has
-// it leave meanwhile.
+// A scribbler writes to a connection in one turn after the other, on the loop and by
+// Ref, and makes it leave meanwhile.
 type scribbler struct {
 	w     World
 	name  string
 	ref   rondo.Ref
 	leave func(c *rondo.Conn, gone func()) error
-	want  []byte // what was taken
+	want  []byte // accepted output
 	turn  int
 	gone  atomic.Bool
 	done  atomic.Bool
 }
 
-// The turns in which the connection is to leave, and in which writes on the loop are
-// taken no more.
+// The turn in which the connection starts to leave, and the turn from which writes on
+// the loop must be refused.
 const (
 	leavingTurn = 3
 	deafTurn    = 10
@@ -205,7 +206,8 @@ func (s *scribbler) scribble(c *rondo.Conn) {
 	}
 }
 
-// write writes a line. It must be taken up to one turn, and refused from another one on.
+// write writes a line. The write must succeed up to turn taken, and fail from turn
+// refused on.
 func (s *scribbler) write(how string, taken, refused int, write func([]byte) error) {
 	line := fmt.Appendf(nil, "%s in turn %d\n", how, s.turn)
 	err := write(line)
@@ -217,7 +219,7 @@ func (s *scribbler) write(how string, taken, refused int, write func([]byte) err
 	}
 }
 
-// A connection that ends before it has left is nobody's: f hears of it, once.
+// detachFails: if a connection ends before it has left, f gets the error, once.
 func detachFails(w World) {
 	e := &rondo.Engine{NumLoops: 1, Linger: -1}
 	var next atomic.Pointer[handler]
@@ -277,7 +279,8 @@ func detachFails(w World) {
 	}
 }
 
-// Closing the engine ends what is leaving, and tells f, whether it had begun.
+// detachAtClose: closing the engine ends leaving connections and calls f, whether or not
+// leaving had started.
 func detachAtClose(w World) {
 	for _, shutdown := range []bool{false, true} {
 		e := &rondo.Engine{NumLoops: 2, Linger: -1}
@@ -310,7 +313,7 @@ func detachAtClose(w World) {
 	}
 }
 
-// An attached connection is served like an accepted one.
+// attachedConnIsServed: an attached connection is served like an accepted one.
 func attachedConnIsServed(w World) {
 	e := &rondo.Engine{NumLoops: 2}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -352,7 +355,7 @@ func attachedConnIsServed(w World) {
 		if h.conn() != ref {
 			w.Error("Attach returned another Ref than the connection's")
 		}
-		if e.BackendName() != "std" { // which goes on with the object
+		if e.BackendName() != "std" { // std continues with the object itself
 			if n, err := nc.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 				w.Errorf("the attached connection is still the caller's: it read %d bytes, %v", n, err)
 			}
@@ -372,7 +375,7 @@ func attachedConnIsServed(w World) {
 	}
 }
 
-// A connection that a closed engine does not take is still the caller's.
+// attachFails: a connection that a closed engine refuses still belongs to the caller.
 func attachFails(w World) {
 	e := &rondo.Engine{NumLoops: 1}
 	other := &rondo.Engine{NumLoops: 1}
@@ -400,14 +403,14 @@ func attachFails(w World) {
 	}
 }
 
-// canceled is a Context that is over.
+// canceled is a Context that is done.
 var canceled = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// firstLoop is e's first.
+// firstLoop returns e's first loop.
 func firstLoop(e *rondo.Engine) *rondo.Loop {
 	for l := range e.Loops() {
 		return l
@@ -415,8 +418,8 @@ func firstLoop(e *rondo.Engine) *rondo.Loop {
 	panic(fmt.Sprint("an engine without loops: ", e.Backend))
 }
 
-// CloseWrite holds of a connection that is leaving: its peer sees the end of the stream
-// behind the last byte, and can be read from on.
+// closeWriteWhileLeaving: CloseWrite works on a leaving connection: the peer sees the
+// end of the stream after the last byte, and its input can still be read.
 func closeWriteWhileLeaving(w World) {
 	for _, size := range []int{0, 100, 8 << 20} {
 		h := &handler{w: w}

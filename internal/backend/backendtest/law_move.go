@@ -9,8 +9,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A connection goes from loop to loop, of one engine or two, and what was not
-// consumed goes along. Its handlers there are told when it leaves.
+// moveKeepsEveryByte: a connection moves from loop to loop, of one engine or two, with
+// its unconsumed input. The old handler gets Closed.
 func moveKeepsEveryByte(w World) {
 	first := &rondo.Engine{NumLoops: 2}
 	second := &rondo.Engine{NumLoops: 1}
@@ -36,14 +36,14 @@ func moveKeepsEveryByte(w World) {
 			old := h
 			h = &handler{w: w, data: old.data}
 			if i == 5 {
-				h.data = nil // echo, at last
+				h.data = nil // echo from now on
 			}
 			moved := h.one()
 			old.do(func(c *rondo.Conn) {
 				c.Write(out)
 				err := c.Move(to, func(c *rondo.Conn) rondo.Handler {
 					if c.Loop() != to {
-						w.Error("it came to another loop")
+						w.Error("the connection moved to another loop")
 					}
 					return moved(c)
 				})
@@ -76,7 +76,8 @@ func moveKeepsEveryByte(w World) {
 	})
 }
 
-// An engine that accepts gives each connection to another that serves, at once.
+// moveFromOpener: one engine accepts and gives each connection at once to another
+// engine, which serves it.
 func moveFromOpener(w World) {
 	serve := &rondo.Engine{NumLoops: 2}
 	w.Listen(serve, opener(nil))
@@ -98,14 +99,15 @@ func moveFromOpener(w World) {
 	if on[0].Load() != 3 || on[1].Load() != 3 {
 		w.Errorf("the loops got %d and %d connections of 6", on[0].Load(), on[1].Load())
 	}
-	// A loop tells what it counted when its turn ends, which may be a moment later.
+	// A loop updates its counts at the end of a turn, which may be a moment later.
 	w.Until("the counts", func() bool {
 		a, s := accept.Stats(), serve.Stats()
 		return came(a) == 6 && a.Detached == 6 && a.Open == 0 && s.Attached == 6 && s.Open == 6
 	})
 }
 
-// What is sent to a loop that has ended, or is shutting down, is closed.
+// moveToAnEndedLoop: a connection moved to a loop that has ended, or is shutting down,
+// is closed.
 func moveToAnEndedLoop(w World) {
 	gone := &rondo.Engine{NumLoops: 1}
 	w.Listen(gone, opener(nil))
@@ -127,8 +129,9 @@ func moveToAnEndedLoop(w World) {
 	w.Until("no open connection", func() bool { return e.Stats().Open == 0 })
 }
 
-// Connections echo while they are detached and attached, moved between loops and
-// engines, and served outside of any, over and over: no byte is lost or doubled.
+// everybodyLeavesUnderLoad: connections echo while they are repeatedly detached and
+// attached, moved between loops and engines, and served outside of any loop. No byte is
+// lost or duplicated.
 func everybodyLeavesUnderLoad(w World) {
 	t := &travel{w: w, engines: []*rondo.Engine{{NumLoops: 2}, {NumLoops: 1}}}
 	var addrs []net.Addr
@@ -149,7 +152,7 @@ func everybodyLeavesUnderLoad(w World) {
 		}
 		for i, c := range clients {
 			if round%3 == i%3 {
-				continue // some is left unread
+				continue // leave some unread
 			}
 			want := c.got
 			expect(w, c, want.next(c.sent.at-c.got.at))
@@ -174,17 +177,17 @@ func everybodyLeavesUnderLoad(w World) {
 	}
 }
 
-// travel is what everybodyLeavesUnderLoad does with its connections.
+// travel holds the state of everybodyLeavesUnderLoad.
 type travel struct {
 	w       World
 	engines []*rondo.Engine
 	ways    [4]atomic.Int32
 	count   atomic.Int32
-	outside atomic.Int32 // connections that no loop has
+	outside atomic.Int32 // connections on no loop
 }
 
-// open serves with an echo on engine i. It consumes some of what comes, and now
-// and then sends the connection away.
+// open serves with an echo on engine i. It consumes some of the input, and sometimes
+// sends the connection away.
 func (t *travel) open(i int) rondo.OpenFunc {
 	return func(*rondo.Conn) rondo.Handler {
 		calls := 0
@@ -199,7 +202,7 @@ func (t *travel) open(i int) rondo.OpenFunc {
 	}
 }
 
-// send sends c away, in turns.
+// send sends c away, by each way in turn.
 func (t *travel) send(c *rondo.Conn, i int) {
 	way := int(t.count.Add(1)) % len(t.ways)
 	t.ways[way].Add(1)
@@ -231,13 +234,13 @@ func (t *travel) send(c *rondo.Conn, i int) {
 	t.check("leaving", err)
 }
 
-// serve echoes once, and attaches the connection to engine i.
+// serve echoes once and attaches the connection to engine i.
 func (t *travel) serve(nc net.Conn, i int) {
 	defer t.outside.Add(-1)
 	buf := make([]byte, 3000)
 	n, err := nc.Read(buf)
 	if err != nil {
-		nc.Close() // the client has all it wanted
+		nc.Close() // the client has read everything
 		return
 	}
 	if _, err := nc.Write(buf[:n]); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Closed comes exactly once and last, however a connection ends. The handler
-// checks the order; here are the ways to end.
+// closedOnceAndLast: Closed comes exactly once and last, however a connection ends. The
+// handler checks the order; the law tries the ways to end.
 func closedOnceAndLast(w World) {
 	e := &rondo.Engine{NumLoops: 2, Linger: time.Second}
 	failure := errors.New("enough")
@@ -56,13 +56,14 @@ func closedOnceAndLast(w World) {
 		}
 		p.Close()
 	}
-	w.Sleep(50 * time.Millisecond) // for calls that come too late
+	w.Sleep(50 * time.Millisecond) // for late calls
 	if n := e.Stats().Open; n != 0 {
 		w.Errorf("%d connections are open", n)
 	}
 }
 
-// An error from Data closes the connection after its output, and reaches Closed.
+// closedAfterDataError: an error from Data closes the connection after its output, and
+// Closed gets it.
 func closedAfterDataError(w World) {
 	failure := errors.New("bad request")
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// All ways to write, mixed, make one stream in the order of the calls.
+// writesKeepOrder: all ways to write, mixed, give one stream in the order of the calls.
 func writesKeepOrder(w World) {
 	stream := pattern(6 << 20)
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -52,7 +52,8 @@ func writesKeepOrder(w World) {
 	h.untilClosed()
 }
 
-// WriteOwned's release is called exactly once: when sent, refused, or dropped.
+// ownedIsReleasedOnce: WriteOwned calls release exactly once: when the bytes are sent,
+// refused or dropped.
 func ownedIsReleasedOnce(w World) {
 	for _, end := range []func(*rondo.Conn){
 		(*rondo.Conn).Close,
@@ -81,9 +82,9 @@ func ownedIsReleasedOnce(w World) {
 	}
 }
 
-// What several connections are sent in turn, from one of them, from timers and
-// from posts, arrives at each in order and whole, though one of them takes a
-// buffer before another is written to, and one is cut off in the middle.
+// writesToMany: one connection, timers and posts write to several connections in turn.
+// Each gets its output whole and in order, although one takes a buffer before another
+// is written to, and one is aborted in the middle.
 func writesToMany(w World) {
 	const conns, rounds = 40, 60
 	var all [conns]*rondo.Conn
@@ -149,8 +150,8 @@ func writesToMany(w World) {
 	}
 }
 
-// One long piece of memory is sent bit by bit, as far as Buffered and the idle time are
-// concerned: a peer that takes some of it is not idle.
+// ownedShowsProgress: one long piece of memory counts as sent byte by byte, in Buffered
+// and for the idle time: a peer that reads some of it is not idle.
 func ownedShowsProgress(w World) {
 	const size, piece = 16 << 20, 512 << 10
 	h := &handler{w: w}

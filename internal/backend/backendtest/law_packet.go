@@ -16,8 +16,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// packetLaws are the engine's laws of datagram sockets. Both ends are PacketConns,
-// of engines of their own. Networks may lose datagrams: who asks asks again.
+// packetLaws are the engine's laws of datagram sockets. Both ends are PacketConns, of
+// separate engines. Networks may lose datagrams, so a test repeats its requests.
 var packetLaws = []law{
 	{"PacketsAreAnswered", packetsAreAnswered},
 	{"PacketsOfAllSizes", packetsOfAllSizes},
@@ -60,8 +60,8 @@ func packetsAreAnswered(w World) {
 	}
 }
 
-// packetsOfAllSizes: none is cut, joined or mixed up, also when many are written
-// in one turn.
+// packetsOfAllSizes: no datagram is truncated, joined or mixed up, even if many are
+// written in one turn.
 func packetsOfAllSizes(w World) {
 	server, client := replies(w), &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -69,7 +69,7 @@ func packetsOfAllSizes(w World) {
 	for _, n := range []int{0, 1, 64, 1200, 1472, 9000, 65507} {
 		p := string(pattern(n))
 		ask(w, c, addrOf(s), p, client)
-		// Sizes that a system that joins equal ones must not mix up.
+		// A system that joins datagrams of equal size must not mix up these sizes.
 		want := []string{p, p, p[:n/2], p, string(pattern(n + 1)[:min(n+1, 65507)])}
 		retry(w, "datagrams of mixed sizes", func() {
 			onLoop(w, c, func(c *rondo.PacketConn) {
@@ -92,12 +92,13 @@ func packetsOfAllSizes(w World) {
 	defer client.mu.Unlock()
 	for _, g := range client.got {
 		if !bytes.Equal([]byte(g), pattern(len(g))) {
-			w.Fatalf("a datagram of %d bytes is none that was sent: %.40q", len(g), g)
+			w.Fatalf("a datagram of %d bytes was never sent: %.40q", len(g), g)
 		}
 	}
 }
 
-// packetPanicCostsOne: the others of the batch are handled, and the socket goes on.
+// packetPanicCostsOne: the other datagrams of the batch are handled, and the socket
+// continues.
 func packetPanicCostsOne(w World) {
 	e := &rondo.Engine{NumLoops: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	server := replies(w)
@@ -126,7 +127,7 @@ func packetPanicCostsOne(w World) {
 	}
 }
 
-// packetsOfAConnectedSocket: it hears its peer and nobody else.
+// packetsOfAConnectedSocket: a connected socket receives only from its peer.
 func packetsOfAConnectedSocket(w World) {
 	server, client, other := replies(w), &packetHandler{w: w}, &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -141,7 +142,7 @@ func packetsOfAConnectedSocket(w World) {
 	}
 }
 
-// packetToNobody: who sends to nobody hears of it, and goes on.
+// packetToNobody: a sender to a closed port gets the error, and continues.
 func packetToNobody(w World) {
 	gone := &packetHandler{w: w}
 	g := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", gone)
@@ -217,7 +218,7 @@ func packetOutputIsBounded(w World) {
 	}
 }
 
-// packetCloseSendsFirst: Close sends what was written before it.
+// packetCloseSendsFirst: Close sends the datagrams written before it.
 func packetCloseSendsFirst(w World) {
 	server := &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -236,7 +237,7 @@ func packetCloseSendsFirst(w World) {
 		}
 	}, func() bool { return server.has("last words") })
 	if server.has("too late") {
-		w.Errorf("what was written after Close came")
+		w.Errorf("a datagram written after Close arrived")
 	}
 }
 
@@ -266,7 +267,7 @@ func packetClosedOnceAndLast(w World) {
 	w.Call(func() { e.Close() })
 }
 
-// packetShutdown: sockets close with their engine, orderly or at once.
+// packetShutdown: sockets close with their engine, in order or at once.
 func packetShutdown(w World) {
 	for _, end := range []struct {
 		end  func(e *rondo.Engine) error
@@ -292,7 +293,7 @@ func packetShutdown(w World) {
 	}
 }
 
-// packetPause: nothing is handled while a socket is paused.
+// packetPause: no datagram is handled while a socket is paused.
 func packetPause(w World) {
 	server, client := replies(w), &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "127.0.0.1:0", server)
@@ -309,7 +310,7 @@ func packetPause(w World) {
 			came++
 		}
 	}
-	if came > 1 { // a receive that was under way may have got something
+	if came > 1 { // a receive in flight may have got a datagram
 		w.Errorf("datagrams were handled %d times during a pause", came)
 	}
 	onLoop(w, s, func(s *rondo.PacketConn) { s.Resume() })
@@ -333,8 +334,9 @@ func packetRefOfAClosedSocket(w World) {
 	}
 }
 
-// packetReplyComesFromWhereItCame: on a host of many addresses. Systems that do
-// not tell answer from the one that the route has, which here is the same.
+// packetReplyComesFromWhereItCame: on a host with many addresses, a reply comes from
+// the address that the request was sent to. Systems that do not report that address
+// reply from the route's, which is the same here.
 func packetReplyComesFromWhereItCame(w World) {
 	server, client := replies(w), &packetHandler{w: w}
 	s := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp", ":0", server)
@@ -363,8 +365,8 @@ func packetReusePort(w World) {
 	}
 }
 
-// packetGroups: members get what goes to a group, until they leave, also while
-// others on the machine are members.
+// packetGroups: members receive a group's datagrams until they leave, also while others
+// on the machine are members.
 func packetGroups(w World) {
 	group := netip.MustParseAddr("224.0.0.223")
 	lo, index := loopback()
@@ -373,13 +375,14 @@ func packetGroups(w World) {
 	c := w.ListenPacket(&rondo.Engine{NumLoops: 1}, "udp4", "0.0.0.0:0", &packetHandler{w: w})
 	onLoop(w, s, func(s *rondo.PacketConn) {
 		if err := s.JoinGroup(netip.MustParseAddr("127.0.0.1"), lo); err == nil {
-			w.Errorf("joined what is no group")
+			w.Errorf("JoinGroup of an address that is not a group succeeded")
 		}
 		if err := s.JoinGroup(group, lo); err != nil {
 			w.Errorf("Join: %v", err)
 		}
 	})
-	// Wine has no such rule where Linux, under it, has not.
+	// On Wine a socket receives every group that the machine joined, which is Linux's
+	// default. So nobody else joins there.
 	if runtime.GOOS != "windows" {
 		onLoop(w, c, func(c *rondo.PacketConn) {
 			if err := c.JoinGroup(group, lo); err != nil {
@@ -404,7 +407,7 @@ func packetGroups(w World) {
 	say("nobody")
 	say("nobody")
 	if h.has("nobody") {
-		w.Errorf("a datagram to a group came to who had left it")
+		w.Errorf("a socket that left a group got its datagram")
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// packetHandler keeps what it gets, and checks the order of calls, for each socket:
-// with ReusePort it is the handler of several.
+// packetHandler records its datagrams and checks the order of calls for each socket.
+// With ReusePort it serves several sockets.
 type packetHandler struct {
 	w      World
 	packet func(c *rondo.PacketConn, p []byte, from netip.AddrPort) // nil: none
@@ -22,7 +22,7 @@ type packetHandler struct {
 	got    []string
 	from   []netip.AddrPort
 	errs   []error
-	over   map[*rondo.PacketConn]bool // those closed
+	over   map[*rondo.PacketConn]bool // closed sockets
 	closed int
 	err    error
 }
@@ -72,7 +72,7 @@ func (h *packetHandler) state() (packets, errs, closed int) {
 	return len(h.got), len(h.errs), h.closed
 }
 
-// has reports whether p came.
+// has reports whether p was received.
 func (h *packetHandler) has(p string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,7 +92,7 @@ func (h *packetHandler) untilClosed() error {
 	return h.err
 }
 
-// replies is a handler that sends back what comes.
+// replies returns a handler that sends datagrams back.
 func replies(w World) *packetHandler {
 	return &packetHandler{w: w, packet: func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
 		if err := c.Reply(p); err != nil {
@@ -101,7 +101,7 @@ func replies(w World) *packetHandler {
 	}}
 }
 
-// addrOf is the IP address of a socket, as reached from the same host.
+// addrOf returns the address of a socket, as reached from the same host.
 func addrOf(c *rondo.PacketConn) netip.AddrPort {
 	ap := c.LocalAddr().(*net.UDPAddr).AddrPort()
 	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
@@ -134,7 +134,7 @@ func ask(w World, c *rondo.PacketConn, to netip.AddrPort, p string, h *packetHan
 	}, func() bool { return h.has(p) })
 }
 
-// retry tries again and again until done, and fails if it never is.
+// retry repeats try until done, and fails after some time.
 func retry(w World, what string, try func(), done func() bool) {
 	w.Helper()
 	for begin := w.Now(); !done(); {
@@ -148,7 +148,7 @@ func retry(w World, what string, try func(), done func() bool) {
 	}
 }
 
-// otherLoopback is an address of this host beside 127.0.0.1, where there is one.
+// otherLoopback returns another loopback address than 127.0.0.1, if there is one.
 func otherLoopback() netip.Addr {
 	if runtime.GOOS == "linux" || runtime.GOOS == "windows" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 2})
@@ -156,7 +156,7 @@ func otherLoopback() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// loopback is the interface of that, and its index.
+// loopback returns the loopback interface and its index.
 func loopback() (*net.Interface, int) {
 	all, _ := net.Interfaces()
 	for _, i := range all {

@@ -8,8 +8,8 @@ import (
 	"github.com/rondo-go/rondo/internal/testkit"
 )
 
-// A panic in any of a handler's methods costs its connection alone, and is
-// logged with its stack.
+// panicCostsItsConnAlone: a panic in any of a handler's methods ends only its
+// connection. It is logged with its stack.
 func panicCostsItsConnAlone(w World) {
 	var log testkit.Log
 	e := &rondo.Engine{NumLoops: 1, Logger: log.Logger()}
@@ -65,10 +65,10 @@ func panicCostsItsConnAlone(w World) {
 	check("after Post and AfterFunc")
 	w.Until("all panics", func() bool { return e.Stats().Panics >= 6 })
 	if n := e.Stats().Panics; n != 6 {
-		w.Errorf("%d panics were counted, of 6", n)
+		w.Errorf("%d of 6 panics were counted", n)
 	}
 	if text := log.String(); strings.Count(text, cause.Error()) < 6 || !strings.Contains(text, "law_panic.go") {
-		w.Errorf("the log does not tell of 6 panics with their stacks:\n%s", text)
+		w.Errorf("the log lacks some of 6 panics with their stacks:\n%s", text)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A release function may write, flush, and take connections; it is never called within
-// another call, and once.
+// releaseMayDoAnything: a release function may write, flush and close connections. It
+// is called once, and never inside another call.
 func releaseMayDoAnything(w World) {
 	h := &handler{w: w}
 	var releases atomic.Int32
@@ -45,8 +45,8 @@ func releaseMayDoAnything(w World) {
 	}
 }
 
-// A chain of release functions or of deferred ones lets the turn end: posts and timers
-// have their turn before the chain is through.
+// chainsLetTheTurnEnd: a chain of release functions or deferred functions lets the turn
+// end: posts and timers run before the chain is through.
 func chainsLetTheTurnEnd(w World) {
 	const long = 100_000
 	h := &handler{w: w}
@@ -90,7 +90,7 @@ func chainsLetTheTurnEnd(w World) {
 	h.untilClosed()
 }
 
-// Functions are called in the order in which they were deferred.
+// deferKeepsOrder: deferred functions run in order.
 func deferKeepsOrder(w World) {
 	h := &handler{w: w}
 	w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
@@ -113,7 +113,8 @@ func deferKeepsOrder(w World) {
 	}
 }
 
-// What Ref.Write has promised is not left out of a stream that goes on.
+// refWriteLeavesNoHole: output that Ref.Write accepted is never missing in the middle
+// of a stream.
 func refWriteLeavesNoHole(w World) {
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
@@ -132,7 +133,7 @@ func refWriteLeavesNoHole(w World) {
 	}
 }
 
-// A talkative filter answers what it is given for output.
+// A talkative filter answers output.
 type talkative struct {
 	rondo.PassThrough
 	rounds int
@@ -147,8 +148,9 @@ func (f *talkative) Outbound(s *rondo.FilterPort, out []byte) error {
 	return nil
 }
 
-// A filter delivers while it is given output, and the handler writes while it is given
-// that: each waits for the other to return, and no byte is lost or overtaken.
+// filtersThatAnswer: a filter delivers input while it is given output, and the handler
+// writes while it is given that input. Each call waits for the other to return, and no
+// byte is lost or overtaken.
 func filtersThatAnswer(w World) {
 	const blocks, size = 5, 40_000
 	open := func(*rondo.Conn) rondo.Handler {
@@ -170,8 +172,8 @@ func filtersThatAnswer(w World) {
 	expectEOF(w, p)
 }
 
-// A filter is removed while its connection is being received from, with more input
-// left above it than fits in front of what comes.
+// A remover is removed while its connection is receiving. More input is left above it
+// than fits in front of new input.
 type remover struct {
 	rondo.PassThrough
 	leave *atomic.Bool
@@ -203,7 +205,7 @@ func removedInMidReceive(w World) {
 	send(w, p, data[:3010])
 	w.Until("3,000 bytes", func() bool { return seen.Load() == 3000 })
 	leave.Store(true)
-	h.do(func(c *rondo.Conn) { c.SetHandler(h) }) // has what is left offered again
+	h.do(func(c *rondo.Conn) { c.SetHandler(h) }) // offers the rest again
 	send(w, p, data[3010:])
 	expect(w, p, data)
 }
@@ -306,8 +308,8 @@ func fullIsToldOf(w World) {
 	}
 }
 
-// The engine's methods on its own loop work without waiting for it, or panic with what
-// to do instead.
+// engineOnItsLoop: the engine's methods called on its own loop work without waiting for
+// the loop, or panic and say what to do instead.
 func engineOnItsLoop(w World) {
 	e := &rondo.Engine{NumLoops: 2, Logger: slog.New(slog.DiscardHandler)}
 	h := &handler{w: w}
@@ -357,7 +359,7 @@ func engineOnItsLoop(w World) {
 	}
 }
 
-// An answerer is a filter that answers whatever it is given for output, at once.
+// An answerer is a filter that answers all output at once.
 type answerer struct{ rondo.PassThrough }
 
 func (answerer) Outbound(s *rondo.FilterPort, out []byte) error {
@@ -366,13 +368,13 @@ func (answerer) Outbound(s *rondo.FilterPort, out []byte) error {
 	return nil
 }
 
-// A lonely filter notes whether its methods that input waits for are called within one
+// A lonely filter detects whether its methods that get input are called inside one
 // another.
 type lonely struct {
 	rondo.PassThrough
 	w      World
 	within string
-	start  []byte // to be sent at the start
+	start  []byte // to send at the start
 	end    []byte // and at the end
 }
 
@@ -412,10 +414,10 @@ func (f *lonely) CloseWrite(s *rondo.FilterPort) error {
 	return nil
 }
 
-// A filter whose neighbour answers what it sends is given the answer when its method has
-// returned.
+// filtersAreNotReentered: a filter whose neighbour answers its output gets the answer
+// after its method has returned.
 func filtersAreNotReentered(w World) {
-	const size = 40_000 // goes through the filters at once
+	const size = 40_000 // passes through the filters at once
 	answers := 0
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
 		answers += bytes.Count(in, []byte("answer"))
@@ -444,8 +446,8 @@ func filtersAreNotReentered(w World) {
 	}
 }
 
-// A leaver is a filter that goes away while it is given output, of which it has more to
-// send then.
+// A leaver is a filter that removes itself when it gets output, and then has more to
+// send.
 type leaver struct{ rondo.PassThrough }
 
 func (leaver) Outbound(s *rondo.FilterPort, out []byte) error {
@@ -455,7 +457,8 @@ func (leaver) Outbound(s *rondo.FilterPort, out []byte) error {
 	return nil
 }
 
-// What a filter sends in the call in which it is removed is sent.
+// removedInOutbound: output that a filter sends in the call in which it is removed is
+// sent.
 func removedInOutbound(w World) {
 	const size = 64 << 10
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) { return len(in), nil }}
@@ -474,7 +477,7 @@ func removedInOutbound(w World) {
 	h.untilClosed()
 }
 
-// A single is a handler that notes whether its methods are called within one another.
+// A single is a handler that detects whether its methods are called inside one another.
 type single struct {
 	*handler
 	within  string
@@ -493,10 +496,10 @@ func (h *single) Data(c *rondo.Conn, in []byte) (int, error) {
 	defer h.enter("Data")()
 	h.answers += bytes.Count(in, []byte("answer"))
 	if bytes.Contains(in, []byte("?")) {
-		c.Write(pattern(16 << 20)) // is full then
+		c.Write(pattern(16 << 20)) // output is full then
 	}
 	if len(in) == 0 {
-		h.w.Error("Data was given nothing")
+		h.w.Error("Data was called without input")
 	}
 	return len(in), nil
 }
@@ -512,8 +515,9 @@ func (h *single) EOF(c *rondo.Conn) {
 	c.Close()
 }
 
-// A handler that writes in any of its methods, or while it is made, to a filter that
-// answers at once, is given the answer when that has returned.
+// handlerIsNotReentered: a handler may write, in any of its methods and in its
+// OpenFunc, to a filter that answers at once. It gets the answer after its method has
+// returned.
 func handlerIsNotReentered(w World) {
 	h := &single{handler: &handler{w: w}}
 	open := func(c *rondo.Conn) rondo.Handler {
@@ -526,7 +530,7 @@ func handlerIsNotReentered(w World) {
 	expect(w, p, pattern(20_000))
 	send(w, p, []byte("?"))
 	expect(w, p, pattern(16<<20))
-	expect(w, p, pattern(40_000)) // Drained's
+	expect(w, p, pattern(40_000)) // written by Drained
 	p.CloseWrite()
 	expect(w, p, pattern(40_000))
 	expectEOF(w, p)

@@ -9,7 +9,8 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A Ref of a closed connection is ErrClosed, also when its slot is used again.
+// refOfAClosedConn: a Ref of a closed connection gives ErrClosed, also after its slot
+// is reused.
 func refOfAClosedConn(w World) {
 	made := make(chan *handler, 1)
 	addr := w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(*rondo.Conn) *handler {
@@ -49,8 +50,8 @@ func refOfAClosedConn(w World) {
 	}
 }
 
-// Several goroutines write to one connection: each one's writes keep their
-// order, and none is lost or torn.
+// refWritesKeepOrder: several goroutines write to one connection. The writes of each
+// keep their order, and none is lost or torn.
 func refWritesKeepOrder(w World) {
 	const writers, each = 4, 500
 	h := &handler{w: w}
@@ -91,8 +92,8 @@ func refWritesKeepOrder(w World) {
 	}
 }
 
-// What Ref.Write has under way is bounded, and so is what waits for a peer that
-// does not read: it is cut off.
+// refWriteIsBounded: the bytes of Ref.Write in flight are limited, and so are bytes
+// that wait for a peer that does not read: the connection is aborted.
 func refWriteIsBounded(w World) {
 	const most = 1 << 20
 	h := &handler{w: w}
@@ -120,8 +121,8 @@ func refWriteIsBounded(w World) {
 	p.Close()
 }
 
-// What Ref.Write has under way is bounded by the memory that it takes, however small
-// the writes are; one of MaxOutput bytes is accepted where there is nothing else.
+// smallRefWritesAreBounded: the limit counts the memory that small writes take, not
+// only their bytes. One write of MaxOutput bytes is accepted if there are no others.
 func smallRefWritesAreBounded(w World) {
 	const most = 1 << 20
 	h := &handler{w: w}
@@ -151,8 +152,8 @@ func smallRefWritesAreBounded(w World) {
 	h.untilClosed()
 }
 
-// After Close and CloseWrite Ref.Write returns ErrClosed, and not nil for bytes that
-// nobody will get.
+// refWriteAfterTheEnd: after Close and CloseWrite, Ref.Write returns ErrClosed, not nil
+// for bytes that nobody will get.
 func refWriteAfterTheEnd(w World) {
 	for name, end := range map[string]func(*rondo.Conn){
 		"Close": (*rondo.Conn).Close, "CloseWrite": (*rondo.Conn).CloseWrite,

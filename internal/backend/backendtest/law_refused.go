@@ -24,7 +24,7 @@ type retrier struct {
 	write   func(c *rondo.Conn, p []byte) (int, error)
 	left    []byte
 	drained atomic.Int32
-	refused atomic.Int32 // writes, or parts of them
+	refused atomic.Int32 // refused or partly refused writes
 }
 
 func (r *retrier) Data(c *rondo.Conn, in []byte) (int, error) {
@@ -52,7 +52,7 @@ func (r *retrier) try(c *rondo.Conn) {
 	}
 }
 
-// serve serves one connection with r and tight bounds. Its first write was refused.
+// serve serves one connection with r and low limits. The first write must be refused.
 func (r *retrier) serve(most int) (*rondo.Engine, Peer) {
 	w := r.w
 	e := &rondo.Engine{NumLoops: 1, MaxOutput: most, HighWater: most / 2, LowWater: most / 4}
@@ -68,7 +68,8 @@ func (r *retrier) serve(most int) (*rondo.Engine, Peer) {
 	return e, p
 }
 
-// A write of more than MaxOutput goes in parts, each when the one before was sent.
+// largeWritesGoInParts: a write of more than MaxOutput goes in parts, each after the
+// previous one was sent.
 func largeWritesGoInParts(w World) {
 	all := pattern(16 << 20)
 	r := &retrier{w: w, begin: func(*rondo.Conn) {}, write: (*rondo.Conn).Write, left: all}
@@ -76,8 +77,8 @@ func largeWritesGoInParts(w World) {
 	expect(w, p, all)
 }
 
-// A write that has no room beside the little that waits is tried again when that was
-// sent, and not in each turn until then.
+// refusedWritesWait: a write that does not fit beside the waiting output is repeated
+// when that was sent, not in each turn before.
 func refusedWritesWait(w World) {
 	const most = 2 << 20
 	var before atomic.Int64
@@ -97,7 +98,8 @@ func refusedWritesWait(w World) {
 	expect(w, p, pattern(most))
 }
 
-// A write that never fits is refused, and nobody is told of room for it again and again.
+// endlessWritesAreRefused: a write that never fits is refused, and Drained is not
+// called for it repeatedly.
 func endlessWritesAreRefused(w World) {
 	for name, write := range map[string]func(c *rondo.Conn, p []byte) (int, error){
 		"Write": func(c *rondo.Conn, p []byte) (int, error) { return c.Write(p[:1001]) },
@@ -107,7 +109,7 @@ func endlessWritesAreRefused(w World) {
 	} {
 		r := &retrier{w: w, begin: func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.MaxOutput = 1000 }) }, write: write, left: pattern(100_000)}
 		e, _ := r.serve(1 << 20)
-		// A filter may have sent something of its own, which drains first.
+		// A filter's own output may drain first.
 		if d, n := r.drained.Load(), r.refused.Load(); d > 1 || n > 2 {
 			w.Errorf("%s: Drained was called %d times, %d writes were refused", name, d, n)
 		}
@@ -115,8 +117,9 @@ func endlessWritesAreRefused(w World) {
 	}
 }
 
-// What the limits of output become holds for output that waits already: lower ones make
-// it full, and its handler is told when it has drained; without any it is read on.
+// limitsTakeEffect: new limits hold for output that already waits. Lower limits make it
+// full, and the handler gets Drained when it has drained. Without limits the connection
+// is read again.
 func limitsTakeEffect(w World) {
 	all := pattern(16 << 20)
 	var drained atomic.Int32

@@ -15,14 +15,13 @@ import (
 
 var seeds = flag.Int("seeds", 3, "how many seeds TestLawsSimulated tries")
 
-// TestLawsSimulated tries the engine's laws on the simulated network, with
-// another seed each time, and with every fault that a correct engine hides.
+// TestLawsSimulated runs the engine's laws on the simulated network, with several seeds
+// and every fault that a correct engine hides.
 func TestLawsSimulated(t *testing.T) {
 	trySeeds(t, func(w *simulated) backendtest.World { return w })
 }
 
-// trySeeds tries the laws on simulated networks, in the World that is made of
-// each.
+// trySeeds runs the laws on simulated networks. world makes a World of each.
 func trySeeds(t *testing.T, world func(*simulated) backendtest.World, but ...string) {
 	for seed := 1; seed <= *seeds; seed++ {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// Sockets is the World of real sockets and real time, on the backend that has
-// this name.
+// Sockets returns the World of real sockets and real time, on the named backend.
 func Sockets(t *testing.T, backend string) World { return &sockets{t, backend} }
 
 type sockets struct {
@@ -53,16 +52,16 @@ func (w *sockets) DialPacket(e *rondo.Engine, network, address string, h rondo.P
 	return c
 }
 
-// peerBuffer is the receive buffer of a peer. The laws need one that does not grow:
-// Linux 6.18 lets it become 32 MiB, which is more than most laws write to a peer that
-// does not read.
+// peerBuffer is the receive buffer of a peer. The laws need a fixed size: Linux 6.18
+// lets the buffer grow to 32 MiB, more than most laws write to a peer that does not
+// read.
 const peerBuffer = 512 << 10
 
 func (w *sockets) Dial(addr net.Addr) Peer {
 	w.Helper()
 	c, err := net.Dial(addr.Network(), addr.String())
 	if errors.Is(err, syscall.ECONNRESET) {
-		return gone{} // the server was quicker
+		return gone{} // the server was faster
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -103,8 +102,8 @@ func (w *sockets) Call(f func())         { f() }
 
 func (w *sockets) Until(what string, cond func() bool) {
 	w.Helper()
-	// Looks are counted, and not the time, so that a process that is stopped
-	// meanwhile does not fail.
+	// Count looks, not time, so that a process that was stopped meanwhile does not
+	// fail.
 	for looks := 0; !cond(); looks++ {
 		if looks == 30_000 {
 			w.Fatalf("waited about 30 s in vain for: %s", what)

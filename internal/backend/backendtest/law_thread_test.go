@@ -11,14 +11,13 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// TestCoroutineOfTheFirstTask begins a coroutine with the first that a loop does.
-// A backend that makes its thread its own must have done so by then: the runtime
-// ends the process if a coroutine is resumed on a thread that was locked since it
-// began.
+// TestCoroutineOfTheFirstTask starts a coroutine in the loop's first task. A backend
+// that locks its thread must have done so before: the runtime ends the process if a
+// coroutine is resumed on a thread that was locked after the coroutine started.
 func TestCoroutineOfTheFirstTask(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
-			// With one P the loop's goroutine begins when this one blocks, in Attach.
+			// With one P the loop's goroutine starts when this one blocks, in Attach.
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			e := &rondo.Engine{NumLoops: 1, Backend: name}
 			defer e.Close()
@@ -44,7 +43,7 @@ func TestCoroutineOfTheFirstTask(t *testing.T) {
 	}
 }
 
-// tcpPair is a TCP connection's two ends, which close with the test.
+// tcpPair returns the two ends of a TCP connection, which close with the test.
 func tcpPair(t *testing.T) (accepted, dialed net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

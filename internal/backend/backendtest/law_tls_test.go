@@ -36,7 +36,7 @@ func (w secured) Dial(addr net.Addr) backendtest.Peer {
 	raw := w.World.Dial(addr)
 	_, client := secrets()
 	c := tls.Client(raw, client)
-	c.Handshake() // if it fails so will what follows
+	c.Handshake() // if it fails, later calls fail too
 	return securedPeer{c, raw}
 }
 
@@ -49,7 +49,7 @@ type securedPeer struct {
 
 func (p securedPeer) Reset() { p.raw.Reset() }
 
-// CloseWrite ends the stream below too, as an ordinary program does by Close.
+// CloseWrite also ends the stream below TLS, as an ordinary program's Close does.
 func (p securedPeer) CloseWrite() error {
 	if err := p.Conn.CloseWrite(); err != nil {
 		return err
@@ -57,8 +57,7 @@ func (p securedPeer) CloseWrite() error {
 	return p.raw.CloseWrite()
 }
 
-// notOfTLS are laws whose peers cannot be Go's TLS client, and those that are not of
-// filtered connections.
+// notOfTLS are laws whose peers cannot be Go's TLS client, and notFiltered.
 var notOfTLS = append([]string{
 	// A write that runs out of time is its last.
 	"HighWaterStopsReading", "PauseStopsReading", "CoIdleReaderIsNotRead", "RelayOfPeersThatOnlySend",
@@ -66,20 +65,19 @@ var notOfTLS = append([]string{
 	"ConnsAreBounded", "RefusedAreFew", "RefuseFails",
 	// They count the wire's bytes.
 	"TraceAndStats", "CoWriteWaits",
-	// They listen or dial by themselves.
+	// They listen or dial without the World.
 	"ListenerCloseKeepsConns", "DialedConnIsServed", "CoDials", "CoHTTP", "CoProxies",
-	// They have TLS of their own.
+	// They use TLS already.
 	"CoTLS",
 	// Not every backend attaches a *tls.Conn.
 	"AttachedConnIsServed", "AttachFails",
 }, notFiltered...)
 
-// TestLawsTLS tries the engine's laws through TLS, on every backend of this
-// platform.
+// TestLawsTLS runs the engine's laws through TLS, on every backend of this platform.
 func TestLawsTLS(t *testing.T) {
 	for _, name := range pick.Names() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of a law's time is waiting
+			t.Parallel() // a law mostly waits
 			backendtest.Laws(t, func(t *testing.T) backendtest.World {
 				return secured{backendtest.Sockets(t, name), &rtls.Options{}}
 			}, notOfTLS...)
@@ -87,8 +85,8 @@ func TestLawsTLS(t *testing.T) {
 	}
 }
 
-// TestLawsTLSSimulated tries them on simulated networks, with handshakes on the
-// loop and off it.
+// TestLawsTLSSimulated runs them on simulated networks, with handshakes on the loop and
+// off it.
 func TestLawsTLSSimulated(t *testing.T) {
 	for name, o := range map[string]*rtls.Options{
 		"on the loop":  {},

@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// unready is a Filter that delivers, and is never ready.
+// unready is a Filter that delivers input and never becomes ready.
 type unready struct{ rondo.PassThrough }
 
 func (unready) Start(*rondo.FilterPort) error { return nil }
@@ -22,7 +22,8 @@ func (unready) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	return n, nil
 }
 
-// A connection whose input is full while nobody may be given any costs no turns.
+// unreadyCostsNoTurns: a connection whose input is full while nobody can take any costs
+// no turns.
 func unreadyCostsNoTurns(w World) {
 	e := &rondo.Engine{NumLoops: 1, MaxInput: 1000}
 	h := &handler{w: w}
@@ -37,7 +38,8 @@ func unreadyCostsNoTurns(w World) {
 	p.Close()
 }
 
-// What a filter took before it closed the connection was written.
+// closeInOutboundKeepsTheWrite: output that a filter took before it closed the
+// connection counts as written.
 func closeInOutboundKeepsTheWrite(w World) {
 	closing := func(c *rondo.Conn) rondo.Filter { return &closer{} }
 	released := 0
@@ -61,8 +63,8 @@ func closeInOutboundKeepsTheWrite(w World) {
 	}
 }
 
-// A FilterPort whose filter was refused a place, since its FilterOpenFunc has closed the
-// connection, does nothing, whatever is called.
+// stageWithoutAPlace: if a FilterOpenFunc closes the connection, its filter gets no
+// place. Every method of the FilterPort then does nothing.
 func stageWithoutAPlace(w World) {
 	h := &handler{w: w}
 	var closed atomic.Bool
@@ -99,10 +101,10 @@ func (m *meddler) Closed(s *rondo.FilterPort, err error) {
 	m.closed.Store(true)
 }
 
-// longWrite is so long that a filter is given it at once.
+// longWrite is long enough to reach a filter at once.
 var longWrite = pattern(16 << 10)
 
-// closer is a Filter that closes the connection when it is given output.
+// closer is a Filter that closes the connection when it gets output.
 type closer struct{ rondo.PassThrough }
 
 func (closer) Outbound(s *rondo.FilterPort, out []byte) error {
@@ -131,12 +133,12 @@ func (f *renegotiator) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	return len(in), nil
 }
 
-// A filter that is not ready gets input, though output is full before it and after it:
-// to be ready again it needs some.
+// unreadyGetsInput: a filter that is not ready gets input although output is full below
+// and above it. It needs input to become ready.
 func unreadyGetsInput(w World) {
 	const high = 64 << 10
 	for _, above := range []int{0, 1} {
-		for _, before := range []int{0, 16 << 20} { // that the peer does not read for now
+		for _, before := range []int{0, 16 << 20} { // the peer does not read them yet
 			f := &renegotiator{}
 			filters := []rondo.FilterOpenFunc{func(*rondo.Conn) rondo.Filter { return f }}
 			for range above {
@@ -160,8 +162,9 @@ func unreadyGetsInput(w World) {
 	}
 }
 
-// A closing connection whose filter is still shaking hands goes on with that, though it
-// is paused after Close: what was written is delivered.
+// pauseAfterCloseStopsNobody: a closing connection whose filter is still in its
+// handshake continues with that although it is paused after Close. Its output is
+// delivered.
 func pauseAfterCloseStopsNobody(w World) {
 	f := &renegotiator{}
 	h := &handler{w: w}

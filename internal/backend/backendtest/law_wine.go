@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// resetIsEnd tells whether the system lets who reads after a reset see the end of
-// the stream. Wine does, which CI runs the tests for Windows on; Windows does not.
-// It is asked with package net alone, and on no other system.
+// resetIsEnd reports whether a read after a reset gives the end of the stream. Wine
+// does so, on which CI runs the tests for Windows; Windows does not. The check uses
+// package net alone, on Windows only.
 var resetIsEnd = sync.OnceValue(func() bool {
 	if runtime.GOOS != "windows" {
 		return false

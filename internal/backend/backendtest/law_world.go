@@ -14,27 +14,29 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A World is where the engine's laws are tried: real sockets on some backend, or
-// the simulated network. A law is written once, against a World.
+// A World is an environment for the engine's laws: real sockets on some backend, or the
+// simulated network. Each law is written once, for any World.
 type World interface {
 	testing.TB
 	// Listen serves open's handlers with e, and returns the address.
 	Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr
-	// ListenPacket serves a datagram socket with e, on a backend of the world's.
+	// ListenPacket serves a datagram socket with e, on a backend of the World.
 	ListenPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn
-	// DialPacket is likewise.
+	// DialPacket serves a connected datagram socket with e.
 	DialPacket(e *rondo.Engine, network, address string, h rondo.PacketHandler) *rondo.PacketConn
-	// Dial connects to it. The Peer belongs to the test's goroutine.
+	// Dial connects to addr. The Peer belongs to the test's goroutine.
 	Dial(addr net.Addr) Peer
-	// Conn is what a Peer is made of, for Attach. The Peer is not to be used then.
+	// Conn returns the connection of a Peer, for Attach. Do not use the Peer
+	// afterwards.
 	Conn(p Peer) net.Conn
-	// Now is the world's clock, which Peers' deadlines and the engine go by.
+	// Now returns the time of the World's clock, which Peers' deadlines and the engine
+	// use.
 	Now() time.Time
 	// Sleep lets d pass.
 	Sleep(d time.Duration)
-	// Timeout is a Context that is over when d has passed.
+	// Timeout returns a Context that ends after d.
 	Timeout(d time.Duration) context.Context
-	// Until lets time pass until cond holds, and fails if it never does.
+	// Until lets time pass until cond holds. It fails if cond never does.
 	Until(what string, cond func() bool)
 	// Call runs f, which waits for the engine.
 	Call(f func())
@@ -48,8 +50,8 @@ type Peer interface {
 	Reset()
 }
 
-// Laws tries every law of the engine in a World of its own, but for those named:
-// they cannot be tried in such a World.
+// Laws tries every law of the engine in a new World, except the laws named in but,
+// which cannot hold in such a World.
 func Laws(t *testing.T, world func(t *testing.T) World, but ...string) {
 	for _, l := range slices.Concat(laws, coLaws, packetLaws) {
 		if i := slices.Index(but, l.name); i >= 0 {
@@ -201,8 +203,8 @@ var laws = []law{
 	{"DeliverEndsTheTurn", deliverEndsTheTurn},
 }
 
-// handler records what it is called with, and checks the order of calls:
-// Data... then EOF at most once, then Closed exactly once, last.
+// handler records its calls and checks their order: Data..., then EOF at most once,
+// then Closed exactly once and last.
 type handler struct {
 	w       World
 	data    func(c *rondo.Conn, in []byte) (int, error) // nil: echo
@@ -212,12 +214,12 @@ type handler struct {
 	mu     sync.Mutex
 	ref    rondo.Ref
 	calls  string
-	got    bytes.Buffer // all that was consumed
+	got    bytes.Buffer // all consumed input
 	closed bool
-	err    error // Closed's
+	err    error // from Closed
 }
 
-// opener serves every connection with a handler that made returns.
+// opener serves every connection with the handler that made returns.
 func opener(made func(c *rondo.Conn) *handler) rondo.OpenFunc {
 	return func(c *rondo.Conn) rondo.Handler {
 		h := made(c)
@@ -228,7 +230,7 @@ func opener(made func(c *rondo.Conn) *handler) rondo.OpenFunc {
 	}
 }
 
-// one serves with h, which is for one connection.
+// one serves a single connection with h.
 func (h *handler) one() rondo.OpenFunc {
 	return opener(func(*rondo.Conn) *handler { return h })
 }
@@ -301,7 +303,7 @@ func (h *handler) received() int {
 	return h.got.Len()
 }
 
-// untilClosed returns the error that Closed was given.
+// untilClosed waits for Closed and returns its error.
 func (h *handler) untilClosed() error {
 	h.w.Helper()
 	h.w.Until("Closed", h.isClosed)
@@ -310,7 +312,7 @@ func (h *handler) untilClosed() error {
 	return h.err
 }
 
-// conn returns the connection's Ref, once it is open.
+// conn waits for the connection to open and returns its Ref.
 func (h *handler) conn() rondo.Ref {
 	h.w.Helper()
 	h.w.Until("an open connection", h.isOpened)
@@ -336,8 +338,8 @@ func (h *handler) do(f func(c *rondo.Conn)) {
 	})
 }
 
-// patience is how long a peer waits for what must come: longer than a machine may
-// stop a process for.
+// patience is how long a peer waits for expected bytes: longer than a machine may stop
+// a process.
 const patience = 90 * time.Second
 
 // send writes all of p, or fails.
@@ -349,7 +351,7 @@ func send(w World, peer Peer, p []byte) {
 	}
 }
 
-// push writes what goes of p within d, and returns how much that was.
+// push writes as much of p as possible within d, and returns the number of bytes.
 func push(w World, peer Peer, p []byte, d time.Duration) int {
 	w.Helper()
 	peer.SetWriteDeadline(w.Now().Add(d))
@@ -370,7 +372,7 @@ func expect(w World, peer Peer, want []byte) {
 		w.Fatalf("peer read %d bytes of %d: %v", n, len(want), err)
 	}
 	if i := mismatch(got, want); i >= 0 {
-		w.Fatalf("peer read something else from byte %d on: %.40q, want %.40q", i, got[i:], want[i:])
+		w.Fatalf("peer read wrong bytes from byte %d on: %.40q, want %.40q", i, got[i:], want[i:])
 	}
 }
 
@@ -415,8 +417,8 @@ func mismatch(a, b []byte) int {
 	return -1
 }
 
-// pattern is n bytes of noise, at most 16 MiB. They are everybody's: nobody
-// writes to them.
+// pattern returns n bytes of noise, at most 16 MiB. The bytes are shared: do not write
+// to them.
 func pattern(n int) []byte { return allPattern()[:n:n] }
 
 var allPattern = sync.OnceValue(func() []byte { return noise(16 << 20) })

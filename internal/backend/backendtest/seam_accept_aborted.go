@@ -2,8 +2,8 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamAcceptAborted: clients that are gone before they are accepted do not end
-// the Accept.
+// seamAcceptAborted: clients that are gone before they are accepted do not end the
+// Accept.
 func seamAcceptAborted(d *driver) {
 	l := d.loop()
 	ln := l.listen("tcp4", d.address("tcp4"), backend.Socket{})
@@ -27,7 +27,7 @@ func seamAcceptAborted(d *driver) {
 		r := b.recv(nil)
 		l.wait(r)
 		if r.err != nil || r.n == 0 {
-			l.ok(b.close()) // one of those that are gone
+			l.ok(b.close()) // one of the gone clients
 			continue
 		}
 		exchange(a, b)

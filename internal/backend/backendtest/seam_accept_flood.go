@@ -2,9 +2,8 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamAcceptFlood: more connections at once than a listener may take in a turn
-// are all accepted, whether Accept is canceled on the way or not, and Accept goes
-// on after them.
+// seamAcceptFlood: a listener accepts more connections at once than it may take in a
+// turn, whether or not Accept is canceled meanwhile. Accept continues after them.
 func seamAcceptFlood(d *driver, network string) {
 	const flood = 300
 	l := d.loop()
@@ -38,7 +37,8 @@ func seamAcceptFlood(d *driver, network string) {
 	b := l.adopt(ln.next())
 	l.ok(connected)
 	exchange(a, b)
-	// What is accepted and not taken when the listener closes is nobody's.
+	// A connection that is accepted but not taken when the listener closes belongs to
+	// nobody.
 	ends := make([]conn, 2*flood)
 	for i := range ends {
 		ends[i], _ = l.dial(network, ln.addr, backend.Socket{})

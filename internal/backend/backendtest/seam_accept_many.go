@@ -6,8 +6,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamAcceptMany: one Accept brings a hundred connections, and each is joined
-// to the right peer.
+// seamAcceptMany: one Accept brings a hundred connections, each with the right peer.
 func seamAcceptMany(d *driver, network string) {
 	const many = 100
 	l := d.loop()
@@ -17,7 +16,7 @@ func seamAcceptMany(d *driver, network string) {
 	for i := range clients {
 		var connected *call
 		clients[i], connected = l.dial(network, ln.addr, backend.Socket{})
-		connected.then = func() { // says who it is
+		connected.then = func() { // send the client's number
 			if connected.err == nil {
 				sent[i] = clients[i].send(binary.BigEndian.AppendUint32(nil, uint32(i)))
 			}
@@ -28,7 +27,7 @@ func seamAcceptMany(d *driver, network string) {
 		b := l.adopt(ln.next())
 		id := binary.BigEndian.Uint32(b.recvN(4))
 		if id >= many || seen[id] {
-			l.Fatalf("client %d connected again, or never", id)
+			l.Fatalf("a second connection of client %d, or an unknown client", id)
 		}
 		seen[id] = true
 		l.ok(sent[id])

@@ -8,27 +8,27 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamBackendClose: Close with everything in flight gives back descriptors and
-// goroutines, and the backend does not touch the Ops' memory any more.
+// seamBackendClose: Close with Ops of every kind in flight releases all descriptors and
+// goroutines. Afterwards the backend does not touch the Ops' memory.
 func seamBackendClose(d *driver, network string) {
-	warm := d.loop() // what the process opens once is open now
+	warm := d.loop() // opens what the process opens only once
 	exchange(warm.pair(network))
 	before := count()
 	for range 3 {
 		seamAbandon(newDriver(d.TB, d.open), warm, network)
 	}
-	// A goroutine that has done its last is not at once gone.
+	// A goroutine disappears a moment after its last statement.
 	limit := time.Now().Add(seamPatience)
 	for count().exceeds(before) {
 		if time.Now().After(limit) {
-			d.Fatalf("after Close there are %+v, before there were %+v", count(), before)
+			d.Fatalf("resources after Close: %+v, before: %+v", count(), before)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// seamAbandon closes a backend with Ops of every kind in flight, and files and
-// connections in every state. Clients of its listener are on another loop.
+// seamAbandon closes a backend with Ops of every kind in flight, and with files and
+// connections in every state. The clients of its listener are on another loop.
 func seamAbandon(d *driver, clients *loop, network string) {
 	l := d.loop()
 	ln := l.listen(network, d.address(network), backend.Socket{})
@@ -55,7 +55,7 @@ func seamAbandon(d *driver, clients *loop, network string) {
 		l.dial(network, ln.addr, backend.Socket{})
 	}
 	var ends []*call
-	for range 3 { // is accepted perhaps, but not taken
+	for range 3 { // may be accepted, but is not taken
 		c, connected := clients.dial(network, ln.addr, backend.Socket{})
 		clients.ok(connected)
 		clients.turnFor(2)
@@ -64,14 +64,14 @@ func seamAbandon(d *driver, clients *loop, network string) {
 	l.close()
 	clients.ok(ends...)
 	for _, buf := range own {
-		clear(buf) // in race builds this tells who still reads or fills it
+		clear(buf) // race builds report anybody who still uses it
 	}
 }
 
-// resources are what must not leak.
+// resources are the things that must not leak.
 type resources struct{ descriptors, goroutines int }
 
-// count counts the process's, descriptors only where the system lists them.
+// count counts the process's resources, descriptors only if the system lists them.
 func count() resources {
 	var r resources
 	for _, dir := range []string{"/proc/self/fd", "/dev/fd"} {

@@ -1,7 +1,7 @@
 package backendtest
 
-// seamBackpressure: what nobody receives is not taken from the peer, so that
-// its Send waits.
+// seamBackpressure: a backend does not take bytes from the peer that nobody receives,
+// so the peer's Send waits.
 func seamBackpressure(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)

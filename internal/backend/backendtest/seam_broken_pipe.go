@@ -1,7 +1,7 @@
 package backendtest
 
-// seamBrokenPipe: sending to a peer that closed ends in an error. That this
-// test goes on shows that it is no signal.
+// seamBrokenPipe: sending to a peer that closed returns an error. It does not raise a
+// signal, which would end the test.
 func seamBrokenPipe(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)

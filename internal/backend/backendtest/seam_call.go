@@ -9,9 +9,9 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A call is an Op and what became of it.
+// A call is an Op and its result.
 type call struct {
-	op      *backend.Op // of one of these
+	op      *backend.Op // one of the Ops below
 	plain   backend.Op
 	send    backend.SendOp
 	connect backend.ConnectOp
@@ -20,15 +20,15 @@ type call struct {
 	l      *loop
 	file   backend.File
 	kind   backend.Kind
-	turn   int  // in which it was submitted
+	turn   int  // in which the Op was submitted
 	late   bool // submitted after Close
 	flying bool
-	size   int    // Send: bytes in all; Recv: space
-	then   func() // called at the end of every completion, inside the turn
+	size   int    // Send: total bytes; Recv: space
+	then   func() // called after every completion, inside the turn
 
 	n       int
 	err     error
-	data    []byte // Recv: a copy of what came
+	data    []byte // Recv: a copy of the bytes
 	conns   []backend.Handle
 	packets []backend.Packet // RecvFrom: copies
 }
@@ -42,11 +42,10 @@ var kindNames = map[backend.Kind]string{
 
 func (c *call) String() string { return fmt.Sprintf("%s on file %x", kindNames[c.kind], c.file) }
 
-// Complete is there so that a call can be the Op's Owner. The driver looks at
-// completions itself.
+// Complete makes a call usable as an Op's Owner. The driver handles completions itself.
 func (c *call) Complete(*backend.Completion) {}
 
-// start notes that op is about to be submitted as a call on file.
+// start records that op is about to be submitted as a call on file.
 func (l *loop) start(c *call, op *backend.Op, file backend.File, kind backend.Kind) {
 	*op = backend.Op{Owner: c, File: file, Kind: kind, Buf: op.Buf}
 	c.op, c.l, c.file, c.kind = op, l, file, kind
@@ -60,7 +59,7 @@ func (l *loop) start(c *call, op *backend.Op, file backend.File, kind backend.Ki
 	}
 }
 
-// submit starts an Op of the plain kinds.
+// submit starts an Op of a kind without its own type.
 func (l *loop) submit(file backend.File, kind backend.Kind, buf []byte) *call {
 	c := &call{size: len(buf)}
 	c.plain.Buf = buf
@@ -100,7 +99,7 @@ func (l *loop) complete(r *backend.Completion) {
 	case r.More && c.kind != backend.Accept:
 		l.Fatalf("%v is not multishot, and has More set", c)
 	case r.Err == errLeft || r.N < 0 || r.Conn.FD == -2 && c.kind == backend.Accept && r.More:
-		l.Fatalf("%v: Next did not fill in the whole Completion", c)
+		l.Fatalf("%v: Next did not set all fields of the Completion", c)
 	case c.late && !errors.Is(r.Err, backend.ErrClosed):
 		l.Fatalf("%v was submitted after Close: error %v, want ErrClosed", c, r.Err)
 	}
@@ -139,14 +138,14 @@ func (l *loop) complete(r *backend.Completion) {
 	if r.Lent != nil {
 		for _, b := range r.Lent {
 			if b != lentMark {
-				l.Fatalf("%v: the lent buffer changed before it came home", c)
+				l.Fatalf("%v: the lent buffer changed before its Return", c)
 			}
 		}
 		l.b.Return(r.Lent)
 	}
 }
 
-// lentMark is what a lent buffer is filled with while it is out.
+// lentMark fills a lent buffer while the loop has it.
 const lentMark = 0xdb
 
 func (l *loop) received(c *call, r *backend.Completion) {
@@ -170,12 +169,12 @@ func (l *loop) received(c *call, r *backend.Completion) {
 	}
 	c.data = slices.Clone(r.Lent[backend.Headroom:][:r.N])
 	for i := range r.Lent {
-		r.Lent[i] = lentMark // it is the loop's now
+		r.Lent[i] = lentMark // the bytes are the loop's now
 	}
 }
 
-// takeBack overwrites an Op that is the loop's again, so that a backend which
-// still uses it goes wrong, or is caught by the race detector.
+// takeBack overwrites an Op that is the loop's again. A backend that still uses it
+// fails, or the race detector reports it.
 func (c *call) takeBack() {
 	*c.op = backend.Op{Kind: 0xdb, Slot: 0xdbdbdbdb, File: 0xdbdbdbdbdbdbdbdb}
 	c.send.Bufs, c.send.Sent = nil, -1
@@ -183,8 +182,8 @@ func (c *call) takeBack() {
 	c.connect.Addr = nil
 }
 
-// cancel cancels c. An Op that is complete already has its fields again, as it
-// would have in a loop.
+// cancel cancels c. If c is complete, cancel first restores the Op's fields, as a loop
+// would have them.
 func (c *call) cancel() {
 	if !c.flying {
 		*c.op = backend.Op{Owner: c, File: c.file, Kind: c.kind}
@@ -192,7 +191,7 @@ func (c *call) cancel() {
 	c.l.b.Cancel(c.op)
 }
 
-// checkClosed checks that nothing but what was submitted after Close outlives it.
+// checkClosed checks that when Close completes, only Ops submitted after it are left.
 func (l *loop) checkClosed(c *call) {
 	l.Helper()
 	if errors.Is(c.err, backend.ErrClosed) {

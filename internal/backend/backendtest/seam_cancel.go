@@ -15,8 +15,8 @@ func (l *loop) canceled(c *call) {
 	}
 }
 
-// seamCancelRecv: a Recv that waits ends, and no byte is lost by it, whenever
-// the byte comes.
+// seamCancelRecv: Cancel ends a waiting Recv, and no byte is lost, whenever the byte
+// comes.
 func seamCancelRecv(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
@@ -45,7 +45,8 @@ func seamCancelRecv(d *driver, network string) {
 	for in.at < out.at {
 		in.check(l, l.oked(b.recv(make([]byte, out.at-in.at))).data)
 	}
-	// A Recv of the turn that brought bytes, canceled before these came home.
+	// A Recv submitted in the turn that brought bytes, and canceled before their
+	// Return.
 	sent := a.send([]byte("x"))
 	first := b.recv(nil)
 	var second *call
@@ -56,8 +57,8 @@ func seamCancelRecv(d *driver, network string) {
 	l.ok(first, sent)
 	l.canceled(second)
 	exchange(a, b)
-	// A Recv of the turn that is told of bytes, canceled before the next: they wait
-	// for another Recv.
+	// A Recv submitted in the turn that brought bytes, and canceled before the next
+	// turn. New bytes wait for another Recv.
 	first, sent = b.recv(nil), a.send([]byte("y"))
 	first.then = func() { second = b.recv(nil) }
 	l.turnFor(1)
@@ -71,8 +72,8 @@ func seamCancelRecv(d *driver, network string) {
 	exchange(a, b)
 }
 
-// seamCancelSend: a Send that waits ends, tells exactly how much it sent, and
-// the stream goes on from there.
+// seamCancelSend: Cancel ends a waiting Send. The Send reports exactly how much it
+// sent, and the stream continues from there.
 func seamCancelSend(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)
@@ -86,11 +87,11 @@ func seamCancelSend(d *driver, network string) {
 	l.ok(a.send(out.next(1000)), a.shutdown())
 	l.until("the end", in.done)
 	if !in.eof || in.n != out.at {
-		l.Fatalf("the canceled Send told of %d bytes and 1000 more were sent: %d came, then %v", sent.n, in.n, in.err)
+		l.Fatalf("the canceled Send reported %d bytes and 1000 more were sent: %d arrived, then %v", sent.n, in.n, in.err)
 	}
 }
 
-// seamCancelAccept: an Accept ends, and another one takes its place.
+// seamCancelAccept: Cancel ends an Accept, and another one takes its place.
 func seamCancelAccept(d *driver, network string) {
 	l := d.loop()
 	ln := l.listen(network, d.address(network), backend.Socket{})
@@ -115,7 +116,7 @@ func seamCancelAccept(d *driver, network string) {
 	exchange(a, b)
 }
 
-// seamCancelConnect: a Connect that is canceled ends, connected or not.
+// seamCancelConnect: a canceled Connect ends, connected or not.
 func seamCancelConnect(d *driver, network string) {
 	l := d.loop()
 	ln := l.listen(network, d.address(network), backend.Socket{})
@@ -132,8 +133,8 @@ func seamCancelConnect(d *driver, network string) {
 	l.ok(l.submit(ln.file, backend.Close, nil))
 }
 
-// seamCancelShutdown: a Shutdown that waits for a Send can be canceled, and the
-// stream stays open.
+// seamCancelShutdown: Cancel ends a Shutdown that waits for a Send, and the stream
+// stays open.
 func seamCancelShutdown(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)

@@ -2,8 +2,8 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamChurn: connections come and go, in every order of ending, and their slots
-// are used again.
+// seamChurn: connections come and go, their ends close in every order, and slots are
+// reused.
 func seamChurn(d *driver, network string) {
 	l := d.loop()
 	var open [][2]conn
@@ -45,5 +45,5 @@ func seamChurn(d *driver, network string) {
 	}
 }
 
-// index is the place of c's slot in its table, of which a backend may have two.
+// index returns the index of c's slot in its table. A backend may have two tables.
 func index(c conn) uint32 { return c.file.Slot() &^ backend.SecondTable }

@@ -1,6 +1,6 @@
 package backendtest
 
-// seamCloseDelivers: what was sent before Close arrives, and then the end.
+// seamCloseDelivers: bytes sent before Close arrive, and then the end of the stream.
 func seamCloseDelivers(d *driver, network string) {
 	l := d.loop()
 	for range 10 {
@@ -11,7 +11,7 @@ func seamCloseDelivers(d *driver, network string) {
 		in := b.drain()
 		l.until("the end", in.done)
 		if !in.eof || in.n != out.at {
-			l.Fatalf("%d of %d bytes came, then %v", in.n, out.at, in.err)
+			l.Fatalf("%d of %d bytes arrived, then %v", in.n, out.at, in.err)
 		}
 		l.ok(b.close())
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// closedBy fails the test unless the call was ended by Close.
+// closedBy fails the test unless Close ended the call.
 func (l *loop) closedBy(c *call) {
 	l.Helper()
 	if c.flying || !errors.Is(c.err, backend.ErrClosed) {
@@ -14,9 +14,8 @@ func (l *loop) closedBy(c *call) {
 	}
 }
 
-// seamCloseLast: what is in flight on a File completes before its Close does.
-// The order is checked wherever something closes; here there is something to
-// order.
+// seamCloseLast: Ops in flight on a File complete before its Close. The driver checks
+// this order everywhere; this test makes sure that there are such Ops.
 func seamCloseLast(d *driver, network string) {
 	l := d.loop()
 	for i, end := range []func(conn) *call{conn.close, conn.reset, conn.close, conn.reset} {
@@ -34,15 +33,15 @@ func seamCloseLast(d *driver, network string) {
 		for _, c := range []*call{waiting, sent, ended} {
 			l.closedBy(c)
 		}
-		l.wait(after) // its error is checked as everything after Close is
+		l.wait(after) // complete checks its error, as for all Ops after Close
 		in := b.drain()
 		l.until("the end", in.done)
 		if in.n > sent.n {
-			l.Fatalf("%v told of %d bytes, and %d came", sent, sent.n, in.n)
+			l.Fatalf("%v reported %d bytes, but %d arrived", sent, sent.n, in.n)
 		}
 		l.ok(b.close())
 	}
-	// With a lent buffer still out.
+	// A lent buffer is out during Close.
 	a, b := l.pair(network)
 	l.ok(a.send([]byte("x")))
 	r := b.recv(nil)

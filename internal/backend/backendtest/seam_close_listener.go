@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamCloseListener: its Accept ends first, and nobody is there any more.
+// seamCloseListener: closing a listener ends its Accept first; then nobody listens.
 func seamCloseListener(d *driver, network string) {
 	l := d.loop()
 	for _, turns := range []int{0, 3} {

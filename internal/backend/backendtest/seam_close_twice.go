@@ -6,7 +6,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamCloseTwice: the second Close is as late as any other Op.
+// seamCloseTwice: a second Close gets ErrClosed, like any other late Op.
 func seamCloseTwice(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)

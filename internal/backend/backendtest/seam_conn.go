@@ -46,7 +46,7 @@ func (c conn) recvAll(want []byte) {
 	}
 }
 
-// exchange shows that a and b are connected and work, both ways.
+// exchange checks that a and b are connected and work in both directions.
 func exchange(a, b conn) {
 	a.l.Helper()
 	there, back := []byte("there"), []byte("and back again")
@@ -80,7 +80,7 @@ func (l *loop) listen(network, address string, s backend.Socket) *listener {
 	return ln
 }
 
-// startAccept submits the Accept, at first or again.
+// startAccept submits the Accept, for the first time or again.
 func (ln *listener) startAccept() {
 	ln.accept = ln.l.submit(ln.file, backend.Accept, nil)
 }
@@ -94,7 +94,7 @@ func (ln *listener) next() backend.Handle {
 	return h
 }
 
-// discardRest is for the connections that the test did not ask for.
+// discardRest discards the connections that the test did not take.
 func (ln *listener) discardRest() {
 	for _, h := range ln.accept.conns {
 		ln.l.b.Discard(h)
@@ -124,11 +124,11 @@ func (l *loop) adopt(h backend.Handle) conn {
 // pair makes a connection with both ends on l.
 func (l *loop) pair(network string) (a, b conn) { return l.pairWith(network, backend.Socket{}) }
 
-// tight keeps the system's buffers small, so that a Send of megabytes must wait
-// for its receiver.
+// tight keeps the system's buffers small, so that a Send of megabytes must wait for the
+// receiver.
 var tight = backend.Socket{SendBuffer: 64 << 10, RecvBuffer: 64 << 10}
 
-// tightMax is more than the system and the simulator keep of a tight stream.
+// tightMax is more than the system and the simulator buffer of a tight stream.
 const tightMax = 1 << 20
 
 func (l *loop) pairWith(network string, s backend.Socket) (a, b conn) {
@@ -148,13 +148,13 @@ func (l *loop) pairWith(network string, s backend.Socket) (a, b conn) {
 	return a, l.adopt(h)
 }
 
-// address is a fresh address to listen on.
+// address returns a new address to listen on.
 func (d *driver) address(network string) string {
 	switch network {
 	case "tcp6":
 		return "[::1]:0"
 	case "unix":
-		// Not d.TempDir: with a test's name in it, it may be too long.
+		// d.TempDir contains the test's name, so it may be too long.
 		dir, err := os.MkdirTemp("", "seam")
 		if err != nil {
 			d.Fatal(err)

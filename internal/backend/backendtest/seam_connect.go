@@ -7,7 +7,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamConnectRefused: nobody listens.
+// seamConnectRefused: Connect fails where nobody listens.
 func seamConnectRefused(d *driver) {
 	l := d.loop()
 	ln := l.listen("tcp4", d.address("tcp4"), backend.Socket{})
@@ -28,12 +28,12 @@ func seamConnectRefused(d *driver) {
 	l.ok(a.close())
 }
 
-// seamConnectFrom: the local address is the one that Socket was given.
+// seamConnectFrom: the local address is the one passed to Socket.
 func seamConnectFrom(d *driver) {
 	l := d.loop()
 	ln := l.listen("tcp4", d.address("tcp4"), backend.Socket{})
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
-	if runtime.GOOS == "linux" { // where all of 127.0.0.0/8 is there
+	if runtime.GOOS == "linux" { // all of 127.0.0.0/8 is local
 		from.IP = net.IPv4(127, 0, 0, 2)
 	}
 	f, err := l.b.Socket("tcp4", from, &backend.Socket{})

@@ -6,10 +6,10 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamControl: f is called once, at once, with the descriptor of the File's own
-// socket, unless there is none, and its error is the result, whatever is in
-// flight; not for a File that is closing, nor for a stale one. Acknowledge changes
-// nothing that can be seen here.
+// seamControl: Control calls f once, at once, with the descriptor of the File's own
+// socket, and returns f's error, whatever is in flight. If there is no descriptor, or
+// the File is closing or stale, Control returns an error without calling f. Acknowledge
+// has no visible effect.
 func seamControl(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
@@ -37,7 +37,7 @@ func seamControl(d *driver, network string) {
 	}
 }
 
-// descriptor is c's, as Control tells it; 0: there is none.
+// descriptor returns c's descriptor from Control, or 0 if there is none.
 func (l *loop) descriptor(c conn) (fd uintptr) {
 	l.Helper()
 	mine := errors.New("mine")
@@ -56,7 +56,7 @@ func (l *loop) descriptor(c conn) (fd uintptr) {
 	return fd
 }
 
-// acknowledge has the backend acknowledge what c has received, if it can.
+// acknowledge makes the backend acknowledge c's received bytes, if it can.
 func (l *loop) acknowledge(c conn) {
 	if a, ok := l.b.(backend.Acknowledger); ok {
 		a.Acknowledge(c.file)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// scale is n, and less of it in -short mode.
+// scale returns n, or less in -short mode.
 func scale(n int) int {
 	if testing.Short() {
 		return n / 8
@@ -13,11 +13,11 @@ func scale(n int) int {
 	return n
 }
 
-// block is what streams of test data repeat. Its length is prime, so that bytes
-// out of place show wherever the pieces of a stream end.
+// block is repeated in streams of test data. Its length is prime, so that misplaced
+// bytes show wherever the pieces of a stream end.
 var block = noise(65521)
 
-// noise is n bytes in which every place looks different, the same each time.
+// noise returns n bytes that look different in every place, and are the same each time.
 func noise(n int) []byte {
 	b := make([]byte, n)
 	x := uint32(2463534242)
@@ -30,10 +30,10 @@ func noise(n int) []byte {
 	return b
 }
 
-// A stream is a place in endless test data.
+// A stream is a position in endless test data.
 type stream struct{ at int }
 
-// next is the next n bytes.
+// next returns the next n bytes.
 func (s *stream) next(n int) []byte {
 	p := make([]byte, 0, n)
 	for len(p) < n {

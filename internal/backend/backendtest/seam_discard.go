@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamDiscard: the peer of a connection that nobody wanted sees it end.
+// seamDiscard: the peer of a discarded connection sees it end.
 func seamDiscard(d *driver, network string) {
 	l := d.loop()
 	ln := l.listen(network, d.address(network), backend.Socket{})
@@ -14,7 +14,7 @@ func seamDiscard(d *driver, network string) {
 		r := a.recv(nil)
 		l.wait(r)
 		if r.n != 0 {
-			l.Fatalf("%d bytes came from a discarded connection", r.n)
+			l.Fatalf("%d bytes arrived from a discarded connection", r.n)
 		}
 		l.ok(a.close())
 	}

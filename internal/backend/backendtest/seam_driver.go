@@ -9,8 +9,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamPatience is how long, on a backend's clock, something may take to happen
-// before the test gives up. A passing test never waits for it.
+// seamPatience is the longest time, on a backend's clock, that a test waits for
+// something. A passing test never waits so long.
 const seamPatience = time.Minute
 
 // A driver runs the loops of one test, on its goroutine.
@@ -24,7 +24,7 @@ func newDriver(t testing.TB, open func(testing.TB) backend.Backend) *driver {
 	return &driver{TB: t, open: open}
 }
 
-// until runs turns until done, and fails the test if that takes too long.
+// until runs turns until done returns true, and fails the test if that takes too long.
 func (d *driver) until(what string, done func() bool) {
 	d.Helper()
 	limit := make([]backend.Time, len(d.loops))
@@ -38,7 +38,7 @@ func (d *driver) until(what string, done func() bool) {
 			}
 			until := limit[i]
 			if len(d.loops) > 1 {
-				until = l.b.Now().Add(time.Millisecond) // the others are to have their turns
+				until = l.b.Now().Add(time.Millisecond) // the other loops need turns
 			}
 			l.turn(until)
 		}
@@ -53,7 +53,7 @@ func (d *driver) wait(calls ...*call) {
 	}
 }
 
-// ok is wait for calls that are to succeed.
+// ok waits for calls that must succeed.
 func (d *driver) ok(calls ...*call) {
 	d.Helper()
 	d.wait(calls...)
@@ -83,7 +83,7 @@ func (d *driver) inFlight() string {
 	return s.String()
 }
 
-// A loop is a backend with what is known about its Files and Ops.
+// A loop is a backend and the test's knowledge of its Files and Ops.
 type loop struct {
 	*driver
 	b         backend.Backend
@@ -110,7 +110,7 @@ func (d *driver) loop() *loop {
 	return l
 }
 
-// close closes the backend, with whatever is in flight.
+// close closes the backend, whatever is in flight.
 func (l *loop) close() {
 	l.Helper()
 	if l.closed {
@@ -125,13 +125,13 @@ func (l *loop) close() {
 	}
 }
 
-// turn is one turn of the loop: it waits, and takes the completions. What it
-// checks here and in complete are laws, in every test of the suite.
+// turn is one turn of the loop: it waits and takes the completions. It and complete
+// check laws in every test of the suite.
 func (l *loop) turn(until backend.Time) {
 	l.Helper()
 	var c backend.Completion
 	if l.b.Next(&c) {
-		l.Fatalf("a completion of %v came after Next had said that there are no more in this turn", c.Op.Owner)
+		l.Fatalf("%v completed after Next had returned false in the same turn", c.Op.Owner)
 	}
 	l.turns++
 	ready, err := l.b.Wait(until)
@@ -139,13 +139,13 @@ func (l *loop) turn(until backend.Time) {
 		l.Fatalf("Wait: %v", err)
 	}
 	for {
-		// Next is to fill in everything: what is left of this shows.
+		// Next must set every field: any of these values that remains shows.
 		c = backend.Completion{N: -1, Err: errLeft, More: true, Lent: make([]byte, 1), Conn: backend.Handle{FD: -2}}
 		if !l.b.Next(&c) {
 			return
 		}
 		if !ready {
-			l.Fatalf("%v completed in a turn in which Wait had said that surely nothing did", c.Op.Owner)
+			l.Fatalf("%v completed in a turn in which Wait had reported no completions", c.Op.Owner)
 		}
 		l.complete(&c)
 	}
@@ -153,7 +153,7 @@ func (l *loop) turn(until backend.Time) {
 
 var errLeft = errors.New("err of a Completion that Next did not set")
 
-// turnFor runs a few turns in which nothing needs to happen.
+// turnFor runs a few turns in which nothing has to happen.
 func (d *driver) turnFor(turns int) {
 	d.Helper()
 	for range turns {

@@ -1,7 +1,7 @@
 package backendtest
 
-// seamEOF: the end of the stream is no bytes and no error, again and again, and
-// also when it was there before the Recv.
+// seamEOF: the end of the stream is no bytes and no error, repeatedly, also if it came
+// before the Recv.
 func seamEOF(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)

@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// What errors a system gives in a situation; any of them will do.
+// The errors that systems return in a situation. Any of them is right.
 var (
 	refused = []error{syscall.ECONNREFUSED}
-	// A connection that its peer reset.
+	// A connection that the peer reset.
 	reset = []error{syscall.ECONNRESET}
-	// Sending to who is not there any more.
+	// Sending to a peer that is gone.
 	broken = []error{syscall.EPIPE, syscall.ECONNRESET}
 )
 

@@ -1,6 +1,6 @@
 package backendtest
 
-// seamHalfClose: each direction ends by itself.
+// seamHalfClose: each direction ends on its own.
 func seamHalfClose(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
@@ -12,7 +12,7 @@ func seamHalfClose(d *driver, network string) {
 		l.Fatalf("b got %d of %d bytes, then %v", atB.n, fromA.at, atB.err)
 	}
 	if atA.done() {
-		l.Fatalf("a's own Shutdown ended what it receives: %v", atA.err)
+		l.Fatalf("a's Shutdown ended a's input: %v", atA.err)
 	}
 	for range 10 {
 		l.ok(b.send(fromB.next(10_000)))
@@ -30,8 +30,8 @@ func seamHalfClose(d *driver, network string) {
 	l.ok(a.close(), b.close())
 }
 
-// seamShutdownAfterSend: a Shutdown submitted while a Send is in flight comes
-// after all of its bytes.
+// seamShutdownAfterSend: a Shutdown submitted during a Send takes effect after all of
+// the Send's bytes.
 func seamShutdownAfterSend(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)
@@ -46,6 +46,6 @@ func seamShutdownAfterSend(d *driver, network string) {
 	l.until("the end", in.done)
 	l.ok(sent, ended)
 	if !in.eof || in.n != out.at {
-		l.Fatalf("%d of %d bytes came, then %v", in.n, out.at, in.err)
+		l.Fatalf("%d of %d bytes arrived, then %v", in.n, out.at, in.err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamListen listens on every kind of address, connects, and compares what the
-// two ends and the Handle say about their addresses.
+// seamListen listens on every kind of address, connects, and compares the addresses
+// that both ends and the Handle report.
 func seamListen(d *driver) {
 	l := d.loop()
 	networks := streams()
@@ -67,7 +67,7 @@ func sameAddr(l *loop, what string, x, y net.Addr) {
 	}
 }
 
-// streams are the networks of every system. Wine alone has no unix sockets;
+// streams returns the stream networks of every system. Only Wine has no unix sockets;
 // Windows has.
 func streams() []string {
 	const noSuchFamily = syscall.Errno(10047) // WSAEAFNOSUPPORT
@@ -79,7 +79,7 @@ func streams() []string {
 	return []string{"tcp4", "unix"}
 }
 
-// hasIPv6 reports whether this machine has it on its loopback interface.
+// hasIPv6 reports whether this machine's loopback interface has IPv6.
 func hasIPv6() bool {
 	ln, err := net.Listen("tcp6", "[::1]:0")
 	if err == nil {
@@ -88,8 +88,8 @@ func hasIPv6() bool {
 	return err == nil
 }
 
-// seamListenDualStack: one listener takes both versions of IP, and IPv4 peers
-// have IPv4 addresses.
+// seamListenDualStack: one listener serves both versions of IP, and IPv4 peers have
+// IPv4 addresses.
 func seamListenDualStack(d *driver) {
 	if !hasIPv6() {
 		d.Log("this machine has no IPv6: there is one stack")
@@ -112,7 +112,7 @@ func seamListenDualStack(d *driver) {
 	}
 }
 
-// seamListenInUse: an address is one listener's.
+// seamListenInUse: only one listener may have an address.
 func seamListenInUse(d *driver) {
 	l := d.loop()
 	for _, network := range streams() {
@@ -124,8 +124,8 @@ func seamListenInUse(d *driver) {
 		a, connected := l.dial(network, ln.addr, backend.Socket{})
 		l.ok(connected)
 		l.ok(a.send([]byte("still there?")))
-		// Whether somebody serves a unix socket is found out by connecting to
-		// it: the first connection may be that one, which ends at once.
+		// To find out whether a unix socket is served, Listen connects to it. The first
+		// connection may be that one, which ends at once.
 		for n := 0; n == 0; {
 			n = l.oked(l.adopt(ln.next()).recv(nil)).n
 		}

@@ -1,6 +1,6 @@
 package backendtest
 
-// seamOneByte: a stream that comes byte by byte is the same stream.
+// seamOneByte: a stream that arrives byte by byte is the same stream.
 func seamOneByte(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
@@ -10,7 +10,7 @@ func seamOneByte(d *driver, network string) {
 		l.ok(a.send(out.next(1)))
 		l.until("a byte", func() bool { return in.n == out.at || in.done() })
 	}
-	// And one byte at a time is taken from what came at once.
+	// Receive one byte at a time of bytes that arrived together.
 	back := a.drain(1)
 	var more stream
 	sent := b.send(more.next(scale(800)))

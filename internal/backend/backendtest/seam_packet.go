@@ -17,8 +17,8 @@ type packetConn struct {
 	addr netip.AddrPort
 }
 
-// packets opens a datagram File on loopback. ok is false for a backend that has
-// none: the engine puts package std's beside it.
+// packets opens a datagram File on loopback. ok is false if the backend has none: the
+// engine then uses package std's.
 func (l *loop) packets() (c packetConn, ok bool) {
 	l.Helper()
 	b, ok := l.b.(backend.PacketBackend)
@@ -31,7 +31,7 @@ func (l *loop) packets() (c packetConn, ok bool) {
 		l.Fatalf("ListenPacket: %v", err)
 	}
 	if got := b.LocalAddr(f); got == nil || got.String() != addr.String() {
-		l.Fatalf("ListenPacket told %v, LocalAddr %v", addr, got)
+		l.Fatalf("ListenPacket returned %v, LocalAddr %v", addr, got)
 	}
 	return packetConn{l, b, f, addr.(*net.UDPAddr).AddrPort()}, true
 }
@@ -40,7 +40,7 @@ func (c packetConn) recv() *call { return c.l.submit(c.file, backend.RecvFrom, n
 
 func (c packetConn) close() *call { return c.l.submit(c.file, backend.Close, nil) }
 
-// sendTo submits a SendTo of these to one address.
+// sendTo submits a SendTo of data to one address.
 func (c packetConn) sendTo(to netip.AddrPort, data ...string) *call {
 	k := &call{size: len(data), sendTo: backend.SendToOp{Packets: packetsTo(to, data)}}
 	c.l.start(k, &k.sendTo.Op, c.file, backend.SendTo)
@@ -48,7 +48,7 @@ func (c packetConn) sendTo(to netip.AddrPort, data ...string) *call {
 	return k
 }
 
-// packetsTo makes packets whose bytes lie one behind the other.
+// packetsTo makes packets whose bytes are contiguous.
 func packetsTo(to netip.AddrPort, data []string) []backend.Packet {
 	var all []byte
 	for _, d := range data {
@@ -74,7 +74,7 @@ func (c packetConn) recvN(n int) []backend.Packet {
 	return got
 }
 
-// receivedFrom copies the datagrams of a RecvFrom, those apart that were joined.
+// receivedFrom copies the datagrams of a RecvFrom, and splits joined ones.
 func (l *loop) receivedFrom(c *call, r *backend.Completion) {
 	l.Helper()
 	if (r.N > 0) == (r.Err != nil) {
@@ -102,13 +102,13 @@ func (l *loop) receivedFrom(c *call, r *backend.Completion) {
 	}
 	for i := range lent {
 		for j := range lent[i].Data {
-			lent[i].Data[j] = lentMark // they are the loop's now
+			lent[i].Data[j] = lentMark // the packets are the loop's now
 		}
 	}
 }
 
-// seamPackets sends datagrams both ways to send, and receives them whole, once,
-// and with the sender's address.
+// seamPackets sends datagrams in both ways and receives each whole, once, with the
+// sender's address.
 func seamPackets(d *driver) {
 	l := d.loop()
 	a, ok := l.packets()
@@ -151,8 +151,8 @@ func seamPackets(d *driver) {
 	l.ok(a.close(), b.close())
 }
 
-// seamPacketError: a datagram that cannot be sent ends the SendTo with what went
-// before, and not the File.
+// seamPacketError: a datagram that cannot be sent ends the SendTo after the packets
+// before it, but not the File.
 func seamPacketError(d *driver) {
 	l := d.loop()
 	a, ok := l.packets()
@@ -163,7 +163,7 @@ func seamPacketError(d *driver) {
 	c := a.sendTo(b.addr, "before", string(make([]byte, 65508)), "behind")
 	l.wait(c)
 	if c.n != 1 || c.err == nil {
-		l.Fatalf("a SendTo of what is too long: %d sent, error %v; want 1 and an error", c.n, c.err)
+		l.Fatalf("a SendTo with a datagram that is too long: %d sent, error %v; want 1 and an error", c.n, c.err)
 	}
 	l.oked(a.sendTo(b.addr, "after"))
 	if got := b.recvN(2); string(got[0].Data)+string(got[1].Data) != "beforeafter" && string(got[1].Data)+string(got[0].Data) != "beforeafter" {
@@ -171,7 +171,7 @@ func seamPacketError(d *driver) {
 	}
 }
 
-// seamPacketCancel: a RecvFrom ends by Cancel, and the next one receives.
+// seamPacketCancel: Cancel ends a RecvFrom, and the next one receives.
 func seamPacketCancel(d *driver) {
 	l := d.loop()
 	a, ok := l.packets()
@@ -191,7 +191,7 @@ func seamPacketCancel(d *driver) {
 	}
 }
 
-// seamPacketClose: Close comes last, and what follows it is ErrClosed.
+// seamPacketClose: Close completes last, and later Ops get ErrClosed.
 func seamPacketClose(d *driver) {
 	l := d.loop()
 	a, ok := l.packets()
@@ -210,7 +210,7 @@ func seamPacketClose(d *driver) {
 	if err := a.b.Member(a.file, netip.MustParseAddr("224.0.0.223"), nil, true); !errors.Is(err, backend.ErrClosed) {
 		l.Fatalf("Member on a stale File: %v", err)
 	}
-	// The place is free for another socket.
+	// The address is free for another socket.
 	f, _, err := a.b.ListenPacket("udp4", a.addr.String(), &backend.Socket{})
 	if err != nil {
 		l.Fatalf("ListenPacket after Close: %v", err)
@@ -221,8 +221,8 @@ func seamPacketClose(d *driver) {
 	l.oked(l.submit(f, backend.Close, nil))
 }
 
-// seamPacketFlood: more than a batch, and more than the buffers hold, leaves the
-// backend receiving.
+// seamPacketFlood: the backend keeps receiving after more than a batch, and more than
+// the buffers hold.
 func seamPacketFlood(d *driver) {
 	l := d.loop()
 	a, ok := l.packets()
@@ -240,7 +240,7 @@ func seamPacketFlood(d *driver) {
 		}
 	}
 	for range 50 {
-		l.oked(a.sendTo(b.addr, many...)) // the buffers hold a part of it
+		l.oked(a.sendTo(b.addr, many...)) // the buffers hold a part of them
 	}
 	b.recvN(1)
 	l.ok(a.close(), b.close())

@@ -20,7 +20,7 @@ type watched struct {
 func (w watched) poll(kind backend.Kind) *call { return w.l.submit(w.file, kind, nil) }
 func (w watched) close() *call                 { return w.l.submit(w.file, backend.Close, nil) }
 
-// descriptor is c's number. It stays c's.
+// descriptor returns c's descriptor. c still owns it.
 func descriptor(d *driver, c syscall.Conn) (fd int) {
 	d.Helper()
 	rc, err := c.SyscallConn()
@@ -42,8 +42,8 @@ func (l *loop) watch(c syscall.Conn) watched {
 	return watched{l, f}
 }
 
-// polling runs test on a loop, if its backend can watch descriptors. If not it
-// has to say so.
+// polling runs test on a loop if its backend can watch descriptors. If it cannot, Watch
+// must return errors.ErrUnsupported.
 func polling(test func(l *loop)) func(d *driver) {
 	return func(d *driver) {
 		l := d.loop()
@@ -70,7 +70,7 @@ func pipe(d *driver) (r, w *os.File) {
 	return r, w
 }
 
-// found is ok for a Poll that is to find this.
+// found is ok for a poll that must find want.
 func (l *loop) found(c *call, want int) {
 	l.Helper()
 	if l.ok(c); c.n != want {
@@ -78,16 +78,16 @@ func (l *loop) found(c *call, want int) {
 	}
 }
 
-// none checks that a Poll is still waiting after some turns.
+// none checks that a poll still waits after some turns.
 func (l *loop) none(c *call) {
 	l.Helper()
 	l.turnFor(3)
 	if !c.flying {
-		l.Fatalf("%v ended with nothing to find: %b, %v", c, c.n, c.err)
+		l.Fatalf("%v completed although no condition holds: %b, %v", c, c.n, c.err)
 	}
 }
 
-// seamPollPipe: a pipe is polled by its state, not by what happens to it.
+// seamPollPipe: a poll reports a pipe's state, not its events.
 func seamPollPipe(l *loop) {
 	r, w := pipe(l.driver)
 	in, out := l.watch(r), l.watch(w)
@@ -96,7 +96,7 @@ func seamPollPipe(l *loop) {
 	l.none(waiting)
 	write(l, w, 10)
 	l.found(waiting, backend.Readable)
-	for range 3 { // as long as it is so
+	for range 3 { // as long as it holds
 		l.found(in.poll(backend.PollIn), backend.Readable)
 	}
 	read(l, r, 10)
@@ -106,7 +106,7 @@ func seamPollPipe(l *loop) {
 	// A full pipe, and one that is read from.
 	much, n := make([]byte, 4<<20), 0
 	var err error
-	for n == 0 && (err == nil || errors.Is(err, os.ErrDeadlineExceeded)) { // which may have passed before the first byte
+	for n == 0 && (err == nil || errors.Is(err, os.ErrDeadlineExceeded)) { // the deadline may pass before the first byte
 		w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 		n, err = w.Write(much)
 	}
@@ -119,10 +119,10 @@ func seamPollPipe(l *loop) {
 	read(l, r, n)
 	l.found(full, backend.Writable)
 
-	// The other end goes.
+	// The other end closes.
 	waiting = in.poll(backend.PollIn)
 	l.none(waiting)
-	l.ok(out.close()) // which has a duplicate
+	l.ok(out.close()) // it has a duplicate
 	w.Close()
 	l.found(waiting, backend.Readable)
 	l.found(in.poll(backend.PollIn), backend.Readable)
@@ -152,8 +152,8 @@ func read(l *loop, r *os.File, n int) {
 	}
 }
 
-// seamPollBoth: a socket is polled for the one, the other, or both, and is told
-// no more than it asked for.
+// seamPollBoth: a socket is polled for reading, writing or both. A poll reports only
+// what it asked for.
 func seamPollBoth(l *loop) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -189,7 +189,7 @@ func seamPollBoth(l *loop) {
 	closed := s.close()
 	l.ok(closed)
 	l.closedBy(waiting)
-	// The socket is its owner's, and works.
+	// The owner's socket still works.
 	near.Write([]byte("y"))
 	if n, err := far.Read(make([]byte, 1)); n != 1 || err != nil {
 		l.Fatalf("after its File was closed: %d bytes, %v", n, err)
@@ -201,15 +201,15 @@ func seamPollBoth(l *loop) {
 	}
 }
 
-// seamPollKeepsItsOwn: a descriptor that is closed and its number used for
-// another is not mistaken for it.
+// seamPollKeepsItsOwn: a File keeps its descriptor when the original is closed and its
+// number is reused.
 func seamPollKeepsItsOwn(l *loop) {
 	r, w := pipe(l.driver)
 	in := l.watch(r)
 	waiting := in.poll(backend.PollIn)
 	l.turnFor(2)
 	r.Close()
-	for range 5 { // one of them has r's number
+	for range 5 { // one of them gets r's number
 		_, w := pipe(l.driver)
 		write(l, w, 1)
 	}
@@ -228,7 +228,7 @@ func seamPollKeepsItsOwn(l *loop) {
 	l.found(second, backend.Readable)
 }
 
-// seamPollMany: those that are ready complete, and those that are not do not.
+// seamPollMany: polls of ready descriptors complete, the others do not.
 func seamPollMany(l *loop) {
 	const pipes = 40
 	var ws []*os.File
@@ -251,10 +251,10 @@ func seamPollMany(l *loop) {
 			l.Fatalf("poll %d: in flight %v", i, p.flying)
 		}
 	}
-	// The rest ends with the backend.
+	// Closing the backend ends the rest.
 }
 
-// seamPollRefused: what cannot be watched is refused at once.
+// seamPollRefused: a descriptor that cannot be watched is refused at once.
 func seamPollRefused(l *loop) {
 	name := filepath.Join(l.TempDir(), "file")
 	if err := os.WriteFile(name, []byte("data"), 0o600); err != nil {

@@ -2,8 +2,8 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamRecvLent: bytes come in lent buffers, from one byte to more than one
-// buffer holds. That a lent buffer has room in front is checked at every one.
+// seamRecvLent: bytes arrive in lent buffers, from one byte to more than one buffer
+// holds. received checks the headroom of every lent buffer.
 func seamRecvLent(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
@@ -18,11 +18,11 @@ func seamRecvLent(d *driver, network string) {
 	l.until("the end", in.done)
 	l.ok(ended)
 	if in.n != out.at || !in.eof {
-		l.Fatalf("%d of %d bytes came, error %v", in.n, out.at, in.err)
+		l.Fatalf("%d of %d bytes arrived, error %v", in.n, out.at, in.err)
 	}
 }
 
-// seamRecvOwn: Recvs into buffers of the loop's and into lent ones take turns.
+// seamRecvOwn: Recvs into the loop's own buffers alternate with Recvs into lent ones.
 func seamRecvOwn(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)

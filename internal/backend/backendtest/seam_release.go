@@ -7,7 +7,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// disown takes c from its backend.
+// disown releases c from its backend.
 func (c conn) disown() backend.Handle {
 	c.l.Helper()
 	h, err := c.l.b.Release(c.file)
@@ -17,21 +17,21 @@ func (c conn) disown() backend.Handle {
 	return h
 }
 
-// seamRelease: a connection goes from backend to backend, and its bytes with it.
+// seamRelease: a connection moves between backends, with its bytes.
 func seamRelease(d *driver, network string) {
 	l, other := d.loop(), d.loop()
 	a, b := l.pair(network)
 	var out, in stream
 	for round := range 6 {
-		// What comes before the connection is disowned, while nobody has it, and
-		// after it was adopted.
+		// Send bytes before Release, while no backend has the connection, and after
+		// Adopt.
 		waiting := b.recv(nil)
 		d.ok(a.send(out.next(1000)))
 		d.ok(waiting)
 		in.check(d, waiting.data)
 		if round%2 == 0 {
 			waiting = b.recv(nil)
-			waiting.cancel() // so that the backend watches it when it loses it
+			waiting.cancel() // so that the backend watches the connection when it loses it
 			d.wait(waiting)
 			in.check(d, waiting.data)
 		}
@@ -58,7 +58,7 @@ func seamRelease(d *driver, network string) {
 	d.ok(a.close())
 }
 
-// seamReleaseBusy: nothing may be in flight.
+// seamReleaseBusy: Release fails while something is in flight.
 func seamReleaseBusy(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)
@@ -82,7 +82,7 @@ func seamReleaseBusy(d *driver, network string) {
 	var in stream
 	in.check(l, b.recvN(tightMax))
 	l.ok(sent, ended)
-	// Half-closed it can go, and is still half-closed.
+	// A half-closed connection can be released, and stays half-closed.
 	a = l.adopt(a.disown())
 	if r := l.oked(b.recv(nil)); r.n != 0 {
 		l.Fatalf("%d bytes after the end", r.n)
@@ -99,8 +99,8 @@ func seamReleaseBusy(d *driver, network string) {
 	}
 }
 
-// seamExport: a connection becomes one of package net's and comes back; a Handle
-// that is discarded ends.
+// seamExport: a connection becomes a connection of package net and comes back. Discard
+// of a Handle ends its connection.
 func seamExport(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pair(network)
@@ -134,12 +134,12 @@ func seamExport(d *driver, network string) {
 	r := a.recv(nil)
 	l.wait(r)
 	if r.n != 0 {
-		l.Fatalf("%d bytes came from a discarded connection", r.n)
+		l.Fatalf("%d bytes arrived from a discarded connection", r.n)
 	}
 	l.ok(a.close())
 }
 
-// seamImportForeign: what a backend cannot hold is as it was.
+// seamImportForeign: Import leaves a connection that the backend cannot hold unchanged.
 func seamImportForeign(d *driver) {
 	l := d.loop()
 	near, far := net.Pipe()

@@ -1,7 +1,7 @@
 package backendtest
 
-// seamResetIsAnError: the peer of a connection that was reset sees an error and
-// no end of stream, also if its Recv comes later.
+// seamResetIsAnError: the peer of a reset connection sees an error and not an end of
+// stream, also if its Recv comes later.
 func seamResetIsAnError(d *driver) {
 	l := d.loop()
 	for _, early := range []bool{true, false} {

@@ -1,7 +1,7 @@
 package backendtest
 
-// seamSendManyBufs: one Send of hundreds of buffers to a peer that takes little
-// at a time completes whole, in order, and does not change the bytes.
+// seamSendManyBufs: one Send of hundreds of buffers, to a peer that receives little at
+// a time, sends them all in order and does not change the bytes.
 func seamSendManyBufs(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)

@@ -1,7 +1,7 @@
 package backendtest
 
-// seamShortSend: a Send that fails tells how much it sent: less than all, and
-// not less than the peer received.
+// seamShortSend: a failed Send reports how much it sent: less than all, but at least as
+// much as the peer received.
 func seamShortSend(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)

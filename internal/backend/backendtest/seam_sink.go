@@ -1,19 +1,19 @@
 package backendtest
 
-// A sink receives what comes to a connection, with a Recv always in flight.
+// A sink receives a connection's bytes, with a Recv always in flight.
 type sink struct {
 	conn
-	want  stream // checks what comes
-	n     int    // bytes so far
+	want  stream // checks the bytes
+	n     int    // received so far
 	eof   bool
 	err   error
-	sizes []int // of the buffers, in turns; 0 is a lent one
+	sizes []int // of the buffers, used in turn; 0 means a lent one
 	turn  int
 	recv  *call
 }
 
-// drain starts a sink that takes buffers of the given sizes in turns, 0 being
-// lent ones, or only lent ones.
+// drain starts a sink that uses buffers of the given sizes in turn; 0 means a lent
+// buffer. Without sizes all buffers are lent.
 func (c conn) drain(sizes ...int) *sink {
 	s := &sink{conn: c, sizes: append(sizes, 0)[:max(1, len(sizes))]}
 	s.next()
@@ -30,8 +30,8 @@ func (s *sink) next() {
 	s.recv.then = s.received
 }
 
-// received submits the next Recv inside the turn, with the lent buffer still
-// out, as loops do.
+// received submits the next Recv inside the turn, before Return of the lent buffer, as
+// loops do.
 func (s *sink) received() {
 	s.l.Helper()
 	s.want.check(s.l, s.recv.data)

@@ -6,7 +6,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamStaleFile: a File whose slot is another's by now is nobody's.
+// seamStaleFile: a File is stale when its slot belongs to another File.
 func seamStaleFile(d *driver) {
 	l := d.loop()
 	old, peer := l.pair("tcp4")
@@ -14,7 +14,7 @@ func seamStaleFile(d *driver) {
 	a, b := l.pair("tcp4")
 	for rounds := 0; a.file.Slot() != old.file.Slot() && b.file.Slot() != old.file.Slot(); rounds++ {
 		if rounds == 10_000 {
-			l.Fatalf("slot %d was not used again in %d connections", old.file.Slot(), rounds)
+			l.Fatalf("slot %d was not reused in %d connections", old.file.Slot(), rounds)
 		}
 		l.ok(a.close(), b.close())
 		a, b = l.pair("tcp4")
@@ -23,7 +23,7 @@ func seamStaleFile(d *driver) {
 		a, b = b, a
 	}
 	if a.file == old.file {
-		l.Fatalf("File %x was given out twice", a.file)
+		l.Fatalf("File %x was returned twice", a.file)
 	}
 	waiting := a.recv(nil)
 	l.stale(old)
@@ -38,7 +38,7 @@ func seamStaleFile(d *driver) {
 	exchange(a, b)
 }
 
-// seamNeverAFile: numbers that no backend gave out.
+// seamNeverAFile: a File that no backend returned is stale too.
 func seamNeverAFile(d *driver) {
 	l := d.loop()
 	a, b := l.pair("tcp4")
@@ -48,7 +48,7 @@ func seamNeverAFile(d *driver) {
 	exchange(a, b)
 }
 
-// stale checks that everything done to c gives ErrClosed.
+// stale checks that every operation on c gives ErrClosed.
 func (l *loop) stale(c conn) {
 	l.Helper()
 	if x, y := c.localAddr(), c.remoteAddr(); x != nil || y != nil {

@@ -1,11 +1,11 @@
-// Package backendtest tells whether a backend keeps the laws. Everything above
-// the seam relies on it, so every backend passes the same suite, unmodified; a
-// system's quirk is worked around in its backend alone.
+// Package backendtest tests whether a backend keeps the laws. Everything above the seam
+// relies on them, so every backend passes the same, unmodified suite. The quirks of a
+// system are handled in its backend alone.
 //
-// The seam_ files are the suite of the seam itself, a file for each behaviour.
-// Both ends of their connections are Files of the backend under test, driven by
-// the test's one goroutine. Where systems differ they ask for the law and not
-// for what one of them happens to do.
+// The seam_ files test the seam itself, one behaviour per file. Both ends of a test's
+// connections are Files of the backend under test; the test's single goroutine runs
+// them. Where systems differ, the tests check the law and not the behaviour of one
+// system.
 package backendtest
 
 import (
@@ -16,10 +16,10 @@ import (
 
 // Seam runs the suite on the backends that open makes.
 //
-// The suite closes what it opened. Backends opened with the same t must be able
-// to adopt each other's Handles and to connect to each other. A backend whose
-// clock moves only in Wait must block in Wait(Forever) until Wake, if nothing
-// is to happen before. No connection may break by itself.
+// The suite closes the backends that it opened. Backends opened with the same t must be
+// able to adopt each other's Handles and to connect to each other. If a backend's clock
+// moves only in Wait, Wait(Forever) must block until Wake if nothing is going to
+// happen. Connections must not break by themselves.
 //
 // In -short mode the amounts of data are smaller; the behaviours are the same.
 func Seam(t *testing.T, open func(t testing.TB) backend.Backend) {
@@ -33,7 +33,7 @@ func Seam(t *testing.T, open func(t testing.TB) backend.Backend) {
 	}
 }
 
-// seamBehaviours do not depend on the network or choose their own.
+// seamBehaviours do not depend on a network, or choose their own.
 var seamBehaviours = []struct {
 	name string
 	run  func(d *driver)
@@ -66,7 +66,7 @@ var seamBehaviours = []struct {
 	{"PollRefused", polling(seamPollRefused)},
 }
 
-// seamStreamBehaviours hold on every stream.
+// seamStreamBehaviours hold on every stream network.
 var seamStreamBehaviours = []struct {
 	name string
 	run  func(d *driver, network string)

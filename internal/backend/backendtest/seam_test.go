@@ -8,8 +8,8 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// TestSeam runs the suite on every backend of this platform. The simulated
-// network runs it in its own package, with many seeds.
+// TestSeam runs the suite on every backend of this platform. Package sim runs it on the
+// simulated network, with many seeds.
 func TestSeam(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 package backendtest
 
-// A feed sends a stream in pieces, the next at the completion of the last.
+// A feed sends a stream in pieces, one after the other.
 type feed struct {
 	conn
 	out   stream
@@ -26,7 +26,7 @@ func (f *feed) next() {
 	}
 }
 
-// seamTransfer: megabytes both ways at once arrive whole and in order.
+// seamTransfer: megabytes in both directions at once arrive whole and in order.
 func seamTransfer(d *driver, network string) {
 	total := scale(8 << 20)
 	l := d.loop()
@@ -38,6 +38,6 @@ func seamTransfer(d *driver, network string) {
 	})
 	l.ok(there.call, back.call)
 	if atA.n != total || atB.n != total {
-		l.Fatalf("%d and %d of %d bytes came; errors %v, %v", atA.n, atB.n, total, atA.err, atB.err)
+		l.Fatalf("%d and %d of %d bytes arrived; errors %v, %v", atA.n, atB.n, total, atA.err, atB.err)
 	}
 }

@@ -1,7 +1,7 @@
 package backendtest
 
-// seamTrySendOrder: what TrySend took and what Send sends of the rest arrive in
-// order, and TrySend takes nothing while a Send is in flight.
+// seamTrySendOrder: bytes of TrySend and of the Send after it arrive in order. TrySend
+// takes nothing while a Send is in flight.
 func seamTrySendOrder(d *driver, network string) {
 	l := d.loop()
 	a, b := l.pairWith(network, tight)

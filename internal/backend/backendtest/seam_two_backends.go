@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamTwoBackends: what one backend accepts, another adopts.
+// seamTwoBackends: one backend adopts a connection that another one accepted.
 func seamTwoBackends(d *driver, network string) {
 	l, other := d.loop(), d.loop()
 	ln := l.listen(network, d.address(network), backend.Socket{})

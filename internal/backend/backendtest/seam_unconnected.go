@@ -2,8 +2,8 @@ package backendtest
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// seamUnconnectedFile: before Connect there is nothing to receive, and Close
-// is an ordinary one.
+// seamUnconnectedFile: before Connect a Recv gets no bytes and a Send fails. Close works as
+// usual.
 func seamUnconnectedFile(d *driver) {
 	l := d.loop()
 	for _, network := range streams() {

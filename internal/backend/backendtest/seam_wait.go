@@ -6,9 +6,9 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamWaitDeadline: Wait with nothing to tell returns at its deadline, neither
-// early, but for a signal now and then, nor absurdly late. A backend whose wait
-// is coarser than a Time rounds up: rounding down would spin.
+// seamWaitDeadline: without completions Wait returns at its deadline. It must not be
+// early, except for an occasional signal, nor absurdly late. A backend with a coarser
+// wait rounds up: rounding down would spin.
 func seamWaitDeadline(d *driver) {
 	l := d.loop()
 	l.listen("tcp4", d.address("tcp4"), backend.Socket{})
@@ -26,7 +26,7 @@ func seamWaitDeadline(d *driver) {
 	}
 }
 
-// seamWaitReady: where nothing is in flight, surely nothing completed.
+// seamWaitReady: if nothing is in flight, Wait must report that nothing completed.
 func seamWaitReady(d *driver) {
 	l := d.loop()
 	for _, wait := range []time.Duration{0, time.Millisecond} {

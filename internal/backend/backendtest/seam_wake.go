@@ -7,7 +7,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// seamWakeBeforeWait: the next Wait returns at once.
+// seamWakeBeforeWait: after Wake the next Wait returns at once.
 func seamWakeBeforeWait(d *driver) {
 	l := d.loop()
 	for range 10 {
@@ -22,7 +22,7 @@ func seamWakeBeforeWait(d *driver) {
 	}
 }
 
-// seamWakeDuringWait: the Wait under way returns, whatever else is in flight.
+// seamWakeDuringWait: Wake makes the current Wait return, whatever is in flight.
 func seamWakeDuringWait(d *driver) {
 	l := d.loop()
 	a, b := l.pair("tcp4")
@@ -40,8 +40,8 @@ func seamWakeDuringWait(d *driver) {
 	l.ok(b.send([]byte("x")), r)
 }
 
-// seamWakeStorm: several goroutines wake a loop that works; nothing is lost and
-// nothing stays awake. Wake goes on after Close.
+// seamWakeStorm: several goroutines wake a working loop. Nothing is lost, and the loop
+// can sleep afterwards. Wake still works after Close.
 func seamWakeStorm(d *driver) {
 	l := d.loop()
 	a, b := l.pair("tcp4")
@@ -57,7 +57,7 @@ func seamWakeStorm(d *driver) {
 					return
 				default:
 					l.b.Wake()
-					runtime.Gosched() // they are not to starve the loop
+					runtime.Gosched() // leave the loop some time
 				}
 			}
 		}()

@@ -15,11 +15,11 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// The behaviours in this file take system calls to provoke, so they are tried on the
-// backends of Linux alone. Where one fails by blocking the test hangs: a thread in a
-// system call that the runtime knows nothing of cannot be watched.
+// Provoking these behaviours takes system calls, so the tests run on Linux's backends
+// only. A behaviour that blocks hangs its test: nothing can watch a thread in a system
+// call that the runtime does not know of.
 
-// eachBackend tries a behaviour on every backend of this machine.
+// eachBackend tests a behaviour on every backend of this machine.
 func eachBackend(t *testing.T, behaviour func(d *driver)) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func eachBackend(t *testing.T, behaviour func(d *driver)) {
 	}
 }
 
-// fd is c's descriptor.
+// fd returns c's descriptor.
 func (c conn) fd() int {
 	c.l.Helper()
 	fd := c.l.descriptor(c)
@@ -48,8 +48,8 @@ func (c conn) fd() int {
 	return int(fd)
 }
 
-// TestSharedListenerNeverBlocks: whoever else has a listener's socket may make it
-// blocking. The accept that finds no connection still does not wait for one.
+// TestSharedListenerNeverBlocks: another holder of a listener's socket may make it
+// blocking. An accept that finds no connection still does not wait.
 func TestSharedListenerNeverBlocks(t *testing.T) {
 	eachBackend(t, func(d *driver) {
 		l := d.loop()
@@ -80,8 +80,8 @@ func TestSharedListenerNeverBlocks(t *testing.T) {
 	})
 }
 
-// TestBlockingModeNeverBlocks: a connection whose socket somebody made blocking is
-// received from and sent to as before.
+// TestBlockingModeNeverBlocks: a connection whose socket somebody made blocking still
+// receives and sends as before.
 func TestBlockingModeNeverBlocks(t *testing.T) {
 	eachBackend(t, func(d *driver) {
 		l := d.loop()
@@ -104,7 +104,7 @@ func TestBlockingModeNeverBlocks(t *testing.T) {
 	})
 }
 
-// lingers is an SO_LINGER for longer than any test takes.
+// lingers is an SO_LINGER longer than any test.
 var lingers = &unix.Linger{Onoff: 1, Linger: 3600}
 
 func (d *driver) haveLinger(fd int) {
@@ -114,7 +114,7 @@ func (d *driver) haveLinger(fd int) {
 	}
 }
 
-// overfill sends more than the system keeps, until that takes no more.
+// overfill sends until the system takes no more.
 func (c conn) overfill() {
 	c.l.Helper()
 	s := c.send(make([]byte, 64<<20))
@@ -123,9 +123,10 @@ func (c conn) overfill() {
 	c.l.wait(s)
 }
 
-// TestCloseNeverLingers: close(2) of a socket that has SO_LINGER waits until the peer
-// has everything. A File's does not, wherever the option comes from. A process of its own
-// tries it, without the signals that stop goroutines: they would end the waiting.
+// TestCloseNeverLingers: close(2) of a socket with SO_LINGER waits until the peer has
+// everything. Closing a File does not, wherever the option comes from. The test runs in
+// a separate process, without the signals that preempt goroutines, because they would
+// end the waiting.
 func TestCloseNeverLingers(t *testing.T) {
 	const without = "asyncpreemptoff=1"
 	if os.Getenv("GODEBUG") == without {
@@ -177,7 +178,7 @@ func closeNeverLingers(t *testing.T) {
 			}
 			a := l.adopt(h)
 			l.adopt(ln.next())
-			l.haveLinger(int(other.Fd())) // and Fd has made it blocking
+			l.haveLinger(int(other.Fd())) // Fd has made it blocking
 			other.Close()
 			return a
 		}},
@@ -207,15 +208,14 @@ func closeNeverLingers(t *testing.T) {
 				d.ok(a.close())
 				b := way.pair(d.loop())
 				b.overfill()
-				d.loops[len(d.loops)-1].close() // with what is open
+				d.loops[len(d.loops)-1].close() // with open Files
 			})
 		})
 	}
 }
 
-// TestMarkEndsNoStream: what lies behind TCP's urgent mark, and behind a unix message
-// that comes with a descriptor, is received, though the receive before it gave less
-// than it was asked for.
+// TestMarkEndsNoStream: bytes after TCP's urgent mark, and after a unix message with a
+// descriptor, are received, although the receive before them was short.
 func TestMarkEndsNoStream(t *testing.T) {
 	eachBackend(t, func(d *driver) {
 		l := d.loop()
@@ -231,12 +231,12 @@ func TestMarkEndsNoStream(t *testing.T) {
 				}
 			}
 			for range 20 {
-				l.turnFor(1) // so that b is watched
+				l.turnFor(1) // b must be watched already
 				check(unix.Sendto(fd, out.next(3), 0, nil))
 				if network == "unix" {
 					check(unix.Sendmsg(fd, out.next(1), unix.UnixRights(0), nil, 0))
 				} else {
-					check(unix.Sendto(fd, []byte("!"), unix.MSG_OOB, nil)) // which is not of the stream
+					check(unix.Sendto(fd, []byte("!"), unix.MSG_OOB, nil)) // not part of the stream
 				}
 				check(unix.Sendto(fd, out.next(5), 0, nil))
 				l.until("what is behind the mark", func() bool { return in.n == out.at })
@@ -245,8 +245,9 @@ func TestMarkEndsNoStream(t *testing.T) {
 	})
 }
 
-// TestNobodyMeetsHimself: a socket to whose port, chosen by the system, it connects is
-// connected to itself; that is a refusal. One that was given the port may mean it.
+// TestNobodyMeetsHimself: a socket that connects to its own port, which the system
+// chose, gets connected to itself. That must be a refusal. If the user chose the port,
+// it may be intended.
 func TestNobodyMeetsHimself(t *testing.T) {
 	const ipLocalPortRange = 51 // IP_LOCAL_PORT_RANGE, Linux 6.3
 	free, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -272,7 +273,7 @@ func TestNobodyMeetsHimself(t *testing.T) {
 		if c.err == nil || !isErr(c.err, refused) {
 			l.Errorf("connected to %v from %v, error %v; want a refusal", l.b.RemoteAddr(f), l.b.LocalAddr(f), c.err)
 		}
-		l.ok(l.submit(f, backend.Reset, nil)) // which leaves the port free
+		l.ok(l.submit(f, backend.Reset, nil)) // leaves the port free
 		f, err = l.b.Socket("tcp4", addr, &backend.Socket{})
 		if err != nil {
 			l.Fatal(err)
@@ -283,8 +284,8 @@ func TestNobodyMeetsHimself(t *testing.T) {
 }
 
 // TestFileGoesBeforeListener: the file of a unix listener is removed before its socket
-// is closed. Afterwards another server may have taken the place, and its file would go.
-// An epoll tells the order of two things that happened.
+// is closed. After that another server may have taken the place, and would lose its
+// file. An epoll reports the order of the two events.
 func TestFileGoesBeforeListener(t *testing.T) {
 	for _, end := range []string{"Close", "the backend's Close"} {
 		t.Run(end, func(t *testing.T) {
@@ -311,15 +312,15 @@ func TestFileGoesBeforeListener(t *testing.T) {
 					l.close()
 				}
 				if got := order(); got != "file" {
-					l.Errorf("first went the %s, want the file", got)
+					l.Errorf("the %s went first, want the file", got)
 				}
 			})
 		})
 	}
 }
 
-// watchBoth returns a function that tells what happened first: that a file was deleted
-// in dir, or that the peer of a connection went.
+// watchBoth returns a function that tells what happened first: the deletion of a file
+// in dir, or the end of a connection's peer.
 func watchBoth(d testing.TB, dir string, conn int) func() string {
 	d.Helper()
 	notify, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)

@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/epoll"
 )
 
-// parked is a backend that parks whenever it waits.
+// parked is a backend whose every Wait parks.
 type parked struct{ backend.Backend }
 
 func (p parked) Wait(until backend.Time) (bool, error) {
@@ -18,8 +18,8 @@ func (p parked) Wait(until backend.Time) (bool, error) {
 	return ready, err
 }
 
-// TestSeamParked runs the suite on a loop that waits as goroutines do. That it passes
-// waiting as threads do is told by backendtest's own test.
+// TestSeamParked runs the seam's suite on a loop that parks. backendtest's own tests
+// run it on a loop that blocks its thread.
 func TestSeamParked(t *testing.T) {
 	backendtest.Seam(t, func(t testing.TB) backend.Backend {
 		b, err := epoll.New()

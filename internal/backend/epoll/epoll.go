@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package epoll is the poller over Linux's epoll(7).
+// Package epoll implements the Poller for Linux's epoll(7).
 package epoll
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// batch is how many events one epoll_wait brings at most. What is ready beyond
-// them comes with the next turn.
+// batch is the most events that one epoll_wait returns. Further events come in the next
+// turn.
 const batch = 512
 
 type poller struct {
@@ -28,7 +28,7 @@ type poller struct {
 	parking
 }
 
-// New makes a backend on epoll.
+// New returns a backend on epoll.
 func New() (backend.Backend, error) {
 	p, err := newPoller()
 	if err != nil {
@@ -48,7 +48,7 @@ func newPoller() (*poller, error) {
 		return nil, err
 	}
 	p := &poller{fd: fd, waker: w}
-	// Edge-triggered: every write to the eventfd is an event, none needs a read.
+	// Edge-triggered: every write to the eventfd is an event, so nobody reads from it.
 	if err := p.control(unix.EPOLL_CTL_ADD, w.FD(), 0, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		p.Close()
 		return nil, err
@@ -93,7 +93,7 @@ func (p *poller) Wait(timeout time.Duration) (n int, err error) {
 		n, e = p.look()
 	case timeout > 0 && !p.coarse:
 		if n, e = p.sleep(timeout); e == unix.ENOSYS || e == unix.EPERM {
-			p.coarse = true // Linux before 5.11, or a filter that does not know the call
+			p.coarse = true // Linux before 5.11, or a seccomp filter that does not know the call
 			return 0, nil
 		}
 	default:
@@ -108,20 +108,20 @@ func (p *poller) Wait(timeout time.Duration) (n int, err error) {
 	return n, nil
 }
 
-// look does not block, so it need not tell the scheduler.
+// look polls without blocking, so it uses RawSyscall and does not tell Go's scheduler.
 func (p *poller) look() (int, syscall.Errno) {
 	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, 0, 0, 0)
 	return int(n), e
 }
 
-// sleep waits to the precision of the system's timers.
+// sleep waits with the precision of the system's timers.
 func (p *poller) sleep(timeout time.Duration) (int, syscall.Errno) {
 	t := struct{ sec, nsec int64 }{int64(timeout / time.Second), int64(timeout % time.Second)}
 	n, _, e := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events)), batch, uintptr(unsafe.Pointer(&t)), 0, 0)
 	return int(n), e
 }
 
-// sleepCoarse waits for milliseconds, rounded up; less than none is for ever.
+// sleepCoarse rounds the timeout up to milliseconds. A negative timeout waits for ever.
 func (p *poller) sleepCoarse(timeout time.Duration) (int, syscall.Errno) {
 	ms := -1
 	if timeout > 0 {
@@ -158,7 +158,7 @@ func (p *poller) Wake() {
 func (p *poller) Close() error {
 	p.waker.Close()
 	if p.file != nil {
-		return p.file.Close() // and with it fd
+		return p.file.Close() // which closes fd
 	}
 	return os.NewSyscallError("close", unix.Close(p.fd))
 }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// TestWaitIsNotEarly waits with either system call: each sleeps as long as it
-// was asked to, at least.
+// TestWaitIsNotEarly: both system calls sleep at least as long as asked.
 func TestWaitIsNotEarly(t *testing.T) {
 	for _, coarse := range []bool{false, true} {
 		p, err := newPoller()
@@ -21,7 +20,7 @@ func TestWaitIsNotEarly(t *testing.T) {
 		for _, d := range []time.Duration{time.Microsecond, 1500 * time.Microsecond, 20 * time.Millisecond} {
 			begun := time.Now()
 			slept := 0
-			for left := d; left > 0; left = d - time.Since(begun) { // less than 0 is for ever
+			for left := d; left > 0; left = d - time.Since(begun) { // a negative one would wait for ever
 				if n, err := p.Wait(left); n != 0 || err != nil {
 					t.Fatalf("Wait: %d events, error %v", n, err)
 				}
@@ -38,8 +37,8 @@ func TestWaitIsNotEarly(t *testing.T) {
 	}
 }
 
-// TestParkIsNotEarly: parking keeps time too, and a time that has passed, or a Wake,
-// ends one Park.
+// TestParkIsNotEarly: Park sleeps at least as long as asked. A timeout that has passed,
+// or a Wake, ends exactly one Park.
 func TestParkIsNotEarly(t *testing.T) {
 	p, err := newPoller()
 	if err != nil {
@@ -76,21 +75,22 @@ func TestParkIsNotEarly(t *testing.T) {
 	}
 }
 
-// TestParkLooks: neither a time that has passed before Park sleeps nor a Wake keeps it from
-// the events at hand. Each turn might have one.
+// TestParkLooks: Park returns the events at hand even if its timeout has already passed
+// or a Wake came. Otherwise a loop where this happens in each turn would never see
+// them.
 func TestParkLooks(t *testing.T) {
 	p, err := newPoller()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	p.Park(time.Microsecond) // registers the epoll
+	p.Park(time.Microsecond) // registers the epoll descriptor with the runtime
 	for range 3 {
 		p.waker.Wake()
 		if n, slept, err := p.Park(time.Nanosecond); n != 1 || slept || err != nil {
 			t.Errorf("Park until a time that has passed: %d events, slept: %v, error %v; want one event", n, slept, err)
 		}
-		p.parked.Store(true) // as if the Wake came at the end of a Park
+		p.parked.Store(true) // simulates a Wake at the end of a Park
 		p.Wake()
 		p.parked.Store(false)
 		p.waker.Wake()

@@ -10,9 +10,9 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// TestLargeMessageIsOneReceive: a socket that gave a message of 64 KiB, and with it all
-// it had, is not asked for more before there is more. That took two turns and two
-// system calls a message.
+// TestLargeMessageIsOneReceive: a socket that gave a message of 64 KiB, and is then
+// empty, is not read again before new input comes. Such a second read cost a turn and a
+// system call for each message.
 func TestLargeMessageIsOneReceive(t *testing.T) {
 	b, err := New()
 	if err != nil {
@@ -23,7 +23,7 @@ func TestLargeMessageIsOneReceive(t *testing.T) {
 	op := backend.Op{Kind: backend.Recv, File: file}
 	for range 3 {
 		if n, err := unix.Write(peer, make([]byte, 64<<10)); n != 64<<10 || err != nil {
-			t.Fatalf("wrote %d bytes of 64 KiB, error %v", n, err)
+			t.Fatalf("wrote %d bytes, error %v; want 64 KiB", n, err)
 		}
 		b.Submit(&op)
 		if _, err := b.Wait(backend.Forever); err != nil {
@@ -31,7 +31,7 @@ func TestLargeMessageIsOneReceive(t *testing.T) {
 		}
 		var c backend.Completion
 		if !b.Next(&c) {
-			t.Fatal("no completion of what was written")
+			t.Fatal("the Recv did not complete")
 		}
 		if c.N != 64<<10 || c.Err != nil {
 			t.Fatalf("received %d bytes, error %v; want 64 KiB at once", c.N, c.Err)
@@ -40,6 +40,6 @@ func TestLargeMessageIsOneReceive(t *testing.T) {
 	}
 	b.Submit(&op)
 	if ready, err := b.Wait(b.Now()); ready || err != nil {
-		t.Errorf("a socket that gave all it had is looked at again at once (error %v)", err)
+		t.Errorf("Wait found work for an empty socket (error %v)", err)
 	}
 }

@@ -11,33 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// parking is what a poller has that waits as goroutines do: an epoll is itself
-// something that can be polled, and here Go's runtime does so. While the goroutine
-// sleeps its thread runs others, which a thread blocked in epoll_wait(2) keeps from
-// running for 20 µs at least; and to wake it is a matter of Go's scheduler, where a
-// thread takes a system call and a switch of threads.
+// parking is the state of a poller that parks its goroutine instead of blocking its
+// thread. It registers the epoll descriptor with Go's runtime. While the goroutine
+// sleeps, its thread runs other goroutines; a thread blocked in epoll_wait(2) keeps
+// them waiting for at least 20 µs. And Go's scheduler wakes a goroutine without the
+// system call and the thread switch that a blocked thread needs.
 //
-// It is set up at the first Park: from then on the runtime hears of every event,
-// which is of no use to a loop that never parks.
+// The registration happens at the first Park. From then on the runtime sees every
+// event, which would be a waste for a loop that never parks.
 type parking struct {
-	file *os.File        // of the epoll; nil: there was no Park yet
-	raw  syscall.RawConn // file's; nil also if the runtime refused it
+	file *os.File        // of the epoll descriptor; nil before the first Park
+	raw  syscall.RawConn // of file; nil also if the runtime refused it
 	try  func(uintptr) bool
 
-	parked atomic.Bool // or about to, or was a moment ago
+	parked atomic.Bool // parked, about to park, or just unparked
 	woken  atomic.Bool
-	timed  bool // file has a deadline, perhaps one that is past
+	timed  bool // file has a deadline, maybe a past one
 
-	looks int // by try
-	found int // by the last
+	looks int // calls of try
+	found int // events that the last call found
 	errno syscall.Errno
 }
 
-// past is a deadline that wakes at once.
+// past is a deadline that wakes the goroutine at once.
 var past = time.Unix(1, 0)
 
-// Park is Wait for a timeout that is not 0. It looks before it sleeps, and reports
-// whether it slept.
+// Park is like Wait for a timeout other than 0. It polls before it sleeps; slept
+// reports whether it slept.
 func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 	if p.file == nil {
 		p.register()
@@ -55,17 +55,17 @@ func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 		p.file.SetReadDeadline(deadline)
 	}
 	p.looks, p.found, p.errno = 0, 0, 0
-	// A Wake before the deadline was set is seen here; one after it finds that in
-	// effect.
+	// A Wake before SetReadDeadline shows in woken; a later one sets a past deadline,
+	// which ends Read.
 	if p.woken.Load() || p.raw.Read(p.try) != nil {
-		p.timed = true // by time or by Wake, whose deadline may yet come
+		p.timed = true // a Wake may still set its deadline
 		p.woken.Store(false)
 	}
 	p.parked.Store(false)
 	slept = p.looks > 1 || p.looks == 1 && p.found == 0
 	if p.looks == 0 {
-		// A Wake or a time that has passed already must not keep the loop from its
-		// events: there may be one in each turn.
+		// A Wake or a passed deadline must not hide the events at hand: either may
+		// happen in each turn.
 		p.found, p.errno = p.look()
 	}
 	if p.errno != 0 {
@@ -74,7 +74,7 @@ func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 	return p.found, slept, nil
 }
 
-// unpark wakes a parked goroutine; false: none is.
+// unpark wakes a parked goroutine. It returns false if none is parked.
 func (p *poller) unpark() bool {
 	if !p.parked.Load() {
 		return false
@@ -84,9 +84,9 @@ func (p *poller) unpark() bool {
 	return true
 }
 
-// register makes the runtime watch the epoll.
+// register makes Go's runtime watch the epoll descriptor.
 func (p *poller) register() {
-	unix.SetNonblock(p.fd, true) // the runtime asks for it; here it means nothing else
+	unix.SetNonblock(p.fd, true) // the runtime requires it; nothing reads from an epoll descriptor
 	p.file = os.NewFile(uintptr(p.fd), "epoll")
 	if p.file.SetReadDeadline(time.Time{}) != nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// counting counts the changes of what is watched for.
+// counting counts the calls of Watch.
 type counting struct {
 	*poller
 	changes int
@@ -26,9 +26,9 @@ func (c *counting) Watch(fd int, f backend.File, old, now readiness.Interest) er
 	return c.poller.Watch(fd, f, old, now)
 }
 
-// TestTurnsAreRegisteredOnce: a connection whose input comes while nobody reads, as
-// it does where reads follow writes, is not registered anew for each message; and one
-// that nobody reads at all is left alone after the second.
+// TestTurnsAreRegisteredOnce: input may arrive while no Recv is in flight, as when
+// reads follow writes. That must not register the connection anew for each message. A
+// connection that nobody reads is unwatched at its second message.
 func TestTurnsAreRegisteredOnce(t *testing.T) {
 	p, err := newPoller()
 	if err != nil {
@@ -56,8 +56,8 @@ func TestTurnsAreRegisteredOnce(t *testing.T) {
 		if i > 0 {
 			send()
 		}
-		if turn() { // the input comes before the Recv
-			t.Fatal("something completed that was not submitted")
+		if turn() { // the input came before the Recv
+			t.Fatal("an Op completed before any was submitted")
 		}
 		b.Submit(op)
 		if i == 0 {
@@ -68,22 +68,22 @@ func TestTurnsAreRegisteredOnce(t *testing.T) {
 		}
 	}
 	if c.changes != 1 {
-		t.Errorf("%d rounds changed %d times what is watched for, want once", rounds, c.changes)
+		t.Errorf("%d rounds called Watch %d times, want once", rounds, c.changes)
 	}
 	for range rounds {
 		send()
 		turn()
 	}
 	if c.changes != 2 {
-		t.Errorf("of a connection that is not read %d changes, want one", c.changes-1)
+		t.Errorf("a connection that nobody reads: %d calls of Watch, want one", c.changes-1)
 	}
 	b.Submit(op)
 	if !turn() || done.N != rounds {
-		t.Fatalf("what came while nobody read: %+v", done)
+		t.Fatalf("after input without a Recv: %+v", done)
 	}
 }
 
-// pair returns one end of a connection on b, and the descriptor of the other.
+// pair returns one end of a connection on b, and the descriptor of the other end.
 func pair(t *testing.T, b backend.Backend) (file backend.File, peer int) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,8 +114,8 @@ func pair(t *testing.T, b backend.Backend) (file backend.File, peer int) {
 	return file, peer
 }
 
-// refusing watches nothing for output, as the kernel does that has no memory for it, or
-// watches as many descriptors as the user may (fs.epoll.max_user_watches).
+// refusing fails to watch for output, as the kernel does without memory or above the
+// user's limit (fs.epoll.max_user_watches).
 type refusing struct{ *poller }
 
 func (r refusing) Watch(fd int, f backend.File, old, now readiness.Interest) error {
@@ -125,9 +125,8 @@ func (r refusing) Watch(fd int, f backend.File, old, now readiness.Interest) err
 	return r.poller.Watch(fd, f, old, now)
 }
 
-// TestUnwatchedSendFails: output that has to wait for a descriptor that cannot be
-// watched would wait for ever. It fails, once it is known to have to wait and when
-// more is submitted.
+// TestUnwatchedSendFails: a Send that must wait fails if its descriptor cannot be
+// watched; otherwise it would wait for ever. The next Send fails too.
 func TestUnwatchedSendFails(t *testing.T) {
 	p, err := newPoller()
 	if err != nil {

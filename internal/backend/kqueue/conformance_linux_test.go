@@ -8,9 +8,9 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// On the systems that have kqueue, backendtest's own tests run on the real one.
+// On systems with kqueue, backendtest's own tests use the real one.
 
-// TestSeam runs the suite of the seam on the fake, with both ways to be woken.
+// TestSeam runs the seam's suite on the fake, with both wakers.
 func TestSeam(t *testing.T) {
 	for name, pipe := range map[string]bool{"user event": false, "pipe": true} {
 		t.Run(name, func(t *testing.T) {
@@ -19,7 +19,7 @@ func TestSeam(t *testing.T) {
 	}
 }
 
-// TestLaws tries the engine's laws on it.
+// TestLaws runs the engine's laws on the fake.
 func TestLaws(t *testing.T) {
 	defer pick.Register("kqueue", func() (backend.Backend, error) { return openFake(t, false), nil })()
 	backendtest.Laws(t, func(t *testing.T) backendtest.World { return backendtest.Sockets(t, "kqueue") })

@@ -12,17 +12,16 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// fake is a kqueue made of epoll: real descriptors, and what kqueue(2) says of
-// filters. Each kind of filter has an epoll instance of its own, so that a
-// descriptor's filters come and go one by one. As a knote does, an epoll
-// registration ends with its descriptor, and removing what is not there is
-// ENOENT.
+// fake is a kqueue made of epoll. It uses real descriptors and follows kqueue(2)'s
+// rules for filters. Each kind of filter has its own epoll instance, so that a
+// descriptor's filters come and go separately. Like a knote, an epoll registration ends
+// with its descriptor, and removing an absent one gives ENOENT.
 type fake struct {
 	read, write int // epoll instances
-	user        int // the user event: an eventfd
+	user        int // eventfd of the user event
 }
 
-// openFake makes a backend on a fake, woken by a user event or by a pipe.
+// openFake returns a backend on a fake that is woken by a user event or by a pipe.
 func openFake(t testing.TB, pipe bool) backend.Backend {
 	var fds [3]int
 	var err error
@@ -76,7 +75,7 @@ func (f *fake) kevent(changes []change, events []event, timeout time.Duration) (
 	}
 	n := 0
 	if fds[2].Revents != 0 {
-		// EV_CLEAR: that it is told takes it back.
+		// EV_CLEAR: reporting the event resets it.
 		unix.Read(f.user, make([]byte, 8))
 		events[0] = event{}
 		n++
@@ -86,7 +85,7 @@ func (f *fake) kevent(changes []change, events []event, timeout time.Duration) (
 	return n, nil
 }
 
-// take fills in the events of one kind of filter, as many as there is room for.
+// take stores the events of one kind of filter, as many as fit.
 func take(epoll int, filter readiness.Interest, events []event) int {
 	if len(events) == 0 {
 		return 0
@@ -110,7 +109,7 @@ func (f *fake) change(c change) syscall.Errno {
 	}
 	err := unix.EpollCtl(epoll, op, c.fd, &unix.EpollEvent{Events: mask, Fd: int32(c.fd)})
 	if err == unix.EEXIST {
-		return 0 // EV_ADD of what is there changes nothing
+		return 0 // EV_ADD of a present filter changes nothing
 	}
 	errno, _ := err.(syscall.Errno)
 	return errno
@@ -121,8 +120,6 @@ func (f *fake) close() error {
 	unix.Close(f.user)
 	return unix.Close(f.read)
 }
-
-// fake is its own user event.
 
 func (f *fake) Wake() {
 	one := [8]byte{1}

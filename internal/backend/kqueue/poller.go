@@ -1,11 +1,10 @@
 //go:build unix
 
-// Package kqueue is the poller over kqueue(2) of macOS and the BSDs,
+// Package kqueue implements the Poller for kqueue(2) of macOS and the BSDs,
 // level-triggered.
 //
-// All that can go wrong in it is in poller.go, which makes its one system call
-// through an interface. So it is tested on Linux too: with the whole conformance
-// suite, on a kqueue made of epoll.
+// poller.go has all the logic and makes its one system call through an interface. So
+// Linux can test it too, with the whole conformance suite, on a kqueue made of epoll.
 package kqueue
 
 import (
@@ -17,54 +16,54 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/readiness"
 )
 
-// A queue is what kqueue(2) returns.
+// A queue is a kqueue(2).
 type queue interface {
-	// kevent is kevent(2): it makes the changes in order, then waits for events
-	// at most timeout (0: not at all, less: for ever) and fills in as many as
-	// there is room for. A change that fails is an event with an err, for which
-	// there must be room; then nothing else is looked at. If a signal ends the
-	// wait (EINTR), the changes were made.
+	// kevent does what kevent(2) does. It makes the changes in order and then waits for
+	// events, at most for timeout: 0 does not block, a negative one waits for ever. It
+	// stores as many events as fit. A failed change becomes an event with err set, for
+	// which events must have room; then kevent returns no other events. If a signal
+	// ends the wait (EINTR), the changes were made.
 	kevent(changes []change, events []event, timeout time.Duration) (int, error)
 	close() error
 }
 
-// A change has the kernel watch fd for one condition: readiness.In is
-// EVFILT_READ, readiness.Out EVFILT_WRITE. Adding what is there does nothing.
+// A change makes the kernel watch fd for one condition: readiness.In is EVFILT_READ,
+// readiness.Out is EVFILT_WRITE. Adding a present filter does nothing.
 type change struct {
 	fd     int
 	filter readiness.Interest
 	remove bool
 }
 
-// An event says that fd's filter found something. EV_EOF is not told apart: it
-// comes with the filter that it concerns, and the call that follows meets it.
+// An event says that fd's filter fired. EV_EOF has no field: it comes with the filter
+// that it concerns, and the next call on fd returns the end or the error.
 type event struct {
 	fd     int
 	filter readiness.Interest // 0: the waker's user event
-	err    syscall.Errno      // of a change that failed (EV_ERROR)
+	err    syscall.Errno      // error of a failed change (EV_ERROR)
 }
 
-// A waker ends kevent's wait, with an event of filter 0 (EVFILT_USER) or through
-// a pipe.
+// A waker ends kevent's wait, with an event of filter 0 (EVFILT_USER) or through a
+// pipe.
 type waker interface {
 	Wake()
-	Drain() // after its event
+	Drain() // called after the waker's event
 	Close()
 }
 
-// batch is how many events one kevent brings, where no more changes are made.
+// batch is the most events that one kevent returns, unless there are more changes.
 const batch = 512
 
 type poller struct {
 	queue   queue
 	waker   waker
-	watched map[int]watch // by descriptor, for as long as there is an interest
+	watched map[int]watch // by descriptor, while there is an interest
 	changes []change      // for the next kevent
 	events  []event
-	ready   []watch // what the last Wait found
+	ready   []watch // from the last Wait
 }
 
-// A watch is an interest in a file, or what of it was found.
+// A watch is an interest in a file, or a condition found on it.
 type watch struct {
 	file     backend.File // 0: the waker
 	interest readiness.Interest
@@ -74,9 +73,9 @@ func newPoller(q queue, w waker) *poller {
 	return &poller{queue: q, waker: w, watched: make(map[int]watch), events: make([]event, batch)}
 }
 
-// Watch adds filters with the next kevent, in one call for all of a turn. It
-// removes none: closing a descriptor does that, which is what mostly follows,
-// and else an event that nobody wants.
+// Watch queues new filters for the next kevent, so that a turn makes one call for all
+// of them. It removes no filter: usually the descriptor is closed soon, which removes
+// it; otherwise sort does at the first unwanted event.
 func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) error {
 	if now == 0 {
 		delete(p.watched, fd)
@@ -96,7 +95,7 @@ func (p *poller) Wait(timeout time.Duration) (int, error) {
 	if n := len(p.changes); n > len(p.events) {
 		p.events = make([]event, 2*n)
 	}
-	// The longest timeout that every system takes is some years.
+	// Not every system takes a timeout of many years.
 	n, err := p.queue.kevent(p.changes, p.events, min(timeout, time.Hour))
 	p.changes = p.changes[:0]
 	if failed := p.sort(p.events[:max(n, 0)]); failed && err == nil {
@@ -109,9 +108,8 @@ func (p *poller) Wait(timeout time.Duration) (int, error) {
 	return len(p.ready), nil
 }
 
-// sort finds out what events mean, and whether there are failed changes among
-// them. It does so before any of their files can be closed and its descriptor
-// used again.
+// sort resolves events to files and reports whether there were failed changes. It runs
+// before any file can be closed and its descriptor reused.
 func (p *poller) sort(events []event) (failed bool) {
 	for _, e := range events {
 		w := p.watched[e.fd]
@@ -121,8 +119,8 @@ func (p *poller) sort(events []event) (failed bool) {
 		case e.filter == 0:
 			w = watch{}
 		case e.err == syscall.ENOENT:
-			// A removal came after the descriptor had been closed and used
-			// again, when there was nothing left to remove.
+			// The descriptor was closed and reused before the removal, so the filter
+			// was gone.
 			continue
 		case w.interest&e.filter == 0:
 			if e.err == 0 {
@@ -131,8 +129,8 @@ func (p *poller) sort(events []event) (failed bool) {
 			}
 			continue
 		case e.err != 0:
-			// The call that follows meets the error too (EPIPE), or else the
-			// kernel had no memory: until it has, the loop polls.
+			// The next call on the descriptor returns the error too (EPIPE). Otherwise
+			// the kernel had no memory; until it has, the loop polls.
 			p.changes = append(p.changes, again)
 		}
 		if w.file == 0 {

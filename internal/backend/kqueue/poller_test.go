@@ -13,8 +13,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/readiness"
 )
 
-// script is a queue that answers each kevent with the next of its answers, and
-// writes down what it was asked.
+// script is a queue that returns prepared answers and records its calls.
 type script struct {
 	*testing.T
 	answers []answer
@@ -56,7 +55,7 @@ func scripted(t *testing.T) (*poller, *script) {
 	return newPoller(s, s), s
 }
 
-// Short names make the tables below readable.
+// Short names for the tables below.
 const (
 	in    = readiness.In
 	out   = readiness.Out
@@ -66,8 +65,7 @@ const (
 func add(fd int, filter readiness.Interest) change  { return change{fd, filter, false} }
 func drop(fd int, filter readiness.Interest) change { return change{fd, filter, true} }
 
-// found runs a Wait that is answered with these events, and returns what they
-// meant.
+// found runs a Wait that gets these events, and returns what the poller made of them.
 func (s *script) found(p *poller, events ...event) []watch {
 	s.Helper()
 	s.answers = append(s.answers, answer{events: events})
@@ -83,8 +81,8 @@ func (s *script) found(p *poller, events ...event) []watch {
 	return found
 }
 
-// asked compares the changes of the last kevent, and that there were so many
-// calls since the last look.
+// asked checks the number of kevent calls since the last asked, and the changes of the
+// last one.
 func (s *script) asked(calls int, changes ...change) {
 	s.Helper()
 	if len(s.calls) != calls {
@@ -103,7 +101,7 @@ func (s *script) want(got []watch, want ...watch) {
 	}
 }
 
-// All of a turn's filters are added in one call, once.
+// TestChangesGoTogether: one call adds all filters of a turn, each once.
 func TestChangesGoTogether(t *testing.T) {
 	p, s := scripted(t)
 	p.Watch(7, 70, 0, in)
@@ -116,7 +114,7 @@ func TestChangesGoTogether(t *testing.T) {
 	s.asked(1)
 }
 
-// An event tells its file and its one condition.
+// TestFilters: an event reports its file and its one condition.
 func TestFilters(t *testing.T) {
 	p, s := scripted(t)
 	p.Watch(7, 70, 0, inOut)
@@ -125,8 +123,8 @@ func TestFilters(t *testing.T) {
 		watch{70, out}, watch{80, in}, watch{70, in})
 }
 
-// An interest that is lost costs no call, nor does one that comes back. When an
-// event shows that it is still watched for, it is removed and not reported.
+// TestLostInterest: dropping an interest costs no call, nor does regaining it. An event
+// for a dropped interest removes the filter and is not reported.
 func TestLostInterest(t *testing.T) {
 	p, s := scripted(t)
 	p.Watch(7, 70, 0, in)
@@ -141,17 +139,17 @@ func TestLostInterest(t *testing.T) {
 	s.want(s.found(p))
 	s.asked(1, drop(7, in), drop(8, out), add(7, in))
 	if len(p.watched) != 2 {
-		t.Errorf("%d descriptors are known, want 2", len(p.watched))
+		t.Errorf("%d descriptors are watched, want 2", len(p.watched))
 	}
 	p.Watch(7, 70, in, 0)
 	p.Watch(8, 80, in, 0)
 	if len(p.watched) != 0 {
-		t.Errorf("%d descriptors are still known", len(p.watched))
+		t.Errorf("%d descriptors are still watched, want none", len(p.watched))
 	}
 }
 
-// An event belongs to the file that had the descriptor when it was found,
-// whoever has it when the loop looks at it.
+// TestDescriptorUsedAgain: an event belongs to the file that had the descriptor when
+// Wait returned, even if the descriptor was reused since.
 func TestDescriptorUsedAgain(t *testing.T) {
 	p, s := scripted(t)
 	p.Watch(7, 70, 0, in)
@@ -159,14 +157,14 @@ func TestDescriptorUsedAgain(t *testing.T) {
 	p.Watch(7, 70, in, 0) // closed
 	p.Watch(7, 71, 0, out)
 	if f, _ := p.Event(0); f != 70 {
-		t.Errorf("an event of file 70 is of file %d when its descriptor is used again", f)
+		t.Errorf("an event of file 70 is reported for file %d after its descriptor was reused", f)
 	}
 	s.want(got, watch{70, in})
 	s.want(s.found(p, event{fd: 7, filter: out}), watch{71, out})
 }
 
-// A removal that comes too late, when the descriptor is closed or another's, is
-// of no interest; events are asked for again, since kevent(2) did not look.
+// TestRemovalTooLate: a removal fails harmlessly if the descriptor was closed or
+// reused. Wait then calls kevent again, because the failed call returned no events.
 func TestRemovalTooLate(t *testing.T) {
 	for name, errno := range map[string]syscall.Errno{"used again": syscall.ENOENT, "closed": syscall.EBADF} {
 		t.Run(name, func(t *testing.T) {
@@ -194,8 +192,9 @@ func TestRemovalTooLate(t *testing.T) {
 	}
 }
 
-// A filter that cannot be added is reported, for the call that follows to meet
-// the error, and added again until nobody wants it.
+// TestAddingFails: a filter that cannot be added is reported as ready, so that the next
+// call on the descriptor returns the error. It is added again until the interest is
+// dropped.
 func TestAddingFails(t *testing.T) {
 	p, s := scripted(t)
 	p.Watch(7, 70, 0, out)
@@ -215,7 +214,7 @@ func TestAddingFails(t *testing.T) {
 	s.asked(1)
 }
 
-// Every change has room for its failure.
+// TestRoomForFailures: every change has room for an error event.
 func TestRoomForFailures(t *testing.T) {
 	p, s := scripted(t)
 	for fd := range 3 * batch {
@@ -227,8 +226,8 @@ func TestRoomForFailures(t *testing.T) {
 	}
 }
 
-// A user event is nobody's, even if there is a file with descriptor 0, and what
-// came through the waker's pipe is taken out of it.
+// TestWakers: a user event belongs to no file, even if a file has descriptor 0. Wait
+// drains the waker's pipe.
 func TestWakers(t *testing.T) {
 	p, s := scripted(t)
 	p.Watch(0, 10, 0, in)
@@ -256,8 +255,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// A signal ends a wait early, after the changes were made; other errors are
-// told.
+// TestErrors: a signal ends a wait early, after the changes were made. Wait returns
+// other errors.
 func TestErrors(t *testing.T) {
 	p, s := scripted(t)
 	p.Watch(7, 70, 0, in)
@@ -273,7 +272,7 @@ func TestErrors(t *testing.T) {
 	s.asked(1)
 }
 
-// A turn allocates nothing once the slices have grown.
+// TestNoAllocations: a turn allocates nothing once the slices have grown.
 func TestNoAllocations(t *testing.T) {
 	p := newPoller(readyQueue{}, &script{})
 	turn := func() {
@@ -293,7 +292,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// readyQueue reports what was added, at once.
+// readyQueue reports each added filter as ready at once.
 type readyQueue struct{}
 
 func (readyQueue) kevent(changes []change, events []event, _ time.Duration) (int, error) {

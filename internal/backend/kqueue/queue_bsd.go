@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/readiness"
 )
 
-// New makes a backend on kqueue.
+// New returns a backend on kqueue.
 func New() (backend.Backend, error) {
 	fd, err := newKqueue()
 	if err != nil {
@@ -27,7 +27,7 @@ func New() (backend.Backend, error) {
 	return readiness.New(p), nil
 }
 
-// newKqueue makes the descriptor close-on-exec. (A fork does not inherit it.)
+// newKqueue makes the descriptor close-on-exec. A fork does not inherit it anyway.
 func newKqueue() (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -41,7 +41,7 @@ func newKqueue() (int, error) {
 // kqueue is the system's queue.
 type kqueue struct {
 	fd              int
-	changes, events []unix.Kevent_t // as the system lays them out
+	changes, events []unix.Kevent_t // in the system's layout
 }
 
 func (k *kqueue) kevent(changes []change, events []event, timeout time.Duration) (int, error) {

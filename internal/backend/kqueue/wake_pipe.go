@@ -7,8 +7,8 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// wakeable gives p a pipe to wake it: OpenBSD has no user events, and NetBSD
-// only since version 10, which x/sys/unix does not know.
+// wakeable gives p a pipe to wake it. OpenBSD has no user events; NetBSD has them since
+// version 10, but x/sys/unix does not support them.
 func wakeable(p *poller, _ int) error {
 	w, err := sys.NewWaker()
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wakeable gives p, on the kqueue fd, a user event to wake it: one call where a
-// pipe needs a write, and a read after it.
+// wakeable gives p a user event on the kqueue fd to wake it. A user event needs one
+// call; a pipe needs a write and a read.
 func wakeable(p *poller, fd int) error {
 	w := userEvent(fd)
 	p.waker = w
-	// EV_CLEAR: that kevent tells of it takes it back.
+	// EV_CLEAR: reporting the event resets it.
 	return os.NewSyscallError("kevent EVFILT_USER", w.change(unix.EV_ADD|unix.EV_CLEAR, 0))
 }
 
-// userEvent is the kqueue's one user event, with its descriptor.
+// userEvent is the descriptor of a kqueue with one user event.
 type userEvent int
 
 func (w userEvent) change(flags int, fflags uint32) error {
@@ -31,7 +31,7 @@ func (w userEvent) change(flags int, fflags uint32) error {
 	}
 }
 
-// Wake fails only for want of memory, as a pipe's write may.
+// Wake can fail only if the kernel has no memory; a write to a pipe can fail then too.
 func (w userEvent) Wake() { w.change(0, unix.NOTE_TRIGGER) }
 
 func (w userEvent) Drain() {}

@@ -1,9 +1,9 @@
-// Package mixed lets a backend serve connections that it cannot hold: those of
-// package net's interface that have no descriptor of their own, such as a
-// *tls.Conn or a net.Pipe. They are served by package std, beside the backend, at
-// std's price; everything else goes through at that of one more call.
+// Package mixed lets a backend serve connections that it cannot hold: a net.Conn
+// without its own descriptor, such as a *tls.Conn or a net.Pipe. Package std serves
+// them beside the main backend, at std's cost. For everything else mixed adds the cost
+// of one call.
 //
-// A loop takes it when the first such connection comes, and not before.
+// A loop switches to mixed when the first such connection comes.
 package mixed
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/std"
 )
 
-// Backend is a backend, the main one, and std beside it.
+// Backend combines a main backend with std.
 type Backend struct {
 	backend.Backend
 	side   *std.Backend
-	lender backend.Backend // whose lent buffer is with the loop
+	lender backend.Backend // the backend whose lent buffer the loop has
 }
 
-// New puts std beside main, which may have been used before, and is not to be
-// used by anyone else from now on, but for Wake.
+// New puts std beside main. main may have been used before. From now on only the new
+// Backend may use it, except for Wake.
 func New(main backend.Backend) *Backend {
 	return &Backend{Backend: main, side: std.Beside(backend.SecondTable, main.Wake), lender: main}
 }
 
-// of is the backend that id belongs to.
+// of returns the backend that id belongs to.
 func (b *Backend) of(id backend.File) backend.Backend {
 	if id.Slot()&backend.SecondTable != 0 {
 		return b.side
@@ -35,7 +35,7 @@ func (b *Backend) of(id backend.File) backend.Backend {
 	return b.Backend
 }
 
-// holds is the backend that can hold what h has.
+// holds returns the backend that can hold h's connection.
 func (b *Backend) holds(h backend.Handle) backend.Backend {
 	if _, ok := h.Obj.(net.Conn); ok {
 		return b.side
@@ -81,27 +81,27 @@ func (b *Backend) Cancel(op *backend.Op)         { b.of(op.File).Cancel(op) }
 
 func (b *Backend) TrySend(id backend.File, p []byte) (int, error) { return b.of(id).TrySend(id, p) }
 
-// Wait waits for both: what comes beside wakes the main backend.
+// Wait waits for both backends: a completion of std wakes the main one.
 func (b *Backend) Wait(until backend.Time) (bool, error) {
 	ready, err := b.Backend.Wait(b.armed(until))
 	more, sideErr := b.side.Wait(backend.Time(0))
 	return ready || more, errors.Join(err, sideErr)
 }
 
-// Parks reports whether the main backend can park; without, Park is not to be called.
+// Parks reports whether the main backend can park. If it cannot, do not call Park.
 func (b *Backend) Parks() bool {
 	p, ok := b.Backend.(backend.Parker)
 	return ok && p.Parks()
 }
 
-// Park is the main backend's.
+// Park parks in the main backend.
 func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
 	ready, slept, err = b.Backend.(backend.Parker).Park(b.armed(until))
 	more, sideErr := b.side.Wait(backend.Time(0))
 	return ready || more, slept, errors.Join(err, sideErr)
 }
 
-// Direct is for the main backend's streams.
+// Direct works on the main backend's streams.
 func (b *Backend) Direct(f backend.File) backend.Direct {
 	if d, ok := b.Backend.(backend.Director); ok && f.Slot()&backend.SecondTable == 0 {
 		return d.Direct(f)
@@ -109,7 +109,7 @@ func (b *Backend) Direct(f backend.File) backend.Direct {
 	return nil
 }
 
-// armed is until, unless the side has something already.
+// armed returns until, or a past time if std has a result waiting.
 func (b *Backend) armed(until backend.Time) backend.Time {
 	if !b.side.Arm() {
 		return backend.Time(0)

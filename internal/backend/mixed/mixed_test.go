@@ -12,8 +12,8 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// veiled is a connection of which only package net's interface can be seen, and
-// what a reset needs.
+// veiled hides everything of a connection except net.Conn's methods and those that a
+// reset needs.
 type veiled struct{ net.Conn }
 
 func (v veiled) CloseWrite() error {
@@ -27,7 +27,7 @@ func (v veiled) SetLinger(sec int) error {
 	return nil
 }
 
-// veiling serves every accepted connection beside the main backend.
+// veiling serves every accepted connection with std.
 type veiling struct{ backend.Backend }
 
 func (b veiling) Adopt(h backend.Handle) (backend.File, error) {
@@ -42,17 +42,17 @@ func (b veiling) Adopt(h backend.Handle) (backend.File, error) {
 	}
 	f, err := b.Backend.Adopt(h)
 	if err == nil && f.Slot()&backend.SecondTable == 0 {
-		return 0, errors.New("the main backend took it")
+		return 0, errors.New("the main backend adopted a veiled connection")
 	}
 	return f, err
 }
 
-// TestSeam runs the conformance suite with a side of each connection beside each
-// of the platform's backends.
+// TestSeam runs the conformance suite with each platform backend as main. One end of
+// each connection is std's.
 func TestSeam(t *testing.T) {
 	for _, name := range pick.Available() {
 		if name == "std" {
-			continue // which has nothing beside it
+			continue // nothing goes beside it
 		}
 		t.Run(name, func(t *testing.T) {
 			open, _, err := pick.Find(name)
@@ -70,7 +70,7 @@ func TestSeam(t *testing.T) {
 	}
 }
 
-// TestBeside: no backend gets two of them beside it, and std none.
+// TestBeside: Beside twice adds one std, and std gets none beside it.
 func TestBeside(t *testing.T) {
 	for _, name := range pick.Available() {
 		open, _, err := pick.Find(name)
@@ -91,7 +91,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestSlowClose: a connection whose Close blocks holds up nothing but itself.
+// TestSlowClose: a connection whose Close blocks delays only itself.
 func TestSlowClose(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestSlowClose(t *testing.T) {
 				b.Submit(&ops[i])
 			}
 			var c backend.Completion
-			for range 3 { // does not block
+			for range 3 { // must not block
 				if _, err := b.Wait(b.Now().Add(5 * time.Millisecond)); err != nil {
 					t.Fatal(err)
 				}
@@ -146,7 +146,7 @@ func TestSlowClose(t *testing.T) {
 	}
 }
 
-// slowConn can only be ended when it may.
+// slowConn's Close and CloseWrite block until may is closed.
 type slowConn struct {
 	net.Conn
 	may chan struct{}

@@ -9,8 +9,8 @@ import (
 
 var _ backend.PacketBackend = (*Backend)(nil)
 
-// packets is the backend for datagram sockets: the main one, or std where that
-// has none.
+// packets returns the backend for datagram sockets: the main one, or std if the main
+// one has none.
 func (b *Backend) packets() backend.PacketBackend {
 	if p, ok := b.Backend.(backend.PacketBackend); ok {
 		return p
@@ -18,7 +18,7 @@ func (b *Backend) packets() backend.PacketBackend {
 	return b.side
 }
 
-// packetsOf is the backend that a datagram File belongs to.
+// packetsOf returns the backend that a datagram File belongs to.
 func (b *Backend) packetsOf(id backend.File) backend.PacketBackend {
 	if id.Slot()&backend.SecondTable != 0 {
 		return b.side

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package poll is the poller over poll(2), which every Unix has. Each wait costs
-// time in proportion to the descriptors watched, so it is the fallback.
+// Package poll implements the Poller for poll(2), which every Unix has. Each wait costs
+// time in proportion to the number of watched descriptors, so poll is the fallback.
 package poll
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// poller keeps the list that poll(2) is given: fds[0] is the waker's, files[i]
-// belongs to fds[i], and index tells a file's place by its slot.
+// poller keeps the list of descriptors for poll(2). fds[0] is the waker's; files[i]
+// belongs to fds[i]; index maps a file's slot to its i.
 type poller struct {
 	waker *sys.Waker
 	fds   []unix.PollFd
 	files []backend.File
 	index map[uint32]int
-	ready []event // what the last Wait found
+	ready []event // from the last Wait
 }
 
 type event struct {
@@ -30,7 +30,7 @@ type event struct {
 	interest readiness.Interest
 }
 
-// New makes a backend on poll.
+// New returns a backend on poll.
 func New() (backend.Backend, error) {
 	w, err := sys.NewWaker()
 	if err != nil {

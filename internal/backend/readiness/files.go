@@ -9,37 +9,37 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// file is one socket. There is one for every connection, so it is small.
+// file is one socket. Every connection has one, so it is small.
 type file struct {
-	in   *backend.Op     // Recv, Accept, Connect, RecvFrom or a Poll in flight
+	in   *backend.Op     // Recv, Accept, Connect, RecvFrom or poll in flight
 	out  *backend.SendOp // Send in flight
-	shut *backend.Op     // Shutdown that waits for out
+	shut *backend.Op     // Shutdown waiting for out
 
 	descriptor int32 // -1: the slot is free
 	generation uint32
-	slot       uint32 // its own; of a free one, the next free one
+	slot       uint32 // index of this slot; in a free slot, of the next free one
 	watched    Interest
-	full       bool // the last send was cut short, and no event since
+	full       bool // the last send was short, and no event came since
 	closing    bool
-	more       bool // there may be something to receive that no edge will tell of
-	hup        bool // Hup was reported, or the end received
-	mark       bool // Mark was, and the socket has not been empty since
-	missed     bool // an edge found no Op, since the last Recv
-	datagram   bool // it is one of datagrams.sockets
-	pending    bool // which has a SendTo in flight
-	edged      bool // a stream to receive from edge-triggered
-	shared     bool // see backend.Handle
+	more       bool // there may be input that no edge will report
+	hup        bool // Hup was reported, or the end of the stream received
+	mark       bool // Mark was reported, and the socket was not empty since
+	missed     bool // an edge found no Op since the last Recv
+	datagram   bool // it has an entry in datagrams.sockets
+	pending    bool // a SendTo is in flight
+	edged      bool // it is a stream, watched with Edge for input
+	shared     bool // see backend.Handle.Shared
 	meets      bool // connecting, perhaps to itself
 }
 
 func (f *file) fd() int { return int(f.descriptor) }
 
-// asks reports whether an Op of this kind, of an earlier turn, is in flight.
+// asks reports whether an Op of this kind, submitted in an earlier turn, is in flight.
 func (f *file) asks(k backend.Kind, turn uint32) bool {
 	return f.in != nil && f.in.Kind == k && f.in.Slot != turn
 }
 
-// stream is what f is watched for to receive.
+// stream returns the interest that f needs to receive.
 func (f *file) stream() Interest {
 	if f.edged {
 		return In | Edge
@@ -47,7 +47,7 @@ func (f *file) stream() Interest {
 	return In
 }
 
-// wanted is what the Ops in flight need to be watched.
+// wanted returns the interest that the Ops in flight need.
 func (f *file) wanted() (i Interest) {
 	if f.in != nil {
 		switch f.in.Kind {
@@ -80,10 +80,9 @@ func (b *Backend) watch(f *file, now Interest) error {
 	return err
 }
 
-// unwatch drops an interest, which needs no memory of the kernel's and so does not fail.
+// unwatch removes interests. That needs no kernel memory, so it does not fail.
 func (b *Backend) unwatch(f *file, now Interest) { _ = b.watch(f, now) }
 
-// closeNow closes the descriptor.
 func (f *file) closeNow() error {
 	if f.shared {
 		return sys.CloseShared(f.fd())
@@ -91,19 +90,19 @@ func (f *file) closeNow() error {
 	return sys.Close(f.fd())
 }
 
-// table holds the files by slot. It grows by chunks that stay where they are,
-// so that a growing table copies nothing and wastes at most one chunk.
+// table holds the files by slot. It grows by chunks that never move, so growth copies
+// nothing and wastes at most one chunk.
 type table struct {
 	chunks []*[chunkSize]file
-	used   uint32 // slots ever used; slot 0 is not, so that File 0 is none
-	free   uint32 // head of the list of free ones; 0: none
+	used   uint32 // slots ever used; slot 0 is never used, so that no File is 0
+	free   uint32 // first free slot; 0: none
 }
 
 const chunkSize = 256
 
 func (t *table) at(slot uint32) *file { return &t.chunks[slot/chunkSize][slot%chunkSize] }
 
-// get is nil for a File that is stale or never was.
+// get returns the file, or nil if the File is stale or never existed.
 func (t *table) get(id backend.File) *file {
 	if id.Slot() > t.used || id.Slot() == 0 {
 		return nil

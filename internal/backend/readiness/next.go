@@ -7,9 +7,9 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// Next makes the system calls of this turn, until one completes an Op. First comes
-// what needs no event, then one event after the other, of each what can be sent and
-// then what can be received.
+// Next makes this turn's system calls until one completes an Op. Work that needs no
+// event comes first, then the events in order. For each event Next sends before it
+// receives.
 func (b *Backend) Next(c *backend.Completion) bool {
 	if b.now.i < len(b.now.done) {
 		b.nextDone(c)
@@ -25,7 +25,7 @@ func (b *Backend) Next(c *backend.Completion) bool {
 		switch {
 		case f == nil: // closed since Wait
 			b.nextEvent()
-		case ready == In && f.asks(backend.Recv, b.turn): // as most are
+		case ready == In && f.asks(backend.Recv, b.turn): // the common case
 			b.event++
 			completed = b.recv(f, c)
 		case ready&Out != 0 && !b.outDone:
@@ -46,13 +46,13 @@ func (b *Backend) Next(c *backend.Completion) bool {
 	return false
 }
 
-// nextEvent goes on to the next event.
+// nextEvent moves to the next event.
 func (b *Backend) nextEvent() {
 	b.event++
 	b.outDone, b.accepted = false, 0
 }
 
-// nextDone hands out what was completed without the system.
+// nextDone returns an Op that completed without a system call.
 func (b *Backend) nextDone(c *backend.Completion) {
 	r := b.now.done[b.now.i]
 	b.now.i++
@@ -62,7 +62,7 @@ func (b *Backend) nextDone(c *backend.Completion) {
 	}
 }
 
-// nextTrial tries what needs no event, until something completes.
+// nextTrial tries Ops that need no event, until one completes.
 func (b *Backend) nextTrial(c *backend.Completion) bool {
 	for b.now.j < len(b.now.try) {
 		t := b.now.try[b.now.j]
@@ -87,8 +87,8 @@ func (b *Backend) nextTrial(c *backend.Completion) bool {
 	return false
 }
 
-// readable uses an event for a file's incoming direction, and reports whether that
-// completed something.
+// readable uses an event for a file's incoming direction. It reports whether an Op
+// completed.
 func (b *Backend) readable(f *file, ready Interest, c *backend.Completion) bool {
 	f.hup = f.hup || ready&Hup != 0
 	f.mark = f.mark || ready&Mark != 0
@@ -97,8 +97,8 @@ func (b *Backend) readable(f *file, ready Interest, c *backend.Completion) bool 
 	case f.in == nil:
 		b.unasked(f)
 	case f.in.Slot == b.turn:
-		// Submitted since Wait: it is for a later turn. If it is canceled until
-		// then the Recv after it is to know.
+		// The Op was submitted after Wait, so it must wait for a later turn. If it is
+		// canceled before that, f.more tells the next Recv about the input.
 		if f.watched&Edge != 0 {
 			f.more = true
 			b.next.try = append(b.next.try, retry{f.id(), true})
@@ -113,16 +113,17 @@ func (b *Backend) readable(f *file, ready Interest, c *backend.Completion) bool 
 	return false
 }
 
-// unasked notes an event that no Op waits for.
+// unasked handles an event that no Op waits for.
 func (b *Backend) unasked(f *file) {
 	if f.watched&Edge != 0 && !f.hup && !f.missed {
-		// It costs nothing until the next edge, and a Recv may be submitted
-		// before that: who takes turns with its peer is registered once.
+		// Keep the watch: it costs nothing until the next edge, and a Recv may come
+		// before that. So a connection that alternates reads and writes is registered
+		// once.
 		f.missed, f.more = true, true
 		return
 	}
-	// Out goes too if nobody waits for it: a hang-up is reported as long as
-	// anything is watched.
+	// Drop Out too if no Op waits for it: a hang-up is reported as long as anything is
+	// watched.
 	b.unwatch(f, f.watched&f.wanted())
 }
 
@@ -145,7 +146,7 @@ func (b *Backend) writable(f *file, ready Interest, c *backend.Completion) bool 
 	return false
 }
 
-// polled completes f's Poll, if it asked for what is ready.
+// polled completes f's poll if it asked for a condition that holds.
 func (b *Backend) polled(f *file, ready Interest, c *backend.Completion) bool {
 	wanted := f.wanted() & (In | Out)
 	got := ready & wanted
@@ -153,7 +154,7 @@ func (b *Backend) polled(f *file, ready Interest, c *backend.Completion) bool {
 		b.unwatch(f, f.watched&wanted)
 		return false
 	}
-	// kqueue tells of each condition apart, and might never come to the second.
+	// kqueue reports each condition as an event of its own: collect both.
 	for i := b.event; i < b.events && got != wanted; i++ {
 		if id, more := b.poller.Event(i); id == f.id() {
 			got |= more & wanted
@@ -176,8 +177,8 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 		return false
 	}
 	f.in = nil
-	// A TCP stream that gave less than it was asked for is empty (epoll(7)), unless
-	// its end or a mark is behind that.
+	// A TCP stream that returned less than asked for is empty (epoll(7)), unless its
+	// end or a mark follows.
 	f.hup = f.hup || n == 0
 	f.more = f.hup || f.mark || n == len(buf)
 	*c = backend.Completion{Op: op, N: n, Err: err}
@@ -187,8 +188,8 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 	return true
 }
 
-// accept completes f's Accept with a connection, if there is one and this turn may
-// have one more, or with an error.
+// accept completes f's Accept with an error or a connection, unless there is none or
+// the turn's budget is used up.
 func (b *Backend) accept(f *file, c *backend.Completion) bool {
 	if b.accepted == acceptBudget {
 		return false
@@ -205,7 +206,7 @@ func (b *Backend) accept(f *file, c *backend.Completion) bool {
 	return true
 }
 
-// send goes on with f's Send, and reports whether that ended it.
+// send continues f's Send. It reports whether the Send completed.
 func (b *Backend) send(f *file, c *backend.Completion) bool {
 	op := f.out
 	for {
@@ -218,7 +219,7 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 			if err = b.watch(f, f.watched|Out); err == nil {
 				return false
 			}
-			f.full = false // nothing would tell that it is not
+			f.full = false // no event would clear it
 		}
 		if err != nil || done {
 			f.out = nil

@@ -12,14 +12,15 @@ import (
 
 var _ backend.PacketBackend = (*Backend)(nil)
 
-// datagrams is what a Backend has of datagram sockets: nothing, until the first.
+// datagrams is the state for datagram sockets. It is empty until the first one.
 type datagrams struct {
 	sockets map[backend.File]*datagram
 	memory  *sys.Packets
-	got     []backend.Packet // by the last RecvFrom
+	got     []backend.Packet // from the last RecvFrom
 }
 
-// datagram is what a file is not: it is a datagram socket's, and there are few.
+// datagram is the part of a file that only datagram sockets have. It is a separate
+// object because they are few.
 type datagram struct {
 	*sys.Datagram
 	out *backend.SendToOp // in flight
@@ -55,7 +56,7 @@ func (b *Backend) packetFile(c sys.PacketSocket, err error) (backend.File, net.A
 	return id, d.Local, nil
 }
 
-// socket is the datagram socket of id, unless that is stale or closing.
+// socket returns the datagram socket of id, or nil if id is stale or closing.
 func (b *Backend) socket(id backend.File) (*file, *datagram) {
 	f := b.files.get(id)
 	if f == nil || f.closing || !f.datagram {
@@ -74,8 +75,8 @@ func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, 
 
 func (b *Backend) Packets() []backend.Packet { return b.got }
 
-// recvFrom takes a batch. The socket is watched level-triggered: a batch says
-// nothing of what is left, be it an error.
+// recvFrom receives a batch. The socket is watched level-triggered, because a short
+// batch does not mean that the socket is empty: an error may be left.
 func (b *Backend) recvFrom(f *file, c *backend.Completion) bool {
 	got, err := b.memory.Recv(b.sockets[f.id()].Datagram)
 	if got == nil && err == nil {
@@ -129,7 +130,7 @@ func (b *Backend) endSendTo(f *file, d *datagram, err error) {
 	d.out, f.pending = nil, false
 }
 
-// sendTo goes on with f's SendTo, and reports whether that ended it.
+// sendTo continues f's SendTo. It reports whether the SendTo completed.
 func (b *Backend) sendTo(f *file, c *backend.Completion) bool {
 	d := b.sockets[f.id()]
 	op := d.out
@@ -150,7 +151,7 @@ func (b *Backend) sendTo(f *file, c *backend.Completion) bool {
 	return false
 }
 
-// cancelPackets ends op, which may be f's SendTo; nil: it is.
+// cancelPackets ends f's SendTo if it is op, or if op is nil.
 func (b *Backend) cancelPackets(f *file, op *backend.Op, err error) {
 	if d := b.sockets[f.id()]; d.out != nil && (op == nil || op == &d.out.Op) {
 		b.endSendTo(f, d, err)

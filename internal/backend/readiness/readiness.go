@@ -1,14 +1,12 @@
 //go:build unix
 
-// Package readiness bends a poller, which tells what is ready, into a backend,
-// which tells what is done. It is written once, for epoll, kqueue and poll; they
-// are thin Pollers under it.
+// Package readiness turns a Poller, which reports readiness, into a Backend, which
+// reports completions. epoll, kqueue and poll are thin Pollers below it.
 //
-// A system call is made inside Next, at the moment its completion is wanted, so
-// one hot buffer serves all connections of a turn. A descriptor is registered
-// once, at its first Op that must wait. Interest in it is dropped lazily, at the
-// first event that finds no Op waiting: a pause costs no system call in the
-// common case, and never a spin.
+// Next makes each system call when its completion is wanted, so one hot buffer serves
+// all connections of a turn. A descriptor is registered once, when its first Op must
+// wait. An interest is dropped at the first event that finds no Op waiting. So a pause
+// in reading usually costs no system call, and never makes the loop spin.
 package readiness
 
 import (
@@ -20,70 +18,71 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// Interest is a set of conditions to watch a descriptor for, or found on it.
-// An error or hang-up is both of them: the call that follows tells which.
+// Interest is a set of conditions: those to watch a descriptor for, or those found. An
+// error or a hang-up sets both In and Out; the next call on the descriptor returns the
+// error.
 type Interest uint8
 
 const (
-	In  Interest = backend.Readable // or accepted from
-	Out Interest = backend.Writable // or is connected
-	// Edge, in what to watch for: report In when more has come, not as long as
-	// something is there; and what is there when Watch is called. It is asked of
-	// pollers made with NewEdge only.
+	In  Interest = backend.Readable // readable, or a connection to accept
+	Out Interest = backend.Writable // writable, or connected
+	// Edge modifies a Watch: report In for the input present now and for each new
+	// arrival, but not for as long as input remains. Only Pollers passed to NewEdge see
+	// it.
 	Edge Interest = 1 << 2
-	// Hup, with Edge, in what was found: the stream has ended or failed, so In
-	// will not be reported again.
+	// Hup, in an event of an Edge watch, says that the stream ended or failed: In will
+	// not be reported again.
 	Hup Interest = 1 << 3
-	// Mark, with Edge, in what was found: there is a mark in the stream, at which a
-	// receive stops though there may be more behind it (TCP's urgent data).
+	// Mark, in an event of an Edge watch, says that the stream has a mark (TCP's urgent
+	// data). A receive stops at the mark although more bytes may follow.
 	Mark Interest = 1 << 4
 )
 
-// A Poller watches descriptors, level-triggered but for Edge. Only Wake may be
-// called off the goroutine that runs the loop.
+// A Poller watches descriptors, level-triggered except with Edge. Only Wake may be
+// called from any goroutine; the others belong to the loop's goroutine.
 type Poller interface {
-	// Watch changes what fd is watched for from old to now; 0 is not at all,
-	// not even for errors. f is what Event will report.
+	// Watch changes the interest in fd from old to now. An interest of 0 excludes even
+	// errors. Event will report the descriptor as f.
 	Watch(fd int, f backend.File, old, now Interest) error
-	// Wait returns how many events there are, waiting for one at most timeout:
-	// 0 does not block, less is for ever. It may return 0 early.
+	// Wait waits for events, at most for timeout, and returns their number. A timeout
+	// of 0 does not block; a negative one waits for ever. Wait may return 0 early.
 	Wait(timeout time.Duration) (int, error)
-	// Event is the i-th of them.
+	// Event returns the i-th event of the last Wait.
 	Event(i int) (backend.File, Interest)
 	Wake()
 	Close() error
 }
 
-// A Parker is a Poller whose goroutine can wait without its thread.
+// A Parker is a Poller that can park the goroutine instead of blocking its thread.
 type Parker interface {
-	// Park is Wait for a timeout that is not 0. It looks before it sleeps, and
-	// reports whether it slept.
+	// Park is like Wait for a timeout other than 0. It polls before it parks; slept
+	// reports whether it parked.
 	Park(timeout time.Duration) (n int, slept bool, err error)
 }
 
-// acceptBudget bounds the connections that one listener takes in one turn, so
-// that a flood of them leaves the others their share.
+// acceptBudget is the most connections that one listener accepts in a turn, so that a
+// flood leaves time for the other connections.
 const acceptBudget = 64
 
-// Backend is the backend over a Poller.
+// Backend is a backend.Backend over a Poller.
 type Backend struct {
 	backend.Clock
 	poller Poller
 	files  table
-	paths  map[backend.File]string // of unix listeners, removed at their end
+	paths  map[backend.File]string // of unix listeners, to remove at Close
 	lend   []byte                  // the hot buffer: backend.Headroom, then LendSize
-	edge   Interest                // Edge, if the poller knows it
+	edge   Interest                // Edge, if the poller supports it
 
-	// What was submitted in this turn, and what of it is up in the next.
+	// next collects the work submitted in this turn; now is the work for Next.
 	next, now queue
 	turn      uint32
-	// Where Next stands among the poller's events.
+	// Next's position among the poller's events.
 	event, events int
 	outDone       bool // of the current event
-	accepted      int  // connections, by the current event
+	accepted      int  // connections accepted for the current event
 	datagrams
 
-	waking sync.Mutex // so that no Wake uses a poller that is closed
+	waking sync.Mutex // keeps Wake from using a closed poller
 	closed bool
 }
 
@@ -94,12 +93,12 @@ var (
 
 // queue is work that needs no event of the poller.
 type queue struct {
-	done []result // completed without the system
+	done []result // completed without a system call
 	try  []retry
-	i, j int // how far Next is in them
+	i, j int // Next's positions in done and try
 }
 
-// trial is a Send or Recv to be tried though the poller reports nothing.
+// retry is a Send or Recv to try without an event.
 type retry struct {
 	file backend.File
 	in   bool
@@ -118,11 +117,11 @@ func (q *queue) reset() {
 	*q = queue{done: q.done[:0], try: q.try[:0]}
 }
 
-// New makes a Backend, which owns p.
+// New returns a Backend over p. The Backend owns p.
 func New(p Poller) *Backend { return newBackend(p, 0) }
 
-// NewEdge is New for a Poller that knows Edge. It has less to look at: a socket
-// that was emptied is not asked again whether it is empty.
+// NewEdge is New for a Poller that supports Edge. It saves system calls: an emptied
+// socket is not read again just to see that it is empty.
 func NewEdge(p Poller) *Backend { return newBackend(p, Edge) }
 
 func newBackend(p Poller, edge Interest) *Backend {
@@ -172,7 +171,7 @@ func (b *Backend) Wait(until backend.Time) (ready bool, err error) {
 	return b.events > 0, err
 }
 
-// Park is Wait where the poller cannot park.
+// Park implements backend.Parker. Without a poller that parks it is Wait.
 func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
 	p, ok := b.poller.(Parker)
 	if !ok {
@@ -194,7 +193,7 @@ func (b *Backend) Parks() bool {
 	return ok
 }
 
-// begin starts a new turn, and reports whether something needs no event.
+// begin starts a new turn. It reports whether there is work that needs no event.
 func (b *Backend) begin() (ready bool) {
 	b.now.reset()
 	b.next, b.now = b.now, b.next
@@ -203,7 +202,7 @@ func (b *Backend) begin() (ready bool) {
 	return !b.now.empty()
 }
 
-// timeout is the time from now to until; less than 0 is for ever.
+// timeout returns the time from now to until; a negative one means for ever.
 func (b *Backend) timeout(until backend.Time) time.Duration {
 	if until == backend.Forever {
 		return -1
@@ -211,7 +210,7 @@ func (b *Backend) timeout(until backend.Time) time.Duration {
 	return max(0, time.Duration(until-b.Now()))
 }
 
-// LocalAddr and RemoteAddr ask the system.
+// LocalAddr asks the system for the address.
 func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
 		if f.datagram {
@@ -232,10 +231,10 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	return nil
 }
 
-// Control needs no regard for what is in flight: that is not in a system call.
+// Control need not look at Ops in flight: none of them is in a system call.
 func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	if file := b.files.get(id); file != nil && !file.closing {
-		file.shared = true // f may have it linger
+		file.shared = true // f may set SO_LINGER
 		return f(uintptr(file.fd()))
 	}
 	return backend.ErrClosed
@@ -248,6 +247,5 @@ func (b *Backend) Acknowledge(id backend.File) {
 	}
 }
 
-// Return needs to do nothing: the hot buffer is the backend's again anyway when
-// Next is called.
+// Return does nothing: the next call of Next takes the hot buffer back anyway.
 func (b *Backend) Return([]byte) {}

@@ -56,16 +56,16 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	id := b.files.add(h.FD)
 	f := b.files.get(id)
 	f.shared = h.Shared
-	// A unix socket gives the messages of a stream that come with descriptors one by
-	// one, so that to receive less than was asked for says nothing.
+	// A unix stream returns messages that carry descriptors one at a time, so a short
+	// read does not mean that the socket is empty.
 	f.edged = b.edge != 0 && h.Peer.IsValid()
 	return id, nil
 }
 
 func (b *Backend) Discard(h backend.Handle) { sys.CloseHandle(h) }
 
-// Release ends the watching at once: the descriptor stays open, and with it what
-// a poller knows of it.
+// Release drops the watch now: the descriptor stays open, so the poller's registration
+// would stay too.
 func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	f := b.files.get(id)
 	switch {
@@ -118,11 +118,11 @@ func (b *Backend) Submit(op *backend.Op) {
 		f.closing = true
 		b.done(op, 0, nil)
 	default:
-		panic(fmt.Sprintf("readiness: an Op of kind %d was submitted", op.Kind))
+		panic(fmt.Sprintf("readiness: Submit was given an Op of kind %d: use Send, Connect or SendTo", op.Kind))
 	}
 }
 
-// wait makes op the one that f's events of kind i are for.
+// wait makes op the Op in flight for f's events of kind i.
 func (b *Backend) wait(f *file, op *backend.Op, i Interest) {
 	if f.in != nil {
 		panic(fmt.Sprintf("readiness: kind %d submitted while kind %d is in flight on the same file", op.Kind, f.in.Kind))
@@ -216,7 +216,7 @@ func (b *Backend) cancelSend(f *file, err error) {
 	b.done(&op.Op, op.Sent, err)
 }
 
-// cancelAll ends what is in flight on a file that will be closed.
+// cancelAll ends all Ops in flight on a file that is closing.
 func (b *Backend) cancelAll(f *file) {
 	if f.in != nil {
 		b.done(f.in, 0, backend.ErrClosed)
@@ -234,7 +234,7 @@ func (b *Backend) cancelAll(f *file) {
 	}
 }
 
-// shutdownAfterSend lets a Shutdown that waited for the Send go ahead.
+// shutdownAfterSend starts a Shutdown that waited for the Send.
 func (b *Backend) shutdownAfterSend(f *file) {
 	if f.shut != nil {
 		b.done(f.shut, 0, nil)
@@ -257,8 +257,8 @@ func (b *Backend) finish(c *backend.Completion) {
 	case backend.Shutdown:
 		c.Err = sys.ShutdownWrite(f.fd())
 	case backend.Close, backend.Reset:
-		// A descriptor's registration ends with it on epoll and kqueue, but a
-		// poller that keeps its own list must be told.
+		// epoll and kqueue drop a registration with its descriptor, but a poller with
+		// its own list must be told.
 		b.unwatch(f, 0)
 		if path, ok := b.paths[c.Op.File]; ok {
 			sys.Unlink(path)
@@ -276,7 +276,7 @@ func (b *Backend) finish(c *backend.Completion) {
 	}
 }
 
-// Direct returns the system calls of a stream.
+// Direct implements backend.Director.
 func (b *Backend) Direct(id backend.File) backend.Direct {
 	f := b.files.get(id)
 	if f == nil || f.closing || f.datagram {
@@ -285,8 +285,8 @@ func (b *Backend) Direct(id backend.File) backend.Direct {
 	return (*direct)(f)
 }
 
-// direct is a stream as a backend.Direct: the file itself, so that it takes no memory.
-// Of it other goroutines read what is set once.
+// direct is a file as a backend.Direct; the conversion allocates nothing. Other
+// goroutines read only its descriptor, which never changes.
 type direct file
 
 func (d *direct) Send(p []byte) (int, error)       { return sys.Send(int(d.descriptor), p) }

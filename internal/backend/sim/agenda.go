@@ -2,7 +2,7 @@ package sim
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// An event happens at its time, with the network locked.
+// An event happens at its time; fire runs with the network locked.
 type event interface{ fire() }
 
 type appointment struct {
@@ -11,8 +11,7 @@ type appointment struct {
 	event event
 }
 
-// agenda is a heap of what is to come: the earliest first, and what falls on
-// one instant in the order in which it was added.
+// agenda is a heap of future events, ordered by time and then by insertion.
 type agenda struct {
 	heap []appointment
 	seq  uint64
@@ -32,7 +31,7 @@ func (a *agenda) add(at backend.Time, e event) {
 	}
 }
 
-// next is when the first event happens; Forever: there is none.
+// next returns the time of the first event, or Forever if there is none.
 func (a *agenda) next() backend.Time {
 	if len(a.heap) == 0 {
 		return backend.Forever

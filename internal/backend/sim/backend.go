@@ -11,40 +11,40 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A Backend is what one loop has of a Network.
+// A Backend is one loop's backend on a Network.
 type Backend struct {
 	net  *Network
 	id   int
-	gate chan struct{} // the turn comes through it
-	used int           // written, unguarded, by what only the loop may call: the race detector reports others
+	gate chan struct{} // receives the turn
+	used int           // written without a lock by every method of the loop, so that the race detector reports other callers
 
 	// Guarded by net.mu.
 	state     state
 	opener    uint64 // the goroutine that called Open
-	goroutine uint64 // the loop's, once it has been seen
+	goroutine uint64 // the loop's, once known
 	until     backend.Time
-	woken     bool // by Wake, or for nothing
-	owed      bool // its first turn
+	woken     bool // by Wake, or by a Spurious fault
+	owed      bool // the first turn is due
 	rand      random
 	slots     []slot
 	free      []uint32
 	flights   []*flight // Ops in flight, by Op.Slot
 	unused    []uint32
-	ready     []*flight // to complete in the next turn
-	round     []*flight // to complete in this one
+	ready     []*flight // complete in the next turn
+	round     []*flight // complete in this turn
 	lender    lender
-	got       []backend.Packet // lent, by the last RecvFrom
+	got       []backend.Packet // lent by the last RecvFrom
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
-// state is where the loop's goroutine is.
+// state is the state of the loop's goroutine.
 //
 //	fresh --first call--> parked --the driver--> running --Wait--> parked ...
 //
-// While fresh, the goroutine that called Open may use it without a turn. Close
-// ends all but parked. Without a driver a Backend is parked only while its Wait
-// blocks.
+// While the Backend is fresh, the goroutine that called Open may use it without a turn.
+// Close works in any state but parked. Without a driver, a Backend is parked only while
+// its Wait blocks.
 type state uint8
 
 const (
@@ -54,7 +54,7 @@ const (
 	closed
 )
 
-// enter begins a method that is the loop's alone. The caller unlocks net.mu.
+// enter starts a method that only the loop may call. The caller unlocks net.mu.
 func (b *Backend) enter(method string) {
 	b.used++
 	b.net.mu.Lock()
@@ -74,8 +74,8 @@ func (b *Backend) enter(method string) {
 	b.breach("%s was called %s: only Wake may be", method, why)
 }
 
-// begin makes a loop's goroutine wait for its first turn. It is known by not
-// being the one that called Open.
+// begin makes a loop's goroutine wait for its first turn. Any goroutine but Open's
+// caller is the loop's.
 func (b *Backend) begin() {
 	id := goroutineID()
 	if id == b.opener || b.net.closed {
@@ -88,8 +88,8 @@ func (b *Backend) begin() {
 	b.owed = false
 }
 
-// breach reports a broken law, by a panic, and to the driver too: an engine may
-// take the panic for a handler's and go on.
+// breach reports a broken law by a panic. It also tells the driver, because an engine
+// may recover the panic as a handler's and go on.
 func (b *Backend) breach(format string, args ...any) {
 	err := fmt.Errorf("sim: loop %d: %s", b.id, fmt.Sprintf(format, args...))
 	b.net.breached.CompareAndSwap(nil, &err)
@@ -102,7 +102,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	n := b.net
 	defer n.mu.Unlock()
 	if b.lender.out != nil {
-		b.breach("Wait was called before a lent buffer came home by Return")
+		b.breach("Wait was called before Return of the lent buffer")
 	}
 	if n.closed {
 		return false, errOver
@@ -135,12 +135,12 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	return len(b.round) > 0, nil
 }
 
-// nudge is a loop as the event that wakes it for nothing.
+// nudge is a Backend as the event of a Spurious fault.
 type nudge Backend
 
 func (x *nudge) fire() { x.woken = true }
 
-// due tells whether the loop, which is in Wait, has a reason to return.
+// due reports whether the loop, which is in Wait, has a reason to return.
 func (b *Backend) due() bool {
 	return b.owed || b.woken || len(b.ready) > 0 || len(b.round) > 0 || b.until <= b.net.now
 }
@@ -150,7 +150,7 @@ func (b *Backend) Next(c *backend.Completion) bool {
 	b.enter("Next")
 	defer b.net.mu.Unlock()
 	if b.lender.out != nil {
-		b.breach("Next was called before a lent buffer came home by Return")
+		b.breach("Next was called before Return of the lent buffer")
 	}
 	b.spoilPackets()
 	*c = backend.Completion{}
@@ -186,8 +186,8 @@ func (b *Backend) Wake() {
 // Simulated implements backend.Simulated.
 func (b *Backend) Simulated() {}
 
-// Now implements backend.Backend. A test may call it while the loop stands still: what
-// it does to the loop then, a timer that it starts for instance, asks for the time.
+// Now implements backend.Backend. A test may call it while the loop is parked: for
+// example to start a timer of the loop.
 func (b *Backend) Now() backend.Time {
 	b.net.mu.Lock()
 	if b.state == parked {
@@ -203,8 +203,8 @@ func (b *Backend) Now() backend.Time {
 // Wall implements backend.Backend.
 func (b *Backend) Wall(t backend.Time) time.Time { return Wall(t) }
 
-// Close implements backend.Backend. The loop's goroutine may call it, or
-// another once that has ended.
+// Close implements backend.Backend. Only the loop's goroutine may call it, or another
+// one after that has ended.
 func (b *Backend) Close() error {
 	n := b.net
 	n.mu.Lock()
@@ -243,7 +243,7 @@ func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.Fi
 	defer b.net.mu.Unlock()
 	if s != nil && s.Listener != nil {
 		s.Listener.Close()
-		return 0, nil, fmt.Errorf("a %T is not of the simulated network: %w", s.Listener, errors.ErrUnsupported)
+		return 0, nil, fmt.Errorf("a %T is not a listener of the simulated network: %w", s.Listener, errors.ErrUnsupported)
 	}
 	p, err := parse(network, address)
 	if err != nil {
@@ -282,8 +282,7 @@ func (b *Backend) Socket(network string, local net.Addr, _ *backend.Socket) (bac
 	return f.id, nil
 }
 
-// Watch implements backend.Backend. It fails: nothing on this network has a
-// descriptor.
+// Watch implements backend.Backend. It always fails: this network has no descriptors.
 func (b *Backend) Watch(int) (backend.File, error) {
 	return 0, fmt.Errorf("sim: the simulated network has no descriptors: %w", errors.ErrUnsupported)
 }
@@ -310,7 +309,7 @@ func (b *Backend) Discard(h backend.Handle) {
 	}
 }
 
-// take makes a Handle's connection the caller's.
+// take removes a Handle's connection from the Handle.
 func (b *Backend) take(h backend.Handle) (*end, error) {
 	e, ok := h.Obj.(*end)
 	if !ok || e.net != b.net {
@@ -335,7 +334,7 @@ func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	case len(f.ops) > 0:
 		return backend.Handle{}, backend.ErrBusy
 	case f.end == nil || f.end.state != open:
-		return backend.Handle{}, os.NewSyscallError("disown", syscall.ENOTCONN)
+		return backend.Handle{}, os.NewSyscallError("release", syscall.ENOTCONN)
 	}
 	e := f.end
 	e.file = nil
@@ -344,7 +343,7 @@ func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	return b.give(e), nil
 }
 
-// Import implements backend.Backend. It takes the Conns of its network.
+// Import implements backend.Backend. It accepts Conns of its network.
 func (b *Backend) Import(nc net.Conn) (backend.Handle, error) {
 	b.enter("Import")
 	defer b.net.mu.Unlock()
@@ -414,7 +413,7 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	return f.end.remote.addr()
 }
 
-// Control implements backend.Backend: there are no descriptors.
+// Control implements backend.Backend. It always fails: there are no descriptors.
 func (b *Backend) Control(id backend.File, _ func(fd uintptr) error) error {
 	b.enter("Control")
 	defer b.net.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// complete finishes an Op that is ready, and fills in c.
+// complete finishes an Op that is ready and fills in c.
 func (b *Backend) complete(fl *flight, c *backend.Completion) {
 	op := fl.op
 	c.Op, c.Err = op, fl.err
@@ -30,7 +30,7 @@ func (b *Backend) complete(fl *flight, c *backend.Completion) {
 			b.breach("the bytes of a Send changed while it was in flight")
 		}
 		c.N = fl.sent
-		clear(fl.send.Bufs) // as a backend may
+		clear(fl.send.Bufs) // a backend may change Bufs
 	}
 	b.note(fl, c)
 	if c.More {
@@ -47,7 +47,7 @@ func (b *Backend) complete(fl *flight, c *backend.Completion) {
 	}
 }
 
-// accept fills in a completion of Accept, which stays in flight if there is no
+// accept fills in a completion of Accept. The Op stays in flight unless there is an
 // error.
 func (b *Backend) accept(fl *flight, c *backend.Completion) {
 	if c.Err != nil {
@@ -85,14 +85,14 @@ func (b *Backend) receive(fl *flight, c *backend.Completion) {
 	if buf == nil {
 		var clean bool
 		if c.Lent, clean = b.lender.lend(n); !clean {
-			b.breach("a lent buffer was written to after it had come home by Return")
+			b.breach("a lent buffer was written to after its Return")
 		}
 		buf = c.Lent[backend.Headroom:]
 	}
 	c.N, c.Err = e.read(buf[:n])
 }
 
-// kinds is what the trace calls completions.
+// kinds are the names of completions in the trace.
 var kinds = [...]string{
 	backend.Accept:   "Accept",
 	backend.Connect:  "Connect",
@@ -116,7 +116,8 @@ func (b *Backend) note(fl *flight, c *backend.Completion) {
 	b.net.note(e)
 }
 
-// digest tells whether somebody changed bytes that belong to the backend.
+// digest is a hash of the bytes to send. If it changes, somebody changed the backend's
+// bytes.
 func (fl *flight) digest() uint64 {
 	var h maphash.Hash
 	h.SetSeed(digestSeed)

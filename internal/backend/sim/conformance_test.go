@@ -14,8 +14,8 @@ func faults(p float64) sim.Faults {
 		SlowClose: p, Spurious: p / 5, LateCancel: p}
 }
 
-// TestConformance runs the suite of all backends, with many seeds and more or
-// fewer faults.
+// TestConformance runs the suite of all backends with many seeds and several levels of
+// faults.
 func TestConformance(t *testing.T) {
 	for seed := range sim.Seeds(15) {
 		p := [...]float64{0, 0.1, 0.5}[seed%3]

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A Conn is a connection, or the attempt at one, that no loop owns: the side of
-// it that a test has. None of its methods waits. Whoever drives the network
-// calls them in Drive's done, so that they have their place in the order of things.
+// A Conn is a test's end of a connection, or of an attempt to connect. No loop owns it.
+// Its methods do not block. Call them in the done function of Drive, so that they have
+// a definite place in the order of events.
 type Conn struct {
 	net *Network
 	end *end
 }
 
-// Face makes wrap's results what loops export, and has unwrap find the Conns in
-// what they import; nil for what holds none of this network. Otherwise Conns
-// themselves are both.
+// Face sets how loops export and import Conns. wrap makes the net.Conn that Export
+// returns; unwrap returns the Conn in what Import is given, or nil if that holds none
+// of this network. By default a Conn is its own net.Conn.
 func (n *Network) Face(wrap func(*Conn) net.Conn, unwrap func(net.Conn) *Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -27,15 +27,15 @@ func (n *Network) Face(wrap func(*Conn) net.Conn, unwrap func(net.Conn) *Conn) {
 
 var _ net.Conn = (*Conn)(nil)
 
-// surrender gives c's connection away. Afterwards c is closed.
+// surrender gives c's connection away and leaves c closed.
 func (c *Conn) surrender() *end {
 	e := c.end
 	c.end = &end{net: e.net, id: e.id, state: open, local: e.local, remote: e.remote, closed: true}
 	return e
 }
 
-// Dial starts to connect to address. local is the IP address to connect from;
-// zero: the destination's, as from the same host.
+// Dial starts to connect to address. local is the IP address to connect from; zero
+// means the destination's, as if from the same host.
 func (n *Network) Dial(network, address string, local netip.Addr) (*Conn, error) {
 	to, err := parse(network, address)
 	if err != nil {
@@ -57,13 +57,13 @@ func (n *Network) Dial(network, address string, local netip.Addr) (*Conn, error)
 	return c, nil
 }
 
-// acted is called when something from outside changed the network.
+// acted notes that something outside changed the network.
 func (n *Network) acted() {
 	n.loopTurns = 0
 	n.moved()
 }
 
-// Connected tells whether the attempt at a connection is over; err: in vain.
+// Connected reports whether the attempt to connect is over, and its error if it failed.
 func (c *Conn) Connected() (over bool, err error) {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
@@ -73,7 +73,7 @@ func (c *Conn) Connected() (over bool, err error) {
 	return c.end.state != dialing, err
 }
 
-// Read takes bytes that have arrived; 0, nil: there are none, yet. The end of
+// Read reads bytes that have arrived. 0, nil means that there are none yet. The end of
 // the stream is io.EOF.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.net.mu.Lock()
@@ -95,7 +95,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write sends what there is room for; 0, nil: there is none, yet.
+// Write sends as many bytes as there is room for. 0, nil means that there is no room
+// yet.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
@@ -110,7 +111,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Buffered is how many bytes have arrived and not been read.
+// Buffered returns the number of bytes that have arrived and are unread.
 func (c *Conn) Buffered() int {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
@@ -129,10 +130,11 @@ func (c *Conn) CloseWrite() error {
 	return c.end.shutdown()
 }
 
-// Close closes. If there is unread input the peer gets a reset, as with TCP.
+// Close closes the connection. As with TCP, the peer gets a reset if there is unread
+// input.
 func (c *Conn) Close() error { return c.letGo((*end).close) }
 
-// Reset closes so that the peer sees an error.
+// Reset closes the connection so that the peer sees an error.
 func (c *Conn) Reset() error { return c.letGo((*end).reset) }
 
 func (c *Conn) letGo(how func(*end)) error {
@@ -147,21 +149,21 @@ func (c *Conn) letGo(how func(*end)) error {
 	return nil
 }
 
-// LocalAddr is the address connected from.
+// LocalAddr returns the address of this end.
 func (c *Conn) LocalAddr() net.Addr {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
 	return c.end.local.addr()
 }
 
-// RemoteAddr is the address connected to.
+// RemoteAddr returns the address of the other end.
 func (c *Conn) RemoteAddr() net.Addr {
 	c.net.mu.Lock()
 	defer c.net.mu.Unlock()
 	return c.end.remote.addr()
 }
 
-// SetDeadline and its sisters fail: no method waits.
+// SetDeadline, SetReadDeadline and SetWriteDeadline fail: no method blocks.
 func (c *Conn) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
 func (c *Conn) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
 func (c *Conn) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }

@@ -11,28 +11,27 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A datagram socket receives what is sent to its place, if that gets there: each
-// datagram travels on its own, and Faults may lose it, double it, or let later
-// ones overtake it.
+// A datagramSocket receives datagrams sent to its place. Each datagram travels on its
+// own; Faults may lose it, duplicate it, or let later ones overtake it.
 type datagramSocket struct {
 	net       *Network
 	id        uint32
 	local     place
-	peer      place // of a connected one
+	peer      place // if connected
 	connected bool
 	reuse     bool
 	groups    []netip.Addr
 	file      *file
 	rand      random
 
-	queue    []backend.Packet // arrived
-	size     int              // bytes in it
-	dropped  uint32           // that found it full
-	failures []error          // to be told
-	last     backend.Time     // when the latest one sent arrives; so the order is kept
+	queue    []backend.Packet // arrived, not yet received
+	size     int              // bytes in queue
+	dropped  uint32           // datagrams that found queue full
+	failures []error          // errors to report
+	last     backend.Time     // when the latest datagram sent in order arrives
 }
 
-// maxDatagram is what fits into UDP over IPv4.
+// maxDatagram is the most data in a UDP datagram over IPv4.
 const maxDatagram = 65507
 
 func (n *Network) datagramSocket(network, address string, s *backend.Socket) (*datagramSocket, error) {
@@ -55,7 +54,7 @@ func (n *Network) datagramSocket(network, address string, s *backend.Socket) (*d
 	return d, nil
 }
 
-// parsePacket is parse for datagrams' networks.
+// parsePacket is parse for datagram networks.
 func parsePacket(network, address string) (place, error) {
 	if network == "unixgram" {
 		return parse("unix", address)
@@ -67,7 +66,7 @@ func parsePacket(network, address string) (place, error) {
 	return parse("tcp"+ip, address)
 }
 
-// packetAddr is p's address as a datagram socket has it.
+// packetAddr returns p as a datagram socket's address.
 func (p place) packetAddr() net.Addr {
 	if p.unix {
 		return &net.UnixAddr{Name: p.name, Net: "unixgram"}
@@ -96,7 +95,7 @@ func (b *Backend) DialPacket(network, local, remote string, s *backend.Socket) (
 	}
 	to = to.here()
 	if local == "" && !to.unix {
-		local = netip.AddrPortFrom(to.tcp.Addr(), 0).String() // from the host itself
+		local = netip.AddrPortFrom(to.tcp.Addr(), 0).String() // as if from the same host
 	}
 	d, err := b.net.datagramSocket(network, local, s)
 	if err != nil {
@@ -112,7 +111,7 @@ func (b *Backend) holdDatagrams(d *datagramSocket) backend.File {
 	return f.id
 }
 
-// socket is the datagram socket of id; nil if that is stale.
+// socket returns the datagram socket of id, or nil if id is stale.
 func (b *Backend) socket(id backend.File) *datagramSocket {
 	if f := b.file(id); f != nil {
 		return f.datagrams
@@ -123,7 +122,7 @@ func (b *Backend) socket(id backend.File) *datagramSocket {
 // Packets implements backend.PacketBackend.
 func (b *Backend) Packets() []backend.Packet { return b.got }
 
-// spoilPackets takes the packets back that were lent.
+// spoilPackets ends the loan of the packets and poisons their bytes.
 func (b *Backend) spoilPackets() {
 	for i := range b.got {
 		spoil(b.got[i].Data[:cap(b.got[i].Data)])
@@ -157,7 +156,7 @@ func (b *Backend) SendTo(op *backend.SendToOp) {
 	b.start(&flight{op: &op.Op, sendTo: op})
 }
 
-// Member implements backend.PacketBackend. All interfaces are one.
+// Member implements backend.PacketBackend. It ignores the interface: there is only one.
 func (b *Backend) Member(id backend.File, group netip.Addr, _ *net.Interface, join bool) error {
 	b.enter("Member")
 	defer b.net.mu.Unlock()
@@ -186,7 +185,7 @@ func (d *datagramSocket) close() {
 	d.queue, d.file = nil, nil
 }
 
-// send puts packets on their way, up to the first that cannot go.
+// send sends packets up to the first that fails.
 func (d *datagramSocket) send(packets []backend.Packet) (n int, err error) {
 	for i := range packets {
 		if err := d.sendOne(&packets[i]); err != nil {
@@ -218,7 +217,7 @@ func (d *datagramSocket) sendOne(p *backend.Packet) error {
 		if p.Local.IsValid() {
 			from.tcp = netip.AddrPortFrom(p.Local.Unmap(), from.tcp.Port())
 		} else if from.tcp.Addr().IsUnspecified() {
-			ip := to.tcp.Addr() // from the host itself
+			ip := to.tcp.Addr() // as if from the same host
 			if ip.IsMulticast() {
 				ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 			}
@@ -231,7 +230,7 @@ func (d *datagramSocket) sendOne(p *backend.Packet) error {
 	return nil
 }
 
-// A datagram is one under way.
+// A datagram is on its way.
 type datagram struct {
 	from, to place
 	sender   *datagramSocket
@@ -240,7 +239,7 @@ type datagram struct {
 
 func (d *datagramSocket) post(x *datagram) {
 	n, faults := d.net, &d.net.opt.Faults
-	if x.to.unix { // the system's own memory loses nothing
+	if x.to.unix { // local delivery loses nothing
 		n.agenda.add(n.now.Add(n.latency(&d.rand)), x)
 		return
 	}
@@ -264,7 +263,7 @@ func (d *datagramSocket) post(x *datagram) {
 	}
 }
 
-// fire is the datagram's arrival.
+// fire delivers the datagram.
 func (x *datagram) fire() {
 	n := x.sender.net
 	n.loopTurns = 0
@@ -278,7 +277,7 @@ func (x *datagram) fire() {
 	}
 }
 
-// unreachable is a socket as the event that it hears that its peer does not exist.
+// unreachable is a socket as the event that reports that its peer does not exist.
 type unreachable datagramSocket
 
 func (u *unreachable) fire() {
@@ -289,7 +288,7 @@ func (u *unreachable) fire() {
 	}
 }
 
-// arrived queues a datagram, if there is room.
+// arrived queues a datagram if there is room.
 func (d *datagramSocket) arrived(x *datagram) {
 	if len(d.queue) > 0 && d.size+len(x.data) > d.net.opt.Buffer {
 		d.dropped++
@@ -313,8 +312,8 @@ func (d *datagramSocket) arrived(x *datagram) {
 	d.file.changed()
 }
 
-// receivers are who gets what goes from one place to another: the members of a
-// group, or one socket.
+// receivers returns the sockets that get a datagram from one place to another: the
+// members of a group, or at most one socket.
 func (n *Network) receivers(from, to place) []*datagramSocket {
 	var found []*datagramSocket
 	rank := 0
@@ -328,7 +327,7 @@ func (n *Network) receivers(from, to place) []*datagramSocket {
 			}
 			continue
 		}
-		// The more a socket has of the two addresses, the more it is meant.
+		// Prefer the socket that matches more of the two addresses.
 		r := 1
 		switch {
 		case !d.local.takes(to), d.local == place{unix: true}, d.connected && d.peer.tcp != from.tcp && !to.unix:
@@ -348,7 +347,7 @@ func (n *Network) receivers(from, to place) []*datagramSocket {
 	if to.multicast() || len(found) < 2 {
 		return found
 	}
-	i := mix(uint64(from.tcp.Port())) % uint64(len(found)) // as SO_REUSEPORT: the same one always
+	i := mix(uint64(from.tcp.Port())) % uint64(len(found)) // as with SO_REUSEPORT: always the same one
 	return found[i : i+1]
 }
 

@@ -11,45 +11,44 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A caller is a goroutine in Drive. There is usually one; if there are more
-// they take steps by turns, and time goes no further than each of them allows.
+// A caller is a goroutine in Drive. Usually there is one. Several callers take turns,
+// and time advances only as far as all of them allow.
 type caller struct {
 	until   backend.Time
-	quiet   bool   // loops' deadlines do not matter: it ends before them
-	patient bool   // it waits, even if nothing can ever happen
-	asked   uint64 // moves, when it last asked whether it was done
-	seen    uint64 // moves, when it found nothing to do
-	idle    bool   // it waits for moves to change
+	quiet   bool   // ignore loops' deadlines: return before the next one
+	patient bool   // keep waiting even if nothing can ever happen
+	asked   uint64 // value of moves when done was last called
+	seen    uint64 // value of moves when there was last nothing to do
+	idle    bool   // waiting for moves to change
 }
 
-// allows tells whether the clock may move on to t, a loop's deadline or not,
-// while c is in Drive.
+// allows reports whether c lets the clock advance to t. deadline says that t is a
+// loop's deadline.
 func (c *caller) allows(t backend.Time, deadline bool) bool {
 	return t <= c.until && !(c.quiet && deadline)
 }
 
-// errBarred: another caller does not allow the clock to go on yet. errUnasked:
-// another caller may be done, and does not know yet.
+// errBarred says that another caller does not let the clock advance yet. errUnasked
+// says that another caller must call its done first.
 var (
 	errBarred  = errors.New("sim: barred")
 	errUnasked = errors.New("sim: unasked")
 )
 
-// Drive runs the network step by step until done, which it calls before each
-// step, returns true. It returns ErrTime at the time until at the latest,
-// ErrIdle when nothing is left to be done, and ErrSpin when loops keep
-// themselves busy without end. Any other error is what went wrong with a loop.
-// If quiet, the deadlines of loops do not count as something to be done: it
-// returns ErrIdle with the clock before them.
+// Drive runs the network step by step until done returns true. It calls done before
+// each step. It returns ErrTime when the clock has reached until, ErrIdle when nothing
+// is left to do, and ErrSpin when loops keep themselves busy without end. Any other
+// error is the failure of a loop. If quiet is set, a loop's deadline is nothing to do:
+// Drive returns ErrIdle before the clock reaches it.
 //
-// done runs with the right to drive, and must not call Drive or Await.
+// done runs while it holds the right to drive. It must not call Drive or Await.
 func (n *Network) Drive(until backend.Time, quiet bool, done func() bool) error {
 	return n.drive(&caller{until: until, quiet: quiet}, done)
 }
 
-// Await runs f on a goroutine of its own and drives the network until f
-// returns. It is for what waits for loops, such as an engine's Listen and
-// Shutdown. If f ends its goroutine, as a test's FailNow does, so does Await.
+// Await runs f on a new goroutine and drives the network until f returns. Use it for
+// calls that wait for loops, such as an engine's Listen and Shutdown. If f ends its
+// goroutine, as a test's FailNow does, Await ends its caller's goroutine too.
 func (n *Network) Await(f func()) error {
 	var over, returned atomic.Bool
 	go func() {
@@ -102,7 +101,7 @@ func (n *Network) enter(c *caller) {
 	turn := n.turn
 	n.mu.Unlock()
 	if turn != nil && turn.goroutine == goroutineID() {
-		panic("sim: a loop's goroutine tried to drive the network that it is driven by: handlers must not use the test's side of it")
+		panic("sim: a loop's goroutine called Drive or Await of its own network: handlers must not use the test's side of the network")
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -125,27 +124,27 @@ func (n *Network) leave(c *caller) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.callers = slices.DeleteFunc(n.callers, func(o *caller) bool { return o == c })
-	n.moved() // others may have waited for c
+	n.moved() // others may be waiting for c
 	if len(n.callers) == 0 {
 		n.guard.Stop()
 		n.expectDriver()
 	}
 }
 
-// moment tells states of the network apart.
+// moment returns the number of the network's current state.
 func (n *Network) moment() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.moves
 }
 
-// step lets one thing happen: an event, a loop's turn, or the passing of time. c
-// was not done at the moment asked.
+// step lets one thing happen: an event, a loop's turn, or the passing of time. c's done
+// was false at the moment asked.
 func (n *Network) step(c *caller, asked uint64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c.asked = asked
-	n.change.Broadcast() // somebody may have waited for this
+	n.change.Broadcast() // a caller may be waiting for c's answer
 	if err := n.breached.Load(); err != nil {
 		return *err
 	}
@@ -172,7 +171,7 @@ func (n *Network) step(c *caller, asked uint64) error {
 	return nil
 }
 
-// choose returns one of the loops that have something to do.
+// choose picks a loop that has something to do, or returns nil.
 func (n *Network) choose() *Backend {
 	count := 0
 	for _, b := range n.backs {
@@ -195,7 +194,7 @@ func (n *Network) choose() *Backend {
 	return nil
 }
 
-// deadline is the earliest of the loops'.
+// deadline returns the earliest deadline of the loops.
 func (n *Network) deadline() backend.Time {
 	t := backend.Forever
 	for _, b := range n.backs {
@@ -206,12 +205,12 @@ func (n *Network) deadline() backend.Time {
 	return t
 }
 
-// unasked tells whether a caller beside c has not been asked at this moment.
+// unasked reports whether another caller has not called its done at this moment.
 func (n *Network) unasked(c *caller) bool {
 	return slices.ContainsFunc(n.callers, func(o *caller) bool { return o != c && o.asked < n.moves })
 }
 
-// awaitAsked waits until every caller has been asked, or something happened.
+// awaitAsked waits until every caller has called its done, or something happens.
 func (n *Network) awaitAsked(c *caller) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,7 +219,7 @@ func (n *Network) awaitAsked(c *caller) {
 	}
 }
 
-// pass moves the clock on to what happens next, or to c's limit.
+// pass advances the clock to the next event or deadline, or to c's limit.
 func (n *Network) pass(c *caller) error {
 	if n.unasked(c) {
 		return errUnasked
@@ -248,15 +247,15 @@ func (n *Network) pass(c *caller) error {
 	return err
 }
 
-// stuck waits until something has happened since c found nothing to do. If c is
-// idle, and not just barred, it reports true when nothing ever will: all callers
-// wait.
+// stuck waits until something has happened since c found nothing to do. idle says that
+// c is not just barred. Then stuck returns true if nothing can ever happen because all
+// callers wait.
 func (n *Network) stuck(c *caller, idle bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c.idle = idle
 	defer func() { c.idle = false }()
-	n.change.Broadcast() // c may be the last for whom the others wait
+	n.change.Broadcast() // c may be the last one that the others wait for
 	for n.moves == c.seen {
 		hopes := func(o *caller) bool { return !o.idle || o.seen != n.moves }
 		if idle && !c.patient && !slices.ContainsFunc(n.callers, hopes) {
@@ -267,8 +266,8 @@ func (n *Network) stuck(c *caller, idle bool) bool {
 	return false
 }
 
-// grant lets b's goroutine run until it waits again. It is called, and returns,
-// with the network locked.
+// grant lets b's goroutine run until it waits again. The network is locked before and
+// after.
 func (n *Network) grant(b *Backend) {
 	n.note(Event{What: "turn", Loop: b.id})
 	n.turn = b
@@ -279,8 +278,8 @@ func (n *Network) grant(b *Backend) {
 	n.mu.Lock()
 }
 
-// park gives b's turn back and waits for the next. It is called, and returns,
-// with the network locked.
+// park gives b's turn back and waits for the next one. The network is locked before and
+// after.
 func (n *Network) park(b *Backend) {
 	turn := n.turn == b
 	b.state = parked
@@ -297,7 +296,7 @@ func (n *Network) park(b *Backend) {
 	n.mu.Lock()
 }
 
-// driveSelf is a Wait without a driver.
+// driveSelf is Wait on a network without a driver.
 func (n *Network) driveSelf(b *Backend) {
 	for !n.closed {
 		at := n.agenda.next()

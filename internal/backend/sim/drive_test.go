@@ -16,8 +16,8 @@ import (
 
 func never() bool { return false }
 
-// waiter starts a loop that only waits, each time until what next returns,
-// until its network is closed. It returns the loop's Backend.
+// waiter starts a loop that only waits, each time until the time that next returns,
+// until the network closes. It returns the loop's Backend.
 func waiter(n *Network, next func(b *Backend) backend.Time) *Backend {
 	b := n.Open()
 	go func() {
@@ -31,7 +31,7 @@ func waiter(n *Network, next func(b *Backend) backend.Time) *Backend {
 	return b
 }
 
-// every returns what makes a waiter's turn come every d.
+// period returns a next function for waiter that makes a turn every d.
 func period(d time.Duration) func(*Backend) backend.Time {
 	return func(b *Backend) backend.Time { return b.Now().Add(d) }
 }
@@ -49,7 +49,7 @@ func TestDriveEnds(t *testing.T) {
 		t.Error("up to a time gone by:", err, n.Now())
 	}
 	if err := n.Drive(backend.Forever, false, func() bool { return true }); err != nil {
-		t.Error("what is done:", err)
+		t.Error("done at once:", err)
 	}
 	turns := 0
 	waiter(n, func(b *Backend) backend.Time { turns++; return b.Now().Add(time.Hour) })
@@ -74,7 +74,7 @@ func TestSpin(t *testing.T) {
 		}
 		n.Close()
 	}
-	// Up to a time, timers may fire as often as they like.
+	// When Drive has a time to stop at, timers may fire any number of times.
 	n := NewNetwork(Options{})
 	defer n.Close()
 	n.maxTurns = 1000
@@ -84,7 +84,7 @@ func TestSpin(t *testing.T) {
 	}
 }
 
-// Await runs what waits for loops, and lets time pass for it.
+// TestAwaitTime: Await runs a function that waits, and lets time pass for it.
 func TestAwaitTime(t *testing.T) {
 	n := NewNetwork(Options{Seed: 1})
 	s := serve(t, n, 2, ":0")
@@ -93,14 +93,13 @@ func TestAwaitTime(t *testing.T) {
 	began := n.Now()
 	await(t, n, func() { <-passed })
 	if d := n.Now() - began; d != backend.Time(time.Hour) {
-		t.Errorf("it took %v", time.Duration(d))
+		t.Errorf("Await took %v, want an hour", time.Duration(d))
 	}
 	s.stop(n)
 }
 
-// If the function ends its goroutine, so does Await.
-// A loop that waits in its turn for what only another turn could bring is told, and
-// does not hang the test.
+// TestBlockedTurn: if a loop in its turn waits for another turn, Drive returns an error
+// and does not hang.
 func TestBlockedTurn(t *testing.T) {
 	n := NewNetwork(Options{})
 	never := make(chan struct{})
@@ -111,11 +110,12 @@ func TestBlockedTurn(t *testing.T) {
 		<-never
 	}()
 	err := n.Drive(backend.Forever, false, func() bool { return false })
-	if err == nil || !strings.Contains(err.Error(), "loop 2 waits for something") || !strings.Contains(err.Error(), "TestBlockedTurn") {
+	if err == nil || !strings.Contains(err.Error(), "loop 2 is blocked") || !strings.Contains(err.Error(), "TestBlockedTurn") {
 		t.Error("Drive:", err)
 	}
 }
 
+// TestAwaitGoexit: if the function ends its goroutine, so does Await.
 func TestAwaitGoexit(t *testing.T) {
 	n := NewNetwork(Options{})
 	defer n.Close()
@@ -128,7 +128,7 @@ func TestAwaitGoexit(t *testing.T) {
 	<-ended
 }
 
-// A call that waits for a loop is served without Await too.
+// TestUnattended: a call that waits for a loop works without Await too.
 func TestUnattended(t *testing.T) {
 	n := NewNetwork(Options{Seed: 1})
 	s := serve(t, n, 2, ":0")
@@ -140,7 +140,7 @@ func TestUnattended(t *testing.T) {
 	s.stop(n)
 }
 
-// A loop whose goroutine ends in its turn is reported, instead of a hang.
+// TestLostTurn: a loop whose goroutine ends in its turn gives an error, not a hang.
 func TestLostTurn(t *testing.T) {
 	n := NewNetwork(Options{})
 	b := n.Open()
@@ -158,7 +158,7 @@ func TestLostTurn(t *testing.T) {
 	}
 }
 
-// A handler must not drive.
+// TestDriveOnLoop: a handler must not drive.
 func TestDriveOnLoop(t *testing.T) {
 	n := NewNetwork(Options{Seed: 1})
 	s := serve(t, n, 1, ":0")
@@ -177,7 +177,7 @@ func TestDriveOnLoop(t *testing.T) {
 	s.stop(n)
 }
 
-// Of several callers none lets time pass beyond what another allows.
+// TestCallersShareTime: no caller lets time pass beyond what another one allows.
 func TestCallersShareTime(t *testing.T) {
 	n := NewNetwork(Options{})
 	waiter(n, period(300*time.Microsecond))
@@ -204,8 +204,8 @@ func TestCallersShareTime(t *testing.T) {
 	n.Close()
 }
 
-// Callers that all wait for nothing all learn of it; one that can go on lets
-// the others wait.
+// TestCallersIdle: callers that all wait for nothing all get ErrIdle. While one can go
+// on, the others keep waiting.
 func TestCallersIdle(t *testing.T) {
 	n := NewNetwork(Options{Seed: 1})
 	s := serve(t, n, 2, ":0")
@@ -244,7 +244,8 @@ func TestCallersIdle(t *testing.T) {
 	s.stop(n)
 }
 
-// The network waits for goroutines that compute before it lets time pass.
+// TestWorkersComeFirst: the network waits for computing goroutines before it lets time
+// pass.
 func TestWorkersComeFirst(t *testing.T) {
 	n := NewNetwork(Options{})
 	results := make(chan int, 1)
@@ -276,12 +277,12 @@ func TestWorkersComeFirst(t *testing.T) {
 		t.Error(err)
 	}
 	if early == 0 || late > 0 {
-		t.Errorf("the worker's result came after a second's timeout")
+		t.Errorf("the worker's result came after the loop's timeout")
 	}
 	n.Close()
 }
 
-// Nothing of a network is left when it is closed.
+// TestNoGoroutinesLeft: a closed network leaves no goroutines.
 func TestNoGoroutinesLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for seed := range uint64(20) {
@@ -309,12 +310,11 @@ func TestNoGoroutinesLeft(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("%d goroutines, and %d before", runtime.NumGoroutine(), before)
+	t.Errorf("%d goroutines are left, want %d", runtime.NumGoroutine(), before)
 }
 
-// A caller that is done, and has not been asked since, keeps the clock from going
-// on: otherwise what it does next would come at another time, as the scheduler
-// likes.
+// TestCallersAreAsked: a caller whose done was not called since the last change stops
+// the clock. Otherwise the scheduler would decide at what time its next action comes.
 func TestCallersAreAsked(t *testing.T) {
 	n := NewNetwork(Options{})
 	waiter(n, period(time.Second))
@@ -324,7 +324,7 @@ func TestCallersAreAsked(t *testing.T) {
 	go func() { driven <- n.Drive(start.Add(time.Hour), false, never) }()
 	time.Sleep(10 * time.Millisecond)
 	if d := n.Now() - start; d != 0 {
-		t.Errorf("with a caller that was not asked %v went by", time.Duration(d))
+		t.Errorf("%v went by before a caller's done was called", time.Duration(d))
 	}
 	n.leave(c)
 	if err := <-driven; err != ErrTime || n.Now() != start.Add(time.Hour) {

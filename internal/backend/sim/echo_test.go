@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// every is every fault that does not break connections.
+// every returns all faults that do not break connections.
 func every(p float64) Faults {
 	return Faults{ShortRead: p, ShortWrite: p, Block: p, Reorder: p, Late: p,
 		NoFiles: p, SlowClose: p, Spurious: p, LateCancel: p}
@@ -25,10 +25,10 @@ type client struct {
 	broken         error
 }
 
-// at is the byte at i of client id's stream.
+// at returns byte i of client id's stream.
 func at(id uint64, i int) byte { return byte(mix(id<<32 | uint64(i/7))) }
 
-// act lets the client do something, by chance.
+// act makes the client read or write, by chance.
 func (c *client) act(t *testing.T, r *random) {
 	buf := make([]byte, 1+r.intn(2000))
 	if c.sent < c.all && r.next()&1 == 0 {
@@ -68,8 +68,8 @@ func (c *client) fail(err error) {
 	}
 }
 
-// echoRun has some clients talk to a server, and returns the network's digest
-// and how many connections broke.
+// echoRun lets some clients talk to a server. It returns the network's digest, the
+// number of broken connections and that of failed accepts.
 func echoRun(t *testing.T, o Options) (trace uint64, broken, bad int) {
 	n := NewNetwork(o)
 	r := random(o.Seed)
@@ -110,7 +110,7 @@ func echoRun(t *testing.T, o Options) (trace uint64, broken, bad int) {
 			count := make(chan int)
 			l.post(func() { count <- len(l.conns) })
 			if open := <-count; open != 0 {
-				t.Errorf("%d connections are left", open)
+				t.Errorf("the server still has %d connections", open)
 			}
 		}
 	})

@@ -7,27 +7,27 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// An end is one of the two sockets of a connection. A File holds it, or a
-// test's Conn, or it waits in a listener's queue or a Handle.
+// An end is one of the two sockets of a connection. It belongs to a File, a test's
+// Conn, a listener's queue or a Handle.
 //
 //	idle --dial--> dialing --answer--> open --breakOff--> open, broken
 //	               dialing --refusal, abandon--> failed
 //
-// close may come in any state.
+// close is possible in any state.
 type end struct {
 	net           *Network
 	id            uint32
 	state         endState
 	local, remote place
 	peer          *end
-	in            pipe         // what the peer writes
-	file          *file        // nil: no File holds it
-	handle        bool         // it is in a Handle that nobody has adopted
-	openAt        backend.Time // nothing of the peer arrives before this
+	in            pipe         // bytes from the peer
+	file          *file        // nil if no File holds it
+	handle        bool         // in a Handle that nobody has adopted yet
+	openAt        backend.Time // nothing from the peer arrives before this time
 
-	failure error // state failed: why; an errno
-	broken  bool  // reset by the peer or by the network
-	ended   bool  // this direction's end, or a reset, has been sent
+	failure error // errno of state failed
+	broken  bool  // reset by the peer or the network
+	ended   bool  // the end of the stream, or a reset, was sent
 	closed  bool  // nobody holds it any more
 }
 
@@ -53,20 +53,20 @@ func join(a, b *end) {
 	}
 }
 
-// changed tells the File of e that its Ops may be able to go on.
+// changed tells e's File to try its Ops again.
 func (e *end) changed() {
 	if e.file != nil {
 		e.file.changed()
 	}
 }
 
-// readable tells whether read would give something: bytes, the end, an error.
+// readable reports whether read would return bytes, the end of the stream or an error.
 func (e *end) readable() bool {
 	return e.state != dialing && (e.state != open || e.broken || e.in.arrived > 0 || e.in.ended)
 }
 
-// read takes arrived bytes; 0, nil at the end of the stream. What arrived
-// before a reset can still be read.
+// read returns arrived bytes, or 0, nil at the end of the stream. Bytes that arrived
+// before a reset remain readable.
 func (e *end) read(b []byte) (int, error) {
 	switch {
 	case e.state != open:
@@ -79,7 +79,7 @@ func (e *end) read(b []byte) (int, error) {
 	return 0, nil
 }
 
-// write takes what there is room for.
+// write takes as many bytes as there is room for.
 func (e *end) write(b []byte) (int, error) {
 	switch {
 	case e.state != open:
@@ -108,13 +108,13 @@ func (e *end) finish() {
 	}
 }
 
-// close lets go of e. As with TCP the peer gets what was sent and then the end
-// of the stream, or a reset if there is input that was never read.
+// close closes e. As with TCP, the peer gets the bytes sent and then the end of the
+// stream, or a reset if e has unread input.
 func (e *end) close() {
 	e.letGo(e.in.arrived > 0)
 }
 
-// reset lets go of e so that the peer sees an error.
+// reset closes e so that the peer sees an error.
 func (e *end) reset() {
 	e.letGo(true)
 }
@@ -134,13 +134,13 @@ func (e *end) letGo(reset bool) {
 	default:
 		e.finish()
 	}
-	// What is still under way stays: its arrival is answered with a reset.
+	// Bytes still under way stay there; their arrival causes a reset.
 	e.in.head += e.in.arrived
 	e.in.arrived = 0
 }
 
-// sendReset tells the peer that the connection is gone. It may overtake what
-// was sent before.
+// sendReset tells the peer that the connection is gone. The reset may overtake bytes
+// sent before.
 func (e *end) sendReset() {
 	e.ended = true
 	at := max(e.net.now.Add(e.net.latency(&e.in.rand)), e.peer.openAt)
@@ -155,7 +155,7 @@ type resetNews end
 
 func (r *resetNews) fire() { (*end)(r).breakOff() }
 
-// breakOff is what a reset does to the end that it reaches.
+// breakOff handles a reset that reaches e.
 func (e *end) breakOff() {
 	if e.broken || e.closed {
 		return

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// seeds is how many seeds to try: RONDO_SEEDS, or else few.
+// seeds returns how many seeds to try: RONDO_SEEDS, or else few.
 func seeds(few int) uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("RONDO_SEEDS"), 10, 32); err == nil {
 		return n
@@ -17,5 +17,5 @@ func seeds(few int) uint64 {
 	return uint64(few)
 }
 
-// Seeds is seeds, for the tests that are outside of the package.
+// Seeds is seeds, for tests in package sim_test.
 var Seeds = seeds

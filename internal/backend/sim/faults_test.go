@@ -9,7 +9,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Each fault, at probability 1, does what it says.
+// The tests below set one fault to probability 1 and check its effect.
 
 func TestShortRead(t *testing.T) {
 	r := newRig(t, Options{Seed: 1, Fragment: -1, Faults: Faults{ShortRead: 1}})
@@ -24,7 +24,7 @@ func TestShortRead(t *testing.T) {
 		reads++
 	}
 	if reads < 3 {
-		t.Errorf("1000 bytes came in %d reads", reads)
+		t.Errorf("1000 bytes arrived in %d reads, want at least 3", reads)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestShortWrite(t *testing.T) {
 	r.be.Send(&backend.SendOp{Op: backend.Op{Kind: backend.Send, File: r.file}, Bufs: [][]byte{make([]byte, 10000)}})
 	r.be.Wait(0)
 	if r.be.Next(new(backend.Completion)) {
-		t.Error("a Send of 10000 bytes was over at once")
+		t.Error("a Send of 10000 bytes completed at once")
 	}
 	if c := r.completion(); c.N != 10000 || c.Err != nil {
 		t.Error(c.N, c.Err)
@@ -80,18 +80,18 @@ func TestReorder(t *testing.T) {
 		delete(order, c.Op.File)
 	}
 	if sorted || len(order) > 0 {
-		t.Errorf("completions in order: %v; %d are missing", sorted, len(order))
+		t.Errorf("completions in order: %v, want false; %d are missing", sorted, len(order))
 	}
 }
 
-// later tells whether an Op completes, but not in the next turn.
+// later submits op and checks that it completes, but not in the next turn.
 func (r *rig) later(op *backend.Op) {
 	r.t.Helper()
 	r.be.Submit(op)
 	r.be.Wait(0)
 	var c backend.Completion
 	if r.be.Next(&c) {
-		r.t.Fatal("it completed in the next turn")
+		r.t.Fatal("the Op completed in the next turn")
 	}
 	if c := r.completion(); c.Op != op || c.Err != nil {
 		r.t.Fatal(c.Op.Kind, c.Err)
@@ -121,7 +121,7 @@ func TestResetInStream(t *testing.T) {
 	}
 }
 
-// EMFILE ends the Accept and leaves the connection in the queue.
+// TestNoFiles: EMFILE ends the Accept and leaves the connection in the queue.
 func TestNoFiles(t *testing.T) {
 	n := NewUndriven(Options{Seed: 3, Faults: Faults{NoFiles: 0.5}})
 	r := &rig{t: t, net: n, be: n.Open()}
@@ -134,7 +134,7 @@ func TestNoFiles(t *testing.T) {
 		c := r.completion()
 		if c.Err == nil {
 			if !c.More {
-				t.Error("an Accept with a connection is over")
+				t.Error("an Accept that brought a connection ended")
 			}
 			break
 		}
@@ -162,7 +162,7 @@ func TestSpurious(t *testing.T) {
 		}
 	}
 	if early == 0 {
-		t.Error("Wait never returned for nothing")
+		t.Error("Wait never returned early")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestLateCancel(t *testing.T) {
 	if c := r.completion(); c.Op != op || c.Err != backend.ErrCanceled {
 		t.Fatal(c.Err)
 	}
-	// And the bytes may come first.
+	// The bytes may also come before the cancel.
 	withData := 0
 	for range 30 {
 		r.be.Submit(op)
@@ -190,9 +190,9 @@ func TestLateCancel(t *testing.T) {
 			r.be.Return(c.Lent)
 		}
 		settle(r.net)
-		r.be.Wait(0) // the cancel of an Op that is over does nothing
+		r.be.Wait(0) // a late cancel of a completed Op does nothing
 		if r.be.Next(&c) {
-			t.Fatal("a completion of nothing:", c.Err)
+			t.Fatal("a completion without an Op in flight:", c.Err)
 		}
 	}
 	if withData == 0 || withData == 30 {

@@ -11,13 +11,13 @@ type slot struct {
 	file       *file
 }
 
-// A file is what a File names: a socket of one Backend, and the Ops on it.
+// A file is a socket of one Backend, with the Ops in flight on it.
 type file struct {
 	backend   *Backend
 	id        backend.File
-	end       *end            // a stream
-	listener  *listener       // or this
-	datagrams *datagramSocket // or this
+	end       *end            // a stream socket,
+	listener  *listener       // a listener,
+	datagrams *datagramSocket // or a datagram socket
 	closing   bool            // Close or Reset was submitted: the File is stale
 	ops       []*flight       // in flight
 }
@@ -25,7 +25,7 @@ type file struct {
 func (b *Backend) newFile() *file {
 	var i uint32
 	if last := len(b.free) - 1; last >= 0 {
-		i = b.free[last] // the latest one: stale Files are to meet strangers
+		i = b.free[last] // the latest one, so that stale Files meet other sockets
 		b.free = b.free[:last]
 	} else {
 		i = uint32(len(b.slots))
@@ -37,7 +37,7 @@ func (b *Backend) newFile() *file {
 	return s.file
 }
 
-// file returns what id names; nil if it is stale.
+// file returns the file of id, or nil if id is stale.
 func (b *Backend) file(id backend.File) *file {
 	i := id.Slot()
 	if i >= uint32(len(b.slots)) || b.slots[i].generation != id.Generation() {
@@ -51,14 +51,14 @@ func (b *Backend) file(id backend.File) *file {
 
 func (f *file) hold(e *end) { f.end, e.file = e, f }
 
-// changed looks for Ops that can complete now.
+// changed completes the Ops that can complete now.
 func (f *file) changed() {
 	for _, fl := range f.ops {
 		fl.try()
 	}
 }
 
-// inFlight returns the Op of this kind that is in flight.
+// inFlight returns the Op of this kind in flight, or nil.
 func (f *file) inFlight(k backend.Kind) *flight {
 	for _, fl := range f.ops {
 		if fl.op.Kind == k {
@@ -87,7 +87,7 @@ func (f *file) close(reset bool) {
 
 func (f *file) forget(fl *flight) {
 	f.ops = slices.DeleteFunc(f.ops, func(o *flight) bool { return o == fl })
-	f.changed() // a Close may have waited for it
+	f.changed() // a Close may have waited for fl
 }
 
 // release frees the slot for another file.

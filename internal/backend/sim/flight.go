@@ -13,17 +13,17 @@ import (
 //	          \--Late fault--> held --> ready
 type flight struct {
 	backend *Backend
-	file    *file // nil: the Op's File is stale
+	file    *file // nil if the Op's File is stale
 	op      *backend.Op
 	send    *backend.SendOp    // of kind Send
 	connect *backend.ConnectOp // of kind Connect
 	sendTo  *backend.SendToOp  // of kind SendTo
 	stage   stage
 	gone    bool
-	err     error // how it ends, if that is settled
+	err     error // the Op's error, once known
 
-	sent       int // of kind Send: bytes taken
-	part, done int // and how far: Bufs[part][done:] comes next
+	sent       int // kind Send: bytes taken
+	part, done int // kind Send: Bufs[part][done:] comes next
 	sum        uint64
 }
 
@@ -44,7 +44,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		backend.Shutdown, backend.Close, backend.Reset, backend.RecvFrom:
 		b.start(&flight{op: op})
 	case backend.Send, backend.Connect, backend.SendTo:
-		b.breach("Submit was given an Op of kind %d, which has a method of its own", op.Kind)
+		b.breach("Submit was given an Op of kind %d: use Send, Connect or SendTo", op.Kind)
 	default:
 		b.breach("Submit was given an Op of kind %d, which does not exist", op.Kind)
 	}
@@ -72,7 +72,7 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 	b.start(&flight{op: &op.Op, connect: op})
 }
 
-// start takes possession of an Op.
+// start takes ownership of an Op.
 func (b *Backend) start(fl *flight) {
 	op := fl.op
 	if b.flight(op) != nil {
@@ -99,7 +99,7 @@ func (b *Backend) start(fl *flight) {
 	fl.try()
 }
 
-// flight returns op's; nil if it is not in flight.
+// flight returns op's flight, or nil if op is not in flight.
 func (b *Backend) flight(op *backend.Op) *flight {
 	if op.Slot < uint32(len(b.flights)) {
 		if fl := b.flights[op.Slot]; fl != nil && fl.op == op {
@@ -109,7 +109,7 @@ func (b *Backend) flight(op *backend.Op) *flight {
 	return nil
 }
 
-// launch does what is due when the Op is submitted. An error ends it.
+// launch starts the Op. An error ends it.
 func (fl *flight) launch() error {
 	f := fl.file
 	switch fl.op.Kind {
@@ -139,7 +139,7 @@ func (fl *flight) launch() error {
 		if fl.op.Buf != nil && len(fl.op.Buf) == 0 {
 			fl.backend.breach("a Recv has a Buf without room")
 		}
-		spoil(fl.op.Buf[:min(len(fl.op.Buf), len(poisoned))]) // it is not the loop's now
+		spoil(fl.op.Buf[:min(len(fl.op.Buf), len(poisoned))]) // the buffer is not the loop's now
 	case backend.Connect:
 		to, err := placeOf(fl.connect.Addr)
 		switch {
@@ -155,7 +155,7 @@ func (fl *flight) launch() error {
 	return nil
 }
 
-// possible tells whether the Op can complete, and makes it progress.
+// possible reports whether the Op can complete. It also lets a Send progress.
 func (fl *flight) possible() bool {
 	if fl.err != nil {
 		return true
@@ -185,7 +185,7 @@ func (fl *flight) possible() bool {
 		fl.err = f.end.shutdown()
 		return true
 	}
-	return len(f.ops) == 1 // Close, Reset: the last one
+	return len(f.ops) == 1 // Close, Reset: no other Op is left
 }
 
 // try makes the Op ready if it can complete.
@@ -218,7 +218,7 @@ func (fl *flight) makeReady() {
 	fl.backend.ready = append(fl.backend.ready, fl)
 }
 
-// end makes the Op complete with err, unless it has done its work.
+// end makes the Op complete with err unless its work is done.
 func (fl *flight) end(err error) {
 	if fl.over() {
 		return
@@ -229,14 +229,13 @@ func (fl *flight) end(err error) {
 	}
 }
 
-// over tells whether the Op has done its work, or failed, and only has yet to
-// complete.
+// over reports whether the Op has done its work or failed, and only has to complete.
 func (fl *flight) over() bool {
 	switch {
 	case fl.err != nil:
 		return true
 	case fl.op.Kind == backend.Recv, fl.op.Kind == backend.Accept, fl.op.Kind == backend.RecvFrom:
-		return false // they do it in complete
+		return false // complete does their work
 	}
 	return fl.stage != waiting
 }
@@ -256,7 +255,7 @@ func (b *Backend) Cancel(op *backend.Op) {
 	fl.cancel()
 }
 
-// lateCancel is a flight as the event that it is canceled in the end.
+// lateCancel is a flight as the event of its delayed Cancel.
 type lateCancel flight
 
 func (x *lateCancel) fire() {
@@ -272,8 +271,8 @@ func (fl *flight) cancel() {
 	fl.end(backend.ErrCanceled)
 }
 
-// pump gives the connection what it takes of a Send, and tells whether that was
-// the last, or there is an error.
+// pump writes as much of a Send as the connection takes. It reports whether the Send is
+// over, by its last byte or by an error.
 func (fl *flight) pump() bool {
 	e := fl.file.end
 	for bufs := fl.send.Bufs; fl.part < len(bufs); {
@@ -296,9 +295,9 @@ func (fl *flight) pump() bool {
 		if n == len(rest) {
 			continue
 		}
-		e.peer.in.wanted = true // whoever reads announces room
+		e.peer.in.wanted = true // the reader will announce room
 		if n == len(now) {
-			e.peer.in.announceRoom() // there still is
+			e.peer.in.announceRoom() // there still is room
 		}
 		return false
 	}

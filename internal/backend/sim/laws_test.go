@@ -38,7 +38,7 @@ func (r *rig) listen() {
 	r.ln, r.addr = f, addr.String()
 }
 
-// connect makes a connection, whose other end is a Conn.
+// connect makes a connection whose other end is a Conn.
 func (r *rig) connect() (*Conn, backend.File) {
 	r.t.Helper()
 	conn := dial(r.t, r.net, "tcp", r.addr)
@@ -56,7 +56,7 @@ func (r *rig) connect() (*Conn, backend.File) {
 	return conn, file
 }
 
-// completion waits for the next one.
+// completion waits for the next completion.
 func (r *rig) completion() backend.Completion {
 	r.t.Helper()
 	limit := r.be.Now().Add(1e9)
@@ -75,7 +75,7 @@ func (r *rig) completion() backend.Completion {
 
 // settle lets time pass until nothing is under way.
 func settle(n *Network) {
-	clock := n.Open() // it has nothing to return early for
+	clock := n.Open() // has no reason to return early
 	for until := n.Now().Add(1e9); n.Now() < until; {
 		clock.Wait(until)
 	}
@@ -117,18 +117,18 @@ func TestLaws(t *testing.T) {
 		"Recv without room": {func(r *rig) {
 			r.be.Submit(&backend.Op{Kind: backend.Recv, File: r.file, Buf: []byte{}})
 		}, "Buf without room"},
-		"Send by Submit":  {func(r *rig) { r.be.Submit(&backend.Op{Kind: backend.Send, File: r.file}) }, "a method of its own"},
+		"Send by Submit":  {func(r *rig) { r.be.Submit(&backend.Op{Kind: backend.Send, File: r.file}) }, "use Send, Connect or SendTo"},
 		"unknown kind":    {func(r *rig) { r.be.Submit(&backend.Op{Kind: 99, File: r.file}) }, "does not exist"},
 		"Send of a Recv":  {func(r *rig) { r.be.Send(&backend.SendOp{Op: *recv(r)}) }, "Send was given an Op of kind 3"},
 		"Connect of Recv": {func(r *rig) { r.be.Connect(&backend.ConnectOp{Op: *recv(r)}) }, "Connect was given an Op of kind 3"},
 		"Next without Return": {func(r *rig) {
 			lent(r)
 			r.be.Next(new(backend.Completion))
-		}, "Next was called before a lent buffer came home"},
+		}, "Next was called before Return"},
 		"Wait without Return": {func(r *rig) {
 			lent(r)
 			r.be.Wait(0)
-		}, "Wait was called before a lent buffer came home"},
+		}, "Wait was called before Return"},
 		"Return twice": {func(r *rig) {
 			b := lent(r)
 			r.be.Return(b)
@@ -137,14 +137,14 @@ func TestLaws(t *testing.T) {
 		"Return of something else": {func(r *rig) {
 			lent(r)
 			r.be.Return(make([]byte, 10))
-		}, "something else than the lent buffer"},
+		}, "not the lent buffer"},
 		"write after Return": {func(r *rig) {
 			b := lent(r)
 			r.be.Return(b)
 			b[backend.Headroom] = 'x'
 			r.be.Return(lent(r))
 			lent(r)
-		}, "written to after it had come home"},
+		}, "written to after its Return"},
 		"changed bytes of a Send": {func(r *rig) {
 			b := []byte("hello")
 			r.be.Send(&backend.SendOp{Op: backend.Op{Kind: backend.Send, File: r.file}, Bufs: [][]byte{b}})
@@ -170,14 +170,14 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// breachOf returns what f panics with.
+// breachOf returns the value that f panics with, as text.
 func breachOf(f func()) (text string) {
 	defer func() { text = fmt.Sprint(recover()) }()
 	f()
 	return
 }
 
-// A method that is called while the loop is in Wait is found out.
+// TestOutsideOfTurn: a method called while the loop is in Wait panics.
 func TestOutsideOfTurn(t *testing.T) {
 	n := NewNetwork(Options{Seed: 1})
 	s := serve(t, n, 1, ":0")
@@ -196,7 +196,7 @@ func TestOutsideOfTurn(t *testing.T) {
 			first = got
 		}
 	}
-	// Whoever drives hears of it too, as the panic may go unnoticed.
+	// The driver gets the error too, because a panic may go unnoticed.
 	if err := n.Drive(backend.Forever, true, never); err == nil || err.Error() != first {
 		t.Errorf("Drive: %v, want %s", err, first)
 	}
@@ -206,7 +206,7 @@ func TestOutsideOfTurn(t *testing.T) {
 	s.done.Wait()
 }
 
-// Lent bytes that are kept beyond Return are not what they were.
+// TestLentIsPoisoned: lent bytes are poisoned at Return.
 func TestLentIsPoisoned(t *testing.T) {
 	r := newRig(t, Options{Seed: 1, Fragment: -1})
 	for range 3 {
@@ -218,9 +218,9 @@ func TestLentIsPoisoned(t *testing.T) {
 			t.Fatalf("received %q", kept)
 		}
 		if cap(c.Lent) != len(c.Lent) {
-			t.Error("append would write behind the lent bytes")
+			t.Error("append would write after the lent bytes")
 		}
-		copy(c.Lent, "room") // what lies before is the loop's to use
+		copy(c.Lent, "room") // the loop may use the headroom
 		r.be.Return(c.Lent)
 		if !isSpoiled(kept) || !isSpoiled(c.Lent) {
 			t.Errorf("after Return the bytes are still %q", kept)
@@ -228,7 +228,7 @@ func TestLentIsPoisoned(t *testing.T) {
 	}
 }
 
-// What a Recv's own buffer holds before it completes means nothing.
+// TestRecvBufIsPoisoned: a Recv's own buffer is poisoned until the Recv completes.
 func TestRecvBufIsPoisoned(t *testing.T) {
 	r := newRig(t, Options{Seed: 1})
 	buf := []byte("precious")
@@ -238,7 +238,7 @@ func TestRecvBufIsPoisoned(t *testing.T) {
 	}
 }
 
-// The Bufs of a SendOp are the backend's to change.
+// TestSendBufsAreCleared: a backend may change the Bufs of a SendOp.
 func TestSendBufsAreCleared(t *testing.T) {
 	r := newRig(t, Options{Seed: 1})
 	op := &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: r.file}, Bufs: [][]byte{[]byte("a"), []byte("b")}}
@@ -251,14 +251,14 @@ func TestSendBufsAreCleared(t *testing.T) {
 	}
 }
 
-// Connections that were accepted and forgotten are reported.
+// TestForgottenHandle: Close reports an accepted connection that was forgotten.
 func TestForgottenHandle(t *testing.T) {
 	r := newRig(t, Options{Seed: 1})
 	dial(t, r.net, "tcp", r.addr)
 	r.be.Submit(&backend.Op{Kind: backend.Accept, File: r.ln})
 	r.completion()
 	r.be.Close()
-	if err := r.net.Close(); err == nil || !strings.Contains(err.Error(), "1 connections were accepted, imported or disowned, and then neither") {
+	if err := r.net.Close(); err == nil || !strings.Contains(err.Error(), "1 connections were accepted, imported or released, but never") {
 		t.Errorf("Close: %v", err)
 	}
 }

@@ -6,19 +6,19 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// lender has the buffers that Recvs borrow. At home they are poisoned: who kept
-// a borrowed slice reads nonsense from it, and who writes to it is found out.
-// It has two, so that the bytes of the last Recv do not reappear in the next.
+// lender has the buffers that are lent to Recvs. It poisons a returned buffer: a loop
+// that kept the slice reads nonsense, and a write to it is detected. There are two
+// buffers, so that the bytes of one Recv do not reappear in the next.
 type lender struct {
 	bufs [2][]byte
 	next int
-	out  []byte // what is lent
+	out  []byte // the lent buffer
 }
 
-// poison fills what must not be used. It is no letter, no zero and no UTF-8.
+// poison fills memory that must not be used. It is not a letter, zero or valid UTF-8.
 const poison = 0xDB
 
-// poisoned is for comparing.
+// poisoned is for copying and comparing.
 var poisoned = bytes.Repeat([]byte{poison}, 4096)
 
 func spoil(b []byte) {
@@ -38,8 +38,8 @@ func isSpoiled(b []byte) bool {
 	return true
 }
 
-// lend returns a buffer for n bytes behind the Headroom, and false if somebody
-// has written to it while it was at home.
+// lend returns a buffer for n bytes after the Headroom. It returns false if somebody
+// wrote to the buffer after its return.
 func (l *lender) lend(n int) ([]byte, bool) {
 	size := backend.Headroom + n
 	l.next ^= 1
@@ -53,13 +53,13 @@ func (l *lender) lend(n int) ([]byte, bool) {
 	return l.out, clean
 }
 
-// home takes a buffer back. It returns what is wrong with it, if anything is.
+// home takes a buffer back. It returns a message if the buffer is wrong.
 func (l *lender) home(b []byte) string {
 	switch {
 	case l.out == nil:
 		return "Return was called, but no buffer is lent"
 	case len(b) == 0 || &b[0] != &l.out[0]:
-		return "Return was given something else than the lent buffer"
+		return "Return was given a slice that is not the lent buffer"
 	}
 	spoil(l.out)
 	l.out = nil

@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A listener queues the connections to its place until they are accepted.
+// A listener queues connections to its place until they are accepted.
 type listener struct {
 	net   *Network
 	place place
@@ -19,7 +19,7 @@ type listener struct {
 	file  *file
 }
 
-// Ports that are given to those who ask for none in particular.
+// The range of ephemeral ports.
 const (
 	firstPort = 49152
 	lastPort  = 65535
@@ -66,14 +66,14 @@ func (l *listener) close() {
 	l.queue, l.file = nil, nil
 }
 
-// find returns who listens at p, and one of them if they share it.
+// find returns the listener for p; it picks one if several share the place.
 func (n *Network) find(p place) *listener {
 	var found []*listener
 	for _, l := range n.listeners {
 		if !l.place.takes(p) {
 			continue
 		}
-		// The address itself goes before the wildcard.
+		// An exact address wins over the wildcard.
 		if !p.unix && !l.place.tcp.Addr().IsUnspecified() && len(found) > 0 && found[0].place.tcp.Addr().IsUnspecified() {
 			found = found[:0]
 		}
@@ -87,8 +87,7 @@ func (n *Network) find(p place) *listener {
 	return found[n.rand.intn(len(found))]
 }
 
-// A handshake is the way of a dialing end to a listener, and of the answer
-// back.
+// A handshake is the way of a dial to a listener, and of the answer back.
 type handshake struct {
 	from   *end
 	to     place
@@ -97,8 +96,8 @@ type handshake struct {
 	back   bool
 }
 
-// A full queue answers nothing, and neither does a black hole. The dialing side
-// asks again after a second, then two, and so on, and gives up in the end.
+// A full queue gives no answer, nor does a black hole. The dialing side asks again
+// after one second, then two, and so on, up to maxTries times.
 const maxTries = 6
 
 // dial starts to connect e.
@@ -106,7 +105,7 @@ func (e *end) dial(to place) {
 	to = to.here()
 	e.state, e.remote = dialing, to
 	if !to.unix && !e.local.tcp.IsValid() {
-		e.local.tcp = to.tcp // from the host itself, as connecting to an own address does
+		e.local.tcp = to.tcp // as if from the same host
 		e.local = e.local.withPort(0)
 	}
 	if !to.unix && e.local.tcp.Port() == 0 {
@@ -135,7 +134,7 @@ func (h *handshake) fire() {
 	}
 }
 
-// ask is the handshake's arrival at the other side.
+// ask handles the handshake's arrival at the other side.
 func (h *handshake) ask() {
 	n, e := h.from.net, h.from
 	l := n.find(h.to)
@@ -168,15 +167,14 @@ func (h *handshake) ask() {
 	h.after(way)
 }
 
-// fail ends a dial that came to nothing.
+// fail ends a failed dial.
 func (e *end) fail(errno error) {
 	e.net.note(Event{What: "refused", Socket: e.id})
 	e.state, e.failure = failed, errno
 	e.changed()
 }
 
-// abandon gives up a dial. The other side, if it has a connection already, sees
-// it reset.
+// abandon gives up a dial. If the other side already has a connection, it sees a reset.
 func (e *end) abandon() {
 	e.state, e.failure = failed, syscall.ECONNABORTED
 	if e.peer != nil {

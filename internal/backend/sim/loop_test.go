@@ -8,8 +8,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// server is a few small loops over the seam that echo. The first one accepts
-// and hands the connections round.
+// server is a few small echo loops on the seam. The first loop accepts and distributes
+// the connections.
 type server struct {
 	t     testing.TB
 	loops []*loop
@@ -26,7 +26,7 @@ type loop struct {
 
 	mu    sync.Mutex
 	inbox []func()
-	ended bool // the loop's
+	ended bool // belongs to the loop
 }
 
 // serve starts loops that echo on address.
@@ -107,7 +107,7 @@ func (l *loop) run() {
 			return
 		}
 	}
-	// Handles that were posted and have not been looked at.
+	// Handles that were posted and not yet adopted.
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.inbox {
@@ -116,7 +116,7 @@ func (l *loop) run() {
 	l.inbox = nil
 }
 
-// Complete takes the accepted.
+// Complete handles completions of the Accept.
 func (l *loop) Complete(c *backend.Completion) {
 	if !c.More {
 		l.server.bad++
@@ -149,8 +149,8 @@ func (l *loop) adopt(h backend.Handle) {
 	l.be.Submit(&e.recv)
 }
 
-// echo is a connection. It receives while there is nothing to send, now and then
-// cancels that to begin again, and now and then uses a buffer of its own.
+// echo is a connection. It receives while it has nothing to send. From time to time it
+// cancels a Recv, or uses a buffer of its own.
 type echo struct {
 	loop              *loop
 	file              backend.File

@@ -2,14 +2,13 @@ package sim
 
 import "github.com/rondo-go/rondo/internal/backend"
 
-// A pipe carries bytes one way, from src to dst. In buf lie, in this order:
+// A pipe carries bytes from src to dst. buf holds, in this order:
 //
 //	[0, head)                read; to be overwritten
-//	[head, head+arrived)     what dst may read
+//	[head, head+arrived)     readable by dst
 //	[head+arrived, len(buf)) under way, cut into segs
 //
-// What has been written and not been read is never more than limit bytes: that
-// is the backpressure.
+// At most limit bytes are written and unread at a time: that is the backpressure.
 type pipe struct {
 	net      *Network
 	src, dst *end
@@ -20,25 +19,25 @@ type pipe struct {
 	head    int
 	arrived int
 	segs    []segment
-	last    backend.Time // when the last of segs arrives; so the order is kept
+	last    backend.Time // when the last segment arrives, to keep the order
 	ended   bool         // the end of the stream has arrived
 
 	armed   bool // an arrival is on the agenda
 	wanted  bool // src waits for room
-	opening bool // the news of room is on its way to src
+	opening bool // news of room is on its way to src
 }
 
 // A segment arrives as a whole.
 type segment struct {
 	at backend.Time
-	n  int // bytes; endOfStream
+	n  int // bytes, or endOfStream
 }
 
 const endOfStream = -1
 
 func (p *pipe) room() int { return p.limit - (len(p.buf) - p.head) }
 
-// write takes what there is room for.
+// write takes as many bytes as there is room for.
 func (p *pipe) write(b []byte) int {
 	n := max(0, min(len(b), p.room()))
 	p.buf = append(p.buf, b[:n]...)
@@ -50,10 +49,10 @@ func (p *pipe) write(b []byte) int {
 	return n
 }
 
-// finish ends the stream after what has been written.
+// finish ends the stream after the bytes written.
 func (p *pipe) finish() { p.post(endOfStream) }
 
-// cut decides how many of n bytes travel together: a few, some, or all.
+// cut decides how many of n bytes travel together: a few, some or all.
 func (p *pipe) cut(n int) int {
 	if !p.rand.chance(p.net.opt.Fragment) {
 		return n
@@ -77,7 +76,7 @@ func (p *pipe) arm() {
 	}
 }
 
-// fire brings the segments whose time has come.
+// fire delivers the segments that are due.
 func (p *pipe) fire() {
 	p.armed = false
 	p.net.loopTurns = 0
@@ -108,7 +107,7 @@ func (p *pipe) fire() {
 	p.dst.changed()
 }
 
-// read takes what has arrived.
+// read returns arrived bytes.
 func (p *pipe) read(b []byte) int {
 	n := copy(b, p.buf[p.head:p.head+p.arrived])
 	p.head += n
@@ -126,7 +125,7 @@ func (p *pipe) read(b []byte) int {
 	return n
 }
 
-// announceRoom tells src, after the way back, to go on sending.
+// announceRoom tells src, after the latency back, to continue sending.
 func (p *pipe) announceRoom() {
 	if !p.opening {
 		p.opening = true
@@ -134,7 +133,7 @@ func (p *pipe) announceRoom() {
 	}
 }
 
-// roomNews is the pipe as the event that src hears of room.
+// roomNews is a pipe as the event that src hears of room.
 type roomNews pipe
 
 func (r *roomNews) fire() {
@@ -142,13 +141,13 @@ func (r *roomNews) fire() {
 	r.src.changed()
 }
 
-// drop loses what is under way.
+// drop discards the bytes under way.
 func (p *pipe) drop() {
 	p.buf = p.buf[:p.head+p.arrived]
 	p.segs = p.segs[:0]
 }
 
-// clear loses everything.
+// clear discards everything.
 func (p *pipe) clear() {
 	p.buf, p.head, p.arrived, p.segs = nil, 0, 0, nil
 }

@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// A place is where one can listen or connect to: a TCP address or the name of
-// a unix socket.
+// A place is an address to listen on or connect to: a TCP address or the name of a unix
+// socket.
 type place struct {
 	unix bool
 	name string         // unix
-	tcp  netip.AddrPort // otherwise; never IPv4 in IPv6
-	dual bool           // the IPv6 wildcard that takes IPv4 as well
+	tcp  netip.AddrPort // TCP address; never IPv4 mapped into IPv6
+	dual bool           // the IPv6 wildcard that takes IPv4 too
 }
 
-// parse makes a place of what a user writes. Names are not looked up, but for
-// localhost.
+// parse parses an address as a user writes it. The only name it knows is localhost.
 func parse(network, address string) (place, error) {
 	switch network {
 	case "unix":
@@ -41,7 +40,7 @@ func parse(network, address string) (place, error) {
 	}
 	p := place{dual: network == "tcp" && ip.IsUnspecified()}
 	if p.dual {
-		ip = netip.IPv6Unspecified() // as package net does: one socket for both
+		ip = netip.IPv6Unspecified() // like package net: one socket for both
 	}
 	if network == "tcp4" && !ip.Is4() || network == "tcp6" && ip.Is4() {
 		return place{}, &net.AddrError{Err: "no suitable address for " + network, Addr: address}
@@ -68,7 +67,7 @@ func parseHost(network, host string) (netip.Addr, error) {
 	return ip.Unmap(), nil
 }
 
-// placeOf makes a place of an address as package net has them.
+// placeOf converts an address of package net.
 func placeOf(a net.Addr) (place, error) {
 	switch a := a.(type) {
 	case *net.UnixAddr:
@@ -92,13 +91,13 @@ func (p place) addr() net.Addr {
 
 func (p place) abstract() bool { return p.unix && (p.name == "" || strings.HasPrefix(p.name, "@")) }
 
-// withPort is p with another port.
+// withPort returns p with another port.
 func (p place) withPort(port uint16) place {
 	p.tcp = netip.AddrPortFrom(p.tcp.Addr(), port)
 	return p
 }
 
-// takes tells whether what listens at p is reached by connecting to q.
+// takes reports whether a socket at p is reached by connecting to q.
 func (p place) takes(q place) bool {
 	if p.unix || q.unix {
 		return p.unix == q.unix && p.name == q.name
@@ -110,10 +109,10 @@ func (p place) takes(q place) bool {
 	return mine == its || mine.IsUnspecified() && (p.dual || mine.Is4() == its.Is4())
 }
 
-// collides tells whether p and q cannot both be listened on.
+// collides reports whether p and q cannot both be bound.
 func (p place) collides(q place) bool { return p.takes(q) || q.takes(p) }
 
-// here is p as one connects to it from the same host: the wildcard is loopback.
+// here returns p as seen from its own host: the wildcard becomes loopback.
 func (p place) here() place {
 	if p.unix || !p.tcp.Addr().IsUnspecified() {
 		return p

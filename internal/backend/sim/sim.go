@@ -1,31 +1,29 @@
-// Package sim is a backend on a network that does not exist. A Network has its
-// own clock, which stands still while there is work and then jumps to
-// what happens next, and takes every decision, from the latency of a segment to
-// the order of completions, from one seed. So the same seed gives the same run,
-// a test of a day's timeouts takes no time, and what goes wrong once in ten
-// thousand runs can be looked at again.
+// Package sim is a backend on a simulated network. A Network takes all decisions, from
+// the latency of a segment to the order of completions, from one seed. Its clock stands
+// still while there is anything to do, and then jumps to the next event. So the same
+// seed gives the same run, a test of a day's timeouts takes no time, and a failure of
+// one run in ten thousand can be repeated.
 //
-// It is meant for tests: of the engine, which runs on it unchanged, of servers
-// built on the engine (package rondotest), and of itself by the conformance
-// suite. It also watches over the laws of package backend, and panics when a
-// loop breaks one.
+// sim is meant for tests: of the engine, which runs on it unchanged, and of servers
+// built on the engine (package rondotest). The conformance suite tests sim itself. sim
+// also checks the laws of package backend and panics when a loop breaks one.
 //
-// It simulates what streams promise and how they fail, not the systems below:
-// no packets, congestion control, retransmission or names. Unix sockets are
-// names on the same network; no file appears.
+// It simulates what streams promise and how they fail, not the systems below: there are
+// no packets, congestion control, retransmission or names. Unix sockets are names on
+// the same network; no file appears.
 //
 // # Turns
 //
-// A loop's goroutine runs only while it has the turn. Its Wait gives the turn
-// back to whoever drives the Network, a goroutine inside Drive or Await, and
-// takes part again when the driver, by the seed, chooses it. Time passes only
-// in the driver, when no loop has anything to do. So one goroutine runs at a
-// time, and what happens depends on the seed and on nothing else.
+// A loop's goroutine runs only while it has the turn. Its Wait gives the turn to the
+// driver of the Network, a goroutine inside Drive or Await. The loop runs again when
+// the driver chooses it, by the seed. Time passes only in the driver, when no loop has
+// anything to do. So one goroutine runs at a time, and everything that happens follows
+// from the seed.
 //
-// A loop's first call of its Backend, by another goroutine than Open's, waits
-// for the turn too; so that call should be the first thing that it does.
-// Goroutines that are not loops run freely; the driver lets them come to rest
-// before it goes on (see watch).
+// The loop's first call of its Backend also waits for the turn, unless it comes from
+// the goroutine that called Open. So it should be the first thing that the loop does.
+// Goroutines that are not loops run freely; the driver lets them come to rest before it
+// goes on (see watch).
 //
 // A Network made by NewUndriven is different: Wait itself drives it.
 package sim
@@ -43,56 +41,55 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Options are what a Network is like. The zero Options are a mild network
-// without faults.
+// Options are the properties of a Network. The zero Options are a mild network without
+// faults.
 type Options struct {
-	// Seed decides everything.
+	// Seed determines every decision.
 	Seed uint64
-	// MinLatency and MaxLatency bound how long a segment is on its way. Both 0:
-	// 50 µs and 1 ms.
+	// MinLatency and MaxLatency bound the travel time of a segment. If both are 0, they
+	// are 50 µs and 1 ms.
 	MinLatency, MaxLatency time.Duration
-	// Fragment is how likely a piece of a written stretch is to travel on its
-	// own, from 0 to 1. 0: 0.3. Negative: never.
+	// Fragment is the probability, from 0 to 1, that a part of a write travels as a
+	// segment of its own. 0 means 0.3. A negative value means never.
 	Fragment float64
-	// Buffer is how many bytes a direction of a connection holds, on the way
-	// and unread. 0: 64 KiB.
+	// Buffer is how many bytes a direction of a connection holds, under way and unread.
+	// 0 means 64 KiB.
 	Buffer int
-	// Backlog is how many connections wait to be accepted. 0: 128.
+	// Backlog is how many connections may wait for Accept. 0 means 128.
 	Backlog int
 	Faults  Faults
-	// Log, if not nil, is called for everything that happens, with the network
-	// locked.
+	// Log, if not nil, is called for every event, with the network locked.
 	Log func(Event)
 }
 
-// Faults are the probabilities, from 0 to 1, of what may go wrong, or go
-// otherwise than expected. The zero Faults are none.
+// Faults are the probabilities, from 0 to 1, of failures and of unusual behaviour. The
+// zero Faults are none.
 type Faults struct {
-	// ShortRead: a Recv gives less than has arrived.
+	// ShortRead: a Recv returns fewer bytes than have arrived.
 	ShortRead float64
-	// ShortWrite: of a write only a part is taken at once.
+	// ShortWrite: a write takes only some of its bytes at once.
 	ShortWrite float64
-	// Block: TrySend takes nothing, though there is room.
+	// Block: TrySend takes nothing although there is room.
 	Block float64
 	// Reorder: a turn's completions come in another order.
 	Reorder float64
-	// Late: a completion comes some time after it could.
+	// Late: a completion is delayed.
 	Late float64
-	// Reset: a segment, instead of arriving, breaks the connection.
+	// Reset: a segment breaks the connection instead of arriving.
 	Reset float64
 	// NoFiles: an Accept ends with EMFILE.
 	NoFiles float64
-	// SlowClose: the completion of a Close comes some time after it could.
+	// SlowClose: the completion of a Close is delayed.
 	SlowClose float64
-	// Spurious: a Wait returns though nothing happened.
+	// Spurious: a Wait returns although nothing happened.
 	Spurious float64
-	// LateCancel: a Cancel takes a while, in which the Op may complete.
+	// LateCancel: a Cancel is delayed; the Op may complete meanwhile.
 	LateCancel float64
-	// Loss: a datagram does not arrive.
+	// Loss: a datagram is lost.
 	Loss float64
 	// Duplicate: a datagram arrives twice.
 	Duplicate float64
-	// Disorder: a datagram is overtaken by later ones.
+	// Disorder: later datagrams overtake a datagram.
 	Disorder float64
 }
 
@@ -117,34 +114,34 @@ func (o *Options) setDefaults() {
 	o.Faults.Spurious = min(o.Faults.Spurious, maxSpurious)
 }
 
-// A Network is where the loops of any number of Backends, and Conns that no
-// loop owns, meet. Its methods may be called from any goroutine but a loop's.
+// A Network connects the loops of any number of Backends, and Conns that no loop owns.
+// Its methods may be called from any goroutine that is not a loop's.
 type Network struct {
 	opt    Options
-	manual bool // loops drive it themselves, one goroutine all of them
+	manual bool // loops drive the network themselves, all on one goroutine
 
-	breached atomic.Pointer[error] // the first law that was broken
+	breached atomic.Pointer[error] // the first broken law
 
 	wrap   func(*Conn) net.Conn // see Face
 	unwrap func(net.Conn) *Conn
 
-	driver sync.Mutex // whoever drives has it, for a step
-	watch  watch      // the driver's
+	driver sync.Mutex // held by the driver, for one step
+	watch  watch      // belongs to the driver
 
-	mu        sync.Mutex // guards the rest, and all that hangs on it
-	change    *sync.Cond // moves has changed; a Conn or a caller has
-	moves     uint64     // what happened so far: steps, Wakes, calls
+	mu        sync.Mutex // guards the fields below and everything they refer to
+	change    *sync.Cond // moves changed, or a Conn or a caller did
+	moves     uint64     // counts what happened: steps, Wakes, calls
 	callers   []*caller
-	turn      *Backend      // who has the turn; nil: the driver
-	home      chan struct{} // the turn comes back through it
-	guard     *time.Timer   // looks for a turn that was lost
-	standIn   *time.Timer   // drives if nobody does
-	lost      error         // it was
-	loopTurns int           // taken since the network itself last did something
-	stalled   int           // turns taken since time last passed
-	seen      uint64        // moves, when guard last looked
+	turn      *Backend      // the loop that has the turn; nil: the driver has it
+	home      chan struct{} // returns the turn to the driver
+	guard     *time.Timer   // looks for a lost turn
+	standIn   *time.Timer   // drives if nobody else does
+	lost      error         // why the turn was lost
+	loopTurns int           // turns since the network itself last did something
+	stalled   int           // turns since time last passed
+	seen      uint64        // value of moves when guard last looked
 	looks     int           // how often guard has found the turn's loop blocked since
-	maxTurns  int           // bounds both
+	maxTurns  int           // limit for loopTurns and stalled
 
 	now        backend.Time
 	rand       random
@@ -153,18 +150,18 @@ type Network struct {
 	opened     int
 	ends       uint32
 	listeners  []*listener
-	blackholes map[netip.Addr]bool // addresses from which nothing comes back, if nobody listens
+	blackholes map[netip.Addr]bool // addresses that never answer unless somebody listens there
 	datagrams  []*datagramSocket
-	port       int // the last one given away
-	handles    int // that nobody has adopted, exported or discarded
+	port       int // the last port assigned
+	handles    int // Handles that are not yet adopted, exported or discarded
 	trace      uint64
 	closed     bool
 }
 
-// The clock begins here, not at 0, since no system's does.
+// The clock does not start at 0, as no system's does.
 const start = backend.Time(time.Hour)
 
-// epoch is the wall clock's time when the clock begins.
+// epoch is the wall clock's time at start.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // NewNetwork returns a Network whose loops run under a driver.
@@ -178,16 +175,16 @@ func NewNetwork(o Options) *Network {
 	return n
 }
 
-// NewUndriven returns a Network without a driver, whose Backends are all used by
-// one goroutine: their Wait lets time pass until there is something to return
-// for. If nothing can ever happen, it blocks until Wake.
+// NewUndriven returns a Network without a driver. One goroutine uses all of its
+// Backends. Their Wait lets time pass until it has a reason to return. If nothing can
+// ever happen, Wait blocks until Wake.
 func NewUndriven(o Options) *Network {
 	n := NewNetwork(o)
 	n.manual = true
 	return n
 }
 
-// Open makes another Backend, for one loop.
+// Open returns a new Backend, for one loop.
 func (n *Network) Open() *Backend {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -205,29 +202,29 @@ func (n *Network) Open() *Backend {
 	return b
 }
 
-// Now is the time of the simulated clock.
+// Now returns the time of the simulated clock.
 func (n *Network) Now() backend.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.now
 }
 
-// Wall is the wall clock's time at t.
+// Wall returns the wall clock's time at t.
 func Wall(t backend.Time) time.Time { return epoch.Add(time.Duration(t - start)) }
 
-// FromWall is the time at which the wall clock shows w; Forever, if that is too
+// FromWall returns the time at which the wall clock shows w, or Forever if that is too
 // far away.
 func FromWall(w time.Time) backend.Time { return start.Add(w.Sub(epoch)) }
 
-// Nudge makes every Drive that waits ask its done again.
+// Nudge makes every waiting Drive call its done again.
 func (n *Network) Nudge() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.moved()
 }
 
-// Blackhole makes an address one from which there is no answer, not even a
-// refusal, unless somebody listens there.
+// Blackhole makes an address silent: it gives no answer, not even a refusal, unless
+// somebody listens there.
 func (n *Network) Blackhole(a netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -237,8 +234,8 @@ func (n *Network) Blackhole(a netip.Addr) {
 	n.blackholes[a.Unmap()] = true
 }
 
-// At has f called at a time, with the network locked, so that it must not use
-// it, by whoever drives.
+// At makes the driver call f at time t. The network is locked then, so f must not use
+// it.
 func (n *Network) At(t backend.Time, f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -250,8 +247,8 @@ type alarm func()
 
 func (f alarm) fire() { f() }
 
-// Close ends the network: loops that wait get ErrClosed. It reports a law that
-// was broken, if only by connections that were accepted and then forgotten.
+// Close ends the network. Waiting loops get ErrClosed. Close returns an error if a law
+// was broken; a Handle that was forgotten breaks one too.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -275,23 +272,23 @@ func (n *Network) Close() error {
 		return *err
 	}
 	if n.handles > 0 {
-		return fmt.Errorf("sim: %d connections were accepted, imported or disowned, and then neither adopted nor exported nor discarded", n.handles)
+		return fmt.Errorf("sim: %d connections were accepted, imported or released, but never adopted, exported or discarded", n.handles)
 	}
 	return nil
 }
 
-// errOver is Wait's error on a closed network.
+// errOver is the error of Wait on a closed network.
 var errOver = fmt.Errorf("sim: network: %w", backend.ErrClosed)
 
-// latency is how long something takes from one side to the other.
+// latency returns a travel time from one side to the other.
 func (n *Network) latency(r *random) time.Duration {
 	return r.between(n.opt.MinLatency, n.opt.MaxLatency)
 }
 
-// delay is how long a fault holds something up.
+// delay returns how long a fault delays something.
 func (n *Network) delay(r *random) time.Duration { return r.between(0, 10*n.opt.MaxLatency) }
 
-// moved tells those who wait for something to happen that something did.
+// moved tells all waiting goroutines that something happened.
 func (n *Network) moved() {
 	n.moves++
 	n.change.Broadcast()
@@ -301,13 +298,12 @@ func (n *Network) remove(b *Backend) {
 	n.backs = slices.DeleteFunc(n.backs, func(o *Backend) bool { return o == b })
 }
 
-// Reasons why Drive returned before it was done.
+// Errors of Drive when it returns before done is true.
 var (
 	// ErrTime: the time to drive to has come.
 	ErrTime = errors.New("the simulated time is over")
-	// ErrIdle: nothing is under way, and nothing that is allowed to happen ever
-	// will.
-	ErrIdle = errors.New("nothing is under way on the simulated network, and no loop has a deadline: this would wait for ever")
+	// ErrIdle: nothing is under way, and nothing allowed can ever happen.
+	ErrIdle = errors.New("nothing is under way on the simulated network and no loop has a deadline: this would wait for ever")
 	// ErrSpin: loops take turns without end, and nothing else happens.
-	ErrSpin = errors.New("loops take turn after turn, and nothing else happens")
+	ErrSpin = errors.New("loops take turn after turn and nothing else happens")
 )

@@ -21,7 +21,7 @@ func dial(t *testing.T, n *Network, network, address string) *Conn {
 	return c
 }
 
-// drain reads all that has arrived.
+// drain reads all bytes that have arrived.
 func drain(c *Conn) (string, error) {
 	var all strings.Builder
 	buf := make([]byte, 1000)
@@ -48,7 +48,7 @@ func TestConnHalfClose(t *testing.T) {
 		}
 		got += s
 	}
-	for range 2 { // the end stays
+	for range 2 { // the end of the stream repeats
 		if s, err := r.recv(); s != "" || err != nil {
 			t.Fatalf("after the end of the stream: %q, %v", s, err)
 		}
@@ -67,7 +67,7 @@ func TestConnHalfClose(t *testing.T) {
 	}
 }
 
-// A peer that does not read stops its sender, and goes on when it reads.
+// TestBackpressure: a peer that does not read stops the sender until it reads again.
 func TestBackpressure(t *testing.T) {
 	r := newRig(t, Options{Seed: 1, Buffer: 1000})
 	op := &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: r.file}, Bufs: [][]byte{make([]byte, 1500)}}
@@ -88,9 +88,9 @@ func TestBackpressure(t *testing.T) {
 	}
 	settle(r.net)
 	if n := r.peer.Buffered(); n != 500 {
-		t.Fatalf("%d bytes arrived then", n)
+		t.Fatalf("%d more bytes arrived, want 500", n)
 	}
-	// And the other way.
+	// The other direction.
 	n, err := r.peer.Write(make([]byte, 1500))
 	if n != 1000 || err != nil {
 		t.Fatal(n, err)
@@ -100,8 +100,8 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// Close with unread input resets, as TCP's does, and so does input that comes
-// after it.
+// TestCloseWithInputResets: Close with unread input resets the connection, as TCP does,
+// and so does input that arrives after Close.
 func TestCloseWithInputResets(t *testing.T) {
 	for name, late := range map[string]bool{"unread": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -117,17 +117,17 @@ func TestCloseWithInputResets(t *testing.T) {
 			}
 			settle(r.net)
 			if _, err := drain(r.peer); !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("the peer's error is %v", err)
+				t.Errorf("the peer's read error is %v", err)
 			}
 			_, err := r.peer.Write([]byte("x"))
 			if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("the peer's error of writing is %v", err)
+				t.Errorf("the peer's write error is %v", err)
 			}
 		})
 	}
 }
 
-// What arrived before a reset can still be read.
+// TestConnReset: bytes that arrived before a reset remain readable.
 func TestConnReset(t *testing.T) {
 	r := newRig(t, Options{Seed: 1})
 	r.peer.Write([]byte("hello"))
@@ -189,8 +189,8 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-// A listener whose queue is full answers nothing. The dialing side tries again,
-// and gives up after some time.
+// TestFullBacklog: a listener with a full queue does not answer. The dialing side tries
+// again and finally gives up.
 func TestFullBacklog(t *testing.T) {
 	n := NewUndriven(Options{Seed: 1, Backlog: 2})
 	be := n.Open()
@@ -212,7 +212,7 @@ func TestFullBacklog(t *testing.T) {
 		}
 	}
 	if waiting != 1 {
-		t.Errorf("%d connections wait, with a backlog of 2 and 3 clients", waiting)
+		t.Errorf("%d of 3 clients wait, with a backlog of 2; want 1", waiting)
 	}
 	be.Wait(be.Now().Add(100e9))
 	for _, c := range conns {
@@ -221,7 +221,7 @@ func TestFullBacklog(t *testing.T) {
 		}
 	}
 	if waiting != 0 {
-		t.Error("the third client does not give up")
+		t.Error("the third client did not give up")
 	}
 }
 
@@ -260,7 +260,7 @@ func TestListenAddresses(t *testing.T) {
 	}
 }
 
-// Listeners that share an address share its connections.
+// TestReusePort: listeners with one address share its connections.
 func TestReusePort(t *testing.T) {
 	n := NewUndriven(Options{Seed: 1})
 	s := &backend.Socket{ReusePort: true}
@@ -296,11 +296,11 @@ func TestReusePort(t *testing.T) {
 		sum += got
 	}
 	if sum != 60 {
-		t.Errorf("%d connections were accepted of 60", sum)
+		t.Errorf("%d of 60 connections were accepted", sum)
 	}
 }
 
-// Addresses are what both sides see, and of the family that was dialed.
+// TestAddresses: both sides see the same addresses, of the dialed family.
 func TestAddresses(t *testing.T) {
 	for _, test := range []struct{ listen, network, dial, from, remote string }{
 		{":7", "tcp", "127.0.0.1:7", "", "127.0.0.1"},
@@ -335,7 +335,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A Handle of another network, or of another backend, is refused.
+// TestForeignHandle: a Handle of another network, or of another backend, is refused.
 func TestForeignHandle(t *testing.T) {
 	r := newRig(t, Options{Seed: 1})
 	other := NewUndriven(Options{}).Open()
@@ -343,6 +343,6 @@ func TestForeignHandle(t *testing.T) {
 		if f, err := other.Adopt(h); err == nil {
 			t.Errorf("adopted %v as File %x", h, f)
 		}
-		other.Discard(h) // does nothing
+		other.Discard(h) // must do nothing
 	}
 }

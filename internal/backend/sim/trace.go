@@ -7,13 +7,13 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// An Event is something that happened.
+// An Event describes something that happened.
 type Event struct {
 	At     backend.Time
 	What   string
-	Loop   int    // 1 is the first; 0: it was in no loop
-	Socket uint32 // each end of a connection has its number; 0: none
-	N      int    // bytes, mostly
+	Loop   int    // the first is 1; 0: no loop
+	Socket uint32 // number of one end of a connection; 0: none
+	N      int    // usually bytes
 	Err    error
 }
 
@@ -49,8 +49,8 @@ func (n *Network) note(e Event) {
 	}
 }
 
-// Trace is a digest of all that has happened: two runs that did the same have
-// the same.
+// Trace returns a digest of all events. Two runs with the same events have the same
+// digest.
 func (n *Network) Trace() uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// lostAfter is how long, in real time, a turn may take before somebody looks
-// whether the loop's goroutine still exists.
+// lostAfter is how long, in real time, a turn may take before the network checks that
+// the loop's goroutine still exists.
 const lostAfter = time.Second
 
-// findTurn runs from time to time while the network is driven. A loop's
-// goroutine that ended in the middle of its turn, as by a test's FailNow in a
-// handler, does not give the turn back: here it is taken.
+// findTurn runs from time to time while the network is driven. It takes the turn from a
+// loop whose goroutine ended in the middle of its turn, for example by a test's FailNow
+// in a handler.
 func (n *Network) findTurn() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,7 +31,7 @@ func (n *Network) findTurn() {
 	} else if stack = blocked(b.goroutine); stack == "" {
 		n.looks = 0
 	} else if n.looks++; n.looks == looksBlocked {
-		n.lose(b, fmt.Errorf("sim: loop %d waits for something in the middle of a turn, and nobody is left to bring it:\n%s", b.id, stack))
+		n.lose(b, fmt.Errorf("sim: loop %d is blocked in the middle of a turn, and so is every other goroutine:\n%s", b.id, stack))
 		return
 	}
 	n.guard.Reset(lostAfter)
@@ -46,12 +46,13 @@ func (n *Network) lose(b *Backend, err error) {
 	n.home <- struct{}{}
 }
 
-// looksBlocked is how often in a row every goroutine must be found waiting until a loop
-// counts as blocked: a handler may wait for a timer, which is no goroutine.
+// looksBlocked is how many looks in a row must find every goroutine waiting before a
+// loop counts as blocked. One look is not enough: a handler may wait for a timer, which
+// is no goroutine.
 const looksBlocked = 3
 
-// blocked returns the stack of a goroutine if it waits for others, and every other one of
-// the process does too.
+// blocked returns the stack of a goroutine if it and all other goroutines of the
+// process wait for each other, and otherwise "".
 func blocked(id uint64) (stack string) {
 	buf, list := goroutines(nil, nil)
 	for _, g := range list[1:] { // the caller comes first
@@ -64,13 +65,12 @@ func blocked(id uint64) (stack string) {
 	return "[" + strings.TrimRight(stack, "\x00")
 }
 
-// standInAfter is how long, in real time, a Wake may remain unheard.
+// standInAfter is how long, in real time, a Wake may go unheard.
 const standInAfter = 100 * time.Millisecond
 
-// expectDriver makes sure that a Wake is heard, and that a loop has its first
-// turn, in the end though nobody drives:
-// who called it may be waiting for what the loop does, as an engine's Close
-// called without Await.
+// expectDriver starts a stand-in driver for Wakes and first turns, in case nobody
+// drives. The caller of Wake may be waiting for the loop, as an engine's Close called
+// without Await does.
 func (n *Network) expectDriver() {
 	waits := func(b *Backend) bool { return b.woken || b.owed }
 	switch {
@@ -82,9 +82,8 @@ func (n *Network) expectDriver() {
 	}
 }
 
-// serve drives while nobody else does, until the network is quiet. If one of
-// the test's goroutines is busy, and so does not wait for a loop, it tries again
-// later.
+// serve drives while nobody else does, until the network is quiet. If a goroutine of
+// the test is busy, and so does not wait for a loop, serve tries again later.
 func (n *Network) serve() {
 	n.mu.Lock()
 	driven := len(n.callers) > 0
@@ -103,7 +102,7 @@ func (n *Network) serve() {
 	}
 }
 
-// serveAs reports whether a busy goroutine ended it.
+// serveAs drives as c. It reports whether a busy goroutine ended it.
 func (n *Network) serveAs(c *caller) (busy bool) {
 	for alone := true; alone; {
 		n.driver.Lock()

@@ -12,55 +12,54 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A watch lets goroutines that are not loops come to rest before the network
-// goes on: the function that Await runs, a loop before its first turn, a worker
-// that a handler passed something to. Otherwise it would depend on the
-// scheduler whether what they do comes before or after the network's next step.
+// A watch lets goroutines that are not loops come to rest before the network goes on:
+// the function that Await runs, a loop before its first turn, or a worker that a
+// handler gave work to. Otherwise the scheduler would decide whether their actions come
+// before or after the network's next step.
 //
-// Go has no call that tells whether a goroutine waits. What runtime.Stack
-// prints does: "goroutine 18 [chan receive]:" and, at the end, who created it.
-// Only the goroutines of the test count, that is, those that drive the network
-// and all that descend from them. Since looking is slow (100 µs) it is left out
-// while there are none but the driver and the parked loops. A wrong guess, were
-// the format to change, would cost determinism where there are such goroutines,
-// and nothing else.
+// Go has no call that tells whether a goroutine waits, but runtime.Stack prints it:
+// "goroutine 18 [chan receive]:" and, at the end, the creator. Only the test's
+// goroutines count, that is, those that drive the network and their descendants. A look
+// is slow (100 µs), so there is none while only the driver and parked loops exist. If
+// the format of the stacks changed, wrong guesses would cost only determinism, and only
+// with such goroutines.
 type watch struct {
-	mu      sync.Mutex // guards added and stirred, which are not the driver's
-	added   []uint64   // goroutines of the test that may die unseen
-	stirred bool       // somebody new may be about
+	mu      sync.Mutex // guards added and stirred, which other goroutines use
+	added   []uint64   // goroutines of the test that may end before a look
+	stirred bool       // there may be a new goroutine
 
-	kin     map[uint64]bool // the test's goroutines, dead ones too
+	kin     map[uint64]bool // the test's goroutines, including ended ones
 	buf     []byte
 	found   []goroutine
 	alone   int  // runtime.NumGoroutine when there was nobody to watch
-	company bool // there was somebody
+	company bool // there was somebody to watch
 
 	coroutines int64  // backend.Coroutines when it was last looked
 	begun      uint64 // likewise, begun
 }
 
-// So often a network looks whether a goroutine comes to rest, about a second's and
-// twenty seconds' worth on a machine that is not busy: a count grows no faster
-// than the goroutine gets its turns, even if the process is stopped meanwhile. Some
-// are in a system call for ever, that for signals for instance. From then on no
-// network waits for it.
+// patience and patienceInCall are how often a network looks whether a goroutine comes
+// to rest: about twenty seconds and one second on an idle machine. They count looks,
+// not time: a count grows no faster than the goroutine gets to run, even if the process
+// was stopped. Some goroutines never leave a system call, such as the one for signals.
+// After that many looks no network waits for the goroutine again.
 const (
 	patienceInCall = 5_000
 	patience       = 100_000
 )
 
-// lookAgain is how long, in real time, it waits between two looks.
+// lookAgain is the time between two looks, in real time.
 const lookAgain = 50 * time.Microsecond
 
-var tired sync.Map // of their ids
+var tired sync.Map // ids of these goroutines
 
 func (w *watch) init() {
 	w.kin = map[uint64]bool{goroutineID(): true}
 	w.company = true
 }
 
-// add makes a goroutine one of the test's. Otherwise it would not be known as
-// the parent of those that it starts, if it ended before anybody looked.
+// add makes a goroutine one of the test's. Otherwise its descendants would be unknown
+// if it ended before a look.
 func (w *watch) add(id uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +81,7 @@ func (w *watch) wasStirred() bool {
 	return was
 }
 
-// rest returns when every goroutine that matters waits for something.
+// rest returns when every goroutine of the test waits for something.
 func (w *watch) rest() {
 	coroutines, begun := backend.Coroutines.Load(), begun()
 	if !w.wasStirred() && !w.company && runtime.NumGoroutine() == w.alone && coroutines == w.coroutines && begun == w.begun {
@@ -121,8 +120,8 @@ func tire(busy []goroutine, looks int) {
 	}
 }
 
-// rests tells whether every goroutine that matters waits for something, after
-// giving them some chances to get there.
+// rests gives the test's goroutines some chances to run, and reports whether all of
+// them wait for something.
 func (w *watch) rests() bool {
 	for range 10 {
 		runtime.Gosched()
@@ -133,8 +132,8 @@ func (w *watch) rests() bool {
 	return false
 }
 
-// look returns which of the test's goroutines are busy, but for the caller, and
-// whether there are any that may become so.
+// look returns the test's busy goroutines, without the caller, and whether any others
+// may become busy.
 func (w *watch) look() (busy []goroutine, company bool) {
 	w.buf, w.found = goroutines(w.buf, w.found[:0])
 	w.kin[w.found[0].id] = true // the caller comes first
@@ -169,10 +168,10 @@ func (w *watch) look() (busy []goroutine, company bool) {
 	return busy, company
 }
 
-// adopt makes orphaned coroutines the test's. Whoever runs a coroutine waits for
-// it; if that is a worker which a handler started, another worker than the one
-// that made the coroutine, which may have come and gone unseen, then nothing else
-// tells that the test is busy.
+// adopt makes coroutines without a living parent the test's. The goroutine that runs a
+// coroutine waits for it. A worker may run a coroutine that another worker made, and
+// that worker may have ended before a look; then only the coroutine shows that the test
+// is busy.
 func (w *watch) adopt() {
 	alive := make(map[uint64]bool, len(w.found))
 	for _, g := range w.found {
@@ -185,18 +184,17 @@ func (w *watch) adopt() {
 	}
 }
 
-// A goroutine as runtime.Stack describes it.
+// A goroutine is one as described by runtime.Stack.
 type goroutine struct {
 	id, parent uint64
-	busy       bool // it does not wait for other goroutines
-	inCall     bool // of the system's, which may be what it waits in
-	passive    bool // a turn does not make it busy: it is a loop, or runs on one, or waits for their end, or for something real
-	coroutine  bool // iter.Pull's
-	real       bool // it waits for something real: time, or input
+	busy       bool // not waiting for other goroutines
+	inCall     bool // in a system call, which may itself wait
+	passive    bool // a turn does not make it busy: a loop, code on a loop, or waiting for a loop's end or for something real
+	coroutine  bool // made by iter.Pull
+	real       bool // waiting for something real: time or input
 }
 
-// goroutines lists all of them, the caller first. It uses buf, and appends to
-// list.
+// goroutines lists all goroutines, the caller first. It uses buf and appends to list.
 func goroutines(buf []byte, list []goroutine) ([]byte, []goroutine) {
 	if buf == nil {
 		buf = make([]byte, 16<<10)
@@ -232,8 +230,8 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	calls := func(f string) bool { return bytes.Contains(body, []byte(f)) }
 	switch s := string(state); {
 	case s == "coroutine":
-		// Others than the toolkit's own are not counted by backend.Coroutines: one
-		// may end just when somebody new begins, who would not be noticed.
+		// backend.Coroutines counts only the toolkit's coroutines. Any other one may
+		// end just when a new goroutine starts, which would hide the new one.
 		g.passive = calls("coro.(*Co).") || calls("rtls.(*routine).run(")
 	case s == "sleep", s == "IO wait":
 		g.passive, g.real = true, true
@@ -248,7 +246,7 @@ func parseGoroutine(b []byte) (g goroutine, ok bool) {
 	return g, true
 }
 
-// number reads the number behind prefix.
+// number parses the number after prefix.
 func number(b []byte, prefix string) (n uint64, ok bool) {
 	b, ok = bytes.CutPrefix(b, []byte(prefix))
 	for ; ok && len(b) > 0 && '0' <= b[0] && b[0] <= '9'; b = b[1:] {
@@ -257,14 +255,14 @@ func number(b []byte, prefix string) (n uint64, ok bool) {
 	return n, ok
 }
 
-// goroutineID is the caller's.
+// goroutineID returns the caller's id.
 func goroutineID() uint64 {
 	var buf [64]byte
 	id, _ := number(buf[:runtime.Stack(buf[:], false)], "goroutine ")
 	return id
 }
 
-// exists tells whether a goroutine has not ended.
+// exists reports whether a goroutine has not ended.
 func exists(id uint64) bool {
 	_, list := goroutines(nil, nil)
 	return slices.ContainsFunc(list, func(g goroutine) bool { return g.id == id })

@@ -33,11 +33,11 @@ func TestParseGoroutine(t *testing.T) {
 		}
 	}
 	if g, ok := parseGoroutine([]byte("...additional frames elided...")); ok {
-		t.Errorf("nonsense is a goroutine: %+v", g)
+		t.Errorf("nonsense was parsed as goroutine %+v", g)
 	}
 }
 
-// The real output of this version of Go is understood.
+// TestGoroutines parses the real output of this version of Go.
 func TestGoroutines(t *testing.T) {
 	release := make(chan bool)
 	ids := make(chan uint64, 3)
@@ -78,21 +78,21 @@ func TestGoroutines(t *testing.T) {
 		if waiting[g.id] {
 			delete(waiting, g.id)
 			if g.parent != me || g.busy {
-				t.Errorf("a goroutine that waits: %+v; its parent is %d", g, me)
+				t.Errorf("a waiting goroutine is %+v; its parent is %d", g, me)
 			}
 			if g.passive {
 				passive++ // block.Wait
 			}
 		}
 		if g.id == loop && (!g.passive || g.busy) {
-			t.Errorf("a loop: %+v", g)
+			t.Errorf("a loop is %+v", g)
 		}
 	}
 	if len(waiting) != 0 || passive != 1 {
-		t.Errorf("%d goroutines were not found, %d wait for others to end", len(waiting), passive)
+		t.Errorf("%d goroutines were not found; %d passive ones, want 1", len(waiting), passive)
 	}
 	if !exists(loop) || exists(1<<60) {
-		t.Error("a goroutine's existence is mistaken")
+		t.Error("exists returned a wrong result")
 	}
 	close(release)
 	mu.Unlock()
@@ -101,8 +101,8 @@ func TestGoroutines(t *testing.T) {
 	n.Close()
 }
 
-// A coroutine is waited for while it runs, though the goroutine that made it has
-// ended unseen, and another one runs it.
+// TestOrphanedCoroutine: the network waits for a running coroutine even if the
+// goroutine that made it ended unseen and another one runs it.
 func TestOrphanedCoroutine(t *testing.T) {
 	n := NewNetwork(Options{})
 	defer n.Close()
@@ -114,7 +114,7 @@ func TestOrphanedCoroutine(t *testing.T) {
 	var next func() (int, bool)
 	var stop func()
 	run(func() {
-		run(func() { // its parent is not seen either
+		run(func() { // nobody sees its parent either
 			next, stop = iter.Pull(func(yield func(int) bool) {
 				for yield(0) {
 					for until := time.Now().Add(50 * time.Millisecond); time.Now().Before(until); {
@@ -132,7 +132,7 @@ func TestOrphanedCoroutine(t *testing.T) {
 	for n.watch.rests() {
 		time.Sleep(time.Millisecond)
 		if over.Load() {
-			t.Fatal("nobody saw that a coroutine was busy")
+			t.Fatal("the watch did not see that a coroutine was busy")
 		}
 	}
 	for !over.Load() {
@@ -165,7 +165,7 @@ func TestAgenda(t *testing.T) {
 }
 
 func TestRandom(t *testing.T) {
-	// The numbers must never change, or seeds would mean other runs.
+	// The numbers must never change: otherwise a seed would give another run.
 	r := random(1)
 	if a, b := r.next(), r.next(); a != 0x910a2dec89025cc1 || b != 0xbeeb8da1658eec67 {
 		t.Errorf("%#x, %#x", a, b)
@@ -181,7 +181,7 @@ func TestRandom(t *testing.T) {
 		if d := r.between(3, 5); d < 3 || d > 5 {
 			t.Fatal(d)
 		}
-		// More nanoseconds than an int of 32 bits counts.
+		// The range exceeds a 32-bit int.
 		if d := r.between(time.Second, time.Minute); d < time.Second || d > time.Minute {
 			t.Fatal(d)
 		}
@@ -194,8 +194,8 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// A goroutine that begins as a coroutine ends is noticed, though there are as many
-// as before.
+// TestCoroutineReplaced: a goroutine that starts while a coroutine ends is noticed,
+// although the number of goroutines stays the same.
 func TestCoroutineReplaced(t *testing.T) {
 	n := NewNetwork(Options{})
 	defer n.Close()
@@ -212,7 +212,7 @@ func TestCoroutineReplaced(t *testing.T) {
 	}()
 	<-stopped
 	if n.watch.rest(); !over.Load() {
-		t.Error("nobody saw that a goroutine was busy")
+		t.Error("the watch did not see that a goroutine was busy")
 	}
 }
 

@@ -10,19 +10,18 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// acceptAhead is how many connections an acceptor may have posted that the loop
-// did not take yet. The others wait in the system's queue.
+// acceptAhead is the most connections that an acceptor may post before the loop takes
+// them. Further connections wait in the system's queue.
 const acceptAhead = 64
 
-// An acceptor is a listener, and the goroutine that accepts from it while an
-// Accept is in flight.
+// An acceptor is a listener with a goroutine that accepts while an Accept is in flight.
 type acceptor struct {
 	listener net.Listener
 	options  backend.Socket
 
-	ahead   chan struct{} // an element for each connection posted and not taken
-	stop    chan struct{} // of the Accept in flight: closed to end it
-	stopped bool          // stop is closed, and the listener's deadline past
+	ahead   chan struct{} // an element for each connection posted and not yet taken
+	stop    chan struct{} // closed to end the Accept in flight
+	stopped bool          // stop is closed, and the listener's deadline is past
 }
 
 func newAcceptor(ln net.Listener, s *backend.Socket) *acceptor {
@@ -45,8 +44,7 @@ func (f *file) startAccept(op *backend.Op) {
 	go f.acceptAll(op, a.stop)
 }
 
-// hurry ends the Accept in flight, whether it waits for a connection or for the
-// loop to take some.
+// hurry ends the Accept in flight, whether it waits for a connection or for the loop.
 func (a *acceptor) hurry() {
 	if !a.stopped {
 		a.stopped = true
@@ -55,13 +53,13 @@ func (a *acceptor) hurry() {
 	}
 }
 
-// setDeadline works: TCP and unix listeners are the only ones there are.
+// setDeadline works on all listeners here: they are TCP or unix.
 func (a *acceptor) setDeadline(t time.Time) {
 	a.listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(t)
 }
 
-// acceptAll is the acceptor's goroutine. Package net itself goes on after a
-// connection that was aborted while it waited, but for what Wine calls that.
+// acceptAll is the acceptor's goroutine. Package net skips connections that were
+// aborted while they waited, but does not know Wine's error for them (ENOTCONN).
 func (f *file) acceptAll(op *backend.Op, stop <-chan struct{}) {
 	defer f.b.workers.Done()
 	a := f.accept
@@ -89,7 +87,7 @@ func (f *file) acceptAll(op *backend.Op, stop <-chan struct{}) {
 	}
 }
 
-// accepted is completed for Accept.
+// accepted updates f for a completion of its Accept.
 func (f *file) accepted(r *result, c *backend.Completion) {
 	if !r.more {
 		f.in = nil
@@ -99,9 +97,9 @@ func (f *file) accepted(r *result, c *backend.Completion) {
 	c.Conn = backend.Handle{FD: -1, Obj: r.conn, Peer: sys.PeerOf(r.conn), Shared: f.accept.options.Listener != nil}
 }
 
-// setOptions sets a new connection's options: not every system lets it inherit
-// its listener's, and package net sets some itself. It cannot fail but on a
-// connection that is reset already, which the first Recv or Send tells.
+// setOptions sets the options of a new connection: some systems do not inherit them
+// from the listener, and package net sets some itself. It fails only on a connection
+// that is already reset; the first Recv or Send returns that error.
 func setOptions(conn net.Conn, s *backend.Socket) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -115,7 +113,7 @@ func setOptions(conn net.Conn, s *backend.Socket) {
 		if idle == 0 {
 			idle = sys.DefaultKeepAlive
 		}
-		// Interval and Count stay the system's.
+		// The system keeps its Interval and Count.
 		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: -1, Count: -1})
 	}
 	if s.RecvBuffer > 0 {

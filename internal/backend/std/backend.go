@@ -1,27 +1,27 @@
-// Package std is the seam on package net: it runs wherever Go does, Windows
-// among them, and has no build tags. Every connection has a goroutine of its
-// own that feeds the loop, so it costs what such servers cost: some kilobytes a
-// connection, and a switch between goroutines for every completion. Where
-// epoll, kqueue or io_uring exist they do the same for less.
+// Package std implements the seam with package net. It runs wherever Go does, including
+// Windows, and has no build tags. Every connection has a goroutine that feeds the loop.
+// So a connection costs some kilobytes, and a completion costs a goroutine switch, as
+// in any server with a goroutine per connection. epoll, kqueue and io_uring cost less
+// where they exist.
 //
-// It is not a way around the loop: package net is used for its system calls
-// alone, and only for what the loop submitted. No byte is read ahead of a Recv,
-// so the loop's backpressure reaches the peer.
+// std does not bypass the loop: package net makes only the system calls for Ops that
+// the loop submitted. It reads no byte ahead of a Recv, so the loop's backpressure
+// reaches the peer.
 //
 // # Goroutines
 //
-//	loop     everything but the calls that block; it also makes those that
-//	         cannot: deadlines, half-close, and Close once nothing is in flight
-//	reader   one a connection, from its first Recv to its end; parked while no
+//	loop     everything except blocking calls; also deadlines, half-close, and
+//	         Close once nothing is in flight, which do not block
+//	reader   one per connection, from its first Recv to its end; parked while no
 //	         Recv is in flight
-//	sender   one a Send, for as long as that lasts
-//	acceptor one an Accept in flight
-//	dialer   one a Connect
-//	watcher  one a backend, for all Polls
+//	sender   one per Send, until the Send ends
+//	acceptor one per Accept in flight
+//	dialer   one per Connect
+//	watcher  one per backend, for all polls
 //
-// The others hand their results to the loop through Backend.post and share
-// nothing else with it: what they work on belongs to them from the start of an
-// Op to its post, and to the loop otherwise. They are all gone when Close
+// The other goroutines hand their results to the loop through Backend.post and share
+// nothing else with it. An Op's data belongs to its goroutine from the start of the Op
+// to its post, and otherwise to the loop. All goroutines have ended when Close returns.
 // returns.
 package std
 
@@ -32,26 +32,26 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Backend is the backend on package net.
+// Backend is a backend.Backend on package net.
 type Backend struct {
 	backend.Clock
 	files  table
-	turn   []result // this turn's, and how many of them Next took
+	turn   []result // this turn's results; Next took the first ones
 	taken  int
-	lender *file    // whose lent buffer is with the loop
-	packet *packets // whose RecvFrom completed last
+	lender *file    // the file whose lent buffer the loop has
+	packet *packets // the socket whose RecvFrom completed last
 	closed bool
 
-	watcher *watcher // nil: no Watch yet
+	watcher *watcher // nil before the first Watch
 	shared  resultQueue
-	bell    chan struct{}  // holds one ring of the resultQueue; nil: another's Wait hears it
-	alarm   *time.Timer    // for a Wait with an end
+	bell    chan struct{}  // holds one ring of shared; nil beside another backend, whose Wait hears it
+	alarm   *time.Timer    // ends a Wait with a deadline
 	workers sync.WaitGroup // the goroutines
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New makes a Backend.
+// New returns a Backend.
 func New() (backend.Backend, error) {
 	b := &Backend{Clock: backend.NewClock(), alarm: time.NewTimer(time.Hour), bell: make(chan struct{}, 1)}
 	b.alarm.Stop()
@@ -65,9 +65,9 @@ func New() (backend.Backend, error) {
 	return b, nil
 }
 
-// Beside makes a Backend that works beside another one, for the same loop. Its
-// own Wait is only called not to block; before the other's may, Arm is. Its Files
-// have slots from base on.
+// Beside returns a Backend that works beside another one, for the same loop. Its Wait
+// must only be called with a time that does not block. Call Arm before the other
+// backend's Wait blocks. The slots of its Files start at base.
 func Beside(base uint32, ring func()) *Backend {
 	b := &Backend{Clock: backend.NewClock()}
 	b.files.base = base
@@ -76,26 +76,25 @@ func Beside(base uint32, ring func()) *Backend {
 	return b
 }
 
-// Arm has the next thing that there is to collect ring. It reports false if there
-// is something already.
+// Arm makes the next result ring. It returns false if a result is already waiting.
 func (b *Backend) Arm() bool { return b.shared.prepareSleep() }
 
-// post gives the loop a result, for a later turn.
+// post gives the loop a result for a later turn.
 func (b *Backend) post(r result) { b.shared.post(r) }
 
-// done posts the result of an Op that needed no goroutine and moved no bytes.
+// done posts the result of an Op that used no goroutine and moved no bytes.
 func (b *Backend) done(op *backend.Op, err error) { b.post(result{op: op, err: err}) }
 
-// Wake may be called after Close: it touches nothing that Close releases.
+// Wake may be called after Close: it uses nothing that Close releases.
 func (b *Backend) Wake() { b.shared.wake() }
 
-// Wait sleeps only if nothing was posted, so that a busy loop pays a turn with
-// one uncontended lock.
+// Wait sleeps only if nothing was posted, so that a turn of a busy loop costs one
+// uncontended lock.
 func (b *Backend) Wait(until backend.Time) (ready bool, err error) {
 	if b.closed {
 		return false, backend.ErrClosed
 	}
-	// What Next did not take stays in front.
+	// Results that Next did not take stay first.
 	left := copy(b.turn, b.turn[b.taken:])
 	clear(b.turn[left:])
 	b.turn, b.taken = b.turn[:left], 0
@@ -119,16 +118,16 @@ func (b *Backend) sleep(until backend.Time) {
 	}
 }
 
-// Next hands out what Wait collected.
+// Next returns the results collected by Wait.
 func (b *Backend) Next(c *backend.Completion) bool {
 	if b.lender != nil {
-		panic("std: Next was called before the lent buffer came home by Return")
+		panic("std: Next was called before Return of the lent buffer")
 	}
 	if b.taken == len(b.turn) {
 		return false
 	}
 	r := b.turn[b.taken]
-	b.turn[b.taken] = result{} // let go of what it refers to
+	b.turn[b.taken] = result{} // release the references
 	b.taken++
 	*c = backend.Completion{Op: r.op, N: r.n, Err: r.err, More: r.more}
 	if r.file != nil {
@@ -137,7 +136,7 @@ func (b *Backend) Next(c *backend.Completion) bool {
 	return true
 }
 
-// Return lets the reader have its buffer back, and the next Recv begin.
+// Return gives the reader its buffer back and starts a postponed Recv.
 func (b *Backend) Return([]byte) {
 	f := b.lender
 	b.lender = nil
@@ -147,7 +146,7 @@ func (b *Backend) Return([]byte) {
 	}
 }
 
-// Close closes every socket, which ends every goroutine, and waits for them.
+// Close closes every socket, which ends every goroutine, and waits for the goroutines.
 func (b *Backend) Close() error {
 	if b.closed {
 		return nil
@@ -165,7 +164,7 @@ func (b *Backend) Close() error {
 	b.workers.Wait()
 	for _, r := range b.shared.collect(b.turn[b.taken:]) {
 		if r.conn != nil {
-			closeConn(r.conn, true) // perhaps with its listener's SO_LINGER
+			closeConn(r.conn, true) // may have the listener's SO_LINGER
 		}
 	}
 	b.turn, b.taken = nil, 0

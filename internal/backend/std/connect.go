@@ -10,7 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A dialer is what a file made by Socket connects with.
+// A dialer holds the parameters for the Connect of a file made by Socket.
 type dialer struct {
 	network string
 	local   net.Addr
@@ -19,11 +19,11 @@ type dialer struct {
 	cancel context.CancelFunc // ends the Connect in flight
 }
 
-// errNotConnectable and errNotListening are the errors of a Connect and an
-// Accept on a File of another sort.
+// errNotConnectable and errNotListening are the errors of a Connect and an Accept on a
+// File of another kind.
 var (
-	errNotConnectable = errors.New("socket is connected already, or listens")
-	errNotListening   = errors.New("socket does not listen")
+	errNotConnectable = errors.New("socket is already connected or listening")
+	errNotListening   = errors.New("socket is not listening")
 )
 
 // Connect dials in a goroutine.
@@ -57,8 +57,8 @@ func (f *file) connect(ctx context.Context, op *backend.ConnectOp) {
 	f.b.post(result{op: &op.Op, file: f, conn: conn, err: plain(err)})
 }
 
-// plain is the error without package net's wrapping, as the seam has it, under
-// the names that it has everywhere, and ErrCanceled for the one that hurrying makes.
+// plain removes package net's wrapping from err, makes it the portable error, and turns
+// the timeout that hurrying causes into ErrCanceled.
 func plain(err error) error {
 	if op, ok := err.(*net.OpError); ok {
 		err = op.Err

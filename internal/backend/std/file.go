@@ -10,48 +10,46 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A file is a socket: a listener, a connection, or what is to become one by
-// Connect. It belongs to the loop.
+// A file is a listener, a connection, a watched descriptor, or a socket that Connect
+// will connect. It belongs to the loop.
 //
 //	open     Submit accepts Ops
 //	closing  a Close or Reset was submitted: end is set, Ops in flight are
 //	         hurried, new ones get ErrClosed
-//	closed   the last Op in flight was taken by Next: the socket is closed, and
-//	         end's completion posted
-//	gone     Next handed that out: the slot is free
+//	closed   Next took the last Op in flight: the socket is closed, and the
+//	         completion of end posted
+//	gone     Next returned that completion: the slot is free
 type file struct {
 	b  *Backend
 	id backend.File
 
 	conn    net.Conn  // nil: not connected
-	slow    bool      // conn is a foreign one: its CloseWrite and Close may block
-	shared  bool      // see backend.Handle
-	reader  *reader   // nil: no Recv yet
-	sender  func()    // its method send, so that a Send allocates nothing
-	accept  *acceptor // nil: not a listener
-	dial    *dialer   // nil: not made by Socket
-	watched *watched  // nil: not made by Watch
-	packet  *packets  // nil: not a datagram socket
+	slow    bool      // conn is foreign: its CloseWrite and Close may block
+	shared  bool      // see backend.Handle.Shared
+	reader  *reader   // nil before the first Recv
+	sender  func()    // the method value f.send, kept so that a Send allocates nothing
+	accept  *acceptor // nil if not a listener
+	dial    *dialer   // nil if not made by Socket
+	watched *watched  // nil if not made by Watch
+	packet  *packets  // nil if not a datagram socket
 
-	// Ops in flight: from their submission until Next hands out the last of
-	// their completions.
-	in   *backend.Op     // Recv, Accept, Connect or a Poll
+	// Ops in flight, from submission until Next returns their last completion.
+	in   *backend.Op     // Recv, Accept, Connect or poll
 	out  *backend.SendOp // Send
-	shut *backend.Op     // Shutdown, while it waits for out
+	shut *backend.Op     // Shutdown waiting for out
 	end  *backend.Op     // Close or Reset
 
-	ending    bool // a CloseWrite is under way
-	postponed bool // in waits for the lent buffer to come home
-	// A deadline in the past was set to end an Op, or may have been left by
-	// who had the connection before.
+	ending    bool // a CloseWrite is running
+	postponed bool // in waits for Return of the lent buffer
+	// A past deadline was set to end an Op, or may be left from the connection's
+	// previous owner.
 	readStopped, writeStopped bool
 }
 
-// past is a deadline that ends what blocks.
+// past is a deadline that ends blocking calls.
 var past = time.Unix(1, 0)
 
-// completed settles what a result, which Next is about to hand out, means for
-// its file.
+// completed updates f for a result that Next is about to return.
 func (f *file) completed(r *result, c *backend.Completion) {
 	switch r.op.Kind {
 	case backend.PollIn, backend.PollOut, backend.PollBoth:
@@ -90,12 +88,12 @@ func (f *file) completed(r *result, c *backend.Completion) {
 		return
 	}
 	if c.Err == backend.ErrCanceled {
-		c.Err = backend.ErrClosed // hurried for Close, not by Cancel
+		c.Err = backend.ErrClosed // Close hurried it, not Cancel
 	}
 	f.finishIfIdle()
 }
 
-// close begins the end of f.
+// close starts to close f.
 func (f *file) close(op *backend.Op) {
 	f.end = op
 	if f.shut != nil {
@@ -107,26 +105,25 @@ func (f *file) close(op *backend.Op) {
 	f.finishIfIdle()
 }
 
-// idle reports whether nothing is in flight, and so no goroutine inside the
-// socket.
+// idle reports whether nothing is in flight, so that no goroutine uses the socket.
 func (f *file) idle() bool {
 	return f.in == nil && f.out == nil && f.shut == nil && !f.ending && (f.packet == nil || f.packet.out == nil)
 }
 
-// finishIfIdle closes a closing file's socket when nothing is in flight on it:
-// then closing it does not block, unless it is slow.
+// finishIfIdle closes the socket of a closing file if nothing is in flight on it. Then
+// the close does not block, unless f is slow.
 func (f *file) finishIfIdle() {
 	if !f.idle() {
 		return
 	}
 	if l, ok := f.conn.(interface{ SetLinger(int) error }); ok && f.end.Kind == backend.Reset {
-		l.SetLinger(0) // fails only where the connection is reset already
+		l.SetLinger(0) // fails only if the connection is already reset
 	}
 	f.apart(f.end, f.release)
 }
 
-// ownTimeout is err, unless that is a timeout which is none of the loop's doing: a
-// connection may be of a type that has deadlines of its own.
+// ownTimeout returns err, but turns ErrCanceled into a timeout if the loop did not
+// cause it: a foreign connection may have its own deadlines.
 func ownTimeout(err error, stopped bool) error {
 	if err == backend.ErrCanceled && !stopped {
 		return os.ErrDeadlineExceeded
@@ -134,8 +131,8 @@ func ownTimeout(err error, stopped bool) error {
 	return err
 }
 
-// apart calls do, on a goroutine if that may block, and posts what became of it as op's
-// completion; nil: nobody is to know.
+// apart calls do, on a goroutine if do may block, and posts its result as op's
+// completion. If op is nil it posts nothing.
 func (f *file) apart(op *backend.Op, do func() error) {
 	if !f.slow {
 		f.perform(op, do)
@@ -163,12 +160,12 @@ func (f *file) perform(op *backend.Op, do func() error) {
 	returned = true
 }
 
-// exited is the error of a call that has ended by runtime.Goexit: only a foreign
-// connection's can.
+// exited returns the error of a call that ended by runtime.Goexit. Only a foreign
+// connection's methods can do that.
 func (f *file) exited() error { return f.conn.(*foreign).panicked() }
 
-// release gives back all that f has. Blocked goroutines end; it waits for them
-// to leave the socket.
+// release frees everything f has. Blocked goroutines end; their calls leave the socket
+// before it closes.
 func (f *file) release() (err error) {
 	if f.reader != nil {
 		close(f.reader.recvs)
@@ -191,27 +188,27 @@ func (f *file) release() (err error) {
 	return err
 }
 
-// closeConn closes conn, and does not wait for its peer if it is package net's own.
+// closeConn closes conn. It does not wait for the peer if conn is package net's.
 func closeConn(conn net.Conn, shared bool) error {
-	if shared && isNets(conn) { // a foreign one does so itself
+	if shared && isNets(conn) { // foreign.Close does this itself
 		sys.NeverLinger(conn)
 	}
 	return conn.Close()
 }
 
-// abandon ends f with what is in flight on it, for Backend.Close, which waits for
-// the goroutines.
+// abandon ends f and the Ops in flight on it, for Backend.Close, which waits for the
+// goroutines.
 func (f *file) abandon() {
 	if f.end != nil && f.idle() {
-		return // released
+		return // already released
 	}
 	f.hurryIn()
 	f.hurryOut()
 	f.apart(nil, f.release)
 }
 
-// table holds the files by slot, from base on. The first stays empty, so that
-// File 0 is none.
+// table holds the files by slot; slots start at base. The first slot stays empty, so
+// that no File is 0.
 type table struct {
 	base  uint32
 	slots []slot
@@ -225,9 +222,9 @@ type slot struct {
 
 func (t *table) init() { t.slots = make([]slot, 1) }
 
-// get is nil for a File that is stale or never was.
+// get returns the file, or nil if the File is stale or never existed.
 func (t *table) get(id backend.File) *file {
-	i := id.Slot() - t.base // huge for one below it
+	i := id.Slot() - t.base // a huge number if the slot is below base
 	if i >= uint32(len(t.slots)) {
 		return nil
 	}

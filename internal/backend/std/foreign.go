@@ -13,20 +13,20 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A foreign is a connection of a type that is not package net's own. Its methods are
-// anybody's: they may block, panic, or call runtime.Goexit, and take what the interfaces
-// of package io leave open in another way than package net's do. A panic costs the
-// connection: it becomes an error, and so does every Read and Write from then on.
+// A foreign wraps a connection whose type is not package net's. Its methods may do
+// anything: block, panic, call runtime.Goexit, or use freedoms of package io's
+// interfaces that package net's types do not use. A panic breaks the connection: it
+// becomes the error of the call and of every later Read and Write.
 //
-// The methods of other interfaces that its type may have by embedding one of package
-// net's are not called: they would pass by those that it has of its own.
+// foreign calls no methods of other interfaces. The type may have them only because it
+// embeds one of package net's types, and they would bypass its own Read and Write.
 type foreign struct {
 	conn   net.Conn
 	broken atomic.Pointer[backend.PanicError]
-	once   sync.Once // of Close: many a type's own panics at the second
+	once   sync.Once // for Close: many types panic at the second Close
 }
 
-// held is conn as a file holds it.
+// held wraps conn for use by a file, unless it is package net's own.
 func held(conn net.Conn) (_ net.Conn, slow bool) {
 	if isNets(conn) {
 		return conn, false
@@ -34,8 +34,8 @@ func held(conn net.Conn) (_ net.Conn, slow bool) {
 	return &foreign{conn: conn}, true
 }
 
-// isNets tells package net's own types, whose Close, and CloseWrite, do not block. That
-// of a *tls.Conn, say, says goodbye.
+// isNets reports whether conn is package net's own type. Their Close and CloseWrite do
+// not block; those of a *tls.Conn do, because they send an alert.
 func isNets(conn net.Conn) bool {
 	switch conn.(type) {
 	case *net.TCPConn, *net.UnixConn, *net.UDPConn:
@@ -44,7 +44,7 @@ func isNets(conn net.Conn) bool {
 	return false
 }
 
-// original is what held was given.
+// original undoes held.
 func original(conn net.Conn) net.Conn {
 	if c, ok := conn.(*foreign); ok {
 		return c.conn
@@ -52,8 +52,8 @@ func original(conn net.Conn) net.Conn {
 	return conn
 }
 
-// guard calls f, which calls a method of the connection's. If f does not return, its
-// goroutine having called runtime.Goexit, broken is set all the same.
+// guard calls f, which calls a method of the connection. If f panics or calls
+// runtime.Goexit, guard sets broken.
 func (c *foreign) guard(f func() error) (err error) {
 	returned := false
 	defer func() {
@@ -86,10 +86,10 @@ func (c *foreign) panicked() error {
 	return nil
 }
 
-// maxEmptyReads is how many Reads in a row may bring neither bytes nor an error.
+// maxEmptyReads is how many Reads in a row may return neither bytes nor an error.
 const maxEmptyReads = 100
 
-// Read brings something, or an error.
+// Read returns bytes or an error.
 func (c *foreign) Read(p []byte) (n int, err error) {
 	if err := c.panicked(); err != nil {
 		return 0, err
@@ -112,7 +112,7 @@ func (c *foreign) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write writes all of p, or returns an error.
+// Write writes all of p or returns an error.
 func (c *foreign) Write(p []byte) (n int, err error) {
 	if err := c.panicked(); err != nil {
 		return 0, err
@@ -133,8 +133,8 @@ func (c *foreign) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close closes, once. A SO_LINGER does not hold: whoever made the connection may have
-// set it.
+// Close closes the connection once. It turns SO_LINGER off, because the maker of the
+// connection may have set it.
 func (c *foreign) Close() (err error) {
 	c.once.Do(func() {
 		err = c.guard(func() error {
@@ -145,10 +145,10 @@ func (c *foreign) Close() (err error) {
 	return err
 }
 
-// halfCloser is what package net's streams are, and a foreign one pretends to be.
+// halfCloser is a stream of package net, or a foreign.
 type halfCloser interface{ CloseWrite() error }
 
-// CloseWrite ends the output, if the connection's type can.
+// CloseWrite ends the output if the connection's type can do so.
 func (c *foreign) CloseWrite() error {
 	half, ok := c.conn.(halfCloser)
 	if !ok {
@@ -157,7 +157,7 @@ func (c *foreign) CloseWrite() error {
 	return c.guard(half.CloseWrite)
 }
 
-// SetLinger is the connection's, if its type has that.
+// SetLinger calls the connection's SetLinger if there is one.
 func (c *foreign) SetLinger(seconds int) error {
 	l, ok := c.conn.(interface{ SetLinger(int) error })
 	if !ok {
@@ -166,8 +166,8 @@ func (c *foreign) SetLinger(seconds int) error {
 	return c.aside(func() error { return l.SetLinger(seconds) })
 }
 
-// SetDeadline, SetReadDeadline and SetWriteDeadline break the connection too if they
-// panic: the loop could not end what it waits for.
+// SetDeadline, SetReadDeadline and SetWriteDeadline break the connection if they panic,
+// because the loop could no longer end a blocked call.
 
 func (c *foreign) SetDeadline(t time.Time) error {
 	return c.aside(func() error { return c.conn.SetDeadline(t) })
@@ -181,7 +181,7 @@ func (c *foreign) SetWriteDeadline(t time.Time) error {
 	return c.aside(func() error { return c.conn.SetWriteDeadline(t) })
 }
 
-// keepNonblocking does what sys.KeepNonblocking does, for a type that has a descriptor.
+// keepNonblocking is sys.KeepNonblocking for a type with a descriptor.
 func (c *foreign) keepNonblocking() {
 	if _, ok := c.conn.(syscall.Conn); ok {
 		_ = c.aside(func() error { sys.KeepNonblocking(c.conn); return nil }) // Read and Write tell
@@ -192,7 +192,7 @@ func (c *foreign) LocalAddr() net.Addr { return c.addr(c.conn.LocalAddr) }
 
 func (c *foreign) RemoteAddr() net.Addr { return c.addr(c.conn.RemoteAddr) }
 
-// addr is what get returns; nil if it does not return.
+// addr returns get's result, or nil if get does not return.
 func (c *foreign) addr(get func() net.Addr) (a net.Addr) {
 	_ = c.aside(func() error { a = get(); return nil }) // Read and Write tell
 	return a

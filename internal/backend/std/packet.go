@@ -10,21 +10,21 @@ import (
 
 var _ backend.PacketBackend = (*Backend)(nil)
 
-// packets is what a datagram socket has besides a file: a goroutine that receives
-// one datagram for each RecvFrom, and one for each SendTo while that lasts.
+// packets is the part of a file that only datagram sockets have. One goroutine receives
+// a datagram for each RecvFrom; each SendTo has its own goroutine.
 //
-// got, buf and control are the receiver's while a RecvFrom is in flight.
+// got, buf and control belong to the receiving goroutine while a RecvFrom is in flight.
 type packets struct {
 	file   *file
 	socket sys.PacketSocket
-	recvs  chan *backend.Op  // holds one: the RecvFrom in flight; nil: none yet
+	recvs  chan *backend.Op  // holds the RecvFrom in flight; nil before the first one
 	out    *backend.SendToOp // in flight
-	sender func()            // its method send
+	sender func()            // the method value p.send
 
 	got     [1]backend.Packet
 	buf     []byte
 	control []byte
-	path    []byte // the sender's control memory
+	path    []byte // control memory for sending
 }
 
 func (b *Backend) ListenPacket(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
@@ -46,7 +46,7 @@ func (b *Backend) packetFile(c sys.PacketSocket, err error) (backend.File, net.A
 	return b.files.add(f), c.LocalAddr(), nil
 }
 
-// datagram is the datagram socket of id; nil if that is stale or closing.
+// datagram returns the datagram socket of id, or nil if id is stale or closing.
 func (b *Backend) datagram(id backend.File) *packets {
 	if f := b.open(id); f != nil {
 		return f.packet
@@ -62,7 +62,7 @@ func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, 
 	return sys.Member(p.socket, group, ifi, join)
 }
 
-// Packets is a single one: package net has no batches.
+// Packets returns one packet: package net has no batches.
 func (b *Backend) Packets() []backend.Packet {
 	if b.packet == nil {
 		return nil
@@ -88,7 +88,7 @@ func (f *file) recvFrom(op *backend.Op) {
 	p.recvs <- op
 }
 
-// receive is the receiver's goroutine.
+// receive is the receiving goroutine.
 func (p *packets) receive() {
 	defer p.file.b.workers.Done()
 	for op := range p.recvs {
@@ -101,7 +101,7 @@ func (p *packets) receive() {
 	}
 }
 
-// release lets the receiver end.
+// release ends the receiving goroutine.
 func (p *packets) release() {
 	if p.recvs != nil {
 		close(p.recvs)
@@ -111,7 +111,7 @@ func (p *packets) release() {
 	}
 }
 
-// TrySendTo never sends: package net cannot write without perhaps blocking.
+// TrySendTo never sends: a write of package net may block.
 func (b *Backend) TrySendTo(id backend.File, _ []backend.Packet) (int, error) {
 	if b.datagram(id) == nil {
 		return 0, backend.ErrClosed
@@ -119,7 +119,7 @@ func (b *Backend) TrySendTo(id backend.File, _ []backend.Packet) (int, error) {
 	return 0, nil
 }
 
-// SendTo gives op a goroutine that ends with it.
+// SendTo starts a goroutine for op.
 func (b *Backend) SendTo(op *backend.SendToOp) {
 	p := b.datagram(op.File)
 	switch {
@@ -135,7 +135,7 @@ func (b *Backend) SendTo(op *backend.SendToOp) {
 	go p.sender()
 }
 
-// send is the sender's goroutine.
+// send is the goroutine of a SendTo.
 func (p *packets) send() {
 	defer p.file.b.workers.Done()
 	op := p.out

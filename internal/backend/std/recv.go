@@ -8,29 +8,28 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// Sizes of a reader's buffer, without its headroom. Each connection has one, so
-// it begins small; sizes are steps of growth apart up to what the seam lends.
+// Sizes of a reader's buffer, without its headroom. Each connection has a buffer, so it
+// starts small. It grows and shrinks by the factor growth, up to about LendSize.
 const (
 	minBuffer = 4 << 10
 	maxBuffer = 64 << 10
 	growth    = 4
-	// patience is how many reads in a row must leave three quarters unused
-	// before the buffer shrinks.
+	// patience is how many reads in a row must leave three quarters unused before the
+	// buffer shrinks.
 	patience = 16
 )
 
-// A reader is the goroutine that reads from a connection. While a Recv is in
-// flight its fields are its own, and from its post until the next start the
-// loop's.
+// A reader is the goroutine that reads from a connection. Its fields belong to it while
+// a Recv is in flight, and otherwise to the loop.
 type reader struct {
 	b     *Backend
 	file  *file
 	conn  net.Conn
-	recvs chan *backend.Op // holds one: the Recv in flight; closed at the end
+	recvs chan *backend.Op // holds the Recv in flight; closed at the end
 
 	buf   []byte // headroom and data; lent to the loop
-	size  int    // of the data part, for the next read
-	loose int    // reads in a row that left most of it unused
+	size  int    // data bytes for the next read
+	loose int    // reads in a row that left most of the buffer unused
 }
 
 func (f *file) recv(op *backend.Op) {
@@ -58,9 +57,9 @@ func (f *file) startRecv(op *backend.Op) {
 }
 
 func (r *reader) run() {
-	var op *backend.Op // at hand
+	var op *backend.Op // in flight
 	defer func() {
-		if op != nil { // its Read has called runtime.Goexit
+		if op != nil { // Read called runtime.Goexit
 			r.b.post(result{op: op, file: r.file, err: r.file.exited()})
 		}
 		r.b.workers.Done()
@@ -71,8 +70,8 @@ func (r *reader) run() {
 	}
 }
 
-// keepNonblocking sets O_NONBLOCK again if others share the socket: they may have taken
-// it away, and a Read or Write would block.
+// keepNonblocking sets O_NONBLOCK again if others share the socket: they may have
+// cleared it, and then a Read or Write would block.
 func (f *file) keepNonblocking() {
 	if !f.shared {
 		return
@@ -95,7 +94,7 @@ func (r *reader) read(op *backend.Op) result {
 	n, err := r.conn.Read(buf)
 	res := result{op: op, file: r.file, n: n, err: plain(err)}
 	if n > 0 || err == io.EOF {
-		res.err = nil // an error beside bytes comes again without them
+		res.err = nil // the next Read returns the error again
 	}
 	if op.Buf == nil && n > 0 {
 		res.lent = r.buf[:backend.Headroom+n]
@@ -104,7 +103,7 @@ func (r *reader) read(op *backend.Op) result {
 	return res
 }
 
-// learn fits the buffer to what was read into it.
+// learn adapts the buffer's size to a read of n bytes.
 func (r *reader) learn(n int) {
 	switch {
 	case n == r.size && r.size < maxBuffer:

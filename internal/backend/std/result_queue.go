@@ -8,10 +8,10 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A result is what became of an Op, on its way to the loop.
+// A result is the result of an Op, on its way to the loop.
 type result struct {
 	op   *backend.Op
-	file *file // which Next settles it with; nil: that is done
+	file *file // updated by Next; nil: nothing to update
 	n    int
 	err  error
 	lent []byte
@@ -19,19 +19,19 @@ type result struct {
 	more bool
 }
 
-// A resultQueue carries results from any goroutine to the loop, which takes all of
-// them at once, a turn's worth.
+// A resultQueue carries results from any goroutine to the loop. The loop takes a turn's
+// worth of results at once.
 //
-// asleep says that the loop will not look at the posts again before it hears the
-// bell. Whoever posts to a loop that is not asleep need not ring; whoever finds it
-// asleep clears the flag, and so is the only one to do so.
+// asleep says that the loop will not look at posts again before the bell rings. A
+// poster that finds asleep set clears it and rings the bell; others need not ring. So
+// one post rings.
 type resultQueue struct {
 	mu     sync.Mutex
 	posts  []result
 	asleep bool
 
-	woken atomic.Bool // the next Wait is not to sleep
-	ring  func()      // a late one costs a look in vain
+	woken atomic.Bool // the next Wait must not sleep
+	ring  func()      // a late ring only costs the loop one look
 }
 
 func (m *resultQueue) post(r result) {
@@ -40,8 +40,8 @@ func (m *resultQueue) post(r result) {
 	m.unlockAndRing()
 }
 
-// wake has nothing to do where another one is still in effect: the loop will
-// look at everything that happened before this one too.
+// wake does nothing while an earlier wake is in effect: the loop will look at
+// everything that happened before this one too.
 func (m *resultQueue) wake() {
 	if !m.woken.Swap(true) {
 		m.mu.Lock()
@@ -66,8 +66,8 @@ func (m *resultQueue) prepareSleep() bool {
 	return m.asleep
 }
 
-// collect moves the posts behind those in turn, and ends the effect of wake.
-// The arrays of both are used in turns.
+// collect appends the posts to turn and ends the effect of wake. The two slices swap
+// their arrays.
 func (m *resultQueue) collect(turn []result) []result {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// TrySend never sends: package net cannot write without perhaps blocking.
+// TrySend never sends: a write of package net may block.
 func (b *Backend) TrySend(id backend.File, _ []byte) (int, error) {
 	if b.open(id) == nil {
 		return 0, backend.ErrClosed
@@ -14,8 +14,8 @@ func (b *Backend) TrySend(id backend.File, _ []byte) (int, error) {
 	return 0, nil
 }
 
-// Send gives op a goroutine that ends with it. One that parks between Sends is
-// no faster, and would keep a second stack for every connection that ever sent.
+// Send starts a goroutine for op. A goroutine that parks between Sends is no faster,
+// and would keep a second stack for every connection that ever sent.
 func (b *Backend) Send(op *backend.SendOp) {
 	f := b.open(op.File)
 	switch {
@@ -38,7 +38,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	go f.sender()
 }
 
-// send is the sender's goroutine.
+// send is the goroutine of a Send.
 func (f *file) send() {
 	op, returned := f.out, false
 	r := result{op: &op.Op, file: f}

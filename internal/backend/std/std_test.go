@@ -12,8 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// What every backend must do is tested by backendtest. Here is what this one
-// does beside it.
+// backendtest tests what every backend must do. This file tests the rest of std.
 
 func open(t testing.TB) *Backend {
 	t.Helper()
@@ -25,7 +24,7 @@ func open(t testing.TB) *Backend {
 	return b.(*Backend)
 }
 
-// next is the next completion, and its lent bytes, which it brings home.
+// next returns the next completion and a copy of its lent bytes.
 func next(t testing.TB, b *Backend) (c backend.Completion, data []byte) {
 	t.Helper()
 	limit := b.Now().Add(time.Minute)
@@ -44,7 +43,7 @@ func next(t testing.TB, b *Backend) (c backend.Completion, data []byte) {
 	return c, data
 }
 
-// pipe adopts one end of a net.Pipe, whose reads and writes meet one to one.
+// pipe adopts one end of a net.Pipe, on which each Read gets bytes of one Write.
 func pipe(t testing.TB, b *Backend) (backend.File, net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { far.Close() })
@@ -55,8 +54,8 @@ func pipe(t testing.TB, b *Backend) (backend.File, net.Conn) {
 	return f, far
 }
 
-// TestBufferFits: the buffer grows with what comes, up to what the seam lends,
-// and shrinks again.
+// TestBufferFits: the buffer grows with the messages, up to maxBuffer, and shrinks
+// again.
 func TestBufferFits(t *testing.T) {
 	b := open(t)
 	f, far := pipe(t, b)
@@ -80,15 +79,15 @@ func TestBufferFits(t *testing.T) {
 			reads++
 		}
 		if !bytes.Equal(got, want) {
-			t.Fatalf("%d bytes came as others", n)
+			t.Fatalf("a message of %d bytes arrived damaged", n)
 		}
 		return reads
 	}
 	if receive(10); size() != minBuffer {
-		t.Errorf("buffer of %d bytes after a message of 10", size())
+		t.Errorf("the buffer has %d bytes after a message of 10", size())
 	}
 	if receive(3 * maxBuffer); size() != maxBuffer {
-		t.Errorf("buffer of %d bytes after a long message", size())
+		t.Errorf("the buffer has %d bytes after a long message", size())
 	}
 	if reads := receive(maxBuffer); reads != 1 {
 		t.Errorf("%d reads for %d bytes", reads, maxBuffer)
@@ -97,11 +96,11 @@ func TestBufferFits(t *testing.T) {
 		receive(10)
 	}
 	if size() != minBuffer {
-		t.Errorf("buffer of %d bytes after many small messages", size())
+		t.Errorf("the buffer has %d bytes after many small messages", size())
 	}
 }
 
-// TestAcceptAhead: what the loop does not take stays with the system.
+// TestAcceptAhead: connections that the loop does not take stay in the system's queue.
 func TestAcceptAhead(t *testing.T) {
 	const clients = 2*acceptAhead + 10
 	b := open(t)
@@ -134,9 +133,9 @@ func TestAcceptAhead(t *testing.T) {
 func TestAdopt(t *testing.T) {
 	b := open(t)
 	if _, err := b.Adopt(backend.Handle{FD: -1, Obj: b}); !errors.Is(err, backend.ErrForeign) {
-		t.Errorf("what is no connection was adopted: %v", err)
+		t.Errorf("Adopt of a non-connection: %v", err)
 	}
-	// A deadline of the one who had the connection before does not count.
+	// A deadline of the connection's previous owner has no effect.
 	near, far := net.Pipe()
 	defer far.Close()
 	near.SetDeadline(past)
@@ -158,7 +157,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptAfterClose: the connection is not left open.
+// TestAdoptAfterClose: Adopt on a closed backend closes the connection.
 func TestAdoptAfterClose(t *testing.T) {
 	b := open(t)
 	b.Close()
@@ -167,14 +166,14 @@ func TestAdoptAfterClose(t *testing.T) {
 		t.Errorf("adopted by a closed backend: %v", err)
 	}
 	if _, err := near.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection is open")
+		t.Error("the connection is still open")
 	}
 	if _, err := b.Wait(backend.Forever); !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("Wait on a closed backend: %v", err)
 	}
 }
 
-// TestMisuse: what a loop must not do is told, or is an error.
+// TestMisuse: misuse by a loop panics or gives an error.
 func TestMisuse(t *testing.T) {
 	b := open(t)
 	f, far := pipe(t, b)
@@ -185,7 +184,7 @@ func TestMisuse(t *testing.T) {
 	connect := backend.ConnectOp{Op: backend.Op{Kind: backend.Connect, File: f}}
 	b.Connect(&connect)
 	for _, op := range []*backend.Op{
-		{Kind: backend.Accept, File: f},   // no listener
+		{Kind: backend.Accept, File: f},   // not a listener
 		{Kind: backend.Shutdown, File: f}, // a net.Pipe has no CloseWrite
 		{Kind: backend.Recv, File: ln},
 		{Kind: backend.Shutdown, File: ln},
@@ -222,7 +221,8 @@ func TestMisuse(t *testing.T) {
 	b.Return(c.Lent)
 }
 
-// TestGoroutinesEnd: those of a connection end with it, not with the backend.
+// TestGoroutinesEnd: a connection's goroutines end with the connection, not with the
+// backend.
 func TestGoroutinesEnd(t *testing.T) {
 	b := open(t)
 	before := runtime.NumGoroutine()
@@ -241,13 +241,13 @@ func TestGoroutinesEnd(t *testing.T) {
 	}
 	for limit := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("%d goroutines, before there were %d", runtime.NumGoroutine(), before)
+			t.Fatalf("%d goroutines remain, want %d", runtime.NumGoroutine(), before)
 		}
 	}
 }
 
-// TestMailbox: nothing that several goroutines post is lost, nothing overtakes,
-// and a loop that sleeps wakes for each.
+// TestMailbox: posts of several goroutines arrive completely and in order, and each
+// wakes a sleeping loop.
 func TestMailbox(t *testing.T) {
 	const posters, each = 4, 5000
 	b := open(t)
@@ -267,17 +267,17 @@ func TestMailbox(t *testing.T) {
 	for range posters * each {
 		c, _ := next(t, b)
 		if c.N != got[c.Op.Slot] {
-			t.Fatalf("post %d of goroutine %d came, want %d", c.N, c.Op.Slot, got[c.Op.Slot])
+			t.Fatalf("got post %d of goroutine %d, want %d", c.N, c.Op.Slot, got[c.Op.Slot])
 		}
 		got[c.Op.Slot]++
 	}
 	wg.Wait()
 	if b.Next(new(backend.Completion)) {
-		t.Error("there is one more")
+		t.Error("Next returned one completion too many")
 	}
 }
 
-// TestRestOfATurn: what Next was not asked for is there in the next turn.
+// TestRestOfATurn: completions that Next did not return come in the next turn.
 func TestRestOfATurn(t *testing.T) {
 	b := open(t)
 	ops := make([]backend.Op, 5)
@@ -295,7 +295,7 @@ func TestRestOfATurn(t *testing.T) {
 	}
 }
 
-// TestSteadyStateAllocatesNothing: messages there and back on one connection.
+// TestSteadyStateAllocatesNothing exchanges messages on one connection.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	b := open(t)
 	f, far := pipe(t, b)

@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// open is the file of id if it takes Ops.
+// open returns the file of id, or nil if it is stale or closing.
 func (b *Backend) open(id backend.File) *file {
 	if f := b.files.get(id); f != nil && f.end == nil {
 		return f
@@ -19,7 +19,7 @@ func (b *Backend) open(id backend.File) *file {
 	return nil
 }
 
-// Listen opens a listener through sys, which knows the options.
+// Listen lets sys open the listener and set its options.
 func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
 	ln, err := sys.Listen(network, address, s)
 	if err != nil {
@@ -29,8 +29,8 @@ func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.Fi
 	return b.files.add(f), ln.Addr(), nil
 }
 
-// Socket opens nothing yet: package net has no sockets before they connect.
-// That local cannot be had shows at Connect.
+// Socket opens nothing yet: package net has no sockets before they connect. Connect
+// returns the error if local is not available.
 func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (backend.File, error) {
 	switch network {
 	case "tcp4", "tcp6", "unix":
@@ -56,7 +56,7 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	return b.files.add(f), nil
 }
 
-// netConn is what a Handle holds, which may be of a backend with descriptors.
+// netConn returns the connection of a Handle, also of one with a descriptor.
 func netConn(h backend.Handle) (net.Conn, error) {
 	if conn, ok := h.Obj.(net.Conn); ok {
 		return conn, nil
@@ -64,10 +64,10 @@ func netConn(h backend.Handle) (net.Conn, error) {
 	if h.Obj == nil && h.FD >= 0 {
 		return sys.NetConn(h.FD)
 	}
-	return nil, fmt.Errorf("a %T is no net.Conn: %w", h.Obj, backend.ErrForeign)
+	return nil, fmt.Errorf("a %T is not a net.Conn: %w", h.Obj, backend.ErrForeign)
 }
 
-// Release lets the reader go, which is parked.
+// Release ends the reader, which is parked.
 func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	f := b.open(id)
 	switch {
@@ -96,8 +96,8 @@ func (b *Backend) Discard(h backend.Handle) {
 	}
 }
 
-// Import takes every net.Conn that is open and has deadlines: without them nothing
-// could be canceled.
+// Import takes any net.Conn that is open and supports deadlines, which cancel its
+// calls.
 func (b *Backend) Import(conn net.Conn) (backend.Handle, error) {
 	own, _ := held(conn)
 	if err := own.SetDeadline(time.Time{}); err != nil {
@@ -106,7 +106,7 @@ func (b *Backend) Import(conn net.Conn) (backend.Handle, error) {
 	return backend.Handle{FD: -1, Obj: conn, Peer: sys.PeerOf(own), Shared: true}, nil
 }
 
-// Export gives the net.Conn back, without the deadlines that ended Ops.
+// Export returns the net.Conn, without the deadlines that ended Ops.
 func (b *Backend) Export(h backend.Handle) (net.Conn, error) {
 	conn, err := netConn(h)
 	if err != nil {
@@ -120,7 +120,7 @@ func (b *Backend) Export(h backend.Handle) (net.Conn, error) {
 	return conn, nil
 }
 
-// LocalAddr of a File that is not connected yet is what it was made with.
+// LocalAddr of an unconnected File is the local address passed to Socket.
 func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	switch f := b.files.get(id); {
 	case f == nil:
@@ -136,7 +136,7 @@ func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	}
 }
 
-// RemoteAddr is remembered by package net, also when the peer is gone.
+// RemoteAddr still works when the peer is gone: package net remembers the address.
 func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil && f.conn != nil {
 		return f.conn.RemoteAddr()
@@ -144,8 +144,7 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	return nil
 }
 
-// Control reaches the descriptors of package net's own types, and of those that
-// wrap one and say so.
+// Control works on package net's types, and on types that implement syscall.Conn.
 func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	file := b.open(id)
 	switch {
@@ -155,7 +154,7 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 		return sys.Control(file.packet.socket, f)
 	}
 	if c, ok := original(file.conn).(syscall.Conn); ok {
-		file.shared = true // f may have it linger
+		file.shared = true // f may set SO_LINGER
 		return sys.Control(c, f)
 	}
 	return fmt.Errorf("a %T has no descriptor: %w", original(file.conn), errors.ErrUnsupported)
@@ -170,8 +169,7 @@ func (b *Backend) Acknowledge(id backend.File) {
 	}
 }
 
-// errNotConnected is the error of a Recv, Send or Shutdown on a File without a
-// connection.
+// errNotConnected is the error of a Recv, Send or Shutdown on an unconnected File.
 var errNotConnected = errors.New("socket is not connected")
 
 func (b *Backend) Submit(op *backend.Op) {
@@ -198,11 +196,11 @@ func (b *Backend) Submit(op *backend.Op) {
 	case backend.Close, backend.Reset:
 		f.close(op)
 	default:
-		panic(fmt.Sprintf("std: Submit of an Op of kind %d", op.Kind))
+		panic(fmt.Sprintf("std: Submit was given an Op of kind %d: use Send, Connect or SendTo", op.Kind))
 	}
 }
 
-// setIn makes op the one Recv, Accept, Connect or Poll in flight.
+// setIn makes op the Recv, Accept, Connect or poll in flight.
 func (f *file) setIn(op *backend.Op) {
 	if f.in != nil {
 		panic(fmt.Sprintf("std: kind %d submitted while kind %d is in flight on the same file", op.Kind, f.in.Kind))
@@ -210,7 +208,7 @@ func (f *file) setIn(op *backend.Op) {
 	f.in = op
 }
 
-// shutdown does not block, unless f is slow: package net keeps no bytes of its own.
+// shutdown does not block unless f is slow: package net buffers no output.
 func (f *file) shutdown(op *backend.Op) {
 	if f.conn == nil {
 		f.b.done(op, errNotConnected)
@@ -220,7 +218,7 @@ func (f *file) shutdown(op *backend.Op) {
 	f.apart(op, f.conn.(halfCloser).CloseWrite)
 }
 
-// Cancel hurries op: its goroutine posts the completion.
+// Cancel hurries op. Its goroutine posts the completion.
 func (b *Backend) Cancel(op *backend.Op) {
 	f := b.files.get(op.File)
 	switch {
@@ -237,7 +235,7 @@ func (b *Backend) Cancel(op *backend.Op) {
 	}
 }
 
-// hurryIn makes a Recv, Accept, Connect or Poll in flight end now.
+// hurryIn makes a Recv, Accept, Connect or poll in flight end now.
 func (f *file) hurryIn() {
 	switch {
 	case f.in == nil:
@@ -256,7 +254,7 @@ func (f *file) hurryIn() {
 	}
 }
 
-// hurryOut makes a Send in flight end now, or a CloseWrite.
+// hurryOut makes a Send, SendTo or CloseWrite in flight end now.
 func (f *file) hurryOut() {
 	if f.out != nil || f.ending || f.packet != nil && f.packet.out != nil {
 		f.writeStopped = true
@@ -264,15 +262,15 @@ func (f *file) hurryOut() {
 	}
 }
 
-// hurried helps where a deadline cannot be set, if only to end a file that will be
-// closed anyway, as one is whose method for it has panicked.
+// hurried handles an error of setting a deadline. It closes the connection if the file
+// is closing, or if the method panicked.
 func (f *file) hurried(err error) {
 	if _, panicked := err.(*backend.PanicError); err != nil && (f.end != nil || panicked) {
 		f.apart(nil, f.conn.Close)
 	}
 }
 
-// resumeReads and resumeWrites undo what hurrying did.
+// resumeReads and resumeWrites clear the deadlines that hurrying set.
 func (f *file) resumeReads() {
 	if f.readStopped {
 		f.readStopped = false

@@ -9,9 +9,9 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// A watcher is the goroutine that waits for descriptors, with poll(2), since
-// package net does not: to put one under Go's own poller would change its mode for
-// everyone who has it. There is one a backend, from its first Watch on.
+// A watcher is the goroutine that waits for descriptors, with poll(2). Go's own poller
+// is no alternative: it would make the descriptor non-blocking for every process that
+// shares it. A backend has one watcher, from its first Watch on.
 type watcher struct {
 	b     *Backend
 	waker *sys.Waker
@@ -21,7 +21,7 @@ type watcher struct {
 	closed bool
 }
 
-// poll is a Poll in flight.
+// poll is a poll Op in flight.
 type poll struct {
 	file *file
 	op   *backend.Op
@@ -29,10 +29,10 @@ type poll struct {
 	mask int // Readable, Writable
 }
 
-// errNotWatched is the error of a Poll on a File of another sort.
-var errNotWatched = errors.New("not a descriptor to be polled")
+// errNotWatched is the error of a poll on a File of another kind.
+var errNotWatched = errors.New("file was not made by Watch")
 
-// Watch duplicates fd.
+// Watch makes a File of a duplicate of fd.
 func (b *Backend) Watch(fd int) (backend.File, error) {
 	if b.closed {
 		return 0, backend.ErrClosed
@@ -54,7 +54,7 @@ func (b *Backend) Watch(fd int) (backend.File, error) {
 	return b.files.add(&file{b: b, watched: &watched{own}}), nil
 }
 
-// watched is a descriptor of a file's own.
+// watched holds a file's duplicate descriptor.
 type watched struct{ fd int }
 
 func (f *file) startPoll(op *backend.Op) {
@@ -70,7 +70,7 @@ func (f *file) startPoll(op *backend.Op) {
 	w.waker.Wake()
 }
 
-// cancel ends f's Poll in flight, unless it has just ended by itself.
+// cancel ends f's poll in flight, unless it has just completed.
 func (w *watcher) cancel(f *file) {
 	w.mu.Lock()
 	i := slices.IndexFunc(w.polls, func(p *poll) bool { return p.file == f })
@@ -80,11 +80,11 @@ func (w *watcher) cancel(f *file) {
 	w.mu.Unlock()
 	if i >= 0 {
 		w.b.post(result{op: f.in, file: f, err: backend.ErrCanceled})
-		w.waker.Wake() // the system holds the descriptor while it waits for it
+		w.waker.Wake() // poll(2) must not use the descriptor any more
 	}
 }
 
-// close ends the goroutine. Nobody calls w any more.
+// close ends the goroutine. No method of w may be called after it.
 func (w *watcher) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -120,7 +120,7 @@ func (w *watcher) run() {
 	}
 }
 
-// ready completes p, if it is still in flight and there is a reason.
+// ready completes p if it is still in flight and one of its conditions holds.
 func (w *watcher) ready(p *poll, in, out bool, err error) {
 	n := 0
 	if in {

@@ -4,8 +4,8 @@ package uring
 
 import "unsafe"
 
-// What follows is the kernel's interface, as io_uring_setup(2), io_uring_enter(2)
-// and io_uring_register(2) document it.
+// This file declares the kernel's interface, as documented in io_uring_setup(2),
+// io_uring_enter(2) and io_uring_register(2).
 
 // Operations of a submission.
 const (
@@ -32,7 +32,7 @@ const (
 	acceptMultishot = 1 << 0
 )
 
-// sqe.len of a PollAdd, sqe.opFlags of an AsyncCancel.
+// sqe.len of a PollAdd, and sqe.opFlags of an AsyncCancel.
 const (
 	pollMulti = 1 << 0
 	cancelAll = 1 << 0
@@ -64,7 +64,7 @@ const (
 	featNoIowait     = 1 << 17
 )
 
-// Flags of io_uring_enter, and what the submission queue's flags tell.
+// Flags of io_uring_enter, and flags in the submission queue.
 const (
 	enterGetEvents = 1 << 0
 	enterExtArg    = 1 << 3
@@ -80,7 +80,7 @@ const (
 	registerPbufRing    = 22
 )
 
-// Offsets at which mmap finds the rings and the submissions.
+// Offsets for mmap of the rings and of the submissions.
 const (
 	offRings = 0
 	offSQEs  = 0x10000000
@@ -116,23 +116,23 @@ type sqe struct {
 	userData uint64
 	bufGroup uint16
 	_        uint16
-	optLen   uint32 // of a multishot Recv: how many bytes end it (Linux 6.17)
+	optLen   uint32 // of a multishot Recv: end it after a receive of so many bytes (Linux 6.17)
 	_        [2]uint64
 }
 
-// setEvents sets the events of a PollAdd: 32 bits, of which the 16 that poll(2)
-// has come first in memory, whatever the order of bytes.
+// setEvents sets the events of a PollAdd. The field has 32 bits; poll(2)'s 16 bits come
+// first in memory on any byte order.
 func (s *sqe) setEvents(events int16) { *(*int16)(unsafe.Pointer(&s.opFlags)) = events }
 
 // cqe is a completion.
 type cqe struct {
 	userData uint64
-	res      int32 // less than zero: the error's number, negated
+	res      int32 // negative: the negated error number
 	flags    uint32
 }
 
-// bufEntry is a buffer in a provided buffer ring. The tail of the ring lies in
-// the last two bytes of its first entry.
+// bufEntry is a buffer in a provided buffer ring. The last two bytes of the first entry
+// hold the ring's tail.
 type bufEntry struct {
 	addr uint64
 	len  uint32
@@ -147,7 +147,7 @@ type bufReg struct {
 	_           [3]uint64
 }
 
-// waitArg is what enterExtArg points to.
+// waitArg is the argument of io_uring_enter with enterExtArg.
 type waitArg struct {
 	sigmask   uint64
 	sigmaskSz uint32

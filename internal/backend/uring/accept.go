@@ -9,12 +9,11 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// acceptBudget bounds the connections that one listener takes in one turn, so
-// that a flood of them leaves the others their share.
+// acceptBudget is the most connections that one listener accepts in a turn, so that a
+// flood leaves time for the other connections.
 const acceptBudget = 64
 
-// accepted takes a completion that brings a connection, or the reason why there
-// is none.
+// accepted handles a completion of an Accept request: a connection or an error.
 func (b *Backend) accepted(f *file, e *cqe, c *backend.Completion) bool {
 	errno := syscall.Errno(-e.res)
 	switch {
@@ -26,8 +25,9 @@ func (b *Backend) accepted(f *file, e *cqe, c *backend.Completion) bool {
 	case e.res >= 0:
 		m := f.surplus()
 		m.conns = append(m.conns, e.res)
-		// A flood waits where it can still be refused. And a request knows only
-		// the limit of descriptors that there was when it was made.
+		// Let a flood wait in the kernel, where it can still be refused. Also end the
+		// request when the descriptor limit is reached: a request knows only the limit
+		// of the time when it was made.
 		if len(m.conns)-m.first > acceptBudget || !sys.WithinLimit(int(e.res)) {
 			b.cancelIn(f)
 		}
@@ -39,8 +39,8 @@ func (b *Backend) accepted(f *file, e *cqe, c *backend.Completion) bool {
 	return b.deliver(f, c)
 }
 
-// deliverConn completes f.in, an Accept, with a connection at hand, if this turn
-// may have one more, or with what ended the accepting.
+// deliverConn completes f.in, an Accept, with a waiting connection or with the error
+// that ended the request. It returns false if this turn's budget is used up.
 func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 	m := f.more
 	if m == nil || m.empty() {
@@ -57,7 +57,7 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 		if f.flags&unnamed == 0 {
 			var ok bool
 			if h.Peer, ok = sys.Peer(h.FD); !ok {
-				sys.CloseHandle(h) // it is reset already
+				sys.CloseHandle(h) // already reset
 				continue
 			}
 		}
@@ -67,10 +67,10 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 	return false
 }
 
-// handle is a connection that the listener f has brought, with the options of f's socket.
+// handle returns the Handle of a connection accepted by the listener f.
 func (f *file) handle(fd int32) backend.Handle {
 	return backend.Handle{FD: int(fd), Shared: f.flags&shared != 0}
 }
 
-// closeAccepted closes one that nobody gets.
+// closeAccepted closes a connection that nobody will receive.
 func (f *file) closeAccepted(fd int32) { sys.CloseHandle(f.handle(fd)) }

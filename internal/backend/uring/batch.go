@@ -13,9 +13,9 @@ import (
 
 var _ backend.BatchSender = (*Backend)(nil)
 
-// TrySendAll sends with one system call. The requests do not wait and tell only
-// of failure, so when the call returns they are done, and those that nothing is
-// heard of sent everything.
+// TrySendAll sends with one system call. The requests do not wait, and post completions
+// only on failure. So when the call returns all are done, and a request without a
+// completion sent all of its bytes.
 func (b *Backend) TrySendAll(all []backend.Sending) {
 	for len(all) > 0 {
 		n := min(len(all), len(b.ring.sqes), len(b.ring.cqes))
@@ -52,13 +52,13 @@ func (b *Backend) tryBatch(all []backend.Sending) {
 			}
 		}
 	}
-	// The same call brings what has come meanwhile, unless enough has already: a
-	// turn that only grows runs out of buffers.
+	// The same call also collects completions, unless some were collected since Wait: a
+	// turn that keeps growing would run out of buffers.
 	flags := uintptr(enterGetEvents)
 	if len(b.ring.later) > 0 {
 		flags = 0
 	}
-	// An error is the next Wait's too: here it only leaves something to do.
+	// Ignore the error: the next Wait gets it too.
 	_ = b.ring.enter(flags)
 	b.ring.takeBack(func(s *sqe) {
 		t := &all[s.userData>>tagBits]

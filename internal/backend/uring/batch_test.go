@@ -12,9 +12,9 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/uring"
 )
 
-// TestTurnDoesNotGrow sends twice in a turn while input keeps coming: only the
-// first call collects. Otherwise a busy turn's successor would be busier, and take
-// more buffers, each time.
+// TestTurnDoesNotGrow calls TrySendAll twice in a turn while input keeps coming. Only
+// the first call collects completions. Otherwise each busy turn would make the next one
+// busier, and take more buffers.
 func TestTurnDoesNotGrow(t *testing.T) {
 	b, err := uring.Open(uring.Config{Submissions: 64, Completions: 256, Buffers: 64})
 	if err != nil {
@@ -44,16 +44,16 @@ func TestTurnDoesNotGrow(t *testing.T) {
 		after[half] = uring.Collected(b)
 	}
 	if after[0] == 0 {
-		t.Error("the first call collected nothing")
+		t.Error("the first TrySendAll collected no completions")
 	}
 	if after[1] != after[0] {
-		t.Errorf("collected %d completions, and %d more with the second call", after[0], after[1]-after[0])
+		t.Errorf("the first TrySendAll collected %d completions, the second %d more; want none", after[0], after[1]-after[0])
 	}
 	receiveBytes(t, b, conns)
 }
 
-// TestBuffersGrowGradually has more connections receive at once than there are
-// buffers. That is no reason for more than twice as many.
+// TestBuffersGrowGradually: more connections receive at once than there are buffers.
+// The number of buffers doubles, no more.
 func TestBuffersGrowGradually(t *testing.T) {
 	b, err := uring.Open(uring.Config{Submissions: 256, Completions: 1024, Buffers: 256})
 	if err != nil {
@@ -69,11 +69,11 @@ func TestBuffersGrowGradually(t *testing.T) {
 	}
 	receiveBytes(t, b, len(ops))
 	if after := uring.Buffers(b); after != 2*before {
-		t.Errorf("there were %d buffers and are %d, want %d", before, after, 2*before)
+		t.Errorf("the number of buffers grew from %d to %d, want %d", before, after, 2*before)
 	}
 }
 
-// receiving makes a connection for each of ops, which receives, and returns the
+// receiving makes a connection for each of ops, submits its Recv, and returns the
 // peers' descriptors.
 func receiving(t *testing.T, b backend.Backend, ops []backend.Op) (peers []int) {
 	for i := range ops {
@@ -93,7 +93,7 @@ func receiving(t *testing.T, b backend.Backend, ops []backend.Op) (peers []int) 
 	return peers
 }
 
-// receiveBytes takes n receives of a byte.
+// receiveBytes waits for n receives of one byte each.
 func receiveBytes(t *testing.T, b backend.Backend, n int) {
 	got := 0
 	var c backend.Completion

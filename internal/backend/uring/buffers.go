@@ -9,38 +9,38 @@ import (
 )
 
 const (
-	// bufferSize is how many bytes a buffer takes, behind its headroom. What is
-	// longer is not received into the ring, but for its beginning.
+	// bufferSize is the size of a buffer in bytes, without its headroom. Of a longer
+	// message only the beginning is received into the ring.
 	bufferSize = 16 << 10
-	// stride is from one buffer to the next.
+	// stride is the distance from one buffer to the next.
 	stride = backend.Headroom + bufferSize
-	// group is the kernel's name for the buffers.
+	// group is the buffers' group number in the kernel.
 	group = 0
-	// firstBuffers is how many there are to begin with. The fewer take turns,
-	// the more of them the caches hold.
+	// firstBuffers is the initial number of buffers. The fewer buffers are in use, the
+	// more of them stay in the CPU's caches.
 	firstBuffers = 16
 )
 
-// buffers are what the kernel receives short messages into: it takes one when
-// there is something to receive, and tells which. They are mapped memory, which
-// costs nothing until it is used.
+// buffers is the memory into which the kernel receives short messages. The kernel takes
+// a buffer when input arrives, and reports its number. The memory is mapped, so unused
+// buffers cost nothing.
 type buffers struct {
 	bufRing
 	memory []byte
 	parts  []part // by number
-	made   int    // how many there are, of all that there may be
-	held   int    // how many of those the kernel has given away
-	used   bool   // it has, since this was last false
+	made   int    // buffers given to the kernel at least once
+	held   int    // buffers with data that are not back with the kernel
+	used   bool   // the kernel used a buffer since used was last cleared
 }
 
-// part is what of a buffer's bytes is still to be taken, and the number of the
-// buffer with the bytes behind these.
+// part is the range of a buffer's bytes not yet delivered, and the number of the next
+// buffer in the file's list.
 type part struct {
 	from, to uint32
 	next     uint16
 }
 
-// none is no buffer's number.
+// none is not the number of any buffer.
 const none = 1<<16 - 1
 
 func newBuffers(r *ring, most int) (*buffers, error) {
@@ -58,13 +58,13 @@ func newBuffers(r *ring, most int) (*buffers, error) {
 	return b, nil
 }
 
-// close unmaps the memory. The ring that it was registered with must be closed.
+// close unmaps the memory. Close the ring before.
 func (b *buffers) close() {
 	unix.Munmap(b.memory)
 	b.bufRing.close()
 }
 
-// grow gives the kernel n more buffers, as far as there are more.
+// grow gives the kernel up to n more buffers.
 func (b *buffers) grow(n int) {
 	for ; n > 0 && b.made < len(b.parts); n-- {
 		b.offer(uint16(b.made))
@@ -73,28 +73,29 @@ func (b *buffers) grow(n int) {
 	b.publish()
 }
 
-// at is a buffer, headroom first.
+// at returns a buffer, including its headroom.
 func (b *buffers) at(number uint16) []byte {
 	return b.memory[int(number)*stride:][:stride:stride]
 }
 
-// offer gives the kernel a buffer, as soon as publish is called.
+// offer queues a buffer for the kernel; publish makes it visible.
 func (b *buffers) offer(number uint16) {
 	b.give(number, b.at(number)[backend.Headroom:])
 }
 
-// take notes that the kernel has given a buffer away, and put gives it back.
+// take notes that the kernel used a buffer.
 func (b *buffers) take() {
 	b.held++
 	b.used = true
 }
 
+// put gives a buffer back to the kernel.
 func (b *buffers) put(number uint16) {
 	b.held--
 	b.offer(number)
 }
 
-// push puts a buffer with n bytes behind those that f has.
+// push appends a buffer with n bytes to f's list.
 func (b *buffers) push(f *file, number uint16, n uint32) {
 	b.parts[number] = part{to: n, next: none}
 	if f.head == none {
@@ -105,5 +106,5 @@ func (b *buffers) push(f *file, number uint16, n uint32) {
 	f.tail = number
 }
 
-// pop takes the first buffer from f.
+// pop removes the first buffer from f's list.
 func (b *buffers) pop(f *file) { f.head = b.parts[f.head].next }

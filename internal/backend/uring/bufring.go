@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bufRing is where the kernel finds buffers to receive into. A ring may have many,
-// each a group with a number.
+// bufRing is a provided buffer ring, from which the kernel takes buffers to receive
+// into. An io_uring may have several; each is a group with a number.
 type bufRing struct {
 	entries []bufEntry
-	tail    uint16 // where the next one goes
-	pages   []byte // of entries
+	tail    uint16 // index for the next buffer
+	pages   []byte // memory of entries
 }
 
-// newBufRing makes one for so many buffers, at most 1<<15.
+// newBufRing makes a ring for at most most buffers. most may be up to 1<<15.
 func newBufRing(r *ring, most int, group uint16) (bufRing, error) {
-	// The kernel wants a power of two, at the start of a page.
+	// The kernel requires a power of two and page alignment.
 	n := 1 << bits.Len(uint(most-1))
 	pages, err := anonymous(n * int(unsafe.Sizeof(bufEntry{})))
 	if err != nil {
@@ -35,14 +35,14 @@ func newBufRing(r *ring, most int, group uint16) (bufRing, error) {
 	return b, nil
 }
 
-// close unmaps the memory. The ring that it was registered with must be closed.
+// close unmaps the memory. Close the io_uring before.
 func (b *bufRing) close() {
 	if b.pages != nil {
 		unix.Munmap(b.pages)
 	}
 }
 
-// give has the kernel have a buffer, as soon as publish is called.
+// give hands a buffer to the kernel; publish makes it visible.
 func (b *bufRing) give(number uint16, p []byte) {
 	e := &b.entries[int(b.tail)&(len(b.entries)-1)]
 	e.addr = address(p)
@@ -51,10 +51,10 @@ func (b *bufRing) give(number uint16, p []byte) {
 	b.tail++
 }
 
-// publish tells the kernel how far the ring is filled.
+// publish makes the given buffers visible to the kernel.
 func (b *bufRing) publish() {
-	// There are no atomic stores of 16 bits: the neighbour, which only give
-	// changes, goes with it.
+	// There is no atomic 16-bit store, so store the neighbouring bid too. Only give
+	// changes that.
 	var both uint32
 	*(*[2]uint16)(unsafe.Pointer(&both)) = [2]uint16{b.entries[0].bid, b.tail}
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&b.entries[0].bid)), both)

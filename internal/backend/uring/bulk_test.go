@@ -12,10 +12,9 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/uring"
 )
 
-// TestRequestsPerMessage counts what is asked of the kernel to receive messages, one
-// after the other. Whatever sizes they have and however those change, it is no more
-// than a request for each, no buffers are added for them, and many short ones share
-// one.
+// TestRequestsPerMessage counts the kernel requests for receiving messages one after
+// the other. Whatever the sizes, one request serves at least one message and no buffers
+// are added; many short messages share one request.
 func TestRequestsPerMessage(t *testing.T) {
 	const messages, long, short = 200, 64 << 10, 1 << 10
 	for _, c := range []struct {
@@ -31,7 +30,7 @@ func TestRequestsPerMessage(t *testing.T) {
 		for _, old := range []bool{false, true} {
 			requests, receives := receiveMessages(t, messages, c.size, old)
 			if old {
-				c.most += messages / 10 // to end what an old kernel does not end by itself
+				c.most += messages / 10 // an old kernel needs a cancel when the sizes change
 			}
 			if requests > c.most {
 				t.Errorf("%s (old kernel %v): %d requests for %d messages, want %d at most", c.name, old, requests, messages, c.most)
@@ -43,7 +42,8 @@ func TestRequestsPerMessage(t *testing.T) {
 	}
 }
 
-// receiveMessages sends messages to a backend, the next when the last is received.
+// receiveMessages sends messages to a backend, each after the previous one was
+// received.
 func receiveMessages(t *testing.T, n int, size func(int) int, old bool) (requests, receives int) {
 	b, err := uring.Open(uring.Config{Submissions: 64, Completions: 256, Buffers: 256, Unlimited: old})
 	if err != nil {
@@ -80,7 +80,7 @@ func receiveMessages(t *testing.T, n int, size func(int) int, old bool) (request
 		}
 	}
 	if after := uring.Buffers(b); after != before {
-		t.Errorf("there were %d buffers and are %d", before, after)
+		t.Errorf("the number of buffers changed from %d to %d", before, after)
 	}
 	return uring.Requests(b) - from, receives
 }

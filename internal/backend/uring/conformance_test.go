@@ -10,9 +10,9 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/uring"
 )
 
-// TestSeamWithoutRoom runs the suite where the queues are full and the buffers
-// used up all the time: nothing may be lost by it. That the ordinary backend
-// passes is told by backendtest's own test.
+// TestSeamWithoutRoom runs the seam's suite with queues that are always full and
+// buffers that are always used up; nothing may be lost. backendtest's own tests run the
+// ordinary backend.
 func TestSeamWithoutRoom(t *testing.T) {
 	for name, c := range map[string]uring.Config{
 		"OneBuffer":      {Submissions: 64, Completions: 128, Buffers: 1},

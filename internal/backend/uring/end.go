@@ -9,8 +9,8 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// startClose ends what is in flight on f. The descriptor is closed when the
-// kernel holds it no more: until then it would not be.
+// startClose ends the Ops in flight on f. The descriptor is closed later, when the
+// kernel has ended its requests: a close before that would not take effect.
 func (b *Backend) startClose(f *file, op *backend.Op) {
 	f.flags |= closing
 	if f.in != nil {
@@ -32,7 +32,7 @@ func (b *Backend) startClose(f *file, op *backend.Op) {
 	b.closeIdle(f)
 }
 
-// dropInput forgets what f has at hand.
+// dropInput discards the undelivered input of f.
 func (b *Backend) dropInput(f *file) {
 	for f.head != none {
 		number := f.head
@@ -48,7 +48,7 @@ func (b *Backend) dropInput(f *file) {
 	f.flags &^= ended | readable
 }
 
-// closeIdle completes f's Close in the next turn, if nothing is in flight.
+// closeIdle completes f's Close in the next turn, if the kernel has no request left.
 func (b *Backend) closeIdle(f *file) {
 	if f.flags&closing != 0 && f.last != nil && !f.busy() {
 		b.done(f.last, 0, nil)
@@ -80,8 +80,8 @@ func (b *Backend) finish(c *backend.Completion) {
 	}
 }
 
-// Close ends every request before it frees what they refer to, and closes every
-// descriptor.
+// Close ends every request before it frees the memory that requests refer to. It closes
+// every descriptor.
 func (b *Backend) Close() error {
 	b.waking.Lock()
 	b.closed = true
@@ -89,7 +89,7 @@ func (b *Backend) Close() error {
 	if b.enabled {
 		defer runtime.UnlockOSThread()
 		if err := b.endRequests(); err != nil {
-			return err // the kernel may still write to memory: keep it
+			return err // the kernel may still write to the memory: keep it
 		}
 	}
 	for _, path := range b.paths {
@@ -107,13 +107,13 @@ func (b *Backend) Close() error {
 	return err
 }
 
-// endRequests returns when the kernel is done with every request.
+// endRequests cancels all requests and returns when they have ended.
 func (b *Backend) endRequests() error {
 	for b.flights > 0 {
 		s := b.ring.next()
 		s.opcode = opAsyncCancel
 		s.opFlags = cancelAny | cancelAll
-		s.userData = uint64(tagNothing) // completes in any case, so that wait returns
+		s.userData = uint64(tagNothing) // always completes, so wait returns
 		if err := b.ring.look(); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (b *Backend) endRequests() error {
 	return nil
 }
 
-// forget takes a completion that nobody waits for any more.
+// forget handles a completion that nobody waits for.
 func (b *Backend) forget(e *cqe) {
 	id, tag := parseUserData(e.userData)
 	if tag != tagNothing && e.flags&cqeMore == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// Config is config for tests of other packages' suites.
+// Config is config for the tests in package uring_test.
 type Config struct {
 	Submissions, Completions uint32
 	Buffers                  int
@@ -20,15 +20,15 @@ type Config struct {
 	Rest                     time.Duration
 }
 
-// Open makes a backend that is smaller or older than New's.
+// Open returns a backend with unusual sizes or an old kernel's limits.
 func Open(c Config) (backend.Backend, error) {
 	return open(config{c.Submissions, c.Completions, c.Buffers, c.Rest, c.Unlimited})
 }
 
-// Collected is how many completions wait for the next turn.
+// Collected returns the number of completions that wait for the next turn.
 func Collected(b backend.Backend) int { return len(b.(*Backend).ring.later) }
 
-// AddFiles makes so many files.
+// AddFiles adds n files to a table.
 func AddFiles(n int) {
 	var t table
 	for i := range n {
@@ -36,13 +36,13 @@ func AddFiles(n int) {
 	}
 }
 
-// Requests is how many have been submitted.
+// Requests returns the number of submissions so far.
 func Requests(b backend.Backend) int { return int(b.(*Backend).ring.tail) }
 
-// Buffers is how many buffers the kernel has had.
+// Buffers returns the number of buffers given to the kernel.
 func Buffers(b backend.Backend) int { return b.(*Backend).bufs.made }
 
-// Resident is how many pages of the buffers' memory are in RAM.
+// Resident returns the number of pages of the buffers' memory that are in RAM.
 func Resident(b backend.Backend) (n int) {
 	memory := b.(*Backend).bufs.memory
 	pages := make([]byte, (len(memory)+unix.Getpagesize()-1)/unix.Getpagesize())

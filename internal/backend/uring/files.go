@@ -11,70 +11,69 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// file is one socket. There is one for every connection, so it is small.
+// file is one socket. Every connection has one, so it is small.
 //
-// What it receives and the Op that asks for it come and go by themselves: a
-// request in the kernel (at) outlives the Ops that it serves, and brings what
-// nobody asked for at the moment.
+// Requests in the kernel (at) and Ops are independent: a request may outlive the Ops
+// that it serves, and may bring input while no Op asks for it.
 type file struct {
-	in   *backend.Op     // Recv, Accept, Connect or a Poll in flight
+	in   *backend.Op     // Recv, Accept, Connect, RecvFrom or poll in flight
 	out  *backend.SendOp // Send in flight
-	last *backend.Op     // Shutdown that waits for out; once closing, the Close or Reset that waits for the kernel
-	more *surplus        // what is received and in no buffer; nil: never any
+	last *backend.Op     // Shutdown waiting for out; once closing, the Close or Reset waiting for the kernel
+	more *surplus        // undelivered input that is in no buffer; nil: none yet
 
 	descriptor int32 // -1: the slot is free
 	generation uint32
-	slot       uint32 // its own; of a free one, the next free one
-	head, tail uint16 // buffers with bytes received, a list; none: there are none
-	errno      uint16 // with ended
-	bulk       uint8  // so many receives that do not fill a buffer, and it is no bulk stream any more
+	slot       uint32 // index of this slot; in a free slot, of the next free one
+	head, tail uint16 // list of buffers with undelivered bytes; none: empty
+	errno      uint16 // valid with ended
+	bulk       uint8  // the bulk stream ends after so many receives that do not fill a buffer; 0: not a bulk stream
 	at         request
 	flags      fileFlags
 }
 
-// request is what the kernel is doing for a file's incoming direction.
+// request is the kind of request that the kernel runs for a file's incoming direction.
 type request uint8
 
 const (
 	idle     request = iota
-	receives         // into buffers of the ring, again and again
-	polls            // waits until there is something to receive
-	accepts          // again and again
-	connects         // waits until the socket is connected
-	watches          // waits for what a Poll asks for
-	gathers          // datagrams, again and again
+	receives         // multishot receive into buffers of the ring
+	polls            // one-shot poll for input
+	accepts          // multishot accept
+	connects         // one-shot poll until the socket is connected
+	watches          // one-shot poll for a Poll* Op
+	gathers          // multishot receive of datagrams
 )
 
 type fileFlags uint16
 
 const (
 	closing        fileFlags = 1 << iota // Close was submitted
-	canceling                            // at is being ended
-	outEnding                            // out is being ended
-	fed                                  // it is in queue.fed
-	readable                             // there may be something to receive
-	ended                                // after what is at hand: the stream if errno is 0, else with that error
-	drained                              // the last receive left nothing behind
-	unnamed                              // of a unix listener: its connections' peers have no address
+	canceling                            // the request at is being canceled
+	outEnding                            // out is being canceled
+	fed                                  // it is in a queue's fed list
+	readable                             // there may be input in the socket
+	ended                                // the stream ends after the undelivered input, with errno if that is not 0
+	drained                              // the last receive emptied the socket
+	unnamed                              // a unix listener: peers have no address
 	packets                              // it is a datagram socket
-	packetsWaiting                       // there are datagrams at hand
-	sendWaits                            // the kernel waits until it can send, for a SendTo
-	shared                               // see backend.Handle
+	packetsWaiting                       // there are undelivered datagrams
+	sendWaits                            // a poll for a SendTo is in the kernel
+	shared                               // see backend.Handle.Shared
 	meets                                // connecting, perhaps to itself
 )
 
-// surplus is input that has to wait and is not to occupy a buffer of the ring.
+// surplus is undelivered input that must not occupy a buffer of the ring.
 type surplus struct {
 	bytes []byte
-	conns []int32 // accepted; the first ones are gone
-	first int     // that is not
-	taken int     // how many connections this turn brought
-	turn  uint32  // which that is
+	conns []int32 // accepted; those before first are delivered
+	first int     // index of the first undelivered connection
+	taken int     // connections delivered in turn
+	turn  uint32  // the turn that taken counts
 }
 
 func (m *surplus) empty() bool { return len(m.bytes) == 0 && m.first == len(m.conns) }
 
-// nextConn takes the first connection.
+// nextConn removes the first connection.
 func (m *surplus) nextConn() int32 {
 	fd := m.conns[m.first]
 	if m.first++; m.first == len(m.conns) {
@@ -85,7 +84,6 @@ func (m *surplus) nextConn() int32 {
 
 func (f *file) fd() int { return int(f.descriptor) }
 
-// closeNow closes the descriptor.
 func (f *file) closeNow() error {
 	if f.flags&shared != 0 {
 		return sys.CloseShared(f.fd())
@@ -95,20 +93,20 @@ func (f *file) closeNow() error {
 
 func (f *file) id() backend.File { return backend.MakeFile(f.slot, f.generation) }
 
-// tag says what a request was submitted for. It is the low bits of its user
-// data, below the slot; the generation is above it.
+// tag says what a request is for. A request's user data is its generation, slot and
+// tag; the tag has the low bits.
 type tag uint64
 
 const (
-	tagNothing tag = iota // nobody cares how it ends
+	tagNothing tag = iota // the completion is ignored
 	tagWake
 	tagIn
 	tagOut
 	tagSendTo
 	tagShrink
-	tagTry // of TrySendAll, with a place among those in the file's stead
+	tagTry // of TrySendAll; an index into the batch replaces slot and generation
 
-	tagBits = 4 // which leaves 2^28 slots, more than a process has descriptors
+	tagBits = 4 // leaves 2^28 slots, more than a process can have descriptors
 )
 
 func (f *file) userData(t tag) uint64 {
@@ -119,17 +117,17 @@ func parseUserData(u uint64) (backend.File, tag) {
 	return backend.MakeFile(uint32(u)>>tagBits, uint32(u>>32)), tag(u & (1<<tagBits - 1))
 }
 
-// asks reports whether an Op of an earlier turn wants f's input.
+// asks reports whether an Op from an earlier turn is waiting for f's input.
 func (f *file) asks(turn uint32) bool { return f.in != nil && f.in.Slot != turn }
 
-// endInput notes what comes after the input at hand.
+// endInput records how the stream ends after the undelivered input.
 func (f *file) endInput(e syscall.Errno) {
 	f.flags |= ended
 	f.errno = uint16(e)
 }
 
-// takeEnd is the error that endInput noted, which nobody gets again. The next
-// request finds out anew.
+// takeEnd returns the error recorded by endInput and clears it; the next request will
+// find out again.
 func (f *file) takeEnd(call string) error {
 	f.flags &^= ended
 	if f.errno == 0 {
@@ -145,28 +143,28 @@ func (f *file) surplus() *surplus {
 	return f.more
 }
 
-// waiting reports whether there is input at hand.
+// waiting reports whether there is undelivered input.
 func (f *file) waiting() bool {
 	return f.head != none || f.flags&(ended|readable|packetsWaiting) != 0 || f.more != nil && !f.more.empty()
 }
 
-// busy reports whether the kernel may still complete something for f.
+// busy reports whether the kernel may still complete a request of f.
 func (f *file) busy() bool { return f.at != idle || f.out != nil || f.flags&sendWaits != 0 }
 
-// table holds the files by slot. It grows by chunks that stay where they are,
-// so that a growing table copies nothing and wastes at most one chunk, of which
-// what was not used is not resident: a chunk is pages of its own.
+// table holds the files by slot. It grows by chunks that never move, so growth copies
+// nothing and wastes at most one chunk. A chunk has its own pages, so its unused part
+// is not resident.
 type table struct {
 	chunks []*[chunkSize]file
-	used   uint32 // slots ever used; slot 0 is not, so that File 0 is none
-	free   uint32 // head of the list of free ones; 0: none
+	used   uint32 // slots ever used; slot 0 is never used, so that no File is 0
+	free   uint32 // first free slot; 0: none
 }
 
 const chunkSize = 1024
 
 func (t *table) slot(slot uint32) *file { return &t.chunks[slot/chunkSize][slot%chunkSize] }
 
-// get is nil for a File that is stale or never was.
+// get returns the file, or nil if the File is stale or never existed.
 func (t *table) get(id backend.File) *file {
 	if id.Slot() > t.used || id.Slot() == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend/uring"
 )
 
-// TestFileMemory: of what an idle connection costs, the backend's part is small, and
-// nothing is lost between the files.
+// TestFileMemory: a file adds little to the memory of an idle connection, and its table
+// wastes nothing between files.
 func TestFileMemory(t *testing.T) {
 	const files, most = 10 << 10, 62
 	if each := allocated(func() { uring.AddFiles(files) }) / files; each > most {
@@ -23,8 +23,8 @@ func TestFileMemory(t *testing.T) {
 	}
 }
 
-// TestBurstAllocatesNothing has much complete at once, as when many connections come:
-// for that there is room, which need not grow and leave what it outgrew behind.
+// TestBurstAllocatesNothing: many completions at once, as when many connections come,
+// fit into the room that was allocated at the start.
 func TestBurstAllocatesNothing(t *testing.T) {
 	b, err := uring.Open(uring.Config{Submissions: 1024, Completions: 1024, Buffers: 16})
 	if err != nil {
@@ -33,15 +33,14 @@ func TestBurstAllocatesNothing(t *testing.T) {
 	defer b.Close()
 	ops := make([]backend.Op, 500)
 	burst(t, b, ops, receiving(t, b, ops))
-	most := len(ops) * int(unsafe.Sizeof(ops[0].File)) * 4 // those that found no buffer are noted
+	most := len(ops) * int(unsafe.Sizeof(ops[0].File)) * 4 // files that found no buffer are listed
 	if n := allocated(func() { receiveBytes(t, b, len(ops)) }); n > uint64(most) {
 		t.Errorf("%d completions allocated %d bytes, want %d at most", len(ops), n, most)
 	}
 }
 
-// TestBuffersAreGivenBack has a burst take more buffers than there were to begin with.
-// When it is over their memory is the system's again, and the next burst finds what it
-// needs, again and again.
+// TestBuffersAreGivenBack: after a burst the memory of the extra buffers is freed, and
+// the next burst gets buffers again, repeatedly.
 func TestBuffersAreGivenBack(t *testing.T) {
 	b, err := uring.Open(uring.Config{Submissions: 256, Completions: 1024, Buffers: 256, Rest: time.Millisecond})
 	if err != nil {
@@ -59,14 +58,14 @@ func TestBuffersAreGivenBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for c := (backend.Completion{}); b.Next(&c); {
-				t.Fatalf("round %d: a completion of kind %d", round, c.Op.Kind)
+				t.Fatalf("round %d: an unexpected completion of kind %d", round, c.Op.Kind)
 			}
 		}
 		if n := uring.Buffers(b); n != first {
 			t.Fatalf("round %d: %d buffers, want %d", round, n, first)
 		}
 		if n := uring.Resident(b); n > 2*first {
-			t.Errorf("round %d: %d pages are resident of %d buffers", round, n, first)
+			t.Errorf("round %d: %d pages are resident, of %d buffers", round, n, first)
 		}
 		for i := range ops {
 			b.Submit(&ops[i])
@@ -74,13 +73,13 @@ func TestBuffersAreGivenBack(t *testing.T) {
 	}
 }
 
-// burst has a byte come for each of ops, that receive already, from its peer.
+// burst writes a byte to each peer of ops, which are already receiving.
 func burst(t *testing.T, b backend.Backend, ops []backend.Op, peers []int) {
 	if _, err := b.Wait(0); err != nil {
 		t.Fatal(err)
 	}
 	for c := (backend.Completion{}); b.Next(&c); {
-		t.Fatalf("a completion of kind %d", c.Op.Kind)
+		t.Fatalf("an unexpected completion of kind %d", c.Op.Kind)
 	}
 	for _, fd := range peers {
 		if _, err := unix.Write(fd, []byte("x")); err != nil {
@@ -89,7 +88,7 @@ func burst(t *testing.T, b backend.Backend, ops []backend.Op, peers []int) {
 	}
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

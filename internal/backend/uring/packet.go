@@ -17,10 +17,11 @@ import (
 
 var _ backend.PacketBackend = (*Backend)(nil)
 
-// datagram is what a file is not: it is a datagram socket's, and there are few.
+// datagram is the part of a file that only datagram sockets have. It is a separate
+// object because they are few.
 type datagram struct {
 	*sys.Datagram
-	letters []receivedPacket  // received and not yet delivered
+	letters []receivedPacket  // received, not yet delivered
 	out     *backend.SendToOp // in flight
 }
 
@@ -57,7 +58,7 @@ func (b *Backend) packetFile(c sys.PacketSocket, err error) (backend.File, net.A
 	return f.id(), d.Local, nil
 }
 
-// socket is the datagram socket of id, unless that is stale or closing.
+// socket returns the datagram socket of id, or nil if id is stale or closing.
 func (b *Backend) socket(id backend.File) (*file, *datagram) {
 	f := b.files.get(id)
 	if f == nil || f.flags&(closing|packets) != packets {
@@ -76,8 +77,8 @@ func (b *Backend) Member(id backend.File, group netip.Addr, ifi *net.Interface, 
 
 func (b *Backend) Packets() []backend.Packet { return b.packets.got }
 
-// gather has the kernel receive for f.in: again and again, each datagram into a
-// buffer of the packetRing.
+// gather starts a multishot receive for f.in, which puts each datagram into a buffer of
+// the packetRing.
 func (b *Backend) gather(f *file) {
 	s := b.request(opRecvMsg, f.fd(), f.userData(tagIn))
 	s.flags = sqeBufferSelect
@@ -88,8 +89,8 @@ func (b *Backend) gather(f *file) {
 	f.at = gathers
 }
 
-// gathered takes a completion that brings a datagram, or the reason why there is
-// none. Those of a turn are delivered together.
+// gathered handles a completion of gather: a datagram or an error. Datagrams of one
+// turn are delivered together.
 func (b *Backend) gathered(f *file, e *cqe) {
 	number := uint16(none)
 	if e.flags&cqeBuffer != 0 {
@@ -107,7 +108,7 @@ func (b *Backend) gathered(f *file, e *cqe) {
 		d.letters = append(d.letters, receivedPacket{b.packets.at(number)[:e.res], number})
 		f.flags |= packetsWaiting
 	case errno == unix.ENOBUFS:
-		f.flags |= readable // that is why it wanted a buffer
+		f.flags |= readable // there was a datagram, but no buffer for it
 	default:
 		f.endInput(errno)
 	}
@@ -119,7 +120,7 @@ func (b *Backend) gathered(f *file, e *cqe) {
 	}
 }
 
-// deliverPackets completes f.in, a RecvFrom, with what is at hand.
+// deliverPackets completes f.in, a RecvFrom, with undelivered datagrams or an error.
 func (b *Backend) deliverPackets(f *file, c *backend.Completion) bool {
 	d := b.packets.sockets[f.id()]
 	*c = backend.Completion{Op: f.in}
@@ -142,7 +143,7 @@ func (b *Backend) deliverPackets(f *file, c *backend.Completion) bool {
 	return true
 }
 
-// keepPackets moves what nobody asks for out of the packetRing.
+// keepPackets copies undelivered datagrams out of the packetRing.
 func (b *Backend) keepPackets(f *file) {
 	if f.flags&packetsWaiting == 0 {
 		return
@@ -156,7 +157,8 @@ func (b *Backend) keepPackets(f *file) {
 	}
 }
 
-// TrySendTo makes the call that readiness makes: there is none that costs less.
+// TrySendTo makes the same system call as readiness does: io_uring has none that costs
+// less.
 func (b *Backend) TrySendTo(id backend.File, packets []backend.Packet) (int, error) {
 	_, d := b.socket(id)
 	switch {
@@ -185,7 +187,7 @@ func (b *Backend) SendTo(op *backend.SendToOp) {
 	b.awaitRoom(f)
 }
 
-// awaitRoom has the kernel tell when f's socket can take datagrams.
+// awaitRoom polls until f's socket can take datagrams.
 func (b *Backend) awaitRoom(f *file) {
 	if f.flags&sendWaits != 0 {
 		return
@@ -194,7 +196,7 @@ func (b *Backend) awaitRoom(f *file) {
 	b.request(opPollAdd, f.fd(), f.userData(tagSendTo)).setEvents(unix.POLLOUT)
 }
 
-// canSendTo goes on with f's SendTo, and reports whether that ended it.
+// canSendTo continues f's SendTo. It reports whether the SendTo completed.
 func (b *Backend) canSendTo(f *file, e *cqe, c *backend.Completion) bool {
 	f.flags &^= sendWaits
 	d := b.packets.sockets[f.id()]
@@ -217,7 +219,7 @@ func (b *Backend) canSendTo(f *file, e *cqe, c *backend.Completion) bool {
 	return true
 }
 
-// cancelSendTo ends op, if it is f's SendTo.
+// cancelSendTo cancels op if it is f's SendTo.
 func (b *Backend) cancelSendTo(f *file, op *backend.Op) {
 	if d := b.packets.sockets[f.id()]; d.out != nil && op == &d.out.Op {
 		b.done(op, d.out.Sent, backend.ErrCanceled)
@@ -225,8 +227,8 @@ func (b *Backend) cancelSendTo(f *file, op *backend.Op) {
 	}
 }
 
-// endPackets ends what is in flight on a datagram socket that closes, but for
-// what file.in tells of.
+// endPackets ends the SendTo of a closing datagram socket and discards its undelivered
+// datagrams. startClose ends its RecvFrom.
 func (b *Backend) endPackets(f *file) {
 	d := b.packets.sockets[f.id()]
 	if d.out != nil {

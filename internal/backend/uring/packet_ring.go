@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// packetGroup is the kernel's name for the packetRing's buffers.
+	// packetGroup is the number of the packetRing's buffer group in the kernel.
 	packetGroup = 1
-	// mostMail is how many buffers there are: two batches, so that one can come
-	// while the loop has the other.
+	// maxPackets is the number of buffers: two batches, so that one can arrive while
+	// the loop uses the other.
 	maxPackets = 2 * backend.PacketBatch
-	// A buffer holds a packetHeader, the sender's address, control messages and
-	// the datagram. mailStride, from one to the next, is not a power of two, so
-	// that the beginnings do not compete for one line of the cache.
+	// A buffer holds a packetHeader, the sender's address, control messages and the
+	// datagram. packetStride, the distance between buffers, is not a power of two, so
+	// that the beginnings of the buffers do not compete for the same cache lines.
 	mailFrom     = int(unsafe.Sizeof(packetHeader{}))
 	mailControl  = mailFrom + unix.SizeofSockaddrAny
 	mailData     = mailControl + sys.ControlSize
@@ -30,27 +30,27 @@ const (
 // packetHeader is the kernel's struct io_uring_recvmsg_out.
 type packetHeader struct{ from, control, data, flags uint32 }
 
-// packetRing is what a Backend has for datagram sockets: nothing, until the first.
-// The memory is mapped, and touched as far as datagrams reach.
+// packetRing is the state for datagram sockets. It is empty until the first one. The
+// memory is mapped; pages that no datagram reaches stay untouched.
 type packetRing struct {
 	sockets map[backend.File]*datagram
-	calls   *sys.Packets // what sends, and receives where the ring has no buffer
+	calls   *sys.Packets // sends, and receives when the ring has no buffer
 	ring    bufRing
 	memory  []byte
-	header  unix.Msghdr // what a buffer has room for
+	header  unix.Msghdr // sizes of the parts of a buffer
 
 	told  [backend.PacketBatch]backend.Packet
-	got   []backend.Packet // by the last RecvFrom
-	taken []uint16         // the buffers that these lie in
+	got   []backend.Packet // from the last RecvFrom
+	taken []uint16         // the buffers of got
 }
 
-// letter is a datagram received and not yet delivered, as the kernel wrote it.
+// receivedPacket is an undelivered datagram in the kernel's layout.
 type receivedPacket struct {
 	bytes  []byte
-	buffer uint16 // none: bytes are memory of their own
+	buffer uint16 // none: bytes is a copy
 }
 
-// open makes the packetRing, with at most so many buffers.
+// open makes the packetRing, with at most most buffers.
 func (m *packetRing) open(r *ring, most int) (err error) {
 	most = min(most, maxPackets)
 	if m.memory, err = anonymous(most * packetStride); err != nil {
@@ -72,7 +72,7 @@ func (m *packetRing) open(r *ring, most int) (err error) {
 	return nil
 }
 
-// close unmaps the memory. The ring that it was registered with must be closed.
+// close unmaps the memory. Close the io_uring before.
 func (m *packetRing) close() {
 	m.ring.close()
 	if m.memory != nil {
@@ -86,14 +86,14 @@ func (m *packetRing) at(number uint16) []byte {
 
 func (m *packetRing) putBack(number uint16) { m.ring.give(number, m.at(number)) }
 
-// publish has the kernel see what was put back.
+// publish makes the returned buffers visible to the kernel.
 func (m *packetRing) publish() {
 	if m.memory != nil {
 		m.ring.publish()
 	}
 }
 
-// takeBack ends the loan of what was delivered last.
+// takeBack ends the loan of the last delivered datagrams.
 func (m *packetRing) takeBack() {
 	for _, number := range m.taken {
 		m.putBack(number)
@@ -101,7 +101,7 @@ func (m *packetRing) takeBack() {
 	m.taken = m.taken[:0]
 }
 
-// hand tells of the first of d's letters, up to a batch.
+// hand describes the first undelivered datagrams of d in m.got, up to a batch.
 func (m *packetRing) hand(d *datagram) int {
 	n := min(len(d.letters), len(m.told))
 	for i, l := range d.letters[:n] {
@@ -115,8 +115,8 @@ func (m *packetRing) hand(d *datagram) int {
 	return n
 }
 
-// describe reads what the kernel wrote. Lengths are the system's, and may be more
-// than there was room for.
+// describe decodes a buffer that the kernel filled. The lengths in its header may
+// exceed the room that there was.
 func (m *packetRing) describe(p *backend.Packet, b []byte) {
 	h := (*packetHeader)(unsafe.Pointer(&b[0]))
 	data := b[mailData:]

@@ -11,23 +11,24 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// What Backend.lent is besides a buffer's number.
+// Values of Backend.lent that are not a buffer's number.
 const (
 	lentNothing = -1
 	lentHot     = -2
 )
 
-// bulkEnds is how many receives in a row that do not fill a buffer of the ring
-// end a bulk stream.
+// bulkEnds is how many receives in a row must leave their buffer partly empty to end a
+// bulk stream.
 const bulkEnds = 16
 
-// receive has the kernel receive for f.in: again and again into buffers of the
-// ring, one for each message or part of one. It does so when the bytes come, and
-// so also when nobody asks for them any more: never for more than about a buffer.
+// receive starts the kernel's request for f.in. Usually that is a multishot receive
+// into buffers of the ring, one buffer for each message or part of one. The kernel
+// receives when bytes arrive, even if no Op asks for them any more, but then not much
+// more than a buffer.
 //
-// Bulk streams, and messages that go behind what the loop already has of
-// them, are polled instead and received by deliver, as on epoll: into the one
-// hot buffer, as much as there is, and never early.
+// For bulk streams, and for a Recv with its own Buf, the request is a poll, and deliver
+// receives, as on epoll: as much as there is, into the hot buffer or Buf, and never
+// early.
 func (b *Backend) receive(f *file) {
 	if f.in.Buf != nil || f.bulk > 0 {
 		b.poll(f, polls, unix.POLLIN)
@@ -38,7 +39,7 @@ func (b *Backend) receive(f *file) {
 	s.bufGroup = group
 	s.ioprio = recvMultishot
 	if f.flags&drained != 0 {
-		s.ioprio |= recvPollFirst // there is nothing yet: do not even look
+		s.ioprio |= recvPollFirst // the socket is empty: do not try first
 	}
 	if b.limited {
 		s.optLen = bufferSize
@@ -46,17 +47,17 @@ func (b *Backend) receive(f *file) {
 	f.at = receives
 }
 
-// polled takes the completion of a poll for input.
+// polled handles the completion of a poll for input.
 func (b *Backend) polled(f *file, e *cqe, c *backend.Completion) bool {
 	if f.flags&closing != 0 || e.res < 0 && passing(syscall.Errno(-e.res)) {
 		return false
 	}
-	f.flags |= readable // any other error is recv's too
+	f.flags |= readable // recv will return any other error too
 	return b.deliver(f, c)
 }
 
-// received takes a completion that brings a buffer of the ring, or the reason why
-// there is none.
+// received handles a completion of a multishot receive: a buffer of the ring or an
+// error.
 func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 	number := uint16(none)
 	if e.flags&cqeBuffer != 0 {
@@ -81,7 +82,7 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 		f.endInput(0)
 	case errno == unix.ENOBUFS:
 		b.growBuffers()
-		f.flags |= readable // that is why it wanted a buffer
+		f.flags |= readable // there was input, but no buffer for it
 	case passing(errno):
 		return false
 	default:
@@ -90,8 +91,8 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 	return b.deliver(f, c)
 }
 
-// growBuffers gives the kernel as many buffers again, once a turn: many requests of
-// one turn that found none do not mean that there are far too few.
+// growBuffers doubles the number of buffers, at most once a turn: many requests that
+// found none in one turn do not mean that far more are needed.
 func (b *Backend) growBuffers() {
 	if b.grown != b.turn {
 		b.grown = b.turn
@@ -102,13 +103,13 @@ func (b *Backend) growBuffers() {
 	}
 }
 
-// passing reports whether an error only means that the request must be made again, if
-// anybody still wants it.
+// passing reports whether e only means that a request must be made again, if an Op
+// still waits.
 func passing(e syscall.Errno) bool {
 	return e == unix.ECANCELED || e == unix.EINTR || e == unix.EAGAIN
 }
 
-// note keeps what a receive of n bytes tells about those to come.
+// note learns from a receive of n bytes. all says that it emptied the socket.
 func (b *Backend) note(f *file, n int, all bool) {
 	f.flags &^= drained
 	if all {
@@ -125,8 +126,8 @@ func (b *Backend) note(f *file, n int, all bool) {
 	}
 }
 
-// deliver completes f.in with what is at hand, if it is an Op of an earlier turn. What
-// is left is for the next turn; if nothing is, the kernel is asked for more.
+// deliver completes f.in, if it is an Op of an earlier turn, with undelivered input. If
+// more is left, the next turn delivers it; otherwise deliver starts a new request.
 func (b *Backend) deliver(f *file, c *backend.Completion) bool {
 	done := f.asks(b.turn) && f.waiting() && b.deliverFirst(f, c)
 	switch {
@@ -138,8 +139,8 @@ func (b *Backend) deliver(f *file, c *backend.Completion) bool {
 	return done
 }
 
-// deliverFirst completes f.in with the first of what is at hand: what was set aside,
-// then the buffers, then the end, and else what the socket has.
+// deliverFirst completes f.in with the first undelivered input: surplus, then buffers,
+// then the end of the stream, then the socket's bytes.
 func (b *Backend) deliverFirst(f *file, c *backend.Completion) bool {
 	switch {
 	case f.in.Kind == backend.Accept:
@@ -159,7 +160,7 @@ func (b *Backend) deliverFirst(f *file, c *backend.Completion) bool {
 	return true
 }
 
-// recv receives for f.in without the ring.
+// recv receives for f.in with a system call.
 func (b *Backend) recv(f *file, c *backend.Completion) bool {
 	f.flags &^= readable
 	p := f.in.Buf
@@ -180,7 +181,7 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 	return true
 }
 
-// deliverSurplus completes f.in with bytes that had to wait.
+// deliverSurplus completes f.in with bytes of f.more.
 func (b *Backend) deliverSurplus(f *file, c *backend.Completion) {
 	n := 0
 	if own := f.in.Buf; own != nil {
@@ -195,7 +196,7 @@ func (b *Backend) deliverSurplus(f *file, c *backend.Completion) {
 	}
 }
 
-// deliverBuffer completes f.in with the first of f's buffers of the ring.
+// deliverBuffer completes f.in with the first buffer in f's list.
 func (b *Backend) deliverBuffer(f *file, c *backend.Completion) {
 	number := f.head
 	p := &b.bufs.parts[number]
@@ -214,14 +215,14 @@ func (b *Backend) deliverBuffer(f *file, c *backend.Completion) {
 	b.fill(f, c, n)
 }
 
-// lend completes f.in with a buffer that begins with the headroom.
+// lend completes f.in with p, which begins with the headroom.
 func (b *Backend) lend(f *file, c *backend.Completion, p []byte, number int) {
 	*c = backend.Completion{Op: f.in, N: len(p) - backend.Headroom, Lent: p}
 	b.lent = number
 	f.in = nil
 }
 
-// fill completes f.in, whose own buffer has n bytes.
+// fill completes f.in, whose Buf received n bytes.
 func (b *Backend) fill(f *file, c *backend.Completion, n int) {
 	*c = backend.Completion{Op: f.in, N: n}
 	f.in = nil
@@ -234,7 +235,7 @@ func (b *Backend) Return([]byte) {
 	b.lent = lentNothing
 }
 
-// feed has what f has at hand delivered in the next turn.
+// feed queues f's undelivered input for the next turn.
 func (b *Backend) feed(f *file) {
 	if f.flags&fed == 0 {
 		f.flags |= fed
@@ -242,8 +243,9 @@ func (b *Backend) feed(f *file) {
 	}
 }
 
-// setAside sees to input that nobody has asked for by the turn's end: the kernel
-// is to bring no more of it, and it is not to occupy the buffers of the others.
+// setAside handles input that no Op has asked for by the end of the turn. It ends the
+// request, so that the kernel brings no more, and copies the input, so that other files
+// can use the buffers.
 func (b *Backend) setAside() {
 	asked := b.now.fed[:0]
 	for _, id := range b.now.fed {
@@ -254,7 +256,7 @@ func (b *Backend) setAside() {
 			asked = append(asked, id)
 		default:
 			f.flags &^= fed
-			if f.at != polls { // which brings nothing
+			if f.at != polls { // a poll brings no input
 				b.cancelIn(f)
 			}
 			b.copyOut(f)
@@ -264,7 +266,7 @@ func (b *Backend) setAside() {
 	b.now.fed = asked
 }
 
-// copyOut moves what f has in buffers of the ring to memory of its own.
+// copyOut copies undelivered bytes of f out of the ring's buffers.
 func (b *Backend) copyOut(f *file) {
 	for f.head != none {
 		number := f.head

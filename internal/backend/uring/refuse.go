@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// minKernel is the first version with everything that is needed:
-// IORING_SETUP_DEFER_TASKRUN is the latest of it.
+// minKernel is the first version with all required features. The latest of them is
+// IORING_SETUP_DEFER_TASKRUN.
 const minKernel = "Linux 6.1"
 
-// refused tells why the system would not do call.
+// refused adds to err the reason why the system refused call.
 func refused(call string, err error) error {
 	var why string
 	switch {
@@ -29,18 +29,19 @@ func refused(call string, err error) error {
 			why = "a seccomp filter (as containers have) or a security module forbids io_uring"
 		}
 	case errors.Is(err, unix.EINVAL):
-		why = "the kernel is too old, it takes " + minKernel
+		why = "the kernel is too old: this backend needs " + minKernel + " or later"
 	case errors.Is(err, unix.ENOMEM):
-		why = "there is no memory for it, or the limit of locked memory is too low (ulimit -l)"
+		why = "there is too little memory, or the limit of locked memory is too low: raise ulimit -l"
 	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE):
-		why = "there are too many open files (ulimit -n)"
+		why = "too many files are open: raise ulimit -n"
 	default:
 		return fmt.Errorf("io_uring: %w", os.NewSyscallError(call, err))
 	}
 	return fmt.Errorf("io_uring: %w: %s", os.NewSyscallError(call, err), why)
 }
 
-// disabledBySysctl is empty if the system's settings are not the reason.
+// disabledBySysctl explains a refusal by the system's settings. It returns "" if they
+// allow io_uring.
 func disabledBySysctl() string {
 	const path = "/proc/sys/kernel/io_uring_disabled"
 	setting, err := os.ReadFile(path)
@@ -49,29 +50,29 @@ func disabledBySysctl() string {
 	}
 	switch strings.TrimSpace(string(setting)) {
 	case "1":
-		return "the setting kernel.io_uring_disabled is 1: only root and the group of kernel.io_uring_group may use it"
+		return "the setting kernel.io_uring_disabled is 1: only root and members of kernel.io_uring_group may use io_uring"
 	case "2":
-		return "the setting kernel.io_uring_disabled is 2: nobody may use it"
+		return "the setting kernel.io_uring_disabled is 2: nobody may use io_uring; set it to 0"
 	}
 	return ""
 }
 
-// usable tells whether the kernel has what is relied on.
+// usable returns an error if the kernel lacks a required feature.
 func (r *ring) usable() error {
 	const needed = featSingleMmap | featNoDrop | featSubmitStable | featExtArg | featCQESkip
 	if r.features&needed != needed {
 		return refused("io_uring_setup", unix.EINVAL)
 	}
-	// A filter may let the setup pass and forbid the rest. The ring is disabled:
-	// if the call gets as far as the kernel, that is its answer.
+	// A filter may allow the setup and forbid the rest. The ring is still disabled, so
+	// EBADFD shows that the call reached the kernel.
 	if err := r.enter(0); !errors.Is(err, unix.EBADFD) {
 		return refused("io_uring_enter", errors.Unwrap(err))
 	}
 	return nil
 }
 
-// canLimit reports whether the kernel can limit what a multishot receive brings:
-// Linux 6.17. Older ones take the field for another one, which must be zero.
+// canLimit reports whether the kernel can limit a multishot receive to a number of
+// bytes (Linux 6.17). Older kernels require zero in that field.
 var canLimit = sync.OnceValue(func() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is a submission and a completion queue shared with the kernel. It is
-// made disabled; the thread that enables it is the only one that may use it.
+// ring is a submission queue and a completion queue, shared with the kernel. It starts
+// disabled. Only the thread that enables it may use it.
 type ring struct {
 	fd       int
 	features uint32
@@ -22,15 +22,15 @@ type ring struct {
 	sqes            []sqe
 	sqHead, sqFlags *uint32
 	sqTail          *uint32
-	tail            uint32 // where the next submission goes
-	spilled         []sqe  // what had no room, in order
+	tail            uint32 // index of the next submission
+	spilled         []sqe  // submissions that did not fit, in order
 
 	cqes           []cqe
 	cqHead, cqTail *uint32
-	head           uint32 // the next completion to take
-	now            []cqe  // of this turn, taken
-	i              int    // how far they have been looked at
-	later          []cqe  // taken since, for the next turn
+	head           uint32 // index of the next completion to take
+	now            []cqe  // completions of this turn
+	i              int    // number of them that were handled
+	later          []cqe  // completions of the next turn
 
 	arg waitArg
 	ts  timespec
@@ -38,7 +38,8 @@ type ring struct {
 	rings, entries []byte // the mappings
 }
 
-// newRing makes a ring for so many submissions and completions, powers of two.
+// newRing makes a ring with so many submissions and completions. Both are powers of
+// two.
 func newRing(submissions, completions uint32) (*ring, error) {
 	p := params{
 		flags: setupCQSize | setupDisabled | setupSubmitAll | setupTaskrunFlag |
@@ -75,16 +76,17 @@ func (r *ring) mmap(p *params) (err error) {
 	r.cqHead, r.cqTail = at(p.cqOff.head), at(p.cqOff.tail)
 	r.sqes = unsafe.Slice((*sqe)(unsafe.Pointer(&r.entries[0])), p.sqEntries)
 	r.cqes = unsafe.Slice((*cqe)(unsafe.Pointer(&r.rings[p.cqOff.cqes])), p.cqEntries)
-	// Memory that is not used is not resident, and what had to grow would be garbage.
+	// Allocate the full capacity now: growing would leave garbage, and unused memory is
+	// not resident.
 	r.now, r.later = make([]cqe, 0, len(r.cqes)), make([]cqe, 0, len(r.cqes))
-	// The array lets submissions go in an order of their own. They never do.
+	// The array could reorder submissions; it never does here.
 	for i := range unsafe.Slice(at(p.sqOff.array), p.sqEntries) {
 		*at(p.sqOff.array + uint32(4*i)) = uint32(i)
 	}
 	return nil
 }
 
-// close gives everything back. The kernel must be done with what was submitted.
+// close frees the ring. The kernel must have ended all requests.
 func (r *ring) close() error {
 	if r.entries != nil {
 		unix.Munmap(r.entries)
@@ -95,7 +97,7 @@ func (r *ring) close() error {
 	return os.NewSyscallError("close", unix.Close(r.fd))
 }
 
-// register is io_uring_register(2).
+// register calls io_uring_register(2).
 func (r *ring) register(op uintptr, arg unsafe.Pointer, n uintptr) error {
 	_, _, e := syscall.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), op, uintptr(arg), n, 0, 0)
 	if e != 0 {
@@ -104,11 +106,11 @@ func (r *ring) register(op uintptr, arg unsafe.Pointer, n uintptr) error {
 	return nil
 }
 
-// next is the next submission, zero, for the caller to fill in before anything
-// else is done with the ring.
+// next returns the next submission, zeroed. The caller fills it in before any other use
+// of the ring.
 func (r *ring) next() *sqe {
 	if len(r.spilled) == 0 && r.full() {
-		r.enter(0) // what it fails for, the next look fails for too
+		r.enter(0) // the next look gets the same error
 	}
 	if len(r.spilled) > 0 || r.full() {
 		r.spilled = append(r.spilled, sqe{})
@@ -126,13 +128,14 @@ func (r *ring) push(s sqe) *sqe {
 
 func (r *ring) full() bool { return r.tail-atomic.LoadUint32(r.sqHead) == uint32(len(r.sqes)) }
 
-// queued reports whether there is something in the queue that the kernel has not taken.
+// queued reports whether the queue has submissions that the kernel has not taken.
 func (r *ring) queued() bool { return r.tail != atomic.LoadUint32(r.sqHead) }
 
-// unsubmitted reports whether there is something at all that it has not taken.
+// unsubmitted reports whether there are submissions that the kernel has not taken, in
+// the queue or spilled.
 func (r *ring) unsubmitted() bool { return r.queued() || len(r.spilled) > 0 }
 
-// refill moves to the queue what had no room in it.
+// refill moves spilled submissions into the queue.
 func (r *ring) refill() {
 	n := 0
 	for ; n < len(r.spilled) && !r.full(); n++ {
@@ -143,8 +146,8 @@ func (r *ring) refill() {
 	}
 }
 
-// enter submits, and with enterGetEvents has the kernel do what completes
-// operations that wait. It does not block.
+// enter submits. With enterGetEvents it also makes the kernel complete operations that
+// are ready. It does not block.
 func (r *ring) enter(flags uintptr) error {
 	n := r.tail - atomic.LoadUint32(r.sqHead)
 	atomic.StoreUint32(r.sqTail, r.tail)
@@ -152,7 +155,7 @@ func (r *ring) enter(flags uintptr) error {
 	return entered(e)
 }
 
-// take moves what the kernel has completed to the end of to.
+// take appends the kernel's completions to to.
 func (r *ring) take(to *[]cqe) {
 	tail := atomic.LoadUint32(r.cqTail)
 	if r.head == tail {
@@ -164,8 +167,8 @@ func (r *ring) take(to *[]cqe) {
 	atomic.StoreUint32(r.cqHead, r.head)
 }
 
-// clear empties both queues: nothing waits to be submitted or to be taken. It reports
-// whether that went well.
+// clear submits and collects everything, so that both queues are empty. It reports
+// whether that succeeded.
 func (r *ring) clear() bool {
 	if r.refill(); r.queued() {
 		r.enter(0)
@@ -177,8 +180,8 @@ func (r *ring) clear() bool {
 	return !r.unsubmitted() && !r.overflown()
 }
 
-// takeBack calls f with the submissions that the kernel has not taken, which it
-// does not get any more.
+// takeBack removes the submissions that the kernel has not taken, and calls f with
+// each.
 func (r *ring) takeBack(f func(*sqe)) {
 	head := atomic.LoadUint32(r.sqHead)
 	for at := head; at != r.tail; at++ {
@@ -188,7 +191,7 @@ func (r *ring) takeBack(f func(*sqe)) {
 	atomic.StoreUint32(r.sqTail, head)
 }
 
-// takeTries is take for the next turn, and calls f with those of tagTry.
+// takeTries is take into later, except that it calls f with completions of tagTry.
 func (r *ring) takeTries(f func(*cqe)) {
 	from := len(r.later)
 	r.take(&r.later)
@@ -203,11 +206,11 @@ func (r *ring) takeTries(f func(*cqe)) {
 	r.later = keep
 }
 
-// overflown reports whether the kernel keeps completions that had no room.
+// overflown reports whether the kernel holds completions that did not fit.
 func (r *ring) overflown() bool { return atomic.LoadUint32(r.sqFlags)&sqCQOverflow != 0 }
 
-// look begins a turn: it submits what there is and collects what has completed,
-// without blocking, and without a system call if there is nothing to do in it.
+// look begins a turn. It submits and collects completions without blocking. If there is
+// nothing to do, it makes no system call.
 func (r *ring) look() (err error) {
 	r.now, r.later, r.i = r.later, r.now[:0], 0
 	r.refill()
@@ -221,7 +224,7 @@ func (r *ring) look() (err error) {
 	return err
 }
 
-// forever is no timeout.
+// forever means no timeout.
 const forever time.Duration = math.MaxInt64
 
 // wait blocks until something completes, at most for timeout.
@@ -246,23 +249,23 @@ func (r *ring) wait(timeout time.Duration) error {
 	return entered(e)
 }
 
-// entered is the error of io_uring_enter that e stands for.
+// entered returns the error for a result of io_uring_enter.
 func entered(e syscall.Errno) error {
 	switch e {
 	case 0, unix.EINTR:
 		return nil
 	case unix.EBUSY:
-		// There are too many completions for more submissions. They are taken
-		// first, and the submissions go with the next turn.
+		// The completion queue is full. Completions are taken first; the submissions go
+		// with the next turn.
 		return nil
 	}
 	return os.NewSyscallError("io_uring_enter", e)
 }
 
-// completed reports whether there is a completion of this turn.
+// completed reports whether this turn has another completion.
 func (r *ring) completed() bool { return r.i < len(r.now) }
 
-// completion is the next one. It is valid until look.
+// completion returns the next completion. It is valid until look.
 func (r *ring) completion() *cqe {
 	r.i++
 	return &r.now[r.i-1]

@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// maxSend bounds one request, whose result has 31 bits.
+// maxSend limits one request, because its result has 31 bits.
 const maxSend = 1 << 30
 
 func address(p []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(p)))) }
@@ -50,8 +50,8 @@ func (b *Backend) Send(op *backend.SendOp) {
 	b.transmit(f)
 }
 
-// transmit has the kernel send what f.out still has to send, or the first part of
-// it. It completes when all of that is sent, not before.
+// transmit makes the kernel send f.out's remaining bytes, or the first part of them.
+// The request completes when it has sent all of its bytes.
 func (b *Backend) transmit(f *file) {
 	bufs := f.out.Bufs
 	s := b.request(opSend, f.fd(), f.userData(tagOut))
@@ -65,7 +65,7 @@ func (b *Backend) transmit(f *file) {
 	s.len = 1
 }
 
-// sent takes the completion of a transmission.
+// sent handles the completion of transmit.
 func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 	op := f.out
 	if e.res > 0 {
@@ -97,8 +97,8 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 	return true
 }
 
-// arenas hold what a submission of several buffers refers to, until the kernel
-// has read it, which it has when it has taken the submission.
+// arenas hold the headers of submissions with several buffers. The kernel reads them
+// when it takes the submission; then reset may reuse them.
 type arenas struct {
 	all  []*arena
 	used int
@@ -112,11 +112,11 @@ type arena struct {
 const (
 	arenaHeaders = 32
 	arenaVectors = 256
-	maxVectors   = 64 // of one submission
+	maxVectors   = 64 // in one submission
 	keepArenas   = 4
 )
 
-// header describes the first of bufs.
+// header returns a header for the first of bufs.
 func (a *arenas) header(bufs [][]byte) *unix.Msghdr {
 	bufs = bufs[:min(len(bufs), maxVectors)]
 	m := a.room(len(bufs))
@@ -138,7 +138,7 @@ func (a *arenas) header(bufs [][]byte) *unix.Msghdr {
 	return &m.headers[len(m.headers)-1]
 }
 
-// room is an arena with room for a header of so many vectors.
+// room returns an arena with room for a header and so many vectors.
 func (a *arenas) room(vectors int) *arena {
 	if a.used > 0 {
 		m := a.all[a.used-1]
@@ -153,7 +153,7 @@ func (a *arenas) room(vectors int) *arena {
 	return a.all[a.used-1]
 }
 
-// reset forgets everything.
+// reset empties the arenas.
 func (a *arenas) reset() {
 	if a.used == 0 {
 		return

@@ -9,19 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shrinkTime is how long buffers that a burst took must be of no use before they are given
-// back. It may take twice as long.
+// shrinkTime is how long a burst's extra buffers stay unused before they are freed.
+// Freeing may take up to twice as long.
 const shrinkTime = 40 * time.Millisecond
 
-// A shrinkTimer tells when to give back what a burst took: the memory of buffers that nobody
-// uses, which would also be more than the caches hold when few take turns.
+// shrinkTimer frees the extra buffers of a burst when nobody uses them. That saves
+// memory, and a few buffers in use fit into the CPU's caches.
 type shrinkTimer struct {
 	after   timespec
-	watched bool // the kernel is to tell of the time
-	due     bool // as soon as there is nothing to do
+	watched bool // the kernel has a timeout request for it
+	due     bool // shrink as soon as the loop is idle
 }
 
-// startShrinkTimer has the kernel tell when to look whether the buffers are unused.
+// startShrinkTimer starts the time after which unused buffers are freed.
 func (b *Backend) startShrinkTimer() {
 	b.shrinkTimer.watched, b.shrinkTimer.due = true, false
 	b.bufs.used = false
@@ -30,18 +30,19 @@ func (b *Backend) startShrinkTimer() {
 	s.len = 1
 }
 
-// shrinkTimerFired takes the completion of startShrinkTimer.
+// shrinkTimerFired handles the completion of startShrinkTimer's request.
 func (b *Backend) shrinkTimerFired() { b.shrinkTimer.watched, b.shrinkTimer.due = false, true }
 
-// restartShrinkTimer begins anew if buffers have been used since startShrinkTimer.
+// restartShrinkTimer starts again if buffers were used since startShrinkTimer.
 func (b *Backend) restartShrinkTimer() {
 	if b.shrinkTimer.due && b.bufs.used {
 		b.startShrinkTimer()
 	}
 }
 
-// shrinkIdle is called when there is nothing to do. All buffers are with the kernel
-// then, which uses none outside of its system calls.
+// shrinkIdle shrinks the buffers if that is due. It is called when the loop is idle.
+// All buffers are with the kernel then, and the kernel uses them only during the loop's
+// system calls.
 func (b *Backend) shrinkIdle() {
 	if b.shrinkTimer.due && !b.bufs.used && b.bufs.held == 0 {
 		b.shrinkTimer.due = false
@@ -49,8 +50,8 @@ func (b *Backend) shrinkIdle() {
 	}
 }
 
-// shrink leaves the kernel, which has all buffers, with as many as it began with, and
-// gives the memory of the others back to the system.
+// shrink takes back all buffers except the first ones, and frees their memory. The
+// kernel must have all buffers.
 func (b *buffers) shrink() {
 	unix.Madvise(b.memory[firstBuffers*stride:b.made*stride], unix.MADV_DONTNEED)
 	b.tail -= uint16(b.made)

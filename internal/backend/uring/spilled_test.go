@@ -12,9 +12,9 @@ import (
 
 const nop = 0 // IORING_OP_NOP
 
-// TestSpilledIsSubmitted: what had no room in the queue, since the kernel did not take
-// what is in it (EAGAIN: it has no memory), goes as soon as there is room. What is
-// sent meanwhile is not behind it, and told of as it went.
+// TestSpilledIsSubmitted: if the kernel takes no submissions (EAGAIN: it has no
+// memory), spilled ones are submitted as soon as there is room. TrySendAll does not
+// wait behind them, and reports what was really sent.
 func TestSpilledIsSubmitted(t *testing.T) {
 	b, err := open(config{submissions: 4, completions: 16, buffers: 16})
 	if err != nil {
@@ -47,7 +47,7 @@ func TestSpilledIsSubmitted(t *testing.T) {
 			b.ring.spilled = append(b.ring.spilled, sqe{opcode: nop, userData: uint64(tagNothing)})
 		}
 	}
-	for _, n := range []int{1, 9} { // which is more than the queue takes
+	for _, n := range []int{1, 9} { // more than the queue takes
 		spill(n)
 		b.TrySendAll(all)
 		for i, s := range all {
@@ -68,8 +68,8 @@ func TestSpilledIsSubmitted(t *testing.T) {
 	spill(1) // for Close
 }
 
-// TestReleaseBehindSpilled: Release takes back a connection whose request will be
-// canceled behind what had no room in the queue.
+// TestReleaseBehindSpilled: Release works when the cancel of the connection's request
+// is behind spilled submissions.
 func TestReleaseBehindSpilled(t *testing.T) {
 	b, err := open(config{submissions: 4, completions: 16, buffers: 16})
 	if err != nil {

@@ -59,8 +59,8 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 
 func (b *Backend) Discard(h backend.Handle) { sys.CloseHandle(h) }
 
-// Release takes back from the kernel what it has of the connection: its request,
-// and the bytes that this has brought since anybody asked.
+// Release ends the kernel's request for the connection. The Handle gets the bytes that
+// the request received and no Recv delivered.
 func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	f := b.files.get(id)
 	switch {
@@ -81,8 +81,8 @@ func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	return h, nil
 }
 
-// endRequest ends what the kernel does for f's incoming direction, and takes its
-// completions out of turn.
+// endRequest ends the request for f's incoming direction. It handles the request's
+// completions at once, ahead of their turn.
 func (b *Backend) endRequest(f *file) error {
 	if f.at != idle && !b.enabled {
 		if err := b.enable(); err != nil {
@@ -91,7 +91,7 @@ func (b *Backend) endRequest(f *file) error {
 	}
 	b.cancelIn(f)
 	for f.at != idle {
-		b.ring.refill() // the cancel may have had no room
+		b.ring.refill() // the cancel may have spilled
 		if err := b.ring.enter(enterGetEvents); err != nil {
 			return err
 		}
@@ -105,8 +105,8 @@ func (b *Backend) endRequest(f *file) error {
 	return nil
 }
 
-// takeInput takes those of the completions that are of f's input, which nobody
-// asks for.
+// takeInput handles the completions in from that belong to f's input. No Op waits for
+// them.
 func (b *Backend) takeInput(f *file, from []cqe) {
 	for i := range from {
 		if e := &from[i]; e.userData == f.userData(tagIn) {
@@ -138,11 +138,11 @@ func (b *Backend) Submit(op *backend.Op) {
 	case backend.Close, backend.Reset:
 		b.startClose(f, op)
 	default:
-		panic(fmt.Sprintf("uring: an Op of kind %d was submitted", op.Kind))
+		panic(fmt.Sprintf("uring: Submit was given an Op of kind %d: use Send, Connect or SendTo", op.Kind))
 	}
 }
 
-// ask makes op the one that f's input is for.
+// ask makes op the Op in flight for f's input.
 func (b *Backend) ask(f *file, op *backend.Op) {
 	if f.in != nil {
 		panic(fmt.Sprintf("uring: kind %d submitted while kind %d is in flight on the same file", op.Kind, f.in.Kind))
@@ -174,11 +174,11 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 		b.done(&op.Op, 0, err)
 		return
 	}
-	f.flags &^= ended | readable // by a receive before there was a connection
+	f.flags &^= ended | readable // left by a receive before the connection
 	b.ask(f, &op.Op)
 }
 
-// connected takes the completion of the wait for a connection.
+// connected handles the completion of the poll for a connection.
 func (b *Backend) connected(f *file, e *cqe, c *backend.Completion) bool {
 	if f.in == nil || f.in.Kind != backend.Connect || e.res < 0 && passing(syscall.Errno(-e.res)) {
 		return false
@@ -195,7 +195,7 @@ func (b *Backend) Cancel(op *backend.Op) {
 	switch {
 	case f == nil:
 	case f.in == op:
-		if f.at != polls { // which brings nothing
+		if f.at != polls { // a poll brings no input
 			b.cancelIn(f)
 		}
 		f.in = nil

@@ -1,18 +1,18 @@
 //go:build linux
 
-// Package uring is the backend over Linux's io_uring(7), in Go alone. It needs
-// Linux 6.1 and the permission to use io_uring, which containers often do not
-// give; New tells why it cannot.
+// Package uring implements the backend for Linux's io_uring(7), in pure Go. It needs
+// Linux 6.1 and the permission to use io_uring, which many containers deny. The error
+// of New says why io_uring is not available.
 //
-// A turn is one io_uring_enter: what was submitted goes in, what completed comes
-// out. Connections, bytes and datagrams come by multishot requests, which stay in the
-// kernel, the bytes in buffers that all connections of a backend share. A
-// request's user data is a slot, its generation and the request's purpose, never
-// a pointer; what the kernel writes to is mapped memory, or held by the table of
-// files until the kernel is done with it.
+// A turn makes one io_uring_enter call, which takes submissions and returns
+// completions. Connections, bytes and datagrams arrive through multishot requests,
+// which stay in the kernel. Bytes arrive in buffers that all connections of a backend
+// share. A request's user data holds a slot, its generation and the request's purpose,
+// never a pointer. The kernel writes only to mapped memory, or to memory that the table
+// of files keeps alive until the request ends.
 //
-// Only the thread that enabled a ring may use it. So from its first Wait to
-// Close a backend locks the calling goroutine to its thread.
+// Only the thread that enabled a ring may use it. So the first Wait locks the calling
+// goroutine to its thread, until Close.
 package uring
 
 import (
@@ -27,19 +27,18 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// DefaultBuffers is how many buffers a backend has at most, if nobody says
-// otherwise.
+// DefaultBuffers is the default maximum number of receive buffers of a backend.
 const DefaultBuffers = 256
 
-// config is what tests make smaller than anybody should.
+// config holds the sizes. Tests make them smaller than is useful.
 type config struct {
-	submissions, completions uint32 // room for so many, powers of two
-	buffers                  int    // at most
+	submissions, completions uint32 // numbers of entries, powers of two
+	buffers                  int    // maximum number
 	shrinkAfter              time.Duration
-	unlimited                bool // as on a kernel that cannot limit a multishot receive
+	unlimited                bool // behave like a kernel that cannot limit a multishot receive
 }
 
-// Backend is a backend.Backend.
+// Backend is a backend.Backend on io_uring.
 type Backend struct {
 	backend.Clock
 	ring        *ring
@@ -47,31 +46,31 @@ type Backend struct {
 	shrinkTimer shrinkTimer
 	waker       *sys.Waker
 	files       table
-	paths       map[backend.File]string // of unix listeners, removed at their end
+	paths       map[backend.File]string // of unix listeners, to remove at Close
 	enabled     bool
 	limited     bool // the kernel can limit a multishot receive
-	flights     int  // requests that the kernel will tell the end of
+	flights     int  // requests whose last completion has not come
 	vectors     arenas
 	packets     packetRing
 
-	// What was submitted in this turn, and what of it is up in the next.
+	// later collects the work submitted in this turn; now is the work for Next.
 	later, now queue
 	turn       uint32
-	grown      uint32 // the last turn that wanted more buffers
-	hot        []byte // lent for bytes that lie in no buffer of the ring: headroom, then backend.LendSize
-	lent       int    // number of the buffer that the loop has, or lentNothing, lentHot
+	grown      uint32 // the last turn in which growBuffers ran
+	hot        []byte // headroom and backend.LendSize bytes, lent for bytes that are in no buffer of the ring
+	lent       int    // number of the buffer lent to the loop, or lentNothing or lentHot
 
-	waking sync.Mutex // so that no Wake uses a descriptor that is closed
+	waking sync.Mutex // keeps Wake from using a closed descriptor
 	closed bool
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
-// queue is what completes without the kernel.
+// queue is work that needs nothing from the kernel.
 type queue struct {
 	done []result
-	fed  []backend.File // with input at hand
-	i, j int            // how far Next is in them
+	fed  []backend.File // files with undelivered input
+	i, j int            // Next's positions in done and fed
 }
 
 type result struct {
@@ -87,8 +86,8 @@ func (q *queue) reset() {
 	*q = queue{done: q.done[:0], fed: q.fed[:0]}
 }
 
-// New makes a backend with at most so many buffers, 17 KiB each, to receive short
-// messages into; 0 stands for DefaultBuffers.
+// New returns a backend with at most receiveBuffers buffers, of 17 KiB each, for short
+// messages. 0 means DefaultBuffers.
 func New(receiveBuffers int) (backend.Backend, error) {
 	if receiveBuffers <= 0 {
 		receiveBuffers = DefaultBuffers
@@ -138,7 +137,7 @@ func (b *Backend) Wake() {
 	b.waking.Unlock()
 }
 
-// enable makes the ring this thread's.
+// enable makes the ring usable, by this thread only.
 func (b *Backend) enable() error {
 	runtime.LockOSThread()
 	if err := b.ring.register(registerEnableRings, nil, 0); err != nil {
@@ -150,22 +149,22 @@ func (b *Backend) enable() error {
 	return nil
 }
 
-// watchWaker has every Wake be a completion.
+// watchWaker makes every Wake a completion.
 func (b *Backend) watchWaker() {
 	s := b.request(opPollAdd, b.waker.FD(), uint64(tagWake))
 	s.len = pollMulti
 	s.setEvents(unix.POLLIN)
 }
 
-// poll has the kernel wait for an event, once.
+// poll starts a one-shot poll for f's incoming direction.
 func (b *Backend) poll(f *file, at request, events int16) {
 	s := b.request(opPollAdd, f.fd(), f.userData(tagIn))
 	s.setEvents(events)
 	f.at = at
 }
 
-// request is the next submission, of something whose end the kernel will tell.
-// The caller completes it.
+// request returns the next submission, for a request that will post a completion. The
+// caller fills in the rest.
 func (b *Backend) request(opcode uint8, fd int, userData uint64) *sqe {
 	b.flights++
 	s := b.ring.next()
@@ -215,11 +214,11 @@ func (b *Backend) Next(c *backend.Completion) bool {
 			return true
 		}
 	}
-	// The datagrams that came together are told of together.
+	// Datagrams that arrived together are delivered together.
 	return b.now.j < len(b.now.fed) && b.nextQueued(c)
 }
 
-// nextQueued is Next for what needs nothing of the kernel.
+// nextQueued is Next for work that needs nothing from the kernel.
 func (b *Backend) nextQueued(c *backend.Completion) bool {
 	if b.now.i < len(b.now.done) {
 		r := b.now.done[b.now.i]
@@ -244,15 +243,15 @@ func (b *Backend) nextQueued(c *backend.Completion) bool {
 	return false
 }
 
-// complete takes a completion of the kernel's. It reports whether that is one
-// of an Op, which it fills in.
+// complete handles a completion of the kernel. It reports whether an Op completed, and
+// then fills in c.
 func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	id, tag := parseUserData(e.userData)
 	last := e.flags&cqeMore == 0
 	if last && tag != tagNothing {
 		b.flights--
 	}
-	switch tag { // a file is there until the kernel is done with it
+	switch tag { // a file stays in the table until the kernel's last completion for it
 	case tagIn:
 		return b.incoming(b.files.get(id), e, c)
 	case tagOut:
@@ -269,8 +268,8 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	return false
 }
 
-// incoming takes a completion of the request for f's incoming direction, and begins
-// the next one if that was its last.
+// incoming handles a completion of the request for f's incoming direction. If it was
+// the request's last, incoming starts the next request.
 func (b *Backend) incoming(f *file, e *cqe, c *backend.Completion) (done bool) {
 	at, stale := f.at, f.flags&canceling != 0
 	if e.flags&cqeMore == 0 {
@@ -297,8 +296,8 @@ func (b *Backend) incoming(f *file, e *cqe, c *backend.Completion) (done bool) {
 	return done
 }
 
-// goOn starts what f needs next, now that the kernel does nothing for its
-// incoming direction any more.
+// goOn starts f's next request or its close, when the kernel has no request for its
+// incoming direction.
 func (b *Backend) goOn(f *file) {
 	switch {
 	case f.flags&closing != 0:
@@ -308,7 +307,7 @@ func (b *Backend) goOn(f *file) {
 	}
 }
 
-// arm has the kernel do what f.in asks for.
+// arm starts the kernel's request for f.in.
 func (b *Backend) arm(f *file) {
 	switch f.in.Kind {
 	case backend.Recv:
@@ -327,8 +326,8 @@ func (b *Backend) arm(f *file) {
 	}
 }
 
-// cancel has the kernel end a request. The request's completion tells how that
-// went.
+// cancel makes the kernel end a request. The request's own completion reports the
+// result.
 func (b *Backend) cancel(userData uint64) {
 	s := b.ring.next()
 	s.opcode = opAsyncCancel
@@ -337,7 +336,7 @@ func (b *Backend) cancel(userData uint64) {
 	s.userData = uint64(tagNothing)
 }
 
-// cancelIn ends what the kernel does for f's incoming direction.
+// cancelIn cancels the request for f's incoming direction.
 func (b *Backend) cancelIn(f *file) {
 	if f.at != idle && f.flags&canceling == 0 {
 		f.flags |= canceling
@@ -345,7 +344,7 @@ func (b *Backend) cancelIn(f *file) {
 	}
 }
 
-// LocalAddr and RemoteAddr ask the system.
+// LocalAddr asks the system for the address.
 func (b *Backend) LocalAddr(id backend.File) net.Addr {
 	if f := b.files.get(id); f != nil {
 		if f.flags&packets != 0 {
@@ -373,10 +372,10 @@ func (b *Backend) Acknowledge(id backend.File) {
 	}
 }
 
-// Control uses the descriptor as the caller likes, also while the kernel does.
+// Control gives f the descriptor even while the kernel uses it.
 func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	if file := b.files.get(id); file != nil && file.flags&closing == 0 {
-		file.flags |= shared // f may have it linger
+		file.flags |= shared // f may set SO_LINGER
 		return f(uintptr(file.fd()))
 	}
 	return backend.ErrClosed

@@ -21,7 +21,7 @@ func (b *Backend) Watch(fd int) (backend.File, error) {
 	return b.files.add(own).id(), nil
 }
 
-// watch has the kernel wait for what f.in, a Poll, asks for.
+// watch starts a poll for f.in's conditions.
 func (b *Backend) watch(f *file) {
 	var events int16
 	asked := f.in.Kind.Polls()
@@ -34,8 +34,8 @@ func (b *Backend) watch(f *file) {
 	b.poll(f, watches, events)
 }
 
-// watched takes the completion of watch. stale says that it was for a Poll that
-// has been canceled, which tells nothing of what holds now.
+// watched handles the completion of watch. stale says that the poll belonged to a
+// canceled Op; then its result does not tell what holds now.
 func (b *Backend) watched(f *file, e *cqe, stale bool, c *backend.Completion) bool {
 	errno := syscall.Errno(-e.res)
 	if f.in == nil || stale || e.res < 0 && passing(errno) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// coroutine has coroutines of the user's serve connections.
+// coroutine returns an OpenFunc whose connections the user's coroutines serve.
 func (w *world) coroutine(name string) rondo.OpenFunc {
 	n := 0
 	return func(c *rondo.Conn) rondo.Handler {
@@ -32,7 +32,7 @@ func (w *world) coroutine(name string) rondo.OpenFunc {
 	}
 }
 
-// dialogue is what a coroutine does.
+// dialogue is the body of a coroutine.
 func (w *world) dialogue(kind string, k *conn, co *coro.Co, nc net.Conn) error {
 	for i := 0; ; i++ {
 		w.act(site{kind: kind, who: k.name, loop: k.loop, conn: k, co: co, nc: nc})
@@ -84,7 +84,7 @@ func (k *conn) coWrite(nc net.Conn, n int) (err error) {
 	return err
 }
 
-// coActions are a coroutine's.
+// coActions are the actions of coroutines.
 var coActions = []action{
 	{"Co.Calling", 1, aCo, func(x *call) {
 		if !x.at.co.Calling() {
@@ -151,7 +151,7 @@ func (x *call) hold(nc net.Conn, err error) {
 	}
 }
 
-// netConn is the coroutine's, or another one of the loop's.
+// netConn returns the coroutine's connection, or another one of the loop's.
 func (x *call) netConn() net.Conn {
 	if len(x.held.netConns) > 0 && x.one(2) {
 		return choose(x, x.held.netConns)
@@ -159,8 +159,8 @@ func (x *call) netConn() net.Conn {
 	return x.at.nc
 }
 
-// engineActions are those of engines, of their listeners, and of Refs: they may be called
-// from anywhere, or must say that they may not.
+// engineActions are the actions of engines, of their listeners, and of Refs. They work
+// anywhere, or must report that they do not.
 var engineActions = []action{
 	{"Ref.Close", 2, anyWhere, func(x *call) { x.conn.c.Ref().Close() }},
 	{"Ref.Closed", 1, anyWhere, func(x *call) { x.conn.c.Ref().Closed() }},

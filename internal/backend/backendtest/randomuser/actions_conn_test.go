@@ -53,7 +53,7 @@ var connActions = []action{
 	{"Conn.Reusable", 1, aConn, func(x *call) { x.conn.c.Reusable() }},
 	{"IO.Recall", 2, aConn, func(x *call) {
 		if x.conn.given {
-			return // what a coroutine's Write has told is unknown
+			return // the count of a coroutine's Write would be unknown
 		}
 		if !x.conn.hasFilters() {
 			x.conn.out.recalled()
@@ -69,7 +69,7 @@ var connActions = []action{
 	{"Conn.Ref", 1, aConn, func(x *call) { x.conn.c.Ref() }},
 	{"Conn.SetHandler", 2, aConn, func(x *call) {
 		if x.conn.over() {
-			return // the old one has been told the end
+			return // the old handler has been told the end
 		}
 		x.conn.c.SetHandler(x.conn.serve(x.step))
 	}},
@@ -105,10 +105,10 @@ var connActions = []action{
 	}},
 }
 
-// relimited notes that the connection's limits have changed.
+// relimited records that the connection's limits have changed.
 func (x *call) relimited() { x.w.holder(x.conn.c).most.allow(x.conn.c.Limits()) }
 
-// duration is a short one, or none.
+// duration returns a short duration, or 0.
 func (x *call) duration() time.Duration { return time.Duration(x.intn(20)) * time.Millisecond }
 
 func (x *call) deadline() time.Time {
@@ -121,7 +121,7 @@ func (x *call) deadline() time.Time {
 	return x.at.loop.Now().Add(x.duration())
 }
 
-// size is how much may be written yet.
+// size limits n to what may still be written in this world.
 func (x *call) size(n int) int {
 	if int(x.w.written.Add(int32(n))) > maxBytes {
 		return 0
@@ -129,7 +129,8 @@ func (x *call) size(n int) int {
 	return n
 }
 
-// direct tells whether the connection's loop writes it: not another goroutine by Refs.
+// direct reports whether the connection's loop writes it, not another goroutine by
+// Refs.
 func (k *conn) direct() bool { return k.out.claim(k) }
 
 func (x *call) write(n int) {
@@ -141,8 +142,8 @@ func (x *call) write(n int) {
 	})
 }
 
-// written has f write p, and returns how much of it the reader may be given. If the
-// connection fails meanwhile nobody says how much of it a filter had sent on.
+// written makes f write p and returns how many bytes the reader may get. If the
+// connection fails meanwhile, nobody knows how many of them a filter had sent on.
 func (x *call) written(p []byte, f func() (int, error)) int {
 	n, err := f()
 	x.say("    %d: %d, %v", len(p), n, err)

@@ -7,21 +7,21 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A filter is the user's: it passes what it is given, and acts.
+// A filter is the user's: it passes its data on, and acts.
 type filter struct {
 	w      *world
 	name   string
 	loop   *rondo.Loop
 	c      *rondo.Conn
 	closed int
-	kept   []byte // output, to be sent later
-	above  []byte // input, to be delivered later
-	// passes says that nothing may be kept: Remove was called, or Unready, and of a
-	// filter that is not ready nobody asks for the rest when the connection closes.
+	kept   []byte // output to send later
+	above  []byte // input to deliver later
+	// passes says that nothing may be kept: Remove or Unready was called. A filter that
+	// is not ready is not asked for the rest when the connection closes.
 	passes bool
 }
 
-// filter makes filters.
+// filter returns a FilterOpenFunc that makes filters.
 func (w *world) filter(name string) rondo.FilterOpenFunc {
 	n := 0
 	return func(c *rondo.Conn) rondo.Filter {
@@ -69,12 +69,12 @@ func (f *filter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	case 3:
 		part := st.intn(n + 1)
 		s.Deliver(in[:part])
-		if f.passes { // since then
+		if f.passes { // it may have been set meanwhile
 			s.Deliver(in[part:n])
 			return n, nil
 		}
 		f.above = append(f.above, in[part:n]...)
-		later := []time.Duration{0, 1, 20}[st.intn(3)] // until output comes, perhaps
+		later := []time.Duration{0, 1, 20}[st.intn(3)] // output may raise it earlier
 		f.c.Loop().AfterFunc(later*time.Millisecond, func() { f.raise(s) })
 		return n, nil
 	case 4:
@@ -97,7 +97,7 @@ func (f *filter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	return n, nil
 }
 
-// fails is an error for a method to return.
+// fails returns an error for a method to return.
 func (f *filter) fails() error {
 	if k := f.conn(); k != nil {
 		k.out.tear("a filter failed")
@@ -136,14 +136,14 @@ func (f *filter) Outbound(s *rondo.FilterPort, out []byte) error {
 	return nil
 }
 
-// flush sends what was kept.
+// flush sends the kept output.
 func (f *filter) flush(s *rondo.FilterPort) {
 	kept := f.kept
 	f.kept = nil
 	s.Send(kept)
 }
 
-// raise delivers what was kept.
+// raise delivers the kept input.
 func (f *filter) raise(s *rondo.FilterPort) {
 	above := f.above
 	f.above = nil
@@ -170,7 +170,7 @@ func (f *filter) Closed(s *rondo.FilterPort, err error) {
 	f.act("Filter.Closed", s)
 }
 
-// stage is the filter's at hand, or another one of the loop's.
+// stage returns the current filter's port, or another one of the loop's.
 func (x *call) stage() *rondo.FilterPort {
 	if x.at.stage != nil && !(len(x.held.stages) > 0 && x.one(4)) {
 		return x.at.stage
@@ -178,7 +178,7 @@ func (x *call) stage() *rondo.FilterPort {
 	return choose(x, x.held.stages)
 }
 
-// emptied has the stage's filter keep nothing any more: it would be lost.
+// emptied empties the stage's filter, because kept bytes would be lost.
 func (w *world) emptied(s *rondo.FilterPort) *rondo.FilterPort {
 	if f, ok := w.filters.Load(s); ok {
 		f := f.(*filter)
@@ -198,7 +198,7 @@ var stageActions = []action{
 		x.w.mu.Lock()
 		k := x.w.byConn[s.Conn()]
 		x.w.mu.Unlock()
-		if k != nil { // if not, nobody is told yet
+		if k != nil { // otherwise nobody gets the end yet
 			k.early = true
 			s.EOF()
 		}

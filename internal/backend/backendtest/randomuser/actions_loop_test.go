@@ -14,12 +14,12 @@ import (
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// heldTimer is a timer and how often it was promised to fire.
+// heldTimer is a timer and the number of times that it must fire.
 type heldTimer struct {
 	t     *rondo.Timer
 	name  string
 	every bool
-	due   bool // it is pending
+	due   bool // pending
 }
 
 var loopActions = []action{
@@ -133,7 +133,7 @@ var loopActions = []action{
 	{"Cond.Broadcast", 1, aLoop, func(x *call) { choose(x, x.held.conds[:]).Broadcast() }},
 }
 
-// mine notes that what the user does now costs the callback's owner.
+// mine records that the current action ends the callback's owner.
 func (x *call) mine(why string) {
 	if k := x.owner(); k != nil {
 		k.out.tear(why)
@@ -141,8 +141,8 @@ func (x *call) mine(why string) {
 	}
 }
 
-// owner is the connection that the callback belongs to. A filter's may have had its
-// OpenFunc called only now.
+// owner returns the connection that the callback belongs to. The OpenFunc of a filter's
+// connection may have been called only now.
 func (x *call) owner() *conn {
 	if x.at.conn == nil && x.at.stage != nil {
 		x.w.mu.Lock()
@@ -175,7 +175,7 @@ func post(x *call) {
 	}
 }
 
-// later has a function called at the end of the turn.
+// later makes a function run at the end of the turn.
 func (x *call) later(kind string, by func(func())) {
 	w, l, name := x.w, x.at.loop, x.child("defer")
 	t := w.promise(name, 1, 1)
@@ -185,7 +185,8 @@ func (x *call) later(kind string, by func(func())) {
 	})
 }
 
-// chain does the same again from within, many times: each time has a turn of its own.
+// chain repeats the same call from within, many times. Each call must have its own
+// turn.
 func chain(x *call) {
 	w, l, n := x.w, x.at.loop, x.intn(300)
 	turns, last := &w.home(l).turn.count, uint64(0)
@@ -198,7 +199,7 @@ func chain(x *call) {
 	again = func() {
 		w.entered(site{kind: "chain", who: x.name, loop: l})
 		now := turns.Load() + 1
-		if now == last && !w.ending.Load() && w.exits.Load() == 0 { // Goexit begins a turn early
+		if now == last && !w.ending.Load() && w.exits.Load() == 0 { // Goexit starts a turn early
 			w.failf("chain: %s goes on in the same turn", x.name)
 		}
 		last = now
@@ -220,7 +221,7 @@ func (x *call) timer(every bool) {
 		returned := false
 		defer func() {
 			if !returned {
-				h.due = false // it is stopped
+				h.due = false // stopped
 			}
 		}()
 		kind := "Loop.AfterFunc"
@@ -243,7 +244,7 @@ func (x *call) timer(every bool) {
 	x.held.timers = append(x.held.timers, h)
 }
 
-// address is where to dial: to one of the user's listeners, or to nobody.
+// address returns an address to dial: of one of the user's listeners, or of nobody.
 func (x *call) address() (*listener, string) {
 	if x.one(6) {
 		return &listener{}, []string{"127.0.0.1:1", "nowhere.test:80", "nonsense"}[x.intn(3)]

@@ -15,7 +15,7 @@ type packets struct {
 	closed int
 }
 
-// packetSocket opens one, from outside or by a callback.
+// packetSocket opens a socket, from outside or in a callback.
 func (w *world) packetSocket(name string, open func(h rondo.PacketHandler) (*rondo.PacketConn, error)) {
 	h := &packets{w: w, name: name}
 	c, err := open(h)
@@ -52,7 +52,7 @@ func (h *packets) Closed(c *rondo.PacketConn, err error) {
 	h.act("PacketHandler.Closed", c)
 }
 
-// packet is the socket at hand, or another one of the loop's.
+// packet returns the current socket, or another one of the loop's.
 func (x *call) packet() *rondo.PacketConn {
 	if x.at.packet != nil && !x.one(4) {
 		return x.at.packet
@@ -71,7 +71,7 @@ func (x *call) packetsHere() (list []*rondo.PacketConn) {
 	return list
 }
 
-// socket is any loop's.
+// socket returns a socket of any loop.
 func (x *call) socket() *rondo.PacketConn {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()

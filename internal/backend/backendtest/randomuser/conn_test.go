@@ -9,8 +9,8 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 )
 
-// A conn is what the user knows of a connection: what was written to it, what it gave,
-// and what its handlers were told.
+// A conn is the user's record of a connection: its output, its input, and the calls of
+// its handlers.
 type conn struct {
 	w    *world
 	name string
@@ -18,19 +18,19 @@ type conn struct {
 	loop *rondo.Loop
 
 	in, out *stream
-	current *handler // whom the engine is to call
+	current *handler // the handler that the engine must call
 	opened  bool     // it has had a handler
-	given   bool     // coroutines serve it, or somebody else than a handler of ours
+	given   bool     // coroutines serve it, or another handler than ours
 	left    bool     // by Detach or Move
 	closed  int
 	early   bool // a filter ended the input before its end
 	inside  bool // Data, EOF or Drained runs
 	wanted  bool // Want was called
-	booms   int  // panics that are its own
+	booms   int  // panics that the user raised for it
 }
 
-// conn makes the user's side of a connection that it was told of. For one that came from
-// another loop, from is what it was there.
+// conn makes the user's record of a connection. For one that came from another loop,
+// from is its record there.
 func (w *world) conn(name string, c *rondo.Conn, from *conn) *conn {
 	k := &conn{w: w, name: name, c: c, loop: c.Loop()}
 	if from != nil {
@@ -50,12 +50,12 @@ func (w *world) conn(name string, c *rondo.Conn, from *conn) *conn {
 	h.name = name
 	h.most.allow(c.Limits())
 	if from != nil {
-		h.most.in = max(h.most.in, w.holder(from.c).most.in) // which comes along
+		h.most.in = max(h.most.in, w.holder(from.c).most.in) // the input comes along
 	}
 	return k
 }
 
-// pair is the connection's addresses on the wire.
+// pair returns the connection's addresses on the wire.
 func (w *world) pair(c *rondo.Conn) (local, remote string) {
 	w.mu.Lock()
 	p, ok := w.pairs[c]
@@ -69,7 +69,7 @@ func (w *world) pair(c *rondo.Conn) (local, remote string) {
 	return p[0], p[1]
 }
 
-// over tells whether no handler will hear of k any more.
+// over reports whether no handler will get calls for k any more.
 func (k *conn) over() bool { return k.closed > 0 || k.left || k.c.Ref().Closed() }
 
 func text(a net.Addr) string {
@@ -79,7 +79,7 @@ func text(a net.Addr) string {
 	return a.String()
 }
 
-// serve makes a handler of k's, which is the one that the engine is to call from then on.
+// serve makes a handler of k, which the engine must call from then on.
 func (k *conn) serve(st *step) rondo.Handler {
 	h := &handler{k: k}
 	k.current, k.opened, k.given = h, true, false
@@ -89,20 +89,20 @@ func (k *conn) serve(st *step) rondo.Handler {
 	return h
 }
 
-// A handler is the random user's.
+// A handler is a Handler of the random user.
 type handler struct {
 	bridge.Ours
 	k   *conn
-	eof bool // it was told
+	eof bool // EOF was called
 }
 
-// plain is one without the optional methods.
+// plain is a handler without the optional methods.
 type plain struct{ h *handler }
 
 func (p *plain) Data(c *rondo.Conn, in []byte) (int, error) { return p.h.Data(c, in) }
 func (p *plain) Closed(c *rondo.Conn, err error)            { p.h.Closed(c, err) }
 
-// called checks that the engine may call a method of h's.
+// called checks that the engine may call a method of h.
 func (h *handler) called(kind string, c *rondo.Conn) {
 	k := h.k
 	switch {
@@ -161,9 +161,9 @@ func (h *handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 
 var errUser = errors.New("the user's error")
 
-// look checks Data's input, and notes that Data consumed n bytes of it. It checks nothing
-// once a filter has ended the input early: what comes behind that is dropped, unless new
-// filters make another handler.
+// look checks Data's input, and records that Data consumed n bytes of it. It checks
+// nothing once a filter has ended the input early. Then the engine drops later input of
+// that filter, but not input that comes after the filter was removed.
 func (k *conn) look(in []byte, n int) {
 	if k.early {
 		return
@@ -186,7 +186,7 @@ func (h *handler) EOF(c *rondo.Conn) {
 	})
 }
 
-// endNow closes, as handlers do at the end of the stream.
+// endNow closes the connection, as handlers do at the end of the stream.
 func (k *conn) endNow(c *rondo.Conn) { c.Close() }
 
 func (h *handler) Drained(c *rondo.Conn) {
@@ -205,7 +205,7 @@ func (h *handler) Ending() {
 
 func (h *handler) Shutdown(c *rondo.Conn) {
 	h.within("ShutdownHandler.Shutdown", c, func() {
-		defer h.k.endNow(c) // Shutdown waits for that
+		defer h.k.endNow(c) // Shutdown waits for it
 		h.k.w.act(h.k.site("ShutdownHandler.Shutdown"))
 	})
 }
@@ -217,7 +217,7 @@ func (h *handler) Closed(c *rondo.Conn, err error) {
 	k.w.act(k.site("Handler.Closed"))
 }
 
-// gone notes that the connection has ended.
+// gone records that the connection has ended.
 func (k *conn) gone(err error) {
 	k.closed++
 	if k.closed > 1 {
@@ -237,7 +237,7 @@ func (k *conn) gone(err error) {
 	}
 }
 
-// bounded checks that no more waits than may.
+// bounded checks that no more output waits than allowed.
 func (k *conn) bounded(kind string) {
 	if n, most := k.c.Buffered(), k.w.holder(k.c).mostOutput(); n > most {
 		k.w.failf("memory: %s: after %s %d bytes of output wait, want %d", k.name, kind, n, most)

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// notTried are exported functions and methods that are no actions of the user's, and why.
+// notTried are the exported functions and methods that are not actions of the user, and
+// the reasons.
 var notTried = map[string]string{
 	"HandlerFunc.Data":      "calls the function",
 	"HandlerFunc.Closed":    "does nothing",
@@ -29,7 +30,7 @@ var notTried = map[string]string{
 	"PrefixConn":            "makes a net.Conn, as Detach does",
 	"Engine.AttachListener": "is Engine.Listen, but for the socket",
 
-	// Of package bridge.
+	// In package bridge.
 	"Loop.SetGuest":  "is rtls's, whose handshakes call it",
 	"Loop.Check":     "is in every method that belongs to a loop",
 	"Loop.HandedOut": "is coroutines', which call it",
@@ -47,7 +48,7 @@ var notTried = map[string]string{
 	"IO.Failed":      "tells of Direct's errors",
 }
 
-// notCalled are functions that the engine calls and that are no callbacks of the user's.
+// notCalled are functions that the engine calls and that are not callbacks of the user.
 var notCalled = map[string]string{
 	"Engine.Refuse":         "is called with connections that are too many, of which these worlds have none: laws try it",
 	"Resolver.LookupNetIP":  "runs on a goroutine of its own, and knows nothing of loops",
@@ -77,7 +78,7 @@ var notCalled = map[string]string{
 	"Running.Watch":    "likewise",
 }
 
-// callbacks are where the user's code is called: all the kinds of sites.
+// callbacks are the places where the user's code is called: all kinds of sites.
 var callbacks = []string{
 	"Handler.Data", "Handler.Closed", "EOFHandler.EOF", "DrainHandler.Drained", "Pauser.Paused", "Ender.Ending", "ShutdownHandler.Shutdown",
 	"OpenFunc", "FilterOpenFunc",
@@ -90,10 +91,10 @@ var callbacks = []string{
 	"goroutine",
 }
 
-// tried are the packages whose API the user knows.
+// tried are the packages whose API the user calls.
 var tried = []string{"", "/coro", "/internal/bridge"}
 
-// typesOf is the exported API of the packages that are tried.
+// typesOf returns the tried packages.
 func typesOf(t *testing.T) (pkgs []*types.Package) {
 	t.Helper()
 	var paths []string
@@ -125,10 +126,10 @@ func typesOf(t *testing.T) (pkgs []*types.Package) {
 // are theirs to call.
 var implemented = []string{"RunQueue", "Pauser", "Ender", "Keeper", "Replacer"}
 
-// An api is what a user can call, and where a user can be called.
+// An api lists what a user can call, and where a user can be called.
 type api struct{ methods, calls []string }
 
-// takes notes a function that takes functions of the user's.
+// takes records a function that takes functions of the user.
 func (a *api) takes(name string, sig *types.Signature) {
 	for i := range sig.Params().Len() {
 		p := sig.Params().At(i).Type()
@@ -142,8 +143,8 @@ func (a *api) takes(name string, sig *types.Signature) {
 	}
 }
 
-// read notes what a package has. Functions of other packages than the root have the
-// package's name in front.
+// read records the API of a package. Except for the root package, functions get the
+// package's name as a prefix.
 func (a *api) read(pkg *types.Package) {
 	for _, name := range pkg.Scope().Names() {
 		o := pkg.Scope().Lookup(name)

@@ -2,7 +2,7 @@ package randomuser
 
 import "slices"
 
-// actions are all that a user can do. deck has each as often as its weight says.
+// actions are all actions of a user. deck contains each as often as its weight says.
 var actions = slices.Concat(loopActions, connActions, stageActions, coActions, engineActions, packetActions)
 
 var deck []action

@@ -5,27 +5,28 @@ import (
 	"strings"
 )
 
-// Most pairs of a callback and an action are rare if all is left to chance. So each
-// seed has a callback and some actions in focus: its world has what they need, and the
-// user tries them, those first that were not done yet, whenever the callback is called.
+// A focus is a callback and some actions that a seed prefers. With chance alone most
+// pairs of a callback and an action would be rare. The seed's world has everything that
+// the actions need, and the user tries them whenever the callback is called, the ones
+// not yet done first.
 type focus struct {
 	callback string
 	actions  []*action
-	makers   []*action // that bring the callback about, or what the actions need
+	makers   []*action // lead to the callback, or to what the actions need
 }
 
-// inFocus is how many actions a seed has in focus: with 2,000 seeds each pair is in the
-// focus of two or more.
+// inFocus is the number of actions in a seed's focus. With 2,000 seeds, each pair is in
+// the focus of at least two.
 const inFocus = 12
 
-// rare are callbacks that worlds seldom come to: they are in the focus of so many more.
+// rare are callbacks that worlds seldom reach, with the extra seeds that they get.
 var rare = map[string]int{
 	"EOFHandler.EOF": 3, "DrainHandler.Drained": 6, "Pauser.Paused": 6, "Filter.EOF": 4, "Conn.Detach": 6,
 	"Broadcast": 6, "Loop.OnClose": 2, "Co.Go": 4, "Trace.FilterFailed": 2, "PacketErrorHandler.PacketFailed": 5,
 	"Trace.BeforeWrite": 1, "Trace.AfterWrite": 1, "LoopLocal.New": 1,
 }
 
-// focus is what a script has in focus.
+// focus returns the focus of a script.
 func (s script) focus() *focus {
 	sim := s.Backend == "sim"
 	if len(s.Focus) == 0 {
@@ -39,7 +40,7 @@ func (s script) focus() *focus {
 	return f
 }
 
-// focusOf is the focus of a seed.
+// focusOf returns the focus of a seed.
 func focusOf(seed uint64, sim bool) *focus {
 	var all []string
 	for _, c := range callbacks {
@@ -56,7 +57,7 @@ func focusOf(seed uint64, sim bool) *focus {
 		}
 	}
 	n := uint64(len(possible))
-	share := uint64(0) // which of the callback's
+	share := uint64(0) // which of the callback's seeds this one is
 	for i := range seed % uint64(len(all)) {
 		if all[i] == f.callback {
 			share++
@@ -70,7 +71,7 @@ func focusOf(seed uint64, sim bool) *focus {
 	return f
 }
 
-// makes finds what brings the focus about.
+// makes finds actions that lead to the focus.
 func (f *focus) makes() {
 	f.add(f.callback)
 	for _, name := range madeBy[f.callback] {
@@ -83,7 +84,7 @@ func (f *focus) makes() {
 	}
 }
 
-// spread is a step that visits all of n, far from each other.
+// spread returns a step that visits all of n, in distant positions.
 func spread(n uint64) uint64 {
 	for _, step := range []uint64{37, 41, 43} {
 		if n%step != 0 {
@@ -99,7 +100,7 @@ func (f *focus) add(name string) {
 	}
 }
 
-// madeBy names actions that lead to callbacks of another name.
+// madeBy lists actions that lead to callbacks of another name.
 var madeBy = map[string][]string{
 	"Pauser.Paused":                   {"Conn.Pause", "Conn.Resume"},
 	"DrainHandler.Drained":            {"Conn.Write"},
@@ -119,7 +120,7 @@ var madeBy = map[string][]string{
 	"PacketErrorHandler.PacketFailed": {"PacketConn.WriteTo", "PacketRef.Close", "Engine.DialPacket"},
 }
 
-// suppliers name actions that bring about what others need.
+// suppliers lists actions that create what other actions need.
 var suppliers = map[need][]string{
 	aPoll: {"Loop.Poll"}, aTimer: {"Loop.AfterFunc", "Loop.Every"}, aDialing: {"Loop.Dial"},
 	aPacket: {"Engine.ListenPacket"}, aStage: {"Conn.Use"},
@@ -158,7 +159,7 @@ func (f *focus) wants(kind string) bool {
 	}
 }
 
-// impossible tells why a callback cannot call an action; "": it can.
+// impossible returns why a callback cannot call an action, or "" if it can.
 func impossible(callback string, a *action, sim bool) string {
 	noLoop := callback == "goroutine" || callback == "Await"
 	inCoroutine := callback == "Coroutine" || callback == "Co.Go"

@@ -10,27 +10,27 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// The oracle for memory. What a connection holds is compared with its limits at the end
-// of every turn, and when all is closed nothing may be held. Output is what the API
-// tells. The rest is read from the engine's own fields, by reflection: whoever renames
-// one is told here.
+// The oracle for memory compares a connection's memory with its limits at the end of
+// every turn. When everything is closed, nothing may be held. The API reports the
+// output. Reflection reads the rest from the engine's own fields, so renaming one fails
+// here.
 
-// most is the highest limits that a connection has had: what was allowed once may wait
-// for long.
+// most holds the highest limits that a connection has had, because bytes accepted then
+// may wait for a long time.
 type most struct{ in, out int }
 
 func (m *most) allow(l rondo.Limits) {
 	m.in, m.out = max(m.in, l.MaxInput), max(m.out, l.MaxOutput)
 }
 
-// A holder is what the oracle knows of any connection, the user's or not.
+// A holder is the oracle's record of a connection, the user's or another one.
 type holder struct {
 	name    string
 	most    most
-	filters int // that it has ever had
+	filters int // number of filters so far
 }
 
-// holder returns c's.
+// holder returns c's record.
 func (w *world) holder(c *rondo.Conn) *holder {
 	h, ok := w.holders.Load(c)
 	if !ok {
@@ -39,7 +39,7 @@ func (w *world) holder(c *rondo.Conn) *holder {
 	return h.(*holder)
 }
 
-// field returns a field's index, by which it is found faster.
+// field returns a field's index, which is faster to use than its name.
 func field(t reflect.Type, name string) int {
 	f, ok := t.FieldByName(name)
 	if !ok {
@@ -73,12 +73,12 @@ var (
 	inletLate     = field(inletType, "late")
 )
 
-// held is what a connection holds.
+// held is the memory of a connection.
 type held struct {
 	input   int // bytes not consumed, by filters or the handler
-	room    int // of the buffer next to the wire
+	room    int // in the buffer next to the wire
 	filters int
-	buffers int // beside the carry
+	buffers int // other buffers than the carry
 	output  bool
 }
 
@@ -114,7 +114,7 @@ func (m *held) buffer(b reflect.Value) {
 	}
 }
 
-// audit compares what a loop's connections hold with what they may.
+// audit checks that a loop's connections hold no more than they may.
 func (w *world) audit(l *rondo.Loop) {
 	for c := range l.Conns() {
 		h := w.holder(c)
@@ -130,15 +130,15 @@ func (w *world) audit(l *rondo.Loop) {
 	}
 }
 
-// mostInput bounds the input that waits. Below MaxInput there is one receive more, into
-// a lent buffer or one that grows twofold; and each filter may have a unit of its own
+// mostInput limits waiting input. In addition to MaxInput there may be one more
+// receive, into a lent buffer or into one that doubles; and each filter may hold a unit
 // before it.
 func (h *holder) mostInput() int {
 	unit := max(h.most.in, backend.LendSize)
 	return h.most.in + (h.filters+1)*unit
 }
 
-// mostOutput is MaxOutput, and twice as much if filters may add to it.
+// mostOutput returns MaxOutput, or twice as much if filters may add to it.
 func (h *holder) mostOutput() int {
 	if h.filters > 0 && 2*h.most.out > h.most.out {
 		return 2 * h.most.out
@@ -146,7 +146,7 @@ func (h *holder) mostOutput() int {
 	return h.most.out
 }
 
-// nothingHeld looks at all connections and loops when the engines are closed.
+// nothingHeld checks all connections and loops when the engines are closed.
 func (w *world) nothingHeld() {
 	w.holders.Range(func(c, h any) bool {
 		if m := look(c.(*rondo.Conn)); m.room > 0 || m.buffers > 0 || m.output {
@@ -159,7 +159,7 @@ func (w *world) nothingHeld() {
 	}
 }
 
-// loopHolds looks at what a loop that has ended still has to do.
+// loopHolds checks the remaining work of a loop that has ended.
 func (w *world) loopHolds(l *rondo.Loop) {
 	v := reflect.ValueOf(l).Elem()
 	at := func(of reflect.Value, name string) reflect.Value { return of.Field(field(of.Type(), name)) }
@@ -185,10 +185,10 @@ func (w *world) loopHolds(l *rondo.Loop) {
 	}
 }
 
-// A ledger keeps account of the buffers that the loops' pools give out.
+// A ledger records the buffers that the loops' pools give out.
 type ledger struct {
 	mu    sync.Mutex
-	out   map[*byte][]uintptr // who took it
+	out   map[*byte][]uintptr // callers that took the buffer
 	twice []string
 }
 
@@ -205,7 +205,7 @@ func (g *ledger) Got(b []byte) {
 	g.out[key] = pc[:n]
 }
 
-// PutBack implements buf.Watcher. What is put back is spoilt, for who still looks at it.
+// PutBack implements buf.Watcher. It overwrites the buffer, so that later use shows.
 func (g *ledger) PutBack(b []byte) {
 	if cap(b) == 0 {
 		return
@@ -225,7 +225,7 @@ func (g *ledger) PutBack(b []byte) {
 	}
 }
 
-// spoilt is how much of a buffer is.
+// spoilt is how many bytes of a buffer are overwritten.
 const spoilt = 2048
 
 func where(pc []uintptr) string {
@@ -239,16 +239,16 @@ func where(pc []uintptr) string {
 	}
 }
 
-// open begins the account of another world.
+// open starts the account of another world.
 func (g *ledger) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.out, g.twice = make(map[*byte][]uintptr), nil
 }
 
-// audit tells of buffers that changed hands wrongly, and, when all is closed, of those
-// that did not come home. A callback that calls Goexit takes with it what the functions
-// on its stack have in hand.
+// audit reports buffers that were taken or put back wrongly and, when everything is
+// closed, buffers that were not put back. A callback that calls Goexit loses the
+// buffers of the functions on its stack.
 func (g *ledger) audit(w *world) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -263,5 +263,5 @@ func (g *ledger) audit(w *world) {
 	}
 }
 
-// account is this process's.
+// account is this process's ledger.
 var account = &ledger{out: make(map[*byte][]uintptr)}

@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A peer is the other end of one of the user's connections, and no part of an engine.
+// A peer is the other end of one of the user's connections, outside of any engine.
 type peer struct {
 	w       *world
 	name    string
@@ -54,7 +54,7 @@ func (w *world) connect() {
 		in: w.stream(remote, local), out: w.stream(local, remote)})
 }
 
-// shaken makes c a client's of TLS; nil: the handshake fails.
+// shaken returns c as a TLS client, or nil if the handshake fails.
 func (w *world) shaken(c raw) raw {
 	_, config := secrets()
 	t := tls.Client(c, config)
@@ -118,7 +118,7 @@ func (p *peer) send(n int) {
 		case err == nil:
 		case encrypted:
 			p.shut = true
-			return len(b) // nobody knows how much of it will be read
+			return len(b) // nobody knows how many bytes will be read
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			p.shut = true
 		}
@@ -126,7 +126,7 @@ func (p *peer) send(n int) {
 	})
 }
 
-// receive reads up to n bytes, and reports whether there was anything.
+// receive reads up to n bytes, and reports whether there were any.
 func (p *peer) receive(n int, d time.Duration) bool {
 	b := make([]byte, n)
 	p.c.SetReadDeadline(p.w.place.now().Add(d))
@@ -147,8 +147,7 @@ func (p *peer) receive(n int, d time.Duration) bool {
 	return n > 0
 }
 
-// finish ends the peer in order: it reads until the other end has closed, or has nothing
-// more to say.
+// finish ends the peer in order: it reads until the other end has closed or is silent.
 func (p *peer) finish() {
 	if p.over {
 		return
@@ -167,8 +166,8 @@ func (p *peer) finish() {
 	}
 }
 
-// A bystander is a connection that the user does not touch. Its peer asks, and must be
-// answered within a number of turns.
+// A bystander is a connection that the user does not touch. Its peer sends requests,
+// which must be answered within a number of turns.
 type bystander struct {
 	c     raw
 	addr  string // of its listener
@@ -181,21 +180,21 @@ type bystander struct {
 	w       *world
 	asked   byte
 	waiting bool
-	since   uint64 // turn in which it asked
+	since   uint64 // turn of the request
 	when    time.Time
 }
 
 const (
-	// readyTurns is how many turns of its loop a bystander may have to wait once what
-	// it asked has arrived. The turn that finds it is to serve it: nobody goes first.
-	// The first time it has to be accepted, and posted to its loop.
+	// readyTurns is how many turns a bystander may wait once its request has arrived.
+	// The turn that finds the request must serve it: nobody goes first. The first
+	// request also needs the accept and a post to the loop.
 	readyTurns, firstTurns = 0, 3
-	// realTurns is how many that may be on this machine, where nobody knows when what
-	// was asked has arrived.
+	// realTurns is that number on this machine, where nobody knows when the request has
+	// arrived.
 	realTurns = 2000
 	// bystanderTime is how long an answer may take on the simulated network: 1 ms each
-	// way, and 10 ms if the completion is late. Another one comes late when it is
-	// accepted.
+	// way, and 10 ms if the completion is late. The accept of the first one may be late
+	// too.
 	bystanderTime, firstTime = 12 * time.Millisecond, 24 * time.Millisecond
 	maxLooks                 = 20_000 // at the end, for the last answer
 )
@@ -207,14 +206,14 @@ func (e echo) Data(c *rondo.Conn, in []byte) (int, error) {
 	return c.Write(in)
 }
 
-// served checks how many turns the loop has taken since what was asked arrived. On the
-// simulated network that was when time last passed, at the earliest: what happens at
-// an instant happens before the loops' turns. So turns in which the loop was busy with
-// others, and the request under way, do not count.
+// served checks how many turns the loop has taken since the request arrived. On the
+// simulated network that was, at the earliest, when time last passed: events at an
+// instant happen before the loops' turns. So turns in which the loop was busy with
+// others, while the request was under way, do not count.
 func (b *bystander) served(l *rondo.Loop, first bool) {
 	t := &b.w.home(l).turn
 	if !b.w.sim || !l.Now().Equal(t.now) {
-		return // it is the first turn since time passed
+		return // the first turn since time passed
 	}
 	turns, most := t.still+1, readyTurns
 	if first {
@@ -230,7 +229,7 @@ func (e echo) Closed(c *rondo.Conn, err error) {
 	e.b.over, e.b.ended = true, err
 }
 
-// bystander adds one, on a loop of e's.
+// bystander adds a bystander on a loop of e.
 func (w *world) bystander(e *rondo.Engine) {
 	b := &bystander{w: w}
 	w.called("Engine.Listen", func() {
@@ -271,7 +270,7 @@ func (b *bystander) turn(w *world) uint64 {
 	return w.home(b.loop).turn.count.Load()
 }
 
-// act asks, or looks for the answer.
+// act sends a request, or looks for the answer.
 func (b *bystander) act(w *world) {
 	b.mu.Lock()
 	over, err := b.over, b.ended
@@ -338,5 +337,5 @@ func (b *bystander) finish(w *world) {
 	b.c.Close()
 }
 
-// resets tells whether the network breaks connections.
+// resets reports whether the network breaks connections.
 func resets(w *world) bool { return w.breaks }

@@ -17,7 +17,7 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-// A place is where a world is: a simulated network, or this machine's.
+// A placeOf is a world's place: a simulated network, or this machine's.
 type placeOf interface {
 	// engine puts e there.
 	engine(e *rondo.Engine)
@@ -26,17 +26,17 @@ type placeOf interface {
 	now() time.Time
 	// pass lets time pass.
 	pass(d time.Duration) error
-	// call runs f on a goroutine of its own until it returns. The error says that it
-	// never will.
+	// call runs f on another goroutine until f returns. The error says that f will
+	// never return.
 	call(f func()) error
-	// timeout is a Context that is over when d has passed.
+	// timeout returns a Context that ends after d.
 	timeout(d time.Duration) (context.Context, context.CancelFunc)
-	// poll is how long to wait for what may be there.
+	// poll returns how long to wait for something that may be there.
 	poll() time.Duration
 	close() error
 }
 
-// raw is the test's side of a connection.
+// raw is the test's end of a connection.
 type raw interface {
 	net.Conn
 	CloseWrite() error
@@ -62,7 +62,7 @@ type simPlace struct {
 	tb  *failures
 }
 
-// failures is the testing.TB of a simulated network: what fails is an error.
+// failures is the testing.TB of a simulated network. It turns failures into errors.
 type failures struct {
 	testing.TB
 	mu   sync.Mutex
@@ -93,7 +93,7 @@ func (f *failures) Fatal(args ...any) {
 
 type fatal struct{}
 
-// try runs f, and returns what failed.
+// try runs f and returns its failure.
 func (f *failures) try(g func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -145,7 +145,7 @@ func (s *simPlace) call(f func()) error {
 	var over atomic.Bool
 	stuck := make(chan error, 1)
 	guard := time.AfterFunc(hangs, func() {
-		// Await waits for ever. Until tells that nothing will happen any more.
+		// Await waits for ever. Until reports that nothing will happen any more.
 		if err := s.tb.try(func() { s.net.Until(over.Load) }); err != nil {
 			stuck <- err
 		}
@@ -168,8 +168,8 @@ func (s *simPlace) call(f func()) error {
 	}
 }
 
-// hangs is how long, in real time, a call may take before somebody looks whether it will
-// ever return.
+// hangs is how long, in real time, a call may take before simPlace checks whether it
+// can return.
 const hangs = 300 * time.Millisecond
 
 func (s *simPlace) close() error {
@@ -179,7 +179,7 @@ func (s *simPlace) close() error {
 	return s.tb.all()
 }
 
-// sockets is this machine, with real time.
+// sockets is this machine, in real time.
 type sockets struct{ backend string }
 
 func (s *sockets) engine(e *rondo.Engine) { e.Backend = s.backend }
@@ -205,13 +205,13 @@ func (s *sockets) pass(d time.Duration) error {
 }
 
 func (s *sockets) call(f func()) error {
-	f() // the runner's watchdog looks whether it returns
+	f() // the runner's watchdog checks that f returns
 	return nil
 }
 
 func (s *sockets) close() error { return nil }
 
-// quiet is a Logger that tells the world of panics only.
+// quiet returns a Logger that reports only panics to the world.
 func quiet(w *world) *slog.Logger {
 	return slog.New(&logHandler{Handler: slog.NewTextHandler(io.Discard, nil), w: w})
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/rondo-go/rondo/proactor"
 )
 
-// queued is a peer's connection that a proactor.Queue serves, on a loop of the user's.
+// queued is a peer's connection that a proactor.Queue serves, on a loop of the user.
 type queued struct {
 	w       *world
 	q       *proactor.Queue
 	nc      net.Conn
 	local   net.Addr
 	remote  net.Addr
-	rest    []byte // read, and not given
+	rest    []byte // read, and not delivered
 	reading bool
 	writes  int // submitted
 	readErr error
@@ -36,7 +36,7 @@ func (w *world) queued(c raw, st *step) raw {
 	return &queued{w: w, q: q, nc: c, local: c.LocalAddr(), remote: c.RemoteAddr()}
 }
 
-// wait takes what results there are within d.
+// wait takes the results that arrive within d.
 func (c *queued) wait(d time.Duration) {
 	c.w.called("Queue.Wait", func() {
 		ctx, cancel := c.w.place.timeout(d)

@@ -33,7 +33,7 @@ func TestRandomUserSimulated(t *testing.T) {
 	}
 }
 
-// playAll plays worlds, on all processors, and counts in cover what was done in them.
+// playAll plays worlds on all processors, and counts in cover the actions done.
 func playAll(t *testing.T, worlds []script, cover map[string]int) {
 	var mu sync.Mutex
 	failed, next := 0, 0
@@ -82,7 +82,7 @@ func omitted() []string {
 	return strings.Split(*without, ",")
 }
 
-// TestScript plays a script of a file, as a failure prints it.
+// TestScript plays a script from a file, in the format that a failure prints.
 func TestScript(t *testing.T) {
 	if *replay == "" {
 		return
@@ -114,7 +114,7 @@ func listing(steps []stepRecord) string {
 	return b.String()
 }
 
-// coverage tells which callbacks have called which methods.
+// coverage reports which callbacks have called which methods.
 func coverage(cover map[string]int, sim bool) string {
 	var b strings.Builder
 	reached, possible := 0, 0
@@ -143,14 +143,14 @@ func coverage(cover map[string]int, sim bool) string {
 }
 
 const (
-	// enoughSeeds is how many worlds CI plays.
+	// enoughSeeds is the number of worlds that CI plays.
 	enoughSeeds = 2000
-	// maxRounds bounds the worlds that are played for what they have left out.
+	// maxRounds limits the worlds played for missing pairs.
 	maxRounds = 100
 )
 
-// demand wants every possible pair of callback and action. For those that the seeds did
-// not reach it plays worlds that have nothing else in focus.
+// demand requires every possible pair of callback and action. For pairs that the seeds
+// did not reach, it plays worlds that have only them in focus.
 func demand(t *testing.T, cover map[string]int) {
 	extra := 0
 	for round := range maxRounds {
@@ -174,7 +174,7 @@ func demand(t *testing.T, cover map[string]int) {
 	}
 }
 
-// unreached are the possible actions that were not done in a callback.
+// unreached returns the possible actions that a callback did not do.
 func unreached(callback string, cover map[string]int) (missing []string) {
 	for i := range actions {
 		a := &actions[i]

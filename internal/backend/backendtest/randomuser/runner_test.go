@@ -18,14 +18,14 @@ import (
 	"github.com/rondo-go/rondo/internal/buf"
 )
 
-// A result is what came of a world.
+// A result is the result of a world.
 type result struct {
 	Fails []string
 	Steps []stepRecord   `json:",omitempty"`
 	Cover map[string]int `json:",omitempty"` // by "callback method"
 }
 
-// workerEnv tells the test's own program that it is to play worlds.
+// workerEnv tells the test's own program to play worlds.
 const workerEnv = "RONDO_RANDOM_USER"
 
 func TestMain(m *testing.M) {
@@ -36,13 +36,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hangTime is how long, in real time, nothing may happen in a world: longer than a
-// machine may stop a process for.
+// hangTime is how long, in real time, a world may do nothing: longer than a machine may
+// stop a process.
 const hangTime = 20 * time.Second
 
 // work plays the scripts that it reads, and writes the results.
 func work(in io.Reader, out io.Writer) {
-	if ln, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // Go's own poller stays
+	if ln, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // starts Go's own poller, which stays
 		ln.Close()
 	}
 	buf.Watch = account
@@ -107,7 +107,7 @@ func playOne(s script, exit func(result)) result {
 	return collect()
 }
 
-// gone fails if more is left than there was. What ends takes a while.
+// gone fails if more is left than before. Things may take a while to end.
 func (w *world) gone(what string, count func() int, before int) {
 	for since := time.Now(); count() > before; time.Sleep(time.Millisecond) {
 		if time.Since(since) > hangTime/2 {
@@ -117,13 +117,13 @@ func (w *world) gone(what string, count func() int, before int) {
 	}
 }
 
-// openFiles counts the process's descriptors, where that is known.
+// openFiles counts the process's descriptors, if the system lists them.
 func openFiles() int {
 	list, _ := os.ReadDir("/proc/self/fd")
 	return len(list)
 }
 
-// files lists what the process's descriptors are, where that is known.
+// files lists the process's descriptors, if the system lists them.
 func files() string {
 	text := ""
 	list, _ := os.ReadDir("/proc/self/fd")
@@ -170,7 +170,7 @@ func (p *worker) stop() {
 	p.cmd = nil
 }
 
-// play has a script played. A process in which something failed is not used again.
+// play makes the worker play a script. After a failure the process is not used again.
 func (p *worker) play(s script) (result, error) {
 	if p.cmd == nil {
 		if err := p.start(); err != nil {
@@ -198,7 +198,7 @@ func (p *worker) play(s script) (result, error) {
 	return r, nil
 }
 
-// brief shortens what a process said when it crashed.
+// brief shortens the output of a process that crashed.
 func brief(text string) string {
 	if strings.Contains(text, "DATA RACE") {
 		return firstLines(text, 60)
@@ -211,7 +211,7 @@ func firstLines(s string, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], "\n")
 }
 
-// kind is what tells failures apart, when one is made shorter.
+// kind identifies a failure while it is shortened.
 func (r result) kind() string {
 	if len(r.Fails) == 0 {
 		return ""

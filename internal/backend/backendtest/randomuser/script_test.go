@@ -11,34 +11,34 @@ import (
 	"sync"
 )
 
-// A script is all that is decided of a world.
+// A script determines a world.
 type script struct {
-	Backend string // "sim", or one of package pick's
+	Backend string // "sim", or a name of package pick
 	Seed    uint64
-	// Steps are the decisions, by the names of steps; a step that is not here does
-	// nothing. nil: all are drawn from the seed.
+	// Steps are the decisions, by the names of steps. A step that is not listed does
+	// nothing. nil: draw all decisions from the seed.
 	Steps map[string][]uint32 `json:",omitempty"`
-	// Focus names a callback and actions to be tried in it; nil: the seed decides.
+	// Focus names a callback and actions to try in it. nil: the seed decides.
 	Focus []string `json:",omitempty"`
-	// Without names actions that are not done.
+	// Without names actions to leave out.
 	Without []string `json:",omitempty"`
-	// Record is a file that decisions are written to as they are taken, for a process
-	// that crashes and so cannot tell.
+	// Record is a file for decisions as they are made, because a crashing process
+	// cannot report them.
 	Record string `json:",omitempty"`
 }
 
-// A step is one callback's decisions.
+// A step holds one callback's decisions.
 type step struct {
 	name  string
 	rand  uint64
 	given []uint32
-	fixed bool // given is all there is
+	fixed bool // given has all decisions
 	drawn []uint32
 	did   []string // in words
-	tell  *os.File // nil: nobody
+	tell  *os.File // nil: no record
 }
 
-// intn decides between 0 and n-1. 0 stands for the simplest.
+// intn decides between 0 and n-1. 0 is the simplest choice.
 func (s *step) intn(n int) int {
 	if n <= 1 {
 		return 0
@@ -56,7 +56,7 @@ func (s *step) intn(n int) int {
 	return int(v)
 }
 
-// drew notes a decision.
+// drew records a decision.
 func (s *step) drew(v uint32) {
 	s.drawn = append(s.drawn, v)
 	if s.tell != nil {
@@ -64,7 +64,7 @@ func (s *step) drew(v uint32) {
 	}
 }
 
-// choose decides for v if nothing is given.
+// choose decides for v if no decision is given.
 func (s *step) choose(n, v int) int {
 	if s.fixed {
 		return s.intn(n)
@@ -73,10 +73,10 @@ func (s *step) choose(n, v int) int {
 	return v
 }
 
-// one decides with a probability of one in n.
+// one returns true with a probability of one in n.
 func (s *step) one(n int) bool { return s.intn(n) == n-1 }
 
-// say tells in words what is being done.
+// say records in words what is being done.
 func (s *step) say(format string, args ...any) {
 	s.did = append(s.did, fmt.Sprintf(format, args...))
 	if s.tell != nil {
@@ -90,7 +90,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// A source gives each step its decisions, and keeps what was decided.
+// A source gives each step its decisions, and records them.
 type source struct {
 	mu     sync.Mutex
 	script script
@@ -107,14 +107,14 @@ func newSource(s script) *source {
 	return src
 }
 
-// close ends the record.
+// close closes the record.
 func (src *source) close() {
 	if src.tell != nil {
 		src.tell.Close()
 	}
 }
 
-// step begins the next step of that name.
+// step starts the next step of that name.
 func (src *source) step(name string) *step {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -132,7 +132,7 @@ func (src *source) step(name string) *step {
 	return s
 }
 
-// decided lists the steps that decided for anything but doing nothing.
+// decided lists the steps that did something.
 func (src *source) decided() []stepRecord {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -149,7 +149,7 @@ func (src *source) decided() []stepRecord {
 	return list
 }
 
-// readRecord returns the steps of a file that a source wrote.
+// readRecord returns the steps in a file that a source wrote.
 func readRecord(file string) []stepRecord {
 	text, _ := os.ReadFile(file)
 	src := newSource(script{})
@@ -178,7 +178,7 @@ type stepRecord struct {
 	Did  string
 }
 
-// String is the script as a file for -script.
+// String returns the script as a file for -script.
 func (s script) String() string {
 	s.Record = ""
 	text, _ := json.Marshal(s)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// maxTries and maxTime bound how often a script is played to make it shorter: a loop that
-// hangs takes seconds to tell.
+// maxTries and maxTime limit the work of shortening a script: a loop that hangs costs
+// seconds.
 const (
 	maxTries = 400
 	maxTime  = 30 * time.Second
 )
 
-// A shortener makes a script shorter that fails.
+// A shortener makes a failing script shorter.
 type shortener struct {
 	p     *worker
 	kind  string
@@ -25,9 +25,9 @@ type shortener struct {
 	began time.Time
 }
 
-// shorten returns the shortest script it finds that fails as s did, in words.
+// shorten returns the shortest script it finds that fails like s, in words.
 func shorten(p *worker, s script, r result) string {
-	if len(r.Steps) == 0 { // the process crashed, and did not tell what it had decided
+	if len(r.Steps) == 0 { // the process crashed without a result
 		f, err := os.CreateTemp("", "random")
 		if err != nil {
 			return err.Error()
@@ -48,7 +48,7 @@ func shorten(p *worker, s script, r result) string {
 	return fmt.Sprintf("%v%safter %d tries; to play again: -run TestScript -script file, of\n%s\n", sh.last, listing(sh.last.Steps), sh.tries, sh.best)
 }
 
-// decided is s with the decisions that were taken.
+// decided returns s with the decisions that were made.
 func (s script) decided(r result) script {
 	s.Steps = make(map[string][]uint32)
 	for _, st := range r.Steps {
@@ -67,13 +67,13 @@ func (sh *shortener) fails(s script) bool {
 		return false
 	}
 	sh.last = r
-	sh.best = s.decided(r) // what the steps really decided is what counts
+	sh.best = s.decided(r) // keep only decisions that were made
 	return true
 }
 
 func (sh *shortener) names() []string { return slices.Sorted(maps.Keys(sh.best.Steps)) }
 
-// without is the best script but for some steps.
+// without returns the best script without some steps.
 func (sh *shortener) without(names []string) script {
 	s := sh.best
 	s.Steps = maps.Clone(s.Steps)
@@ -98,7 +98,7 @@ func (sh *shortener) dropSteps() {
 	}
 }
 
-// simplify makes decisions smaller, one by one, and cuts the ends off.
+// simplify makes single decisions smaller, and shortens the lists of decisions.
 func (sh *shortener) simplify() {
 	for _, name := range sh.names() {
 		for i := len(sh.best.Steps[name]) - 1; i >= 0; i-- {

@@ -14,9 +14,9 @@ var (
 	again     = flag.Int("again", 100, "how often a script that failed on a real backend is played again")
 )
 
-// TestRandomUser plays worlds on each of this machine's backends. What happens there
-// depends on more than the seed; so a failure comes with its script, and with how often
-// it fails again.
+// TestRandomUser plays worlds on each of this machine's backends. There the seed does
+// not determine everything. So a failure comes with its script, and with how often the
+// script fails again.
 func TestRandomUser(t *testing.T) {
 	for _, name := range pick.Available() {
 		t.Run(name, func(t *testing.T) {
@@ -38,8 +38,7 @@ func TestRandomUser(t *testing.T) {
 	}
 }
 
-// playAgain plays the script of a failure many times, and tells how often it failed and
-// how.
+// playAgain plays a failing script many times, and reports how often and how it failed.
 func playAgain(p *worker, s script, r result) string {
 	s.Record = ""
 	kinds := make(map[string]int)

@@ -6,25 +6,24 @@ import (
 	"sync"
 )
 
-// A stream is one direction of a connection, of which the oracle knows what was written
-// and checks what is read. What is written is a pattern that tells where it belongs.
-// Recall drops an unknown part of what was written: a new epoch begins, with another
-// pattern.
+// A stream is one direction of a connection. The oracle knows what was written and
+// checks what is read. The bytes are a pattern that shows their position. Recall drops
+// an unknown part of them: then a new epoch starts, with another pattern.
 type stream struct {
 	mu      sync.Mutex
 	name    string
 	id      int
-	written []int // in each epoch
-	byRef   any   // which goroutine writes it by Refs; nil: the connection's loop does
-	writing bool  // a write is under way
-	ended   bool  // the writer's connection was closed in order
+	written []int // bytes in each epoch
+	byRef   any   // the goroutine that writes it by Refs; nil: the connection's loop writes
+	writing bool  // a write is running
+	ended   bool  // the writer closed its connection in order
 	torn    bool  // or not: then the reader may miss the end
 	why     string
-	reading []place // where the reader may be
+	reading []place // possible positions of the reader
 	read    int
 }
 
-// A place is where a reader is in a stream.
+// A place is a position in a stream.
 type place struct{ epoch, at int }
 
 const noiseLen = 1 << 20
@@ -44,15 +43,15 @@ func newStream(name string, id int) *stream {
 	return &stream{name: name, id: id, written: []int{0}, reading: []place{{0, 0}}}
 }
 
-// pattern returns n bytes of what is written at a place. Nobody may change them.
+// pattern returns n bytes of the pattern at a place. Do not write to them.
 func (s *stream) pattern(p place, n int) []byte {
 	i := (s.id*7919 + p.epoch*104729 + p.at) % noiseLen
 	return noise[i : i+n : i+n]
 }
 
-// write has f write n bytes: it returns how many were accepted. The reader may have them
-// before f returns. One that is called by another's f, as a release function may be,
-// writes nothing: where that belongs is nobody's promise.
+// write makes f write n bytes, and returns how many were accepted. The reader may have
+// them before f returns. A write inside another one's f, as in a release function,
+// writes nothing: its position in the stream is not defined.
 func (s *stream) write(n int, f func(p []byte) int) {
 	s.mu.Lock()
 	if s.writing {
@@ -72,7 +71,7 @@ func (s *stream) write(n int, f func(p []byte) int) {
 		switch {
 		case n == 0:
 			return
-		case accepted < 0: // Goexit unwinds it: nobody says how much, and it is the last
+		case accepted < 0: // Goexit unwound it: the count is unknown, and it is the last write
 			s.torn, s.why = true, "a write did not return"
 		default:
 			s.written[e] -= n - accepted
@@ -82,11 +81,11 @@ func (s *stream) write(n int, f func(p []byte) int) {
 	accepted = f(p)
 }
 
-// outside is whoever writes by Refs and is on no loop.
+// outside is the writer by Refs that is on no loop.
 const outside = "outside"
 
-// claim makes the stream by's to write, unless it is somebody else's, and reports
-// whether it is.
+// claim makes by the writer of the stream unless there is another one. It reports
+// whether by is the writer.
 func (s *stream) claim(by any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,7 @@ func (s *stream) claim(by any) bool {
 	return s.byRef == by
 }
 
-// recalled begins a new epoch.
+// recalled starts a new epoch.
 func (s *stream) recalled() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +104,7 @@ func (s *stream) recalled() {
 	}
 }
 
-// tear notes that the reader may miss the end.
+// tear records that the reader may miss the end.
 func (s *stream) tear(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +125,7 @@ func (s *stream) end() {
 	s.ended = true
 }
 
-// offered checks what a reader is given, and, of that, takes n bytes as read.
+// offered checks the bytes given to a reader, and takes the first n of them as read.
 func (s *stream) offered(p []byte, n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +139,7 @@ func (s *stream) offered(p []byte, n int) error {
 	return nil
 }
 
-// match returns the places where a reader may be after p.
+// match returns the possible positions of the reader after p.
 func (s *stream) match(p []byte) ([]place, error) {
 	last := len(s.written) - 1
 	if len(s.reading) == 1 && s.reading[0].epoch == last {
@@ -164,7 +163,7 @@ func (s *stream) match(p []byte) ([]place, error) {
 	return s.matchEpochs(p)
 }
 
-// matchEpochs is match where parts may have been dropped at the end of an epoch.
+// matchEpochs is match where bytes at the end of an epoch may have been dropped.
 func (s *stream) matchEpochs(p []byte) ([]place, error) {
 	now := s.reading
 	for i, b := range p {
@@ -190,8 +189,8 @@ func (s *stream) matchEpochs(p []byte) ([]place, error) {
 	return now, nil
 }
 
-// missing tells what a reader lacks who has read to the end of a stream that ended in
-// order.
+// missing returns an error if a reader that saw the end lacks bytes of a stream that
+// ended in order.
 func (s *stream) missing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,7 +200,8 @@ func (s *stream) missing() error {
 	return fmt.Errorf("%s: the connection was closed in order, and its peer got %d bytes of %d", s.name, s.read, s.written[0])
 }
 
-// refs tells whether the stream is written by Refs: what was posted may be lost at the end.
+// refs reports whether the stream is written by Refs: then posted bytes may be lost at
+// the end.
 func (s *stream) refs() bool {
 	_, loop := s.byRef.(*conn)
 	return s.byRef != nil && !loop

@@ -10,56 +10,56 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// A site is where the user's code is being called.
+// A site is a call of the user's code.
 type site struct {
 	kind   string            // the callback's name in the API
-	who    string            // whose it is, in the script
-	loop   *rondo.Loop       // that it runs on; nil: none
-	conn   *conn             // that it belongs to, and a panic ends; nil: none
+	who    string            // the owner's name in the script
+	loop   *rondo.Loop       // the loop that it runs on; nil: none
+	conn   *conn             // the connection that it belongs to, and a panic ends; nil: none
 	stage  *rondo.FilterPort // of a filter's method
 	packet *rondo.PacketConn
 	co     *coro.Co
-	nc     net.Conn // the coroutine's
+	nc     net.Conn // the coroutine's connection
 	plain  bool     // no panic, no Goexit
 }
 
-// A call is an action that is being done.
+// A call is an action being done.
 type call struct {
 	*step
 	w    *world
 	at   site
-	conn *conn     // that it is done to: one of at.loop's
+	conn *conn     // the connection that it uses: one of at.loop's
 	held *holdings // of at.loop
 }
 
 // An action is one public method, or something else that a user does.
 type action struct {
-	name   string // as go/types has it
+	name   string // as in go/types
 	weight int
 	need   need
 	do     func(x *call)
 }
 
-// need is what an action cannot be done without.
+// need is a requirement of an action.
 type need uint8
 
 const (
 	nothing need = iota
-	aLoop        // it is done on a loop
-	aConn        // and with a connection of that loop
-	aStage       // in a filter's method, or later
+	aLoop        // a loop to run on
+	aConn        // a connection of that loop
+	aStage       // a filter's method, or later
 	aPacket
-	aCo       // in a coroutine
-	offLoop   // on no loop
-	anyWhere  // with any connection's Ref
-	aPoll     // with a Poll of the loop's
-	aTimer    // likewise
-	aDialing  // likewise
-	aListener // with a Listener
-	aSocket   // with any loop's datagram socket
+	aCo       // a coroutine
+	offLoop   // no loop
+	anyWhere  // the Ref of any connection
+	aPoll     // a Poll of the loop
+	aTimer    // a timer of the loop
+	aDialing  // a dial of the loop
+	aListener // a Listener
+	aSocket   // a datagram socket of any loop
 )
 
-// holdings are what the user has of a loop's, and only touches there.
+// holdings are the user's objects of a loop, used only on that loop.
 type holdings struct {
 	timers   []*heldTimer
 	dialings []*rondo.Dialing
@@ -114,11 +114,11 @@ func (w *world) act(at site) {
 	}
 }
 
-// atOnce is how many actions of the focus the user tries in a call, since some callbacks
+// atOnce is how many actions of the focus the user tries in one call. Some callbacks
 // are rare.
 const atOnce = 4
 
-// maker is an action that brings the focus about, now and then.
+// maker returns, from time to time, an action that leads to the focus.
 func (x *call) maker() *action {
 	f := x.w.focus
 	if f.callback == x.at.kind || len(f.makers) == 0 || !x.one(3) {
@@ -127,8 +127,8 @@ func (x *call) maker() *action {
 	return f.makers[x.intn(len(f.makers))]
 }
 
-// missing is the number, from 1, of the first of the focus's actions that was not done
-// yet, and can be; 0: there is none.
+// missing returns the number, from 1, of the first action of the focus that can be done
+// and was not done yet, or 0 if there is none.
 func (x *call) missing() int {
 	for i, a := range x.w.focus.actions {
 		if x.has(a.need) && !x.w.done(x.at.kind, a.name) {
@@ -138,7 +138,7 @@ func (x *call) missing() int {
 	return 0
 }
 
-// omits tells whether a callback or an action is left out.
+// omits reports whether a callback or an action is left out.
 func (w *world) omits(name string) bool { return slices.Contains(w.src.script.Without, name) }
 
 func (w *world) reached(callback, method string) {
@@ -153,7 +153,7 @@ func (w *world) done(callback, method string) bool {
 	return w.cover[[2]string{callback, method}] > 0
 }
 
-// has tells whether there is what an action needs.
+// has reports whether an action's requirement is met.
 func (x *call) has(n need) bool {
 	h := x.held
 	switch n {
@@ -190,7 +190,7 @@ func (x *call) has(n need) bool {
 	return true
 }
 
-// pick chooses the connection that an action is done to; nil: it needs none.
+// pick chooses the connection for an action, or returns nil if it needs none.
 func (x *call) pick(n need) *conn {
 	switch {
 	case n == anyWhere:
@@ -207,7 +207,7 @@ func (x *call) pick(n need) *conn {
 	return choose(x, of)
 }
 
-// conns lists the user's connections, those of one loop or all.
+// conns lists the user's connections, of one loop or of all.
 func (x *call) conns(of *rondo.Loop) (list []*conn) {
 	x.w.mu.Lock()
 	defer x.w.mu.Unlock()
@@ -221,14 +221,14 @@ func (x *call) conns(of *rondo.Loop) (list []*conn) {
 
 func choose[T any](x *call, of []T) T { return of[x.intn(len(of))] }
 
-// anyLoop is one of all engines'.
+// anyLoop returns a loop of any engine.
 func (x *call) anyLoop() *rondo.Loop { return choose(x, x.w.loops) }
 
-// child names something that this call makes.
+// child names an object that this call creates.
 func (x *call) child(kind string) string { return x.w.child(x.name, kind) }
 
-// opener has the random user serve connections. from is what a connection was on another
-// loop.
+// opener returns an OpenFunc whose connections the random user serves. from is a
+// connection's record on its previous loop.
 func (w *world) opener(name string) rondo.OpenFunc { return w.openerFrom(name, nil, nil) }
 
 func (w *world) openerFrom(name string, from *conn, once *thing) rondo.OpenFunc {
@@ -249,7 +249,7 @@ func (w *world) openerFrom(name string, from *conn, once *thing) rondo.OpenFunc 
 	}
 }
 
-// opened acts as an OpenFunc does, which then returns a handler, or none.
+// opened acts as an OpenFunc and then returns a handler, or none.
 func (w *world) opened(k *conn, at site) rondo.Handler {
 	w.act(at)
 	st := w.src.step(k.name + ".serves")
@@ -270,7 +270,8 @@ func (k *conn) hasFilters() bool {
 	return false
 }
 
-// stuff has the outsider write more to a connection than its peer takes, and go on.
+// stuff makes the outsider write more to a connection than its peer reads, and
+// continue.
 func (w *world) stuff() {
 	w.called("Ref.Write", func() {
 		w.entered(site{kind: "goroutine"})
@@ -287,7 +288,7 @@ func (w *world) stuff() {
 	})
 }
 
-// writeDeadline sets one that has passed, so that writes fail, or takes it back.
+// writeDeadline sets a deadline that has passed, so that writes fail, or clears it.
 func (x *call) writeDeadline(passed bool) {
 	x.say("SetWriteDeadline; passed: %v", passed)
 	x.conn.c.Ref().Do(func(c *rondo.Conn) {
@@ -299,7 +300,7 @@ func (x *call) writeDeadline(passed bool) {
 	})
 }
 
-// outsider acts on a goroutine that is no loop's.
+// outsider acts on a goroutine that is not a loop's.
 func (w *world) outsider() {
 	w.called("what the outsider calls", func() { w.act(site{kind: "goroutine", who: "outsider", plain: true}) })
 }

@@ -21,8 +21,9 @@ import (
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// A world has engines with the user's code, peers that are no part of them, and
-// bystanders: connections that the user does not touch, and which must not notice.
+// A world has engines with the user's code, peers outside of the engines, and
+// bystanders: connections that the user does not touch, and that must not notice
+// anything.
 type world struct {
 	place placeOf
 	src   *source
@@ -42,9 +43,9 @@ type world struct {
 	holders sync.Map // of *rondo.Conn: *holder
 	loops   []*rondo.Loop
 	engines []*rondo.Engine
-	blowers map[int]*conn // by number of panic: whom it may cost
+	blowers map[int]*conn // by number of panic: the connection that it may end
 
-	loose                          []net.Conn // detached, and to be closed
+	loose                          []net.Conn // detached, to be closed
 	sockets                        []*rondo.PacketConn
 	closings                       []func()
 	listeners                      []*listener
@@ -65,7 +66,7 @@ type world struct {
 	fatal                          func() // ends the process, with the result so far
 }
 
-// listener is where the user's connections come from.
+// listener is a source of the user's connections.
 type listener struct {
 	name, addr string
 	tls        bool
@@ -74,7 +75,7 @@ type listener struct {
 	ln         *rondo.Listener
 }
 
-// home is what the user has of a loop.
+// home is the user's state on a loop.
 type home struct {
 	turn turn
 	held holdings
@@ -88,7 +89,7 @@ func (w *world) home(l *rondo.Loop) *home {
 	return h.(*home)
 }
 
-// turn counts what happens in a turn of a loop.
+// turn counts the events in a turn of a loop.
 type turn struct {
 	count  atomic.Uint64
 	calls  int
@@ -98,11 +99,11 @@ type turn struct {
 }
 
 const (
-	maxActions      = 250     // in a world
-	maxBytes        = 2 << 20 // written in a world
+	maxActions      = 250     // per world
+	maxBytes        = 2 << 20 // written per world
 	maxCallsPerTurn = 5000
 	maxStillTurns   = 3000
-	maxFails        = 4 // told of a world
+	maxFails        = 4 // reported per world
 )
 
 func (w *world) failf(format string, args ...any) {
@@ -113,7 +114,7 @@ func (w *world) failf(format string, args ...any) {
 	}
 }
 
-// die is failf for what cannot go on.
+// die is failf for failures after which the world cannot continue.
 func (w *world) die(format string, args ...any) {
 	w.failf(format, args...)
 	w.fatal()
@@ -131,7 +132,7 @@ func (w *world) stream(from, to string) *stream {
 	return s
 }
 
-// child names what a step makes.
+// child names an object that a step creates.
 func (w *world) child(parent, kind string) string {
 	if i := strings.LastIndexByte(parent, '/'); i > 0 && len(parent) > 60 {
 		parent = "…" + parent[i:]
@@ -164,7 +165,7 @@ func newWorld(s script) *world {
 	return w
 }
 
-// play lives one world from its beginning to its end.
+// play runs one world from beginning to end.
 func (w *world) play() {
 	st := w.src.step("world")
 	if w.sim {
@@ -318,7 +319,7 @@ func (w *world) live(st *step) {
 	}
 }
 
-// closeLoose closes what was detached.
+// closeLoose closes the detached connections.
 func (w *world) closeLoose() {
 	w.mu.Lock()
 	loose := w.loose
@@ -342,7 +343,7 @@ func (w *world) failed() []string {
 	return slices.Clone(w.fails)
 }
 
-// end closes everything, and looks whether anything is left.
+// end closes everything, and checks that nothing is left.
 func (w *world) end(st *step) {
 	w.calm.Store(true)
 	for _, b := range w.bystanders {
@@ -353,7 +354,7 @@ func (w *world) end(st *step) {
 	}
 	w.ending.Store(true)
 	shut := st.one(2)
-	w.calm.Store(!st.one(2)) // the user may go on while engines are closed
+	w.calm.Store(!st.one(2)) // the user may continue while engines are closed
 	defer w.calm.Store(true)
 	for i, e := range w.engines {
 		if shut {
@@ -376,7 +377,7 @@ func (w *world) end(st *step) {
 	}
 }
 
-// over has the oracles look at what is left when the engines are closed.
+// over makes the oracles check what is left when the engines are closed.
 func (w *world) over() {
 	for _, k := range w.conns {
 		if k.opened && !k.given && k.closed != 1 {
@@ -405,7 +406,7 @@ func (w *world) over() {
 	}
 }
 
-// A boom is what the user panics with.
+// A boom is the value of the user's panics.
 type boom struct {
 	n   int
 	who string
@@ -413,7 +414,7 @@ type boom struct {
 
 func (b boom) String() string { return fmt.Sprintf("boom %d of %s", b.n, b.who) }
 
-// panicCost checks that a panic that ended k was k's.
+// panicCost checks that a panic that ended k belonged to k.
 func (w *world) panicCost(k *conn, p *rondo.PanicError) {
 	switch v := p.Value.(type) {
 	case boom:
@@ -432,7 +433,7 @@ func (w *world) panicCost(k *conn, p *rondo.PanicError) {
 	}
 }
 
-// unexpected looks at a panic that the user did not make.
+// unexpected checks a panic for one that the user did not raise.
 func (w *world) unexpected(v any, stack string) {
 	switch v := v.(type) {
 	case boom:
@@ -445,7 +446,7 @@ func (w *world) unexpected(v any, stack string) {
 	}
 }
 
-// logHandler looks at what the engine logs of panics.
+// logHandler checks the engine's log entries of panics.
 type logHandler struct {
 	slog.Handler
 	w *world
@@ -472,15 +473,15 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A thing is a function that the engine promised to call: how often, and what kind.
+// A thing is a function that the engine promised to call: how often, and by which name.
 type thing struct {
 	name     string
 	calls    atomic.Int32
 	min, max int32
-	void     atomic.Bool // the promise is off
+	void     atomic.Bool // the promise no longer holds
 }
 
-// promise notes that the engine is to call something.
+// promise records that the engine must call something.
 func (w *world) promise(name string, least, most int32) *thing {
 	t := &thing{name: name, min: least, max: most}
 	w.mu.Lock()
@@ -504,12 +505,12 @@ func (t *thing) check(w *world) {
 	}
 }
 
-// resolver knows no names but some.
+// resolver knows no names.
 type resolver struct{ w *world }
 
 var errNoName = errors.New("no such name")
 
-// trace has the user's hooks.
+// trace returns the user's hooks.
 func (w *world) trace(name string) *rondo.Trace {
 	conn := func(kind string, c *rondo.Conn) {
 		w.mu.Lock()
@@ -554,7 +555,7 @@ func (w *world) turned(name string, l *rondo.Loop) {
 	}
 }
 
-// entered notes that the user's code is being called on a loop.
+// entered records that the user's code is called on a loop.
 func (w *world) entered(at site) {
 	w.pulse.Add(1)
 	if at.loop == nil {
@@ -566,7 +567,7 @@ func (w *world) entered(at site) {
 	}
 }
 
-// calls shortens a stack to the names of functions, from the panic on.
+// calls shortens a stack to the names of its functions, from the panic on.
 func calls(stack string, most int) string {
 	if i := strings.LastIndex(stack, "\npanic("); i >= 0 {
 		stack = stack[i+1:]
