@@ -270,3 +270,22 @@ func TestHandlerWithoutFunction(t *testing.T) {
 	}()
 	coro.Handler(nil)
 }
+
+// TestLongWriteGivesWay: other connections have turns during a long Write to a peer that
+// reads at once.
+func TestLongWriteGivesWay(t *testing.T) {
+	const size = 64 << 20
+	for _, backend := range pick.Names() {
+		e := &rondo.Engine{Backend: backend, NumLoops: 1}
+		c := testkit.ConnTo(t, e, coro.Handler(func(_ *coro.Co, c net.Conn) error {
+			_, err := c.Write(make([]byte, size))
+			return err
+		}))
+		if n, err := io.Copy(io.Discard, c); n != size || err != nil {
+			t.Fatalf("%s: read %d bytes, %v", backend, n, err)
+		}
+		if n := e.Stats().Turns; n < size/(512<<10) {
+			t.Errorf("%s: a Write of 64 MiB had %d turns", backend, n)
+		}
+	}
+}
