@@ -30,7 +30,7 @@ type PacketBackend interface {
 	Packets() []Packet
 	// TrySendTo sends at once as many packets as it can, in order, and returns their
 	// number. It returns fewer than all and a nil error if it would block, if the
-	// system has no such call, or while a SendTo is in flight. An error is that of the
+	// system has no such call, or while a SendTo is in flight. An error is the error of the
 	// first packet not sent. TrySendTo does not keep the caller's bytes.
 	TrySendTo(File, []Packet) (int, error)
 	// SendTo starts a SendToOp.
