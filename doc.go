@@ -101,7 +101,7 @@
 // Filters:
 //
 //	filter.go        Filter, Filtered, Use
-//	filter_stage.go  FilterPort: what a filter may do
+//	filter_port.go   FilterPort: what a filter may do
 //	filter_in.go     the way up, to the handler
 //	filter_out.go    the way down, to the wire
 //
