@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -153,11 +154,15 @@ func (f *shaker) Start(s *rondo.FilterPort) error {
 }
 
 func (f *shaker) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
-	if f.ready {
+	before, said := bytes.CutSuffix(in, []byte("ready"))
+	switch {
+	case f.ready:
 		s.Deliver(in)
-	} else if f.ready = string(in) == "ready"; f.ready {
+	case said:
+		f.ready = true
 		s.Ready()
-	} else {
+		s.Deliver(before)
+	default:
 		return 0, nil
 	}
 	return len(in), nil
