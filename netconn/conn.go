@@ -309,7 +309,7 @@ func (c *Conn) ended(why error) {
 	if errors.Is(why, os.ErrDeadlineExceeded) { // the engine's deadline: a new one on the Conn does not help
 		why = fmt.Errorf("%w: %v", net.ErrClosed, why)
 	}
+	c.out.fail(why) // first: after a Read has failed no Write is accepted
 	c.in.fail(why)
-	c.out.fail(why)
 	c.hub.note()
 }
