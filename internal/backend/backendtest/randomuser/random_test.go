@@ -146,7 +146,7 @@ const (
 	// enoughSeeds is the number of worlds that CI plays.
 	enoughSeeds = 2000
 	// maxRounds limits the worlds played for missing pairs.
-	maxRounds = 100
+	maxRounds = 1000
 )
 
 // demand requires every possible pair of callback and action. For pairs that the seeds
