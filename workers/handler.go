@@ -18,6 +18,7 @@ var (
 	_ rondo.DrainHandler    = (*handler)(nil)
 	_ rondo.ShutdownHandler = (*handler)(nil)
 	_ bridge.Keeper         = (*handler)(nil)
+	_ marked                = Queue{}.marked // staticcheck does not see the promotion to handler
 )
 
 // Data implements rondo.Handler. A full Queue stops reading only here, so a peer that
