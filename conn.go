@@ -63,7 +63,8 @@ func (c *Conn) seal() { c.posted.Or(sealed) }
 // closing sends what was written and discards input. In closed everything in flight
 // is ending. gone means that the loop has forgotten the connection; Closed is called
 // when it is. Every state is later than those before it, except that Close leads from
-// leaving to closing.
+// leaving to closing. An open connection whose output has failed stays open for its input:
+// see failOutput.
 type connLife uint8
 
 const (

@@ -20,6 +20,7 @@ type ending struct {
 	late  timer.Timer
 	then  func(backend.Handle, []byte, error) // Detach and Move: what becomes of it
 	lined bool                                // endWrite is theirs: the stream stays open
+	mute  bool                                // the output has failed with err: see failOutput
 }
 
 func (c *Conn) ending() *ending {
@@ -63,15 +64,24 @@ func (c *Conn) CloseWith(err error) {
 	if c.isClosing() {
 		return
 	}
+	if c.isMute() { // there is no output to deliver
+		c.finish(backend.Close, err)
+		return
+	}
 	c.life = connClosing
 	c.endOutput()
 	c.stops &^= stopPaused | stopOutput
-	e := c.ending()
-	e.err = err
-	e.late.Owner = e
-	c.loop.timers.Start(&e.late, c.loop.in(c.loop.engine.linger()))
+	c.ending().err = err
+	c.linger()
 	c.wrote(c.waiting())
 	c.tellEnding()
+}
+
+// linger bounds the time that the end may take.
+func (c *Conn) linger() {
+	e := c.ending()
+	e.late.Owner = e
+	c.loop.timers.Start(&e.late, c.loop.in(c.loop.engine.linger()))
 }
 
 // tellEnding tells a Keeper or an Ender that the connection is closing.
@@ -174,6 +184,50 @@ func (e *ending) Fire(*timer.Timer, backend.Time) {
 		e.conn.finish(backend.Close, nil)
 	}
 }
+
+// failOutput drops the output of an open connection, and refuses more, since the system
+// has failed to send it. The input goes on: a peer that answers in the middle of a request
+// and closes has reset the connection, and the answer may still lie in the socket. The
+// connection ends with err when the input ends, and after the linger time at the latest:
+// its handler may have paused it, and a peer that reads nothing more may go on sending.
+func (c *Conn) failOutput(err error) {
+	if !c.isMute() {
+		c.endOutput()
+		c.flags |= shut // there is nothing left to end
+		c.linger()
+		c.end.mute, c.end.err = true, err
+		c.filters.mute()
+	}
+	c.recall()
+	c.flushSoon() // advance tells whoever waits for the output to drain
+}
+
+// isMute reports whether failOutput was called.
+func (c *Conn) isMute() bool { return c.end != nil && c.end.mute }
+
+// sends reports whether what is written may reach the wire.
+func (c *Conn) sends() bool { return c.life < connClosed && !c.isMute() }
+
+// fail ends the connection for a system's error, or its output alone if there may be input.
+func (c *Conn) fail(op string, err error) {
+	if p := panicked(err); p != nil {
+		c.loop.broken(c, p)
+		return
+	}
+	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
+	if c.isClosing() && delivered {
+		err = nil // it was to end anyway, and at most what the filters add to the end is lost
+	} else {
+		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	}
+	if c.life == connOpen && c.flags&eofTold == 0 && op != "read" {
+		c.failOutput(err)
+	} else {
+		c.finish(backend.Close, err)
+	}
+}
+
+func (c *Conn) network() string { return c.RemoteAddr().Network() }
 
 // finish closes the connection's file. err is the reason, unless there is one
 // already. What is in flight ends first, then Complete is called.

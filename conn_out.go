@@ -94,8 +94,12 @@ func (o *output) shift(n int) {
 // copied. p is the caller's again on return.
 //
 // n is less than len(p) only with an error: ErrClosed after Close or CloseWrite
-// or once the connection has failed, ErrOutputFull if more than MaxOutput bytes
+// or once the connection is closed, ErrOutputFull if more than MaxOutput bytes
 // would wait, or the system's.
+//
+// After the system's error the output is lost: what waits is dropped, and writes go on
+// returning that error. The peer may have answered before it stopped reading, so the input
+// goes on, to its end or for the Engine's Linger time. Then Closed gets the error.
 //
 // After ErrOutputFull a DrainHandler is called when there may be room for the rest. Nothing
 // was taken then, n is 0; but of 16 KiB or more with nothing waiting MaxOutput bytes are.
@@ -133,8 +137,8 @@ func (c *Conn) write(p []byte, most int) (n int, err error) {
 	waiting += len(rest)
 	if len(p) < directSize && l.outbox.makeRoom(c, len(p)) {
 		l.outbox.add(c, p)
-	} else if c.life >= connClosed { // making room found that the connection has failed
-		return 0, ErrClosed
+	} else if !c.sends() { // making room found that the connection has failed
+		return 0, c.writable()
 	} else {
 		l.outbox.unload(c)
 		c.gather(rest)
@@ -212,7 +216,7 @@ func (c *Conn) available() []byte {
 		l.outbox.reserved = c
 		return l.outbox.bytes[len(l.outbox.bytes):]
 	}
-	if c.life >= connClosed {
+	if !c.sends() {
 		return nil
 	}
 	l.outbox.unload(c)
@@ -262,6 +266,8 @@ func (c *Conn) Flush() {
 
 func (c *Conn) writable() error {
 	switch {
+	case c.life == connOpen && c.isMute():
+		return c.end.err
 	case c.flags&endWrite != 0 || c.life >= connClosed:
 		return ErrClosed
 	case c.times != nil && c.times.write.passed(c.loop.now):
@@ -458,8 +464,7 @@ func (o *output) took(n int) {
 	}
 }
 
-// trySend sends what the system takes at once. On an error the connection is
-// closed.
+// trySend sends what the system takes at once. On an error the connection fails.
 func (c *Conn) trySend(p []byte) (int, error) {
 	c.before(len(p))
 	n, err := c.loop.backend.TrySend(c.recv.File, p)
@@ -467,7 +472,7 @@ func (c *Conn) trySend(p []byte) (int, error) {
 	return n, err
 }
 
-// tried accounts for an attempt to send. On an error the connection is closed.
+// tried accounts for an attempt to send. On an error the connection fails.
 func (c *Conn) tried(n int, err error) {
 	c.sent(n)
 	if n > 0 || err == nil {

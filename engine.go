@@ -97,7 +97,8 @@ type Engine struct {
 	// DefaultLowWater, or HighWater if that is less.
 	HighWater, LowWater int
 	// Linger is how long a closing connection may take to deliver its output
-	// and to be closed by the peer. Negative: no time.
+	// and to be closed by the peer, and how long a connection whose write has failed
+	// is read. Negative: no time.
 	Linger time.Duration
 
 	// Resolver finds the addresses of names that are dialed. nil:

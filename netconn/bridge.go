@@ -46,6 +46,14 @@ func (c *Conn) findDirect() {
 // unbound lifts the limits of a connection's output.
 func unbound(c *rondo.Conn) { bridge.Of(c).NoOutputLimit() }
 
+// failed is why a connection whose input goes on sends nothing more; nil: it may send.
+func failed(c *rondo.Conn) error {
+	if b := bridge.Of(c); !b.IsClosing() {
+		return b.Cause()
+	}
+	return nil
+}
+
 // room is how many bytes may be written before output is full; negative: it has ended.
 func room(c *rondo.Conn) int { return bridge.Of(c).Room() }
 

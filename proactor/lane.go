@@ -32,11 +32,14 @@ func (st *stream) lane(k Kind) *lane {
 
 // give lets operations be done at once, from now on; nil: no more.
 func (st *stream) give(d bridge.Direct) {
-	for _, l := range []*lane{&st.in, &st.out} {
-		l.mu.Lock()
-		l.direct = d
-		l.mu.Unlock()
-	}
+	st.in.give(d)
+	st.out.give(d)
+}
+
+func (l *lane) give(d bridge.Direct) {
+	l.mu.Lock()
+	l.direct = d
+	l.mu.Unlock()
 }
 
 // Ending implements bridge.Ender: it is called before the descriptor is closed.
