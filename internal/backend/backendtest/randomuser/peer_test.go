@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo"
