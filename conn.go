@@ -61,6 +61,7 @@ func (c *Conn) seal() { c.posted.Or(sealed) }
 // closing sends the queued output and discards input. In closed every Op in flight is
 // ending. In gone the loop has forgotten the connection, and calls Closed. The states
 // follow each other in this order, except that Close leads from leaving to closing.
+// An open connection whose output has failed stays open for its input; see failOutput.
 type connLife uint8
 
 const (

@@ -95,9 +95,13 @@ func (c *Conn) tellPaused() {
 func (w *wire) Recall() {
 	c := (*Conn)(w)
 	c.loop.check()
-	if c.life >= connClosed || c.stack() != nil {
-		return
+	if c.life < connClosed && c.stack() == nil {
+		c.recall()
 	}
+}
+
+// recall drops what waits for the wire.
+func (c *Conn) recall() {
 	c.loop.outbox.drop(c)
 	switch o := c.out; {
 	case o == nil:

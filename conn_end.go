@@ -20,6 +20,7 @@ type ending struct {
 	late  timer.Timer
 	then  func(backend.Handle, []byte, error) // by Detach and Move; owns the Handle
 	lined bool                                // Detach or Move set endWrite: the stream stays open
+	mute  bool                                // the output has failed with err; see failOutput
 
 	within  bool // Move keeps it in the engine: the gate goes on counting it
 	refused bool // it is in Loop.refused
@@ -66,15 +67,24 @@ func (c *Conn) CloseWith(err error) {
 	if c.isClosing() {
 		return
 	}
+	if c.isMute() { // there is no output to deliver
+		c.finish(backend.Close, err)
+		return
+	}
 	c.life = connClosing
 	c.endOutput()
 	c.stops &^= stopPaused | stopOutput
-	e := c.ending()
-	e.err = err
-	e.late.Owner = e
-	c.loop.timers.Start(&e.late, c.loop.in(c.loop.engine.linger()))
+	c.ending().err = err
+	c.linger()
 	c.wrote(c.waiting())
 	c.tellEnding()
+}
+
+// linger bounds how long the end may take.
+func (c *Conn) linger() {
+	e := c.ending()
+	e.late.Owner = e
+	c.loop.timers.Start(&e.late, c.loop.in(c.loop.engine.linger()))
 }
 
 // tellEnding tells a handler that is a Keeper or an Ender that the connection is closing.
@@ -180,6 +190,50 @@ func (e *ending) Fire(*timer.Timer, backend.Time) {
 		e.conn.finish(backend.Close, nil)
 	}
 }
+
+// failOutput drops the output of an open connection after a failed send, and refuses more.
+// The loop goes on reading: a peer that answers in the middle of a request and closes has
+// reset the connection, and the answer may still be in the socket's buffer. The connection
+// ends with err when the input ends, and after the Linger time at the latest: its handler
+// may have paused it, or a peer that reads nothing more may go on sending.
+func (c *Conn) failOutput(err error) {
+	if !c.isMute() {
+		c.endOutput()
+		c.flags |= shut // there is nothing left to end
+		c.linger()
+		c.end.mute, c.end.err = true, err
+		c.filters.mute()
+	}
+	c.recall()
+	c.flushSoon() // advance tells whoever waits for the output to drain
+}
+
+// isMute reports whether failOutput was called.
+func (c *Conn) isMute() bool { return c.end != nil && c.end.mute }
+
+// sends reports whether output may still reach the peer.
+func (c *Conn) sends() bool { return c.life < connClosed && !c.isMute() }
+
+// fail ends the connection with a system error, or only its output if there may be input.
+func (c *Conn) fail(op string, err error) {
+	if p := panicked(err); p != nil {
+		c.loop.broken(c, p)
+		return
+	}
+	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
+	if c.isClosing() && delivered {
+		err = nil // it was ending anyway, and at most the filters' closing bytes are lost
+	} else {
+		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+	}
+	if c.life == connOpen && c.flags&eofTold == 0 && op != "read" {
+		c.failOutput(err)
+	} else {
+		c.finish(backend.Close, err)
+	}
+}
+
+func (c *Conn) network() string { return c.RemoteAddr().Network() }
 
 // finish closes the connection's file. err is the reason, unless there already is one. Ops
 // in flight end first, then Complete is called.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -456,20 +455,3 @@ func (c *Conn) Resume() {
 	}
 	c.read() // there is nothing to offer
 }
-
-// fail ends the connection with a system error.
-func (c *Conn) fail(op string, err error) {
-	if p := panicked(err); p != nil {
-		c.loop.broken(c, p)
-		return
-	}
-	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
-	if c.isClosing() && delivered {
-		err = nil // it was ending anyway, and at most the filters' closing bytes are lost
-	} else {
-		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
-	}
-	c.finish(backend.Close, err)
-}
-
-func (c *Conn) network() string { return c.RemoteAddr().Network() }

@@ -94,8 +94,13 @@ func (o *output) shift(n int) {
 // Write returns.
 //
 // n is less than len(p) only with an error: ErrClosed after Close or CloseWrite or once
-// the connection has failed, ErrOutputFull if more than MaxOutput bytes would wait, or the
+// the connection is closed, ErrOutputFull if more than MaxOutput bytes would wait, or the
 // system's error.
+//
+// The system's error is final for the output: the loop drops what waits, and each later
+// Write returns that error. The loop goes on reading, since the peer may have answered
+// before it stopped reading, until the input ends or for the Engine's Linger time. Then
+// Closed gets the error.
 //
 // With ErrOutputFull n is 0, with one exception: if len(p) is 16 KiB or more and no output
 // waits, Write takes MaxOutput bytes of p. When there may be room for the rest, the loop
@@ -133,8 +138,8 @@ func (c *Conn) write(p []byte, most int) (n int, err error) {
 	waiting += len(rest)
 	if len(p) < directSize && l.outbox.makeRoom(c, len(p)) {
 		l.outbox.add(c, p)
-	} else if c.life >= connClosed { // making room found that the connection has failed
-		return 0, ErrClosed
+	} else if !c.sends() { // making room found that the connection has failed
+		return 0, c.writable()
 	} else {
 		l.outbox.unload(c)
 		c.gather(rest)
@@ -210,7 +215,7 @@ func (c *Conn) available() []byte {
 		l.outbox.reserved = c
 		return l.outbox.bytes[len(l.outbox.bytes):]
 	}
-	if c.life >= connClosed {
+	if !c.sends() {
 		return nil
 	}
 	l.outbox.unload(c)
@@ -259,6 +264,8 @@ func (c *Conn) Flush() {
 
 func (c *Conn) writable() error {
 	switch {
+	case c.life == connOpen && c.isMute():
+		return c.end.err
 	case c.flags&endWrite != 0 || c.life >= connClosed:
 		return ErrClosed
 	case c.times != nil && c.times.write.passed(c.loop.now):
@@ -459,7 +466,7 @@ func (o *output) took(n int) {
 	}
 }
 
-// trySend sends what the system takes at once. An error closes the connection.
+// trySend sends what the system takes at once. An error ends the output; see fail.
 func (c *Conn) trySend(p []byte) (int, error) {
 	c.before(len(p))
 	n, err := c.loop.backend.TrySend(c.recv.File, p)
@@ -467,7 +474,7 @@ func (c *Conn) trySend(p []byte) (int, error) {
 	return n, err
 }
 
-// tried counts an attempt to send. An error closes the connection.
+// tried counts an attempt to send. An error ends the output; see fail.
 func (c *Conn) tried(n int, err error) {
 	c.sent(n)
 	if n > 0 || err == nil {

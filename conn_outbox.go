@@ -43,7 +43,7 @@ func (o *outbox) makeRoom(c *Conn, n int) bool {
 	}
 	if o.isFull(c, n) {
 		o.flush()
-		return c.life < connClosed && c.out == nil
+		return c.sends() && c.out == nil
 	}
 	return true
 }

@@ -115,7 +115,8 @@ type Engine struct {
 	// seconds.
 	Refuse func(c *Conn, limit string)
 	// Linger is how long a closing connection may wait for its peer to read the output and
-	// to close. Negative: no time. 0: DefaultLinger.
+	// to close, and how long the loop reads a connection after a failed write. Negative: no
+	// time. 0: DefaultLinger.
 	Linger time.Duration
 
 	// Resolver looks up names for Dial. nil: net.DefaultResolver.

@@ -29,7 +29,7 @@ func (f *filters) write(p []byte) (int, error) {
 // lost reports whether output is dropped: a filter or the wire has failed.
 func (f *filters) lost() bool {
 	c := f.conn
-	return c.life >= connClosed || c.isClosing() && c.end.err != nil && f.top != nil && f.top.state&trailed != 0
+	return !c.sends() || c.isClosing() && c.end.err != nil && f.top != nil && f.top.state&trailed != 0
 }
 
 // mark calls awaitDrain if output is full.
@@ -210,6 +210,16 @@ func (s *FilterPort) forget() {
 	if s.out != nil {
 		s.conn.loop.pool.Put(s.out)
 		s.out = nil
+	}
+}
+
+// mute drops the filters' output, present and future.
+func (f *filters) mute() {
+	if f == nil {
+		return
+	}
+	for s := f.top; s != nil; s = s.below {
+		s.forget()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
 )
@@ -151,6 +152,62 @@ func TestSeveralAddresses(t *testing.T) {
 				name := "@rondo-test-" + filepath.Base(filepath.Dir(path)) + backend + v4.String()
 				listen("unix", name)
 				ask("unix", name)
+			}
+		})
+	}
+}
+
+// preacher answers all that comes, and counts what came after a write had failed.
+type preacher struct {
+	late  int
+	ended chan error
+}
+
+func (p *preacher) Data(c *rondo.Conn, in []byte) (int, error) {
+	if _, err := c.Write(in); err != nil {
+		p.late += len(in)
+	}
+	return len(in), nil
+}
+
+func (p *preacher) Closed(_ *rondo.Conn, err error) { p.ended <- err }
+
+// TestUnixEndlessInput: a peer that reads nothing more, so that a write fails, and sends for
+// ever is read for the linger time and no longer.
+func TestUnixEndlessInput(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a write fails here only when the peer has closed")
+	}
+	for _, backend := range backends() {
+		t.Run(backend, func(t *testing.T) {
+			const linger = 100 * time.Millisecond
+			e := &rondo.Engine{Backend: backend, NumLoops: 1, Linger: linger}
+			defer e.Close()
+			h := &preacher{ended: make(chan error, 1)}
+			path := filepath.Join(t.TempDir(), "s")
+			if _, err := e.Listen("unix", path, rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler { return h }); err != nil {
+				t.Fatal(err)
+			}
+			peer, err := net.Dial("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer peer.Close()
+			peer.(*net.UnixConn).CloseRead()
+			began := time.Now()
+			go func() {
+				for err := error(nil); err == nil; {
+					_, err = peer.Write(make([]byte, 1000))
+				}
+			}()
+			if err := <-h.ended; !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("Closed got %v", err)
+			}
+			if d := time.Since(began); d < linger {
+				t.Errorf("the connection ended after %v, before the linger time", d)
+			}
+			if h.late < 5000 {
+				t.Errorf("%d bytes were read after the write had failed", h.late)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func (s *netConn) release(co *Co) {
 // put writes p, for which there is room.
 func (s *netConn) put(p []byte) (int, error) {
 	n, err := s.conn.Write(p)
-	if err != nil && s.ended {
+	if err != nil && (s.ended || s.wire.Room() < 0) {
 		err = s.closedError()
 	}
 	return n, err

@@ -49,6 +49,15 @@ func (c *Conn) findDirect() {
 // unbound lifts the limits of a connection's output.
 func unbound(c *rondo.Conn) { bridge.Of(c).NoOutputLimit() }
 
+// failed returns the error of a failed write, after which the connection is only read. nil
+// if it may still send.
+func failed(c *rondo.Conn) error {
+	if b := bridge.Of(c); !b.IsClosing() {
+		return b.Cause()
+	}
+	return nil
+}
+
 // room returns how many bytes may be written before output is full. It is negative once
 // the output has ended.
 func room(c *rondo.Conn) int { return bridge.Of(c).Room() }

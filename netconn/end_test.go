@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -335,6 +336,58 @@ func TestFilterBreaks(t *testing.T) {
 			}
 			is(t, err, "read", boom)
 			is(t, <-wrote, "write", boom)
+		}
+	})
+}
+
+// TestEarlyAnswer: a server answers in the middle of a request and closes without reading
+// the rest. Write fails, and Read gets the answer.
+func TestEarlyAnswer(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a reset destroys what has arrived")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer ln.Close()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				io.ReadFull(c, make([]byte, 64<<10))
+				time.Sleep(time.Millisecond)
+				io.WriteString(c, "no, thanks")
+				c.Close()
+			}()
+		}
+	}()
+	onEach(t, func(t *testing.T, backend string) {
+		// The input's end is waited for, and not the linger time's.
+		d := netconn.Dialer{Engine: engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Linger: time.Hour})}
+		for range 50 {
+			c, err := d.Dial("tcp", ln.Addr().String())
+			must(t, err)
+			c.SetDeadline(time.Now().Add(patience))
+			written := make(chan error, 1)
+			go func() {
+				_, err := c.Write(make([]byte, 16<<20))
+				written <- err
+			}()
+			expect(t, c, "no, thanks")
+			within(t, "Write", func() {
+				if err := <-written; !reset(err) {
+					t.Errorf("Write: %v", err)
+				}
+			})
+			if n, err := c.Read(make([]byte, 1)); n != 0 || err != io.EOF && !reset(err) {
+				t.Errorf("Read after the answer: %d, %v", n, err)
+			}
+			if _, err := c.Write([]byte("x")); !reset(err) {
+				t.Errorf("Write after a failed one: %v", err)
+			}
+			must(t, c.Close())
 		}
 	})
 }

@@ -124,6 +124,9 @@ func (c *Conn) push() {
 		c.finish()
 		return
 	}
+	if c.writesFailed() {
+		return
+	}
 	for out.flying == nil && c.more() {
 		switch room := room(c.conn); {
 		case room < 0:
@@ -138,6 +141,7 @@ func (c *Conn) push() {
 			n, err := c.conn.Write(p[:min(len(p), room)])
 			out.held.drop(n)
 			if err != nil {
+				c.writesFailed()
 				return
 			}
 		}
@@ -146,6 +150,22 @@ func (c *Conn) push() {
 		out.ends = 0
 		c.conn.CloseWrite()
 	}
+}
+
+// writesFailed ends the output if a send has failed. Reads go on.
+func (c *Conn) writesFailed() bool {
+	why := failed(c.conn)
+	if why == nil {
+		return false
+	}
+	out := &c.out
+	out.mu.Lock()
+	out.direct = nil // dropped bytes must not be followed by more
+	out.mu.Unlock()
+	out.fail(reason(why))
+	c.lose()
+	c.hub.note()
+	return true
 }
 
 // more takes the pending bytes if nothing is held. It reports whether there is output.
@@ -170,7 +190,7 @@ func (c *Conn) more() bool {
 func (c *Conn) fly() {
 	b := c.out.held.pop()
 	c.out.flying = b
-	c.conn.WriteOwned(b.bytes[b.start:b.end], c.out.sent) // Closed receives the error
+	c.conn.WriteOwned(b.bytes[b.start:b.end], c.out.sent) // landed hears of an error
 }
 
 // landed is called when a block's memory is free: the block was sent, or never will be.

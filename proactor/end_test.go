@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -325,5 +327,36 @@ func TestFreeOfAConnectionThatHasFailed(t *testing.T) {
 		if n := c.closes.Load(); n != 1 {
 			t.Errorf("Close was called %d times", n)
 		}
+	})
+}
+
+// A failed write completes with its error, and so do those behind it; a read still gets what
+// the peer has sent before it closed.
+func TestReadAfterFailedWrite(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a reset destroys what has arrived")
+	}
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		c, p := pair(t)
+		submit(t, q, proactor.Op{Kind: proactor.Write, Conn: c, Buf: make([]byte, 64<<20)})
+		submit(t, q, proactor.Op{Kind: proactor.Writev, Conn: c, Bufs: [][]byte{{1}, {2}}})
+		expect(t, p, make([]byte, 1000))
+		send(t, p, "no, thanks")
+		time.Sleep(5 * time.Millisecond)
+		p.Close()
+		for _, r := range wait(t, q, 2) {
+			if !errors.Is(r.Err, syscall.EPIPE) && !errors.Is(r.Err, syscall.ECONNRESET) || r.N == 64<<20 {
+				t.Errorf("a write's result: %d, %v", r.N, r.Err)
+			}
+		}
+		submit(t, q, proactor.Op{Kind: proactor.ReadFull, Conn: c, Buf: make([]byte, 10)})
+		if r := wait(t, q, 1)[0]; r.Err != nil || string(r.Buf) != "no, thanks" {
+			t.Errorf("read %q, %v", r.Buf[:r.N], r.Err)
+		}
+		submit(t, q, proactor.Op{Conn: c})
+		if r := wait(t, q, 1)[0]; r.Err == nil {
+			t.Errorf("read %d bytes behind the answer", r.N)
+		}
+		must(t, q.Free(c))
 	})
 }

@@ -34,11 +34,14 @@ func (st *stream) lane(k Kind) *lane {
 
 // setDirect lets submitters do operations themselves; with nil it stops them.
 func (st *stream) setDirect(d bridge.Direct) {
-	for _, l := range []*lane{&st.in, &st.out} {
-		l.mu.Lock()
-		l.direct = d
-		l.mu.Unlock()
-	}
+	st.in.setDirect(d)
+	st.out.setDirect(d)
+}
+
+func (l *lane) setDirect(d bridge.Direct) {
+	l.mu.Lock()
+	l.direct = d
+	l.mu.Unlock()
 }
 
 // Ending implements bridge.Ender. The loop calls it before it closes the descriptor.

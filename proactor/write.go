@@ -76,6 +76,10 @@ func (o *op) sent() {
 	case o.why != nil:
 		st.writing = false
 		st.finish(o, o.why)
+	case !st.wire.IsClosing() && st.wire.Cause() != nil: // a write has failed, and reads go on
+		st.writing = false
+		st.out.setDirect(nil) // what was dropped must not be followed by more
+		st.finish(o, st.wire.Cause())
 	default:
 		return // Closed completes o with the error
 	}

@@ -140,8 +140,8 @@ func (q *Queue) write(t *task) (sent bool, err error) {
 		t.out = t.out[n:]
 		switch {
 		case err == nil:
-		case errors.Is(err, ErrClosed):
-			return true, nil // the output has ended, so no answer can be sent
+		case errors.Is(err, ErrClosed), bridge.Of(q.conn).Room() < 0:
+			return true, nil // the output has ended or failed, and with it all answers
 		case err == rondo.ErrOutputFull && q.installed() && q.conn.Buffered() > 0:
 			return false, nil
 		default:

@@ -38,6 +38,7 @@ var coLaws = []law{
 	{"CoReadDeadlineMoves", coReadDeadlineMoves},
 	{"CoWriteDeadline", coWriteDeadline},
 	{"CoDeadlineFromElsewhere", coDeadlineFromElsewhere},
+	{"CoReadsAfterAFailedWrite", coReadsAfterAFailedWrite},
 	{"CoEndsWithItsConn", coEndsWithItsConn},
 	{"CoEndsWithTheEngine", coEndsWithTheEngine},
 	{"CoShutdownFlushes", coShutdownFlushes},

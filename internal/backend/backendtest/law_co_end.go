@@ -44,7 +44,10 @@ func coEndsWithItsConn(w World) {
 		p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
 			err := wait(co, c)
 			// Later calls do not wait.
-			wantErr(w, name+", then Read", second(c.Read(make([]byte, 1))), net.ErrClosed)
+			again := second(c.Read(make([]byte, 1)))
+			if name != "Write" || again != io.EOF { // a failed Write ends the output alone
+				wantErr(w, name+", then Read", again, net.ErrClosed)
+			}
 			wantErr(w, name+", then Write", second(c.Write([]byte("x"))), net.ErrClosed)
 			return err
 		})))

@@ -75,6 +75,8 @@ var laws = []law{
 	{"ClosedAfterDataError", closedAfterDataError},
 	{"CloseFlushesToASlowPeer", closeFlushesToASlowPeer},
 	{"CloseSurvivesUnreadInput", closeSurvivesUnreadInput},
+	{"FailedWriteKeepsInput", failedWriteKeepsInput},
+	{"FailedWriteOfAPausedConn", failedWriteOfAPausedConn},
 	{"LingerEndsUndelivered", lingerEndsUndelivered},
 	{"LingerEndsUnclosed", lingerEndsUnclosed},
 	{"AbortDropsOutput", abortDropsOutput},

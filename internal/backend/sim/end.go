@@ -27,6 +27,7 @@ type end struct {
 
 	failure error // errno of state failed
 	broken  bool  // reset by the peer or the network
+	told    bool  // a write has returned that error; as with TCP, reads then find the end of the stream
 	ended   bool  // the end of the stream, or a reset, was sent
 	closed  bool  // nobody holds it any more
 }
@@ -73,7 +74,7 @@ func (e *end) read(b []byte) (int, error) {
 		return 0, os.NewSyscallError("read", syscall.ENOTCONN)
 	case e.in.arrived > 0:
 		return e.in.read(b), nil
-	case e.broken:
+	case e.broken && !e.told:
 		return 0, os.NewSyscallError("read", syscall.ECONNRESET)
 	}
 	return 0, nil
@@ -84,7 +85,8 @@ func (e *end) write(b []byte) (int, error) {
 	switch {
 	case e.state != open:
 		return 0, os.NewSyscallError("write", syscall.ENOTCONN)
-	case e.broken && e.id%2 == 0:
+	case e.broken && e.id%2 == 0 && !e.told:
+		e.told = true
 		return 0, os.NewSyscallError("write", syscall.ECONNRESET)
 	case e.broken, e.ended:
 		return 0, os.NewSyscallError("write", syscall.EPIPE)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -114,6 +115,9 @@ func (p *peer) send(n int) {
 		p.c.SetWriteDeadline(p.w.place.now().Add(p.w.place.poll()))
 		n, err := p.c.Write(b)
 		_, encrypted := p.c.(*tls.Conn)
+		if errors.Is(err, syscall.ECONNRESET) {
+			p.in.tear(err.Error()) // which is told once: reads find the end of the stream
+		}
 		switch {
 		case err == nil:
 		case encrypted:

@@ -1,0 +1,148 @@
+package backendtest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
+)
+
+// answerEarly reads the beginning of what the server sends, answers, and closes without
+// reading the rest: as an HTTP server does that refuses a long request.
+func answerEarly(w World, p Peer, request, answer []byte) {
+	w.Helper()
+	if runtime.GOOS == "windows" {
+		w.Skip("a reset destroys what has arrived")
+	}
+	send(w, p, []byte("x"))
+	expect(w, p, request[:1000])
+	send(w, p, answer)
+	w.Sleep(20 * time.Millisecond) // until it has arrived
+	p.Close()
+}
+
+// A failed write costs the output alone: what the peer has sent before is read. Then the
+// connection ends with the write's error.
+func failedWriteKeepsInput(w World) {
+	request, answer := pattern(12<<20), pattern(3000)
+	var released, drained int
+	h := &handler{w: w, drained: func(c *rondo.Conn) {
+		drained++
+		if _, err := c.Write([]byte("more")); !isErr(err, broken) {
+			w.Errorf("Write in Drained: %v", err)
+		}
+	}}
+	asked := false
+	h.data = func(c *rondo.Conn, in []byte) (int, error) {
+		if !asked {
+			asked = true
+			for i := 0; i < len(request); i += 4 << 20 {
+				if err := c.WriteOwned(request[i:i+4<<20], func() { released++ }); err != nil {
+					w.Errorf("WriteOwned: %v", err)
+				}
+			}
+			return len(in), nil
+		}
+		if _, err := c.Write(in); !isErr(err, broken) {
+			w.Errorf("Write after a failed one: %v", err)
+		}
+		if err := c.WriteOwned(in, func() { released++ }); !isErr(err, broken) {
+			w.Errorf("WriteOwned after a failed write: %v", err)
+		}
+		released--
+		if err := c.Ref().Write(in); !errors.Is(err, rondo.ErrClosed) {
+			w.Errorf("Ref.Write after a failed write: %v", err)
+		}
+		if b := c.AvailableBuffer(); b != nil || c.Buffered() > 0 {
+			w.Errorf("after a failed write %d bytes wait, and AvailableBuffer is %v", c.Buffered(), b)
+		}
+		return len(in), nil
+	}
+	// The input's end is waited for, and not the linger time's.
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Hour}, h.one()))
+	answerEarly(w, p, request, answer)
+	var op *net.OpError
+	if err := h.untilClosed(); !isErr(err, broken) || !errors.As(err, &op) || op.Op != "write" {
+		w.Errorf("Closed got %v", err)
+	}
+	if got := h.got.Bytes(); mismatch(got, append([]byte("x"), answer...)) >= 0 {
+		w.Errorf("Data got %d bytes: %.40q; want the answer of %d", len(got), got, len(answer))
+	}
+	if released != 3 || drained != 1 {
+		w.Errorf("%d release functions of 3 were called, and Drained %d times", released, drained)
+	}
+}
+
+// Whoever has paused a connection whose write fails may resume it and get the answer, until
+// the linger time has passed.
+func failedWriteOfAPausedConn(w World) {
+	request, answer := pattern(12<<20), pattern(3000)
+	for _, resumes := range []bool{false, true} {
+		var failed atomic.Bool
+		h := &handler{w: w, drained: func(*rondo.Conn) { failed.Store(true) }}
+		asked := false
+		h.data = func(c *rondo.Conn, in []byte) (int, error) {
+			if !asked {
+				asked = true
+				c.Pause()
+				c.Write(request)
+			}
+			return len(in), nil
+		}
+		linger := 200 * time.Millisecond
+		if resumes {
+			linger = time.Hour
+		}
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: linger}, h.one()))
+		begin := w.Now()
+		answerEarly(w, p, request, answer)
+		want := 1
+		if resumes {
+			w.Until("the failure", failed.Load)
+			h.do((*rondo.Conn).Resume)
+			want += len(answer)
+		}
+		if err := h.untilClosed(); !isErr(err, broken) {
+			w.Errorf("Closed got %v", err)
+		}
+		if h.received() != want {
+			w.Errorf("Data got %d bytes, want %d", h.received(), want)
+		}
+		if d := w.Now().Sub(begin); !resumes && d < linger {
+			w.Errorf("the connection ended after %v, before the linger time", d)
+		}
+	}
+}
+
+// A coroutine whose Write fails reads the answer, and then the end.
+func coReadsAfterAFailedWrite(w World) {
+	request, answer := pattern(16<<20), pattern(3000)
+	s := &script{w: w}
+	e := &rondo.Engine{NumLoops: 1, Linger: time.Hour}
+	p := w.Dial(w.Listen(e, s.opener(func(co *coro.Co, c net.Conn) error {
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			return err
+		}
+		for range 2 { // both are told
+			if _, err := c.Write(request); !isErr(err, broken) {
+				w.Errorf("Write: %v", err)
+			}
+		}
+		got := make([]byte, len(answer))
+		if n, err := io.ReadFull(c, got); err != nil || mismatch(got, answer) >= 0 {
+			w.Errorf("read %d bytes of the answer's %d: %v", n, len(got), err)
+		}
+		if n, err := c.Read(got); n != 0 || err != io.EOF && !isErr(err, broken) {
+			w.Errorf("Read after the answer: %d, %v", n, err)
+		}
+		return nil
+	})))
+	answerEarly(w, p, request, answer)
+	s.untilEnded(1)
+	w.Until("the end", func() bool { return e.Stats().Open == 0 })
+}
