@@ -40,7 +40,7 @@ func (c *client) dispatch(args [][]byte) {
 // memoryFull reports whether maxmemory is exceeded. It counts the memory that
 // the program used when it started, and that of keys and values.
 func (s *Server) memoryFull() bool {
-	return s.baseMemory+int64(s.space.memory()) > s.config.maxMemory
+	return s.baseMemory+s.space.memory() > s.config.maxMemory
 }
 
 // needsMemory reports whether a command must neither run nor be queued while

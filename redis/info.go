@@ -142,7 +142,7 @@ func residentMemory() int64 {
 func infoMemory(s *Server, put func(string, any)) {
 	used, resident := usedMemory(), residentMemory()
 	s.stats.peakMemory = max(s.stats.peakMemory, used)
-	data := int64(s.space.memory())
+	data := s.space.memory()
 	for _, m := range []struct {
 		name  string
 		bytes int64
@@ -195,7 +195,7 @@ func infoStats(s *Server, put func(string, any)) {
 	put("instantaneous_input_kbps", fmt.Sprintf("%.2f", float64(s.stats.input.average())/1024))
 	put("instantaneous_output_kbps", fmt.Sprintf("%.2f", float64(s.stats.output.average())/1024))
 	put("rejected_connections", s.stats.rejected)
-	put("expired_keys", s.space.expired)
+	put("expired_keys", s.space.store.Expired())
 	put("evicted_keys", 0)
 	put("evicted_clients", 0)
 	put("keyspace_hits", s.space.hits)
@@ -270,7 +270,7 @@ func infoKeyspace(s *Server, put func(string, any)) {
 	for i := range s.space.dbs {
 		db := &s.space.dbs[i]
 		if db.len() > 0 {
-			put("db"+strconv.Itoa(i), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.len(), db.expires.len(), db.meanTTL()))
+			put("db"+strconv.Itoa(i), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", db.len(), db.keys.Expiring(), db.meanTTL()))
 		}
 	}
 }

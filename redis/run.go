@@ -18,7 +18,7 @@ func (s *Server) begin(c *client) {
 // time does not go backwards: DEBUG SLEEP may have put it ahead of the loop's,
 // which is the time when the turn began.
 func (s *Server) tick() int64 {
-	s.space.now = max(s.space.now, s.clock().UnixMilli())
+	s.space.setNow(max(s.space.now, s.clock().UnixMilli()))
 	return s.space.now
 }
 
@@ -31,7 +31,7 @@ func (s *Server) end(c *client) {
 	}
 	s.current = nil
 	defer s.handOver() // also if the log panics in carryOut
-	if s.space.soonest < s.expiry.at {
+	if s.space.soonest() < s.expiry.at {
 		s.expiry.set()
 	}
 	if !s.upkeep.running {

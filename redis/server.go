@@ -99,6 +99,7 @@ type Server struct {
 	clients    clients
 	expiry     expiryTimer
 	upkeep     upkeep
+	tidying    tidyTimer
 	args       [][]byte  // arguments of the request being read
 	current    *client   // the client whose batch runs
 	completed  bool      // the batch ended without a panic
@@ -212,6 +213,7 @@ func (s *Server) init() {
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
 	s.upkeep.server = s
+	s.tidying.server = s
 	s.baseMemory = usedMemory()
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
@@ -313,6 +315,7 @@ func (s *Server) stop(end func()) <-chan struct{} {
 		s.handOver()
 		s.expiry.stop()
 		s.upkeep.stop()
+		s.tidying.stop()
 		s.clients.checkIdle()
 	})
 	if err != nil {

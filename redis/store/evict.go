@@ -87,6 +87,10 @@ func (p Policy) score(it Item) int64 {
 	return it.Idle()
 }
 
+// SampleExpiring calls visit for the Items of about n keys that have a deadline. visit must
+// not change the Store.
+func (db *DB) SampleExpiring(n int, visit func(Item)) { db.sample(VolatileRandom, n, visit) }
+
 // sample calls visit for about n keys that a policy may evict.
 func (db *DB) sample(p Policy, n int, visit func(Item)) {
 	t := db.t

@@ -17,6 +17,7 @@ func (t *table) schedule(it Item, hash uint64, old uint64, deadline int64) {
 			t.wheel.time = max(t.wheel.time, t.store.now)
 		}
 		t.wheel.add(tagOf(hash), uint32(hash), deadline)
+		t.store.next = min(t.store.next, deadline)
 		t.restock()
 	case deadline > was:
 		raw |= lagging
@@ -140,6 +141,7 @@ func (t *table) restock() {
 	t.store.trash.retireArena(&t.wheel.blocks)
 	t.newWheel()
 	t.restocking, t.restockAt = true, 0
+	t.store.next = min(t.store.next, t.store.now)
 }
 
 func (t *table) newWheel() {

@@ -7,7 +7,7 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// An Item is a view of a key and its value in a DB. The zero Item is that of no key.
+// An Item is a view of a key and its value in a DB. The zero Item stands for no key.
 //
 // An Item, and every slice that its methods return, is valid until the next call that
 // changes the Store: Put, Replace, Resize, Delete, a deadline, a rename, Flush, Swap,
@@ -22,7 +22,7 @@ type Item struct {
 	at   int32 // where the value begins in e
 }
 
-// Exists reports whether the Item is that of a key.
+// Exists reports whether there is a key.
 func (it Item) Exists() bool { return it.t != nil }
 
 // Key returns the key.

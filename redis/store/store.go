@@ -43,6 +43,7 @@ type Store struct {
 	hasher   hasher
 	rng      *rand.Rand
 	now      int64
+	next     int64 // see NextExpiry
 	expired  int64
 	ops      [numTypes]NodeOps
 	hasOps   bool
@@ -60,7 +61,7 @@ func New(o Options) *Store {
 	if o.Databases == 0 {
 		o.Databases = 16
 	}
-	s := &Store{space: newSpace(o.GoHeap, o.Poison), hasher: newHasher(o.Seed), lfu: DefaultLFU}
+	s := &Store{space: newSpace(o.GoHeap, o.Poison), hasher: newHasher(o.Seed), next: Never, lfu: DefaultLFU}
 	if o.Seed != 0 {
 		s.rng = rand.New(rand.NewPCG(o.Seed, 0))
 	} else {
@@ -116,8 +117,13 @@ func (s *Store) Flush() {
 func (s *Store) Expire(budget int) (more bool) {
 	for _, db := range s.dbs {
 		if budget = db.expireDue(budget); budget <= 0 {
+			s.next = s.now
 			return true
 		}
+	}
+	s.next = Never
+	for _, db := range s.dbs {
+		s.next = min(s.next, db.t.nextDue())
 	}
 	return false
 }
@@ -125,13 +131,7 @@ func (s *Store) Expire(budget int) (more bool) {
 // NextExpiry returns the time when Expire has something to do, in milliseconds since 1970,
 // or Never. No key expires before. Expire may only move a deadline closer then, and have
 // something to do again later.
-func (s *Store) NextExpiry() int64 {
-	next := Never
-	for _, db := range s.dbs {
-		next = min(next, db.t.nextDue())
-	}
-	return next
-}
+func (s *Store) NextExpiry() int64 { return s.next }
 
 // SetDefrag makes Tick move entries together when free cells take more than a percentage
 // of the memory. 0, the default, turns that off.
