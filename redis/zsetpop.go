@@ -1,0 +1,249 @@
+package redis
+
+import (
+	"math"
+
+	"github.com/rondo-go/rondo/redis/zset"
+	"github.com/rondo-go/rondo/resp"
+)
+
+func zsetPopCommands() []*command {
+	const group = "sorted-set"
+	return []*command{
+		{name: "zmpop", arity: -4, flags: flagWrite | flagMovableKeys, cats: catSortedSet,
+			keys: []keySpec{countedKeys(keyRW|keyAccess|keyDelete, 1)}, run: zmpopCommand,
+			doc: doc{"Removes and returns the first or last members of the first set that is not empty.", "7.0.0", group,
+				"O(K + M log N), K the number of keys, N the size of the set, M the members removed", "", ""}},
+		{name: "zpopmax", arity: -2, flags: flagWrite | flagFast, cats: catSortedSet,
+			keys: oneKey(keyRW | keyAccess | keyDelete), run: zpopmaxCommand,
+			doc: doc{"Removes and returns the members with the highest scores.", "5.0.0", group, "O(M log N), N the size of the set, M the members removed", "", ""}},
+		{name: "zpopmin", arity: -2, flags: flagWrite | flagFast, cats: catSortedSet,
+			keys: oneKey(keyRW | keyAccess | keyDelete), run: zpopminCommand,
+			doc: doc{"Removes and returns the members with the lowest scores.", "5.0.0", group, "O(M log N), N the size of the set, M the members removed", "", ""}},
+	}
+}
+
+func zpopminCommand(c *client, args [][]byte) { c.zpop(args, false) }
+
+func zpopmaxCommand(c *client, args [][]byte) { c.zpop(args, true) }
+
+// zpop implements ZPOPMIN and ZPOPMAX.
+func (c *client) zpop(args [][]byte, highest bool) {
+	if len(args) > 3 {
+		c.fail(errSyntax)
+		return
+	}
+	count, counted := int64(1), len(args) == 3
+	if counted {
+		var ok bool
+		if count, ok = c.boundedArg(args[2], 0, "ERR value is out of range, must be positive"); !ok {
+			return
+		}
+	}
+	s, _, ok := c.editZset(args[1])
+	if !ok {
+		return
+	}
+	n := int(min(count, int64(s.Len())))
+	nested := counted && c.Proto == 3
+	if nested {
+		c.Array(n)
+	} else {
+		c.Array(2 * n)
+	}
+	c.pop(args[1], &s, n, highest, nested)
+}
+
+// boundedArg parses an integer that must not be less than least.
+func (c *client) boundedArg(arg []byte, least int64, failure string) (int64, bool) {
+	n, ok := resp.ParseInt(arg)
+	if !ok || n < least {
+		c.fail(failure)
+		return 0, false
+	}
+	return n, true
+}
+
+// pop removes the first n members, or the last ones, and adds them to the reply.
+func (c *client) pop(key []byte, s *zset.Set, n int, highest, nested bool) {
+	rank := 0
+	members := s.From(0)
+	if highest {
+		rank = s.Len() - n
+		members = s.Back(s.Len() - 1)
+	}
+	if n > 0 {
+		left := n
+		for member, score := range members {
+			if nested {
+				c.Array(2)
+			}
+			c.Bulk(member)
+			c.Double(score)
+			c.spill()
+			if left--; left == 0 {
+				break
+			}
+		}
+		s.RemoveRanks(rank, n)
+		c.changed(key)
+	}
+	s.Commit()
+}
+
+// zmpopOptions are the arguments of ZMPOP from the number of keys on.
+type zmpopOptions struct {
+	keys    [][]byte
+	highest bool
+	count   int64
+}
+
+func (o *zmpopOptions) parse(c *client, args [][]byte) bool {
+	n, ok := c.boundedArg(args[0], 1, "ERR numkeys should be greater than 0")
+	if !ok {
+		return false
+	}
+	if n > int64(len(args)-2) {
+		c.fail(errSyntax)
+		return false
+	}
+	o.keys, args = args[1:1+n], args[1+n:]
+	switch {
+	case isWord(args[0], "MIN"):
+	case isWord(args[0], "MAX"):
+		o.highest = true
+	default:
+		c.fail(errSyntax)
+		return false
+	}
+	o.count = 1
+	switch {
+	case len(args) == 1:
+		return true
+	case len(args) < 3 || !isWord(args[1], "COUNT"):
+		c.fail(errSyntax)
+		return false
+	}
+	if o.count, ok = c.boundedArg(args[2], 1, "ERR count should be greater than 0"); !ok {
+		return false
+	}
+	if len(args) > 3 {
+		c.fail(errSyntax)
+		return false
+	}
+	return true
+}
+
+func zmpopCommand(c *client, args [][]byte) {
+	var o zmpopOptions
+	if o.parse(c, args[1:]) && !c.zmpop(&o) {
+		c.NullArray()
+	}
+}
+
+// zmpop replies with members of the first set that is not empty. It reports false, without
+// a reply, if there is none.
+func (c *client) zmpop(o *zmpopOptions) bool {
+	for _, key := range o.keys {
+		s, exists, ok := c.editZset(key)
+		if !ok {
+			return true
+		}
+		if !exists {
+			continue
+		}
+		n := int(min(o.count, int64(s.Len())))
+		c.Array(2)
+		c.Bulk(key)
+		c.Array(n)
+		c.pop(key, &s, n, o.highest, true)
+		return true
+	}
+	return false
+}
+
+func zrandmemberCommand(c *client, args [][]byte) {
+	if len(args) == 2 {
+		s, ok := c.readZset(args[1])
+		switch {
+		case !ok:
+		case s.Len() == 0:
+			c.Null()
+		default:
+			member, _ := s.Random(c.db.space.store)
+			c.Bulk(member)
+		}
+		return
+	}
+	count, ok := c.int64Arg(args[2])
+	if !ok {
+		return
+	}
+	scores := len(args) == 4
+	switch {
+	case count == math.MinInt64:
+		c.fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
+		return
+	case len(args) > 4 || scores && !isWord(args[3], "WITHSCORES"):
+		c.fail(errSyntax)
+		return
+	case scores && (count < -math.MaxInt64/2 || count > math.MaxInt64/2):
+		c.fail("ERR value is out of range")
+		return
+	}
+	if s, ok := c.readZset(args[1]); ok {
+		c.randomMembers(&s, count, scores)
+	}
+}
+
+// randomMembers replies with different random members, or with -count that may repeat.
+func (c *client) randomMembers(s *zset.Set, count int64, scores bool) {
+	n := s.Len()
+	switch {
+	case n == 0 || count == 0:
+		c.Array(0)
+	case count < 0:
+		c.scored(int(-count), scores)
+		for ; count < 0; count++ {
+			member, score := s.Random(c.db.space.store)
+			c.member(member, score, scores)
+		}
+	case count >= int64(n):
+		c.scored(n, scores)
+		for member, score := range s.Back(n - 1) {
+			c.member(member, score, scores)
+		}
+	default:
+		c.scored(int(count), scores)
+		c.sampleMembers(s, int(count), scores)
+	}
+}
+
+// sampleMembers adds count different members, fewer than there are: each with the
+// probability of those still wanted among those still to come, or, if they are few, by
+// their random ranks.
+func (c *client) sampleMembers(s *zset.Set, count int, scores bool) {
+	n := s.Len()
+	if count <= n/8 {
+		seen := make(map[int]bool, count)
+		for len(seen) < count {
+			rank := c.db.space.store.RandomN(n)
+			if seen[rank] {
+				continue
+			}
+			seen[rank] = true
+			for member, score := range s.From(rank) {
+				c.member(member, score, scores)
+				break
+			}
+		}
+		return
+	}
+	for member, score := range s.From(0) {
+		if c.db.space.store.RandomN(n) < count {
+			c.member(member, score, scores)
+			count--
+		}
+		n--
+	}
+}
