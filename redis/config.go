@@ -26,6 +26,8 @@ type config struct {
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
+	zsetEntries, zsetValue int64 // the largest sorted sets that are listpacks
+
 	port       int
 	bind       string
 	unixSocket string
@@ -48,6 +50,8 @@ func (c *config) init(s *Server) {
 		},
 		logLevel: levelIndex(s.Level),
 		debug:    s.Debug,
+
+		zsetEntries: 128, zsetValue: 64,
 	}
 }
 
@@ -120,6 +124,10 @@ var params = []*param{
 		set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 		apply: applyTimeout},
 	fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
+	limitParam("zset-max-listpack-entries", func(c *config) *int64 { return &c.zsetEntries }),
+	memoryParam("zset-max-listpack-value", func(c *config) *int64 { return &c.zsetValue }, 0),
+	limitParam("zset-max-ziplist-entries", func(c *config) *int64 { return &c.zsetEntries }),
+	memoryParam("zset-max-ziplist-value", func(c *config) *int64 { return &c.zsetValue }, 0),
 }
 
 func findParam(name string) *param {
@@ -170,6 +178,13 @@ func memoryParam(name string, field func(*config) *int64, least int64) *param {
 		}
 		*field(c) = n
 		return ""
+	}}
+}
+
+// limitParam is a number of elements.
+func limitParam(name string, field func(*config) *int64) *param {
+	return &param{name: name, get: getInt(field), set: func(c *config, v string) string {
+		return parseRange(v, 0, math.MaxInt64, field(c))
 	}}
 }
 

@@ -43,12 +43,12 @@ func scanDouble(b []byte) (f float64, n int, ranged bool) {
 	}
 	digits, exponent := "0123456789", byte('e')
 	text := string(b[start:i])
-	if i+2 < len(b) && b[i] == '0' && lower(b[i+1]) == 'x' && mantissa(b[i+2:], hexDigits) > 0 {
+	if i+2 < len(b) && b[i] == '0' && lower(b[i+1]) == 'x' && mantissaAt(b[i+2:], hexDigits) > 0 {
 		digits, exponent = hexDigits, 'p'
 		text += "0x"
 		i += 2
 	}
-	m := mantissa(b[i:], digits)
+	m := mantissaAt(b[i:], digits)
 	if m == 0 {
 		return 0, 0, true
 	}
@@ -87,9 +87,9 @@ func scanWord(b []byte) (f float64, n int) {
 	return 0, 0
 }
 
-// mantissa returns the length of digits with at most one point at the start of b, or 0 if
+// mantissaAt returns the length of digits with at most one point at the start of b, or 0 if
 // there is no digit.
-func mantissa(b []byte, digits string) (n int) {
+func mantissaAt(b []byte, digits string) (n int) {
 	some, point := false, false
 	for ; n < len(b); n++ {
 		switch {

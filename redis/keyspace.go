@@ -1,6 +1,9 @@
 package redis
 
-import "github.com/rondo-go/rondo/redis/store"
+import (
+	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/redis/zset"
+)
 
 // databases is the number of databases. SELECT accepts 0 to 15.
 const databases = 16
@@ -32,6 +35,7 @@ const defragFrom = 20
 func (k *keyspace) init() {
 	k.store = store.New(storeOptions)
 	k.store.SetDefrag(defragFrom)
+	k.store.SetNodeOps(store.ZSet, zset.Nodes{})
 	k.store.OnExpire = func(db *store.DB, key []byte) { k.dbs[db.Index()].expiring(key) }
 	for i := range k.dbs {
 		k.dbs[i] = database{space: k, keys: k.store.DB(i)}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis/zset"
 )
 
 // Version is the version of Redis that the server imitates and reports to
@@ -94,6 +95,7 @@ type Server struct {
 	commands   *commandTable
 	config     config
 	space      keyspace
+	zsets      zset.Sets
 	broker     broker
 	stats      stats
 	clients    clients
@@ -219,6 +221,7 @@ func (s *Server) init() {
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
 		objectCommands(),
+		zsetCommands(), zsetRangeCommands(), zsetPopCommands(), zsetAlgebraCommands(), geoCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte

@@ -325,22 +325,17 @@ func zscanCommand(c *client, args [][]byte) {
 		c.Array(0)
 		return
 	}
-	opts := scanOptions{count: 10, pattern: []byte("*")}
-	for i := 3; i+1 < len(args); i += 2 {
-		if isWord(args[i], "TYPE") { // SCAN alone has it
-			args = append(args[:i:i], nil)
-		}
-	}
+	opts := scanOptions{count: 10, pattern: []byte("*"), nested: true}
 	if !opts.parse(c, args[3:]) {
 		return
 	}
 	var text []byte
 	var ends []int
-	cursor = s.Scan(cursor, opts.count, func(member []byte, score float64) {
+	cursor = s.Scan(cursor, opts.count, func(member, score []byte) {
 		if globAll(opts.pattern, member) {
 			text = append(text, member...)
 			ends = append(ends, len(text))
-			text = zset.AppendScore(text, score)
+			text = append(text, score...)
 			ends = append(ends, len(text))
 		}
 	})

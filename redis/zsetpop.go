@@ -2,6 +2,7 @@ package redis
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/rondo-go/rondo/redis/zset"
 	"github.com/rondo-go/rondo/resp"
@@ -170,7 +171,7 @@ func zrandmemberCommand(c *client, args [][]byte) {
 		case s.Len() == 0:
 			c.Null()
 		default:
-			member, _ := s.Random(c.db.space.store)
+			member, _ := randomMember(&s)
 			c.Bulk(member)
 		}
 		return
@@ -196,6 +197,9 @@ func zrandmemberCommand(c *client, args [][]byte) {
 	}
 }
 
+// randomMember returns a random member of a set, which must not be empty.
+func randomMember(s *zset.Set) (member []byte, score float64) { return s.At(rand.IntN(s.Len())) }
+
 // randomMembers replies with different random members, or with -count that may repeat.
 func (c *client) randomMembers(s *zset.Set, count int64, scores bool) {
 	n := s.Len()
@@ -205,7 +209,7 @@ func (c *client) randomMembers(s *zset.Set, count int64, scores bool) {
 	case count < 0:
 		c.scored(int(-count), scores)
 		for ; count < 0; count++ {
-			member, score := s.Random(c.db.space.store)
+			member, score := randomMember(s)
 			c.member(member, score, scores)
 		}
 	case count >= int64(n):
@@ -227,20 +231,18 @@ func (c *client) sampleMembers(s *zset.Set, count int, scores bool) {
 	if count <= n/8 {
 		seen := make(map[int]bool, count)
 		for len(seen) < count {
-			rank := c.db.space.store.RandomN(n)
+			rank := rand.IntN(n)
 			if seen[rank] {
 				continue
 			}
 			seen[rank] = true
-			for member, score := range s.From(rank) {
-				c.member(member, score, scores)
-				break
-			}
+			member, score := s.At(rank)
+			c.member(member, score, scores)
 		}
 		return
 	}
 	for member, score := range s.From(0) {
-		if c.db.space.store.RandomN(n) < count {
+		if rand.IntN(n) < count {
 			c.member(member, score, scores)
 			count--
 		}

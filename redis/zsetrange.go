@@ -333,12 +333,21 @@ func zrangestoreCommand(c *client, args [][]byte) {
 	}
 	var all scoredMembers
 	rank, count := r.chosen(&s)
-	if r.reverse {
-		rank -= max(0, count-1)
-		r.reverse = false
-	}
 	r.each(&s, rank, count, all.add)
-	c.storeZset(args[1], &all)
+	if count == 0 {
+		c.storeNothing(args[1])
+		return
+	}
+	if r.kind != byRank {
+		count = 0 // Redis does not know yet
+	}
+	target := c.server.sortedSets().Create(c.db.keys, args[1], count, 0)
+	for _, x := range all {
+		target.Set([]byte(x.member), x.score)
+	}
+	target.Commit()
+	c.changed(args[1])
+	c.Int(int64(len(all)))
 }
 
 // rangeLen replies with the number of members in a range.

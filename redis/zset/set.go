@@ -59,8 +59,16 @@ func (x *Sets) Edit(db *store.DB, key []byte, it store.Item) Set {
 	return s
 }
 
-// Create returns an empty Set, which Commit gives to a key in the place of what it has.
-func (x *Sets) Create(db *store.DB, key []byte) Set { return x.Edit(db, key, store.Item{}) }
+// Create returns an empty Set, which Commit gives to a key in the place of what it has. It
+// is for members of whose number, and greatest length, something is known: if these are
+// above the thresholds, the Set is a table and a Tree from the beginning.
+func (x *Sets) Create(db *store.DB, key []byte, members, longest int) Set {
+	s := x.Edit(db, key, store.Item{})
+	if members > x.Entries || longest > x.Value {
+		s.enlarge()
+	}
+	return s
+}
 
 // maxScratch bounds the memory that waits for the next Set.
 const maxScratch = 64 << 10
@@ -175,17 +183,32 @@ func (s *Set) Back(rank int) iter.Seq2[[]byte, float64] {
 	}
 }
 
-// Scan calls visit for at least count members, beginning at a cursor: 0 at first, later
-// the result of the previous call. It returns the next cursor, or 0 at the end. What
-// DB.Scan says about keys holds for members. A listpack is visited at once.
-func (s *Set) Scan(cursor uint64, count int, visit func(member []byte, score float64)) uint64 {
+// At returns the member of a rank, which must exist, and its score. The member is valid
+// until the Set changes.
+func (s *Set) At(rank int) (member []byte, score float64) {
+	for member, score := range s.From(rank) {
+		return member, score
+	}
+	panic("zset: no member has this rank")
+}
+
+// Scan calls visit for at least count members and the texts of their scores, beginning at a
+// cursor: 0 at first, later the result of the previous call. It returns the next cursor, or
+// 0 at the end. What DB.Scan says about keys holds for members. A listpack is visited at
+// once.
+func (s *Set) Scan(cursor uint64, count int, visit func(member, score []byte)) uint64 {
+	var buf [32]byte
 	if s.isLarge {
 		return s.large.tree.dict.Scan(cursor, count, func(h store.Handle) {
-			visit(s.large.tree.dict.Name(h), s.large.score(h))
+			visit(s.large.tree.dict.Name(h), AppendScore(buf[:0], s.large.score(h)))
 		})
 	}
-	for member, score := range s.From(0) {
-		visit(member, score)
+	var member [20]byte
+	lp := s.small
+	for at := listpack.First(lp); at >= 0; {
+		score := listpack.Next(lp, at)
+		visit(listpack.At(lp, at).Bytes(member[:0]), listpack.At(lp, score).Bytes(buf[:0]))
+		at = listpack.Next(lp, score)
 	}
 	return 0
 }
@@ -199,7 +222,7 @@ func (s *Set) Set(member []byte, score float64) {
 			s.small = addMember(listpack.DeleteRange(s.small, at, 2), member, score)
 			return
 		}
-		if s.Len() < s.sets.Entries && len(member) <= s.sets.Value && len(s.small)+len(member) < maxListpack {
+		if s.fits(member) {
 			s.small = addMember(s.small, member, score)
 			return
 		}
@@ -207,6 +230,27 @@ func (s *Set) Set(member []byte, score float64) {
 	}
 	s.large.set(member, score)
 	s.large.save()
+}
+
+// Append adds a member that comes after all others.
+func (s *Set) Append(member []byte, score float64) {
+	s.changing()
+	if !s.isLarge {
+		if s.fits(member) {
+			var buf [32]byte
+			s.small = listpack.Append(s.small, listpack.String(member))
+			s.small = listpack.Append(s.small, scoreValue(score, buf[:]))
+			return
+		}
+		s.enlarge()
+	}
+	s.large.append(member, score)
+	s.large.save()
+}
+
+// fits reports whether the listpack may have another member.
+func (s *Set) fits(member []byte) bool {
+	return s.Len() < s.sets.Entries && len(member) <= s.sets.Value && len(s.small)+len(member) < maxListpack
 }
 
 // maxListpack leaves room for what an element takes beside its bytes.
