@@ -26,6 +26,8 @@ type config struct {
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
+	hashEntries, hashValue, setEntries int64 // limits of compact encodings
+
 	port       int
 	bind       string
 	unixSocket string
@@ -48,6 +50,8 @@ func (c *config) init(s *Server) {
 		},
 		logLevel: levelIndex(s.Level),
 		debug:    s.Debug,
+
+		hashEntries: 512, hashValue: 64, setEntries: 512,
 	}
 }
 
@@ -103,6 +107,10 @@ var params = []*param{
 	fixedParam("daemonize", constant("no")),
 	fixedParam("databases", constant(strconv.Itoa(databases))),
 	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
+	limitParam("hash-max-listpack-entries", func(c *config) *int64 { return &c.hashEntries }),
+	memoryParam("hash-max-listpack-value", func(c *config) *int64 { return &c.hashValue }, 0),
+	limitParam("hash-max-ziplist-entries", func(c *config) *int64 { return &c.hashEntries }),
+	memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
 	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
 	fixedParam("io-threads", constant("1")),
 	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
@@ -116,6 +124,7 @@ var params = []*param{
 	memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
 	{name: "requirepass", get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
 	onlyParam("save", ""),
+	limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
 	{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
 		set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 		apply: applyTimeout},
@@ -170,6 +179,13 @@ func memoryParam(name string, field func(*config) *int64, least int64) *param {
 		}
 		*field(c) = n
 		return ""
+	}}
+}
+
+// limitParam is a number of elements.
+func limitParam(name string, field func(*config) *int64) *param {
+	return &param{name: name, get: getInt(field), set: func(c *config, v string) string {
+		return parseRange(v, 0, math.MaxInt64, field(c))
 	}}
 }
 

@@ -44,6 +44,8 @@ func objectCommands() []*command {
 // encodings return what OBJECT ENCODING replies for values of each type.
 var encodings = map[store.Type]func(store.Item) string{
 	store.String: stringEncoding,
+	store.Hash:   hashEncoding,
+	store.Set:    setEncoding,
 }
 
 // maxEmbstr is the length of the longest string that Redis stores beside its

@@ -219,6 +219,8 @@ func (s *Server) init() {
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
 		objectCommands(),
+		hashCommands(),
+		setTypeCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte
