@@ -34,7 +34,7 @@ func setTypeCommands() []*command {
 			doc: doc{"Tells whether a set has a member.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "smembers", arity: 2, flags: flagReadonly, cats: catSet, keys: read, tips: unordered, run: smembersCommand,
 			doc: doc{"Returns all members of a set.", "1.0.0", group, "O(N), N the size of the set", "", ""}},
-		{name: "smismember", arity: -3, flags: fast, cats: catSet, keys: oneKey(keyRO), run: smismemberCommand,
+		{name: "smismember", arity: -3, flags: fast, cats: catSet, keys: read, run: smismemberCommand,
 			doc: doc{"Tells which of several members a set has.", "6.2.0", group, "O(N), N the number of members to look for", "", ""}},
 		{name: "smove", arity: 4, flags: flagWrite | flagFast, cats: catSet,
 			keys: []keySpec{{flags: keyRW | keyAccess | keyDelete, first: 1, step: 1}, {flags: keyRW | keyInsert, first: 2, step: 1}}, run: smoveCommand,
