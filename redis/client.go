@@ -140,7 +140,7 @@ func (c *client) counted(elements func() int, header func(*resp.Reply, int)) {
 
 // rotate moves b[n:], which is short, to the front of b.
 func rotate(b []byte, n int) {
-	var tail [32]byte
+	var tail [64]byte
 	k := copy(tail[:], b[n:])
 	copy(b[k:], b[:n])
 	copy(b, tail[:k])

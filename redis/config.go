@@ -26,7 +26,8 @@ type config struct {
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
-	zsetEntries, zsetValue int64 // the largest sorted sets that are listpacks
+	zsetEntries, zsetValue             int64 // the largest sorted sets that are listpacks
+	hashEntries, hashValue, setEntries int64 // limits of compact encodings
 
 	port       int
 	bind       string
@@ -52,6 +53,7 @@ func (c *config) init(s *Server) {
 		debug:    s.Debug,
 
 		zsetEntries: 128, zsetValue: 64,
+		hashEntries: 512, hashValue: 64, setEntries: 512,
 	}
 }
 
@@ -107,6 +109,10 @@ var params = []*param{
 	fixedParam("daemonize", constant("no")),
 	fixedParam("databases", constant(strconv.Itoa(databases))),
 	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
+	limitParam("hash-max-listpack-entries", func(c *config) *int64 { return &c.hashEntries }),
+	memoryParam("hash-max-listpack-value", func(c *config) *int64 { return &c.hashValue }, 0),
+	limitParam("hash-max-ziplist-entries", func(c *config) *int64 { return &c.hashEntries }),
+	memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
 	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
 	fixedParam("io-threads", constant("1")),
 	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
@@ -120,6 +126,7 @@ var params = []*param{
 	memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
 	{name: "requirepass", get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
 	onlyParam("save", ""),
+	limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
 	{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
 		set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 		apply: applyTimeout},

@@ -45,6 +45,8 @@ func objectCommands() []*command {
 var encodings = map[store.Type]func(store.Item) string{
 	store.String: stringEncoding,
 	store.ZSet:   zsetEncoding,
+	store.Hash:   hashEncoding,
+	store.Set:    setEncoding,
 }
 
 // maxEmbstr is the length of the longest string that Redis stores beside its
@@ -97,6 +99,10 @@ const trackedLater = "Please note that when switching between policies at runtim
 // objectIdletimeCommand makes the store note the use of keys from the first call
 // on.
 func objectIdletimeCommand(c *client, args [][]byte) {
+	it, ok := c.inspected(args[2])
+	if !ok {
+		return
+	}
 	s := c.server.space.store
 	if s.Tracking() == store.TrackLFU {
 		c.fail("ERR An LFU maxmemory policy is selected, idle time not tracked. " + trackedLater)
@@ -105,19 +111,19 @@ func objectIdletimeCommand(c *client, args [][]byte) {
 	if s.Tracking() == store.TrackNothing {
 		s.Track(store.TrackLRU)
 	}
-	if it, ok := c.inspected(args[2]); ok {
-		c.Int(it.Idle() / 1000)
-	}
+	c.Int(it.Idle() / 1000)
 }
 
 func objectFreqCommand(c *client, args [][]byte) {
+	it, ok := c.inspected(args[2])
+	if !ok {
+		return
+	}
 	if c.server.space.store.Tracking() != store.TrackLFU {
 		c.fail("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " + trackedLater)
 		return
 	}
-	if it, ok := c.inspected(args[2]); ok {
-		c.Int(int64(it.Frequency()))
-	}
+	c.Int(int64(it.Frequency()))
 }
 
 func objectHelpCommand(c *client, _ [][]byte) {

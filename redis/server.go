@@ -222,6 +222,8 @@ func (s *Server) init() {
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
 		objectCommands(),
 		zsetCommands(), zsetRangeCommands(), zsetPopCommands(), zsetAlgebraCommands(), geoCommands(),
+		hashCommands(),
+		setTypeCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte

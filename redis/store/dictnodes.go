@@ -1,6 +1,9 @@
 package store
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // DictNodes are the NodeOps of a Type whose values are Dicts.
 type DictNodes struct{}
@@ -13,6 +16,11 @@ func (DictNodes) Copy(c *Cells, root Handle, to *Cells) Handle { return CopyDict
 
 // Defrag implements NodeOps.
 func (DictNodes) Defrag(c *Cells, root Handle) Handle { return DefragDict(c, root, nil) }
+
+// DefragSlice implements SlicedDefrag.
+func (DictNodes) DefragSlice(c *Cells, root Handle, cursor uint64, budget int) (now Handle, next uint64, work int) {
+	return DefragDictSlice(c, root, cursor, budget, nil)
+}
 
 // Size implements NodeOps.
 func (DictNodes) Size(c *Cells, root Handle) int { return SizeDict(c, root) }
@@ -91,33 +99,40 @@ func duplicate(c *Cells, h Handle, n int, to *Cells) Handle {
 // DefragDict is NodeOps.Defrag for a Dict. It calls moved for each field that gets another
 // Handle, unless that is nil.
 func DefragDict(c *Cells, root Handle, moved func(old, now Handle)) Handle {
+	root, _, _ = DefragDictSlice(c, root, 0, math.MaxInt, moved)
+	return root
+}
+
+// DefragDictSlice is SlicedDefrag.DefragSlice for a Dict. It calls moved for each field that
+// gets another Handle, unless that is nil.
+func DefragDictSlice(c *Cells, root Handle, cursor uint64, budget int, moved func(old, now Handle)) (now Handle, next uint64, work int) {
 	root = defragCell(c, root)
 	d := dictAt(c, root)
 	d.setIndex(defragCell(c, d.index()))
-	if d.buckets() > dictSegment {
-		for i := range (d.buckets()-1)>>dictSegmentBits + 1 {
+	for ; cursor < d.buckets(); cursor++ {
+		if work >= budget {
+			return root, cursor, work
+		}
+		if i := cursor >> dictSegmentBits; cursor%dictSegment == 0 && d.buckets() > dictSegment {
 			d.setSegment(i, defragCell(c, d.segment(i)))
 		}
-	}
-	for i := range d.buckets() {
-		for b := d.bucket(i); b != nil; b = d.next(b) {
+		work++
+		for b := d.bucket(cursor); b != nil; b = d.next(b) {
 			for slot := range slots {
-				if b[slot] == 0 {
+				if b[slot] == 0 || !c.Sparse(handleAt(b, slot)) {
 					continue
 				}
 				old := handleAt(b, slot)
-				now := defragCell(c, old)
-				if now == old {
-					continue
-				}
-				setHandle(b, slot, now)
+				field := defragCell(c, old)
+				setHandle(b, slot, field)
 				if b[slot] != linkTag && moved != nil {
-					moved(old, now)
+					moved(old, field)
 				}
+				work += workMove + c.Size(field)/512
 			}
 		}
 	}
-	return root
+	return root, 0, work
 }
 
 // defragCell moves a cell if it lies in a sparse chunk.
