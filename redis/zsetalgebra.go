@@ -94,20 +94,33 @@ func (c *client) storeNothing(key []byte) {
 // whose members have the score 1.
 type weighted struct {
 	zset   zset.Set
+	set    setView // if isSet
+	isSet  bool
 	weight float64
 }
 
 func (w *weighted) len() int {
+	if w.isSet {
+		return w.set.len()
+	}
 	return w.zset.Len()
 }
 
 func (w *weighted) score(member []byte) (float64, bool) {
+	if w.isSet {
+		return 1, w.set.has(member)
+	}
 	return w.zset.Score(member)
 }
 
 // all yields the members, backwards as Redis has them: sums of floating point numbers
 // depend on their order.
 func (w *weighted) all() iter.Seq2[[]byte, float64] {
+	if w.isSet {
+		return func(yield func([]byte, float64) bool) {
+			w.set.each(func(member []byte) bool { return yield(member, 1) })
+		}
+	}
 	return w.zset.Back(w.zset.Len() - 1)
 }
 
@@ -160,6 +173,8 @@ func (w *weighted) open(c *client, key []byte) bool {
 	switch {
 	case !it.Exists() || it.Type() == store.ZSet:
 		w.zset = zset.Open(c.db.keys, it)
+	case it.Type() == store.Set:
+		w.set, w.isSet = c.db.viewSet(it), true
 	default:
 		return false
 	}
@@ -191,7 +206,7 @@ func (a *algebra) options(c *client, args [][]byte, kind algebraKind) bool {
 		case kind.limit && len(args) > 1 && isWord(arg, "LIMIT"):
 			used = 2
 			var ok bool
-			if a.limit, ok = c.boundedArg(args[1], 0, "ERR LIMIT can't be negative"); !ok {
+			if a.limit, ok = c.positiveArg(args[1], 0, "ERR LIMIT can't be negative"); !ok {
 				return false
 			}
 		default:

@@ -2,10 +2,8 @@ package redis
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"github.com/rondo-go/rondo/redis/zset"
-	"github.com/rondo-go/rondo/resp"
 )
 
 func zsetPopCommands() []*command {
@@ -37,7 +35,7 @@ func (c *client) zpop(args [][]byte, highest bool) {
 	count, counted := int64(1), len(args) == 3
 	if counted {
 		var ok bool
-		if count, ok = c.boundedArg(args[2], 0, "ERR value is out of range, must be positive"); !ok {
+		if count, ok = c.positiveArg(args[2], 0, "ERR value is out of range, must be positive"); !ok {
 			return
 		}
 	}
@@ -53,16 +51,6 @@ func (c *client) zpop(args [][]byte, highest bool) {
 		c.Array(2 * n)
 	}
 	c.pop(args[1], &s, n, highest, nested)
-}
-
-// boundedArg parses an integer that must not be less than least.
-func (c *client) boundedArg(arg []byte, least int64, failure string) (int64, bool) {
-	n, ok := resp.ParseInt(arg)
-	if !ok || n < least {
-		c.fail(failure)
-		return 0, false
-	}
-	return n, true
 }
 
 // pop removes the first n members, or the last ones, and adds them to the reply.
@@ -100,7 +88,7 @@ type zmpopOptions struct {
 }
 
 func (o *zmpopOptions) parse(c *client, args [][]byte) bool {
-	n, ok := c.boundedArg(args[0], 1, "ERR numkeys should be greater than 0")
+	n, ok := c.positiveArg(args[0], 1, "ERR numkeys should be greater than 0")
 	if !ok {
 		return false
 	}
@@ -125,7 +113,7 @@ func (o *zmpopOptions) parse(c *client, args [][]byte) bool {
 		c.fail(errSyntax)
 		return false
 	}
-	if o.count, ok = c.boundedArg(args[2], 1, "ERR count should be greater than 0"); !ok {
+	if o.count, ok = c.positiveArg(args[2], 1, "ERR count should be greater than 0"); !ok {
 		return false
 	}
 	if len(args) > 3 {
@@ -171,20 +159,17 @@ func zrandmemberCommand(c *client, args [][]byte) {
 		case s.Len() == 0:
 			c.Null()
 		default:
-			member, _ := randomMember(&s)
+			member, _ := c.randomMember(&s)
 			c.Bulk(member)
 		}
 		return
 	}
-	count, ok := c.int64Arg(args[2])
+	count, ok := c.randomCount(args[2])
 	if !ok {
 		return
 	}
 	scores := len(args) == 4
 	switch {
-	case count == math.MinInt64:
-		c.fail("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")
-		return
 	case len(args) > 4 || scores && !isWord(args[3], "WITHSCORES"):
 		c.fail(errSyntax)
 		return
@@ -198,7 +183,9 @@ func zrandmemberCommand(c *client, args [][]byte) {
 }
 
 // randomMember returns a random member of a set, which must not be empty.
-func randomMember(s *zset.Set) (member []byte, score float64) { return s.At(rand.IntN(s.Len())) }
+func (c *client) randomMember(s *zset.Set) (member []byte, score float64) {
+	return s.At(c.randomIndex(s.Len()))
+}
 
 // randomMembers replies with different random members, or with -count that may repeat.
 func (c *client) randomMembers(s *zset.Set, count int64, scores bool) {
@@ -207,9 +194,13 @@ func (c *client) randomMembers(s *zset.Set, count int64, scores bool) {
 	case n == 0 || count == 0:
 		c.Array(0)
 	case count < 0:
-		c.scored(int(-count), scores)
-		for ; count < 0; count++ {
-			member, score := randomMember(s)
+		if scores && c.Proto != 3 {
+			c.arrayHeader(-2 * count)
+		} else {
+			c.arrayHeader(-count)
+		}
+		for ; count < 0 && c.wanted(); count++ {
+			member, score := c.randomMember(s)
 			c.member(member, score, scores)
 		}
 	case count >= int64(n):
@@ -223,29 +214,25 @@ func (c *client) randomMembers(s *zset.Set, count int64, scores bool) {
 	}
 }
 
-// sampleMembers adds count different members, fewer than there are: each with the
-// probability of those still wanted among those still to come, or, if they are few, by
-// their random ranks.
+// sampleMembers adds count different members, fewer than there are.
 func (c *client) sampleMembers(s *zset.Set, count int, scores bool) {
-	n := s.Len()
-	if count <= n/8 {
-		seen := make(map[int]bool, count)
-		for len(seen) < count {
-			rank := rand.IntN(n)
-			if seen[rank] {
-				continue
+	if count > s.Len()/8 {
+		pick := c.sampler(s.Len(), count)
+		for member, score := range s.From(0) {
+			if pick() {
+				c.member(member, score, scores)
 			}
-			seen[rank] = true
-			member, score := s.At(rank)
-			c.member(member, score, scores)
 		}
 		return
 	}
-	for member, score := range s.From(0) {
-		if rand.IntN(n) < count {
-			c.member(member, score, scores)
-			count--
+	seen := make(map[int]bool, count)
+	for len(seen) < count {
+		rank := c.randomIndex(s.Len())
+		if seen[rank] {
+			continue
 		}
-		n--
+		seen[rank] = true
+		member, score := s.At(rank)
+		c.member(member, score, scores)
 	}
 }
