@@ -218,6 +218,7 @@ func (s *Server) init() {
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
+		objectCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte
