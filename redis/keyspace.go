@@ -17,6 +17,8 @@ type keyspace struct {
 	// and during a transaction.
 	now int64
 
+	ready []*waitQueue // of keys that have got what clients may wait for
+
 	dirty  int64 // changes
 	hits   int64
 	misses int64

@@ -197,5 +197,6 @@ func copyCommand(c *client, args [][]byte) {
 	c.db.keys.Copy(c.db.find(from), target.keys, to)
 	c.server.space.dirty++
 	target.touched(to, false)
+	target.ready(to)
 	c.Int(1)
 }

@@ -98,6 +98,7 @@ type Server struct {
 	stats      stats
 	clients    clients
 	expiry     expiryTimer
+	blocking   blocking
 	upkeep     upkeep
 	tidying    tidyTimer
 	args       [][]byte  // arguments of the request being read
@@ -212,6 +213,7 @@ func (s *Server) init() {
 	s.stats.init()
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
+	s.blocking.init(s)
 	s.upkeep.server = s
 	s.tidying.server = s
 	s.baseMemory = usedMemory()
