@@ -81,7 +81,8 @@ func (c *client) block(keys [][]byte, typ store.Type, timeout int64, serve func(
 	c.exemptFromIdle()
 	if timeout > 0 {
 		b.timed++
-		d := time.Duration(min(timeout, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+		const longest = 1 << 40 // 34 years: Duration has no room for all timeouts
+		d := time.Duration(min(timeout, longest)) * time.Millisecond
 		w.stop = b.after(d, func() { c.server.timedOut(w) })
 	}
 }
@@ -276,20 +277,13 @@ func (c *client) timeoutArg(arg []byte) (ms int64, ok bool) {
 		return 0, false
 	}
 	f.Mul(f, big.NewFloat(1000))
-	if f.Cmp(new(big.Float).SetInt64(math.MaxInt64)) > 0 {
-		c.fail("ERR timeout is out of range")
-		return 0, false
-	}
 	ms, accuracy := f.Int64()
-	if accuracy == big.Below && ms < math.MaxInt64 {
+	tooLong := f.Cmp(new(big.Float).SetInt64(math.MaxInt64)) > 0
+	if accuracy == big.Below && !tooLong {
 		ms++
 	}
-	switch {
-	case ms < 0:
+	if ms < 0 || tooLong { // Redis's conversion to an integer overflows
 		c.fail("ERR timeout is negative")
-		return 0, false
-	case ms > math.MaxInt64-c.db.space.now:
-		c.fail("ERR timeout is out of range")
 		return 0, false
 	}
 	return ms, true

@@ -1,6 +1,9 @@
 package redis
 
-import "github.com/rondo-go/rondo/redis/store"
+import (
+	"github.com/rondo-go/rondo/redis/quicklist"
+	"github.com/rondo-go/rondo/redis/store"
+)
 
 // databases is the number of databases. SELECT accepts 0 to 15.
 const databases = 16
@@ -16,6 +19,9 @@ type keyspace struct {
 	// at the start of each batch of commands, and stands still during a command
 	// and during a transaction.
 	now int64
+
+	lists     listScratch
+	listLimit quicklist.Limit
 
 	ready []*waitQueue // of keys that have got what clients may wait for
 
@@ -34,6 +40,7 @@ const defragFrom = 20
 func (k *keyspace) init() {
 	k.store = store.New(storeOptions)
 	k.store.SetDefrag(defragFrom)
+	k.store.SetNodeOps(store.List, quicklist.Ops{})
 	k.store.OnExpire = func(db *store.DB, key []byte) { k.dbs[db.Index()].expiring(key) }
 	for i := range k.dbs {
 		k.dbs[i] = database{space: k, keys: k.store.DB(i)}

@@ -44,6 +44,7 @@ func objectCommands() []*command {
 // encodings return what OBJECT ENCODING replies for values of each type.
 var encodings = map[store.Type]func(store.Item) string{
 	store.String: stringEncoding,
+	store.List:   listEncoding,
 }
 
 // maxEmbstr is the length of the longest string that Redis stores beside its

@@ -214,6 +214,7 @@ func (s *Server) init() {
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
 	s.blocking.init(s)
+	applyListSize(s)
 	s.upkeep.server = s
 	s.tidying.server = s
 	s.baseMemory = usedMemory()
@@ -221,7 +222,7 @@ func (s *Server) init() {
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
 		objectCommands(),
-		transactionCommands(), pubsubCommands(),
+		transactionCommands(), pubsubCommands(), listCommands(),
 	)
 	var id [20]byte
 	rand.Read(id[:])
