@@ -302,16 +302,6 @@ func lremCommand(c *client, args [][]byte) {
 	c.Int(int64(removed))
 }
 
-// rangeArg is int64Arg for an argument with limits.
-func (c *client) rangeArg(arg []byte, least, most int64) (int64, bool) {
-	n, ok := c.int64Arg(arg)
-	if ok && (n < least || n > most) {
-		c.fail("ERR value is out of range, value must between " + string(appendInt(nil, least)) + " and " + string(appendInt(nil, most)))
-		return 0, false
-	}
-	return n, ok
-}
-
 // atLeast is int64Arg for an argument whose error has its own text.
 func (c *client) atLeast(arg []byte, least int64, failure string) (int64, bool) {
 	n, ok := resp.ParseInt(arg)
@@ -334,7 +324,7 @@ func (o *lposOptions) parse(c *client, args [][]byte) (ok bool) {
 	for ; len(args) >= 2; args = args[2:] {
 		switch {
 		case isWord(args[0], "RANK"):
-			o.rank, ok = c.rangeArg(args[1], -math.MaxInt64, math.MaxInt64)
+			o.rank, ok = c.int64Arg(args[1])
 			if ok && o.rank == 0 {
 				c.fail("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list")
 				ok = false
@@ -354,6 +344,9 @@ func (o *lposOptions) parse(c *client, args [][]byte) (ok bool) {
 	if len(args) > 0 {
 		c.fail(errSyntax)
 		return false
+	}
+	if o.rank == math.MinInt64 { // as in Redis, whose sums overflow
+		o.rank, o.count = -1, min(o.count, 0)
 	}
 	return true
 }
