@@ -23,6 +23,8 @@ type config struct {
 	maxBulk      int64
 	queryLimit   int64
 	maxMemory    int64
+	listSize     int64 // see quicklist.LimitOf
+	listDepth    int64 // list-compress-depth, which has no effect
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
@@ -45,6 +47,7 @@ func (c *config) init(s *Server) {
 		maxBulk:    512 << 20,
 		queryLimit: 1 << 30,
 		maxMemory:  s.MaxMemory,
+		listSize:   -2,
 		outputLimits: [classes]outputLimit{
 			classReplica: {hard: 256 << 20, soft: 64 << 20, seconds: 60},
 			classPubsub:  {hard: 32 << 20, soft: 8 << 20, seconds: 60},
@@ -115,6 +118,9 @@ var params = []*param{
 	memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
 	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
 	fixedParam("io-threads", constant("1")),
+	intParam("list-compress-depth", func(c *config) *int64 { return &c.listDepth }, 0, math.MaxInt32, nil),
+	intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
+	intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
 	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
 	{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 	memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
@@ -192,6 +198,13 @@ func memoryParam(name string, field func(*config) *int64, least int64) *param {
 func limitParam(name string, field func(*config) *int64) *param {
 	return &param{name: name, get: getInt(field), set: func(c *config, v string) string {
 		return parseRange(v, 0, math.MaxInt64, field(c))
+	}}
+}
+
+// intParam is a parameter that is an integer.
+func intParam(name string, field func(*config) *int64, least, most int64, apply func(*Server)) *param {
+	return &param{name: name, get: getInt(field), apply: apply, set: func(c *config, v string) string {
+		return parseRange(v, least, most, field(c))
 	}}
 }
 

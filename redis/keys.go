@@ -114,6 +114,7 @@ func (c *client) rename(args [][]byte, nx bool) {
 		c.db.keys.Rename(c.db.find(from), to)
 		c.db.touched(from, false)
 		c.changed(to)
+		c.db.ready(to)
 	}
 	if nx {
 		c.Int(1)

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"github.com/rondo-go/rondo/redis/quicklist"
 	"github.com/rondo-go/rondo/redis/store"
 	"github.com/rondo-go/rondo/redis/zset"
 )
@@ -19,6 +20,11 @@ type keyspace struct {
 	// at the start of each batch of commands, and stands still during a command
 	// and during a transaction.
 	now int64
+
+	lists     listScratch
+	listLimit quicklist.Limit
+
+	ready []*waitQueue // of keys that have got what clients may wait for
 
 	dirty  int64 // changes
 	hits   int64
@@ -44,6 +50,7 @@ func (k *keyspace) init() {
 	k.store.SetNodeOps(store.ZSet, zset.Nodes{})
 	k.store.SetNodeOps(store.Hash, store.DictNodes{})
 	k.store.SetNodeOps(store.Set, store.DictNodes{})
+	k.store.SetNodeOps(store.List, quicklist.Ops{})
 	k.store.OnExpire = func(db *store.DB, key []byte) { k.dbs[db.Index()].expiring(key) }
 	for i := range k.dbs {
 		k.dbs[i] = database{space: k, keys: k.store.DB(i)}

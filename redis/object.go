@@ -47,6 +47,7 @@ var encodings = map[store.Type]func(store.Item) string{
 	store.ZSet:   zsetEncoding,
 	store.Hash:   hashEncoding,
 	store.Set:    setEncoding,
+	store.List:   listEncoding,
 }
 
 // maxEmbstr is the length of the longest string that Redis stores beside its
@@ -204,5 +205,6 @@ func copyCommand(c *client, args [][]byte) {
 	c.db.keys.Copy(c.db.find(from), target.keys, to)
 	c.server.space.dirty++
 	target.touched(to, false)
+	target.ready(to)
 	c.Int(1)
 }

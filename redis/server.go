@@ -100,6 +100,7 @@ type Server struct {
 	stats      stats
 	clients    clients
 	expiry     expiryTimer
+	blocking   blocking
 	upkeep     upkeep
 	tidying    tidyTimer
 	args       [][]byte  // arguments of the request being read
@@ -214,6 +215,8 @@ func (s *Server) init() {
 	s.stats.init()
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
+	s.blocking.init(s)
+	applyListSize(s)
 	s.upkeep.server = s
 	s.tidying.server = s
 	s.baseMemory = usedMemory()
@@ -224,6 +227,7 @@ func (s *Server) init() {
 		zsetCommands(), zsetRangeCommands(), zsetPopCommands(), zsetAlgebraCommands(), geoCommands(),
 		hashCommands(),
 		setTypeCommands(),
+		listCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte

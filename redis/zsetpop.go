@@ -50,11 +50,11 @@ func (c *client) zpop(args [][]byte, highest bool) {
 	} else {
 		c.Array(2 * n)
 	}
-	c.pop(args[1], &s, n, highest, nested)
+	c.zpopMembers(args[1], &s, n, highest, nested)
 }
 
-// pop removes the first n members, or the last ones, and adds them to the reply.
-func (c *client) pop(key []byte, s *zset.Set, n int, highest, nested bool) {
+// zpopMembers removes the first n members, or the last ones, and adds them to the reply.
+func (c *client) zpopMembers(key []byte, s *zset.Set, n int, highest, nested bool) {
 	rank := 0
 	members := s.From(0)
 	if highest {
@@ -145,7 +145,7 @@ func (c *client) zmpop(o *zmpopOptions) bool {
 		c.Array(2)
 		c.Bulk(key)
 		c.Array(n)
-		c.pop(key, &s, n, o.highest, true)
+		c.zpopMembers(key, &s, n, o.highest, true)
 		return true
 	}
 	return false

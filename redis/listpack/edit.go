@@ -78,3 +78,51 @@ func Concat(lp, other []byte) []byte {
 	copy(lp[at:], elements)
 	return finish(lp, n)
 }
+
+// Tail makes a listpack of the elements from a position on, in the memory of dst, if that
+// has the capacity.
+func Tail(dst, lp []byte, at int) []byte {
+	elements, n := lp[at:End(lp)], 0
+	for i := at; lp[i] != encEnd; i = next(lp, i) {
+		n++
+	}
+	dst = resize(Init(dst), headerSize, 0, len(elements))
+	copy(dst[headerSize:], elements)
+	return finish(dst, n)
+}
+
+// Remove deletes the first n elements equal to v, or the last -n if n is negative, or all
+// if n is 0. It returns the number of deleted elements.
+func Remove(lp []byte, v Value, n int) (_ []byte, removed int) {
+	skip, most := 0, n
+	if n < 0 {
+		most = -n
+		for at := First(lp); at >= 0; skip++ {
+			if at = Find(lp, at, v, 0); at < 0 {
+				break
+			}
+			at = next(lp, at)
+		}
+		skip = max(0, skip-most)
+	}
+	// What stays is moved to to, in runs that begin at run.
+	to, run := headerSize, headerSize
+	for at := Find(lp, headerSize, v, 0); at >= 0; at = Find(lp, at, v, 0) {
+		behind := next(lp, at)
+		if skip == 0 {
+			to += copy(lp[to:], lp[run:at])
+			run = behind
+			if removed++; removed == most {
+				break
+			}
+		} else {
+			skip--
+		}
+		at = behind
+	}
+	if removed == 0 {
+		return lp, 0
+	}
+	to += copy(lp[to:], lp[run:])
+	return finish(lp[:to], -removed), removed
+}

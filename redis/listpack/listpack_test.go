@@ -294,7 +294,7 @@ func change(rng *rand.Rand, lp []byte, model []string) ([]byte, []string) {
 	s := text(rng, model)
 	v := String([]byte(s))
 	n := len(model)
-	switch op := rng.IntN(10); {
+	switch op := rng.IntN(12); {
 	case op == 0:
 		return Append(lp, v), append(model, s)
 	case op == 1:
@@ -317,9 +317,47 @@ func change(rng *rand.Rand, lp []byte, model []string) ([]byte, []string) {
 		i, k := rng.IntN(n), rng.IntN(8)
 		return DeleteRange(lp, Seek(lp, i), k), slices.Delete(model, i, min(n, i+k))
 	}
+	if rng.IntN(3) == 0 {
+		k := rng.IntN(5) - 2
+		lp, removed := Remove(lp, v, k)
+		left := removeFrom(model, s, k)
+		if removed != n-len(left) {
+			return nil, left
+		}
+		return lp, left
+	}
+	if i := rng.IntN(n + 1); i < n && rng.IntN(4) == 0 {
+		tail := Tail(nil, lp, Seek(lp, i))
+		return Concat(Cut(lp, Seek(lp, i), End(lp), n-i), tail), model
+	}
 	other := model[rng.IntN(n):]
 	other = other[:min(len(other), 5)]
 	return Concat(lp, of(other...)), append(model, other...)
+}
+
+// removeFrom is Remove for the model.
+func removeFrom(model []string, s string, n int) (left []string) {
+	skip := 0
+	if n < 0 {
+		for _, x := range model {
+			if x == s {
+				skip++
+			}
+		}
+		skip, n = max(0, skip+n), -n
+	}
+	removed := 0
+	for _, x := range model {
+		if x == s && skip == 0 && (n == 0 || removed < n) {
+			removed++
+			continue
+		}
+		if x == s && skip > 0 {
+			skip--
+		}
+		left = append(left, x)
+	}
+	return append([]string{}, left...)
 }
 
 // check compares a listpack with the model.

@@ -92,6 +92,9 @@ func Seek(lp []byte, index int) int {
 // At returns the element at a position. It aliases lp.
 func At(lp []byte, at int) Value { return get(lp[at:]) }
 
+// SizeAt returns the number of bytes that an element takes.
+func SizeAt(lp []byte, at int) int { return next(lp, at) - at }
+
 // All yields the elements with their positions. The loop must not change lp.
 func All(lp []byte) iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {

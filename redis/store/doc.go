@@ -50,4 +50,5 @@
 //	defrag.go    entries move together
 //	snapshot.go  a DB as it was, while it changes
 //	trash.go     what is freed in slices
+//	discard.go   parts of values that have no key
 package store
