@@ -179,6 +179,7 @@ func (c *client) zadd(key []byte, pairs [][]byte, o *zaddOptions) {
 	s.Commit()
 	if a.added+a.updated > 0 {
 		c.changed(key)
+		c.db.ready(key)
 	}
 	switch {
 	case a.nan:

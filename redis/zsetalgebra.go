@@ -78,6 +78,7 @@ func (c *client) storeZset(key []byte, all scoredMembers) {
 	}
 	s.Commit()
 	c.changed(key)
+	c.db.ready(key)
 	c.Int(int64(len(all)))
 }
 

@@ -3,21 +3,32 @@ package redis
 import (
 	"math"
 
+	"github.com/rondo-go/rondo/redis/store"
 	"github.com/rondo-go/rondo/redis/zset"
 )
 
 func zsetPopCommands() []*command {
 	const group = "sorted-set"
+	taken := keyRW | keyAccess | keyDelete
+	waits := []keySpec{{flags: taken, first: 1, last: -2, step: 1}}
 	return []*command{
+		{name: "bzmpop", arity: -5, flags: flagWrite | flagBlocking | flagMovableKeys, cats: catSortedSet,
+			keys: []keySpec{countedKeys(taken, 2)}, run: bzmpopCommand,
+			doc: doc{"Removes and returns the first or last members of the first set that is not empty, or waits for one.", "7.0.0", group,
+				"O(K + M log N), K the number of keys, N the size of the set, M the members removed", "", ""}},
+		{name: "bzpopmax", arity: -3, flags: flagWrite | flagNoscript | flagBlocking | flagFast, cats: catSortedSet, keys: waits, run: bzpopmaxCommand,
+			doc: doc{"Removes and returns the member with the highest score, or waits for one.", "5.0.0", group, "O(log N), N the size of the set", "", ""}},
+		{name: "bzpopmin", arity: -3, flags: flagWrite | flagNoscript | flagBlocking | flagFast, cats: catSortedSet, keys: waits, run: bzpopminCommand,
+			doc: doc{"Removes and returns the member with the lowest score, or waits for one.", "5.0.0", group, "O(log N), N the size of the set", "", ""}},
 		{name: "zmpop", arity: -4, flags: flagWrite | flagMovableKeys, cats: catSortedSet,
-			keys: []keySpec{countedKeys(keyRW|keyAccess|keyDelete, 1)}, run: zmpopCommand,
+			keys: []keySpec{countedKeys(taken, 1)}, run: zmpopCommand,
 			doc: doc{"Removes and returns the first or last members of the first set that is not empty.", "7.0.0", group,
 				"O(K + M log N), K the number of keys, N the size of the set, M the members removed", "", ""}},
 		{name: "zpopmax", arity: -2, flags: flagWrite | flagFast, cats: catSortedSet,
-			keys: oneKey(keyRW | keyAccess | keyDelete), run: zpopmaxCommand,
+			keys: oneKey(taken), run: zpopmaxCommand,
 			doc: doc{"Removes and returns the members with the highest scores.", "5.0.0", group, "O(M log N), N the size of the set, M the members removed", "", ""}},
 		{name: "zpopmin", arity: -2, flags: flagWrite | flagFast, cats: catSortedSet,
-			keys: oneKey(keyRW | keyAccess | keyDelete), run: zpopminCommand,
+			keys: oneKey(taken), run: zpopminCommand,
 			doc: doc{"Removes and returns the members with the lowest scores.", "5.0.0", group, "O(M log N), N the size of the set, M the members removed", "", ""}},
 	}
 }
@@ -125,30 +136,73 @@ func (o *zmpopOptions) parse(c *client, args [][]byte) bool {
 
 func zmpopCommand(c *client, args [][]byte) {
 	var o zmpopOptions
-	if o.parse(c, args[1:]) && !c.zmpop(&o) {
+	if o.parse(c, args[1:]) && !c.popFirstZset(o.keys, o.pop) {
 		c.NullArray()
 	}
 }
 
-// zmpop replies with members of the first set that is not empty. It reports false, without
-// a reply, if there is none.
-func (c *client) zmpop(o *zmpopOptions) bool {
-	for _, key := range o.keys {
-		s, exists, ok := c.editZset(key)
-		if !ok {
+func bzmpopCommand(c *client, args [][]byte) {
+	var o zmpopOptions
+	if o.parse(c, args[2:]) {
+		c.popZsetOrBlock(o.keys, args[1], o.pop)
+	}
+}
+
+// pop replies with the key and members of its set, which is not empty, and removes them.
+func (o *zmpopOptions) pop(c *client, key []byte, it store.Item) {
+	s := c.server.sortedSets().Edit(c.db.keys, key, it)
+	n := int(min(o.count, int64(s.Len())))
+	c.Array(2)
+	c.Bulk(key)
+	c.Array(n)
+	c.zpopMembers(key, &s, n, o.highest, true)
+}
+
+func bzpopminCommand(c *client, args [][]byte) { c.bzpop(args, false) }
+
+func bzpopmaxCommand(c *client, args [][]byte) { c.bzpop(args, true) }
+
+// bzpop implements BZPOPMIN and BZPOPMAX.
+func (c *client) bzpop(args [][]byte, highest bool) {
+	last := len(args) - 1
+	c.popZsetOrBlock(args[1:last], args[last], func(c *client, key []byte, it store.Item) {
+		s := c.server.sortedSets().Edit(c.db.keys, key, it)
+		c.Array(3)
+		c.Bulk(key)
+		c.zpopMembers(key, &s, 1, highest, false)
+	})
+}
+
+// popFirstZset calls pop for the first key that has a set. It reports false, without a
+// reply, if there is none.
+func (c *client) popFirstZset(keys [][]byte, pop popper) bool {
+	for _, key := range keys {
+		it := c.db.find(key)
+		if !c.isZset(it) {
 			return true
 		}
-		if !exists {
-			continue
+		if it.Exists() {
+			pop(c, key, it)
+			return true
 		}
-		n := int(min(o.count, int64(s.Len())))
-		c.Array(2)
-		c.Bulk(key)
-		c.Array(n)
-		c.zpopMembers(key, &s, n, o.highest, true)
-		return true
 	}
 	return false
+}
+
+// popZsetOrBlock is popFirstZset, but waits if there is no set.
+func (c *client) popZsetOrBlock(keys [][]byte, timeout []byte, pop popper) {
+	ms, ok := c.timeoutArg(timeout)
+	if !ok || c.popFirstZset(keys, pop) {
+		return
+	}
+	if !c.mayBlock() {
+		c.NullArray()
+		return
+	}
+	c.block(keys, store.ZSet, ms, func(c *client, key []byte, it store.Item) bool {
+		pop(c, key, it)
+		return true
+	})
 }
 
 func zrandmemberCommand(c *client, args [][]byte) {

@@ -347,6 +347,7 @@ func zrangestoreCommand(c *client, args [][]byte) {
 	}
 	target.Commit()
 	c.changed(args[1])
+	c.db.ready(args[1])
 	c.Int(int64(len(all)))
 }
 
