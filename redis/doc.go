@@ -36,6 +36,8 @@
 //     leaves out what does not exist here. It estimates usec of Commandstats
 //     from a sample.
 //   - HELP texts and COMMAND DOCS are our own.
+//   - Distances that GEOSEARCHSTORE and GEORADIUS store may have another last
+//     bit: C's sines are not always the nearest.
 //
 // # Bounds
 //
