@@ -186,7 +186,14 @@ func TestLargeSet(t *testing.T) {
 		}
 		s.Commit()
 	}
-	for m.s.Tick(10000) {
+	for i := 0; m.s.Tick(300) || i < 100; i++ {
+		// The sets change between the slices.
+		key := fmt.Append(nil, "key", i%10)
+		member := fmt.Append(nil, "member", i%(n/4)*4)
+		s := m.sets.Edit(db, key, db.Find(key))
+		s.Remove(member)
+		s.Set(member, float64(i%(n/4)*4))
+		s.Commit()
 	}
 	if held := m.s.Memory().Held; held > used/2 {
 		t.Errorf("%d bytes are held of %d, with a quarter of the members", held, used)
