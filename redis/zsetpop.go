@@ -66,25 +66,22 @@ func (c *client) zpop(args [][]byte, highest bool) {
 
 // zpopMembers removes the first n members, or the last ones, and adds them to the reply.
 func (c *client) zpopMembers(key []byte, s *zset.Set, n int, highest, nested bool) {
-	rank := 0
-	members := s.From(0)
+	rank, first := 0, 0
 	if highest {
-		rank = s.Len() - n
-		members = s.Back(s.Len() - 1)
+		rank, first = s.Len()-n, s.Len()-1
 	}
 	if n > 0 {
 		left := n
-		for member, score := range members {
+		s.Each(first, highest, func(member []byte, score float64) bool {
 			if nested {
 				c.Array(2)
 			}
 			c.Bulk(member)
 			c.Double(score)
 			c.spill()
-			if left--; left == 0 {
-				break
-			}
-		}
+			left--
+			return left > 0
+		})
 		s.RemoveRanks(rank, n)
 		c.changed(key)
 	}

@@ -254,16 +254,11 @@ func (r *zrange) each(s *zset.Set, rank, count int, visit func(member []byte, sc
 	if count == 0 {
 		return
 	}
-	members := s.From(rank)
-	if r.reverse {
-		members = s.Back(rank)
-	}
-	for member, score := range members {
+	s.Each(rank, r.reverse, func(member []byte, score float64) bool {
 		visit(member, score)
-		if count--; count == 0 {
-			return
-		}
-	}
+		count--
+		return count > 0
+	})
 }
 
 // scored begins an array of n members, with their scores if they are wanted.

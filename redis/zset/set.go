@@ -144,49 +144,37 @@ func (s *Set) Rank(b Bound) int {
 // From returns members and their scores from a rank on, in their order. A member is valid
 // until the next one comes. The Set must not change meanwhile.
 func (s *Set) From(rank int) iter.Seq2[[]byte, float64] {
-	return func(yield func([]byte, float64) bool) {
-		if s.isLarge {
-			for score, h := range s.large.tree.From(rank) {
-				if !yield(s.large.tree.dict.Name(h), score) {
-					return
-				}
-			}
-			return
-		}
-		var buf [20]byte
-		lp := s.small
-		for at := listpack.Seek(lp, 2*rank); at >= 0; at = listpack.Next(lp, listpack.Next(lp, at)) {
-			if !yield(listpack.At(lp, at).Bytes(buf[:0]), scoreAt(lp, at)) {
-				return
-			}
-		}
-	}
+	return func(yield func([]byte, float64) bool) { s.Each(rank, false, yield) }
 }
 
 // Back returns members and their scores from a rank on down to the first one. What From
 // says holds.
 func (s *Set) Back(rank int) iter.Seq2[[]byte, float64] {
-	return func(yield func([]byte, float64) bool) {
-		if s.isLarge {
-			for score, h := range s.large.tree.Back(rank) {
-				if !yield(s.large.tree.dict.Name(h), score) {
-					return
-				}
-			}
+	return func(yield func([]byte, float64) bool) { s.Each(rank, true, yield) }
+}
+
+// Each calls visit as From and Back do their loops, until it returns false. Unlike these,
+// it does not allocate.
+func (s *Set) Each(rank int, backwards bool, visit func(member []byte, score float64) bool) {
+	if rank < 0 {
+		return
+	}
+	if s.isLarge {
+		s.large.tree.each(rank, backwards, func(score float64, h store.Handle) bool {
+			return visit(s.large.tree.dict.Name(h), score)
+		})
+		return
+	}
+	var buf [20]byte
+	lp := s.small
+	for at := listpack.Seek(lp, 2*rank); at >= 0; {
+		if !visit(listpack.At(lp, at).Bytes(buf[:0]), scoreAt(lp, at)) {
 			return
 		}
-		if rank < 0 {
-			return
-		}
-		var buf [20]byte
-		lp := s.small
-		for at := listpack.Seek(lp, 2*rank); at >= 0; {
-			if !yield(listpack.At(lp, at).Bytes(buf[:0]), scoreAt(lp, at)) {
-				return
-			}
-			if at = listpack.Prev(lp, at); at >= 0 {
-				at = listpack.Prev(lp, at)
-			}
+		if !backwards {
+			at = listpack.Next(lp, listpack.Next(lp, at))
+		} else if at = listpack.Prev(lp, at); at >= 0 {
+			at = listpack.Prev(lp, at)
 		}
 	}
 }
@@ -194,10 +182,11 @@ func (s *Set) Back(rank int) iter.Seq2[[]byte, float64] {
 // At returns the member of a rank, which must exist, and its score. The member is valid
 // until the Set changes.
 func (s *Set) At(rank int) (member []byte, score float64) {
-	for member, score := range s.From(rank) {
-		return member, score
-	}
-	panic("zset: no member has this rank")
+	s.Each(rank, false, func(m []byte, f float64) bool {
+		member, score = m, f
+		return false
+	})
+	return member, score
 }
 
 // Scan calls visit for at least count members and the texts of their scores, beginning at a

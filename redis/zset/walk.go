@@ -11,42 +11,35 @@ import (
 // From returns the items from a rank on, in their order. The Tree must not change
 // meanwhile.
 func (t *Tree) From(rank int) iter.Seq2[float64, store.Handle] {
-	return func(yield func(float64, store.Handle) bool) {
-		if rank >= t.Len() {
-			return
-		}
-		var p path
-		t.findRank(&p, rank)
-		for leaf := &p.steps[p.last]; ; leaf.at = 0 {
-			for ; leaf.at < leaf.n.len(); leaf.at++ {
-				if x := leaf.n.item(leaf.at); !yield(x.score, x.member) {
-					return
-				}
-			}
-			if !t.nextLeaf(&p) {
-				return
-			}
-		}
-	}
+	return func(yield func(float64, store.Handle) bool) { t.each(rank, false, yield) }
 }
 
 // Back returns the items from a rank on down to rank 0. The Tree must not change meanwhile.
 func (t *Tree) Back(rank int) iter.Seq2[float64, store.Handle] {
-	return func(yield func(float64, store.Handle) bool) {
-		if rank < 0 || rank >= t.Len() {
-			return
-		}
-		var p path
-		t.findRank(&p, rank)
-		for leaf := &p.steps[p.last]; ; leaf.at = leaf.n.len() - 1 {
-			for ; leaf.at >= 0; leaf.at-- {
-				if x := leaf.n.item(leaf.at); !yield(x.score, x.member) {
-					return
-				}
-			}
-			if !t.previousLeaf(&p) {
+	return func(yield func(float64, store.Handle) bool) { t.each(rank, true, yield) }
+}
+
+// each calls visit for the items from a rank on, or down to rank 0, until it returns false.
+// Unlike From and Back it does not allocate.
+func (t *Tree) each(rank int, backwards bool, visit func(float64, store.Handle) bool) {
+	if rank < 0 || rank >= t.Len() {
+		return
+	}
+	var p path
+	t.findRank(&p, rank)
+	for leaf := &p.steps[p.last]; ; {
+		for leaf.at >= 0 && leaf.at < leaf.n.len() {
+			if x := leaf.n.item(leaf.at); !visit(x.score, x.member) {
 				return
 			}
+			if backwards {
+				leaf.at--
+			} else {
+				leaf.at++
+			}
+		}
+		if backwards && !t.previousLeaf(&p) || !backwards && !t.nextLeaf(&p) {
+			return
 		}
 	}
 }
