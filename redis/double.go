@@ -3,11 +3,16 @@ package redis
 import (
 	"math"
 	"strconv"
+
+	"github.com/rondo-go/rondo/resp"
 )
 
 // parseDouble parses an argument as Redis does: like C's strtod, all of it, without
 // blanks before, not NaN, and not beyond the limits of a double.
 func parseDouble(b []byte) (f float64, ok bool) {
+	if n, ok := resp.ParseInt(b); ok {
+		return float64(n), true
+	}
 	if len(b) == 0 || isBlank(b[0]) {
 		return 0, false
 	}

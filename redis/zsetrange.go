@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rondo-go/rondo/redis/zset"
+	"github.com/rondo-go/rondo/resp"
 )
 
 func zsetRangeCommands() []*command {
@@ -151,6 +152,9 @@ func scoreBound(arg []byte, upper bool) (b zset.Bound, ok bool) {
 	if open {
 		arg = arg[1:]
 	}
+	if n, ok := resp.ParseInt(arg); ok {
+		return zset.AtScore(float64(n), upper != open), true
+	}
 	score, n, _ := scanDouble(arg)
 	if n < len(arg) && arg[n] != 0 || math.IsNaN(score) { // a C string ends at a zero byte
 		return b, false
@@ -230,8 +234,8 @@ func (r *zrange) byRank(n int) (first, count int) {
 // chosen returns the rank of the first member of the result, in the set's order or, if
 // reverse is set, from its end, and the number of members.
 func (r *zrange) chosen(s *zset.Set) (rank, count int) {
-	first, count := r.ranks(s)
-	skip := 0
+	first, all := r.ranks(s)
+	count, skip := all, 0
 	if r.kind != byRank {
 		if r.offset < 0 || r.offset >= int64(count) {
 			return 0, 0
@@ -243,7 +247,6 @@ func (r *zrange) chosen(s *zset.Set) (rank, count int) {
 		}
 	}
 	if r.reverse {
-		_, all := r.ranks(s)
 		return first + all - 1 - skip, count
 	}
 	return first + skip, count
