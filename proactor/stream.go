@@ -3,6 +3,7 @@ package proactor
 import (
 	"io"
 	"net"
+	"runtime"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/bridge"
@@ -13,7 +14,8 @@ import (
 type stream struct {
 	bridge.Ours
 	shard    *shard
-	identity identity // set if the connection may become unreachable
+	identity identity        // set if the connection may become unreachable
+	dropped  runtime.Cleanup // frees the connection when the program drops its net.Conn
 	in, out  lane
 
 	conn    *rondo.Conn // nil: not attached yet, or closed
