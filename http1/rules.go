@@ -10,7 +10,7 @@ const (
 	DefaultTrailer = 4 << 10  // bytes in a trailer section
 )
 
-// Rules say what a message may hold. A number of 0 means its default. The zero value is
+// Rules say what a message may hold. A number of 0 or less means its default. The zero value is
 // for servers that accept only what RFC 9112 requires them to accept.
 type Rules struct {
 	Line    int // bytes in the first line, without the line break
@@ -18,8 +18,8 @@ type Rules struct {
 	Fields  int // fields in the head, and in the trailer section
 	Trailer int // bytes in the trailer section of a chunked body
 
-	// Body is the number of bytes in a body; 0 means any number. A Request that announces
-	// more is refused with status 413, a chunked body when a chunk goes beyond.
+	// Body is the number of bytes in a body; the default is any number. A Request that
+	// announces more is refused with status 413, a chunked body when a chunk goes beyond.
 	Body int64
 
 	// BareLF accepts LF as a line break in a head, in place of CR LF, as net/http does and
@@ -33,25 +33,22 @@ type Rules struct {
 }
 
 func (r Rules) withDefaults() Rules {
-	if r.Line == 0 {
-		r.Line = DefaultLine
-	}
-	if r.Head == 0 {
-		r.Head = DefaultHead
-	}
-	if r.Fields == 0 {
-		r.Fields = DefaultFields
-	}
-	if r.Trailer == 0 {
-		r.Trailer = DefaultTrailer
-	}
-	if r.Body == 0 {
-		r.Body = math.MaxInt64
-	}
+	r.Line = orDefault(r.Line, DefaultLine)
+	r.Head = orDefault(r.Head, DefaultHead)
+	r.Fields = orDefault(r.Fields, DefaultFields)
+	r.Trailer = orDefault(r.Trailer, DefaultTrailer)
+	r.Body = orDefault(r.Body, math.MaxInt64)
 	// Offsets in a Partial have 32 bits; sums with a line break must not overflow.
 	const most = math.MaxInt32 - 2
 	r.Line, r.Head, r.Trailer = min(r.Line, most), min(r.Head, most), min(r.Trailer, most)
 	return r
+}
+
+func orDefault[T int | int64](n, standard T) T {
+	if n <= 0 {
+		return standard
+	}
+	return n
 }
 
 // An Error says why bytes are not an acceptable message. The stream has lost its framing:
