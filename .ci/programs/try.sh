@@ -45,7 +45,7 @@ endProgram() {
 # asks sends a question to a port by nc, and wants an answer within some seconds.
 asks() {
 	local port=$1 question=$2 want=$3 seconds=${4:-1} got
-	got=$( (printf '%b' "$question"; sleep "$seconds") | timeout 20 nc 127.0.0.1 "$port" || true)
+	got=$( (printf '%b' "$question"; sleep "$seconds") | timeout 20 nc -q 1 127.0.0.1 "$port" || true)
 	[ "$got" = "$(printf '%b' "$want")" ] || fail "the program answers '$got' to '$question', want '$want'"
 }
 
@@ -58,7 +58,7 @@ programs() {
 
 	runProgram evio-addresses 5000
 	asks 5000 'hello\n' 'hello\n'
-	[ "$( (echo hello; sleep 1) | timeout 20 nc -U "$work/programs/evio-addresses/socket")" = hello ] || fail "no echo on the unix socket"
+	[ "$( (echo hello; sleep 1) | timeout 20 nc -q 1 -U "$work/programs/evio-addresses/socket")" = hello ] || fail "no echo on the unix socket"
 	endProgram
 
 	runProgram evio-tick 5001

@@ -26,6 +26,7 @@ type conn struct {
 	then        Action // to do after the output is sent
 	state       state
 	reuse       bool // input is not copied
+	unsent      int  // bytes of output, for Postwrite
 	translators []*translator
 }
 
@@ -128,6 +129,7 @@ func (c *conn) Drained(rc *rondo.Conn) {
 func (c *conn) do(out []byte, action Action) {
 	rc := c.conn
 	if len(out) > 0 {
+		c.unsent += len(out)
 		rc.Write(out)
 	}
 	switch {

@@ -267,8 +267,17 @@ func (s *server) before(rc *rondo.Conn, n int) {
 }
 
 func (s *server) written(rc *rondo.Conn, n int) {
-	if c, ok := rc.Handler().(*conn); ok && c.state == open && s.events.Postwrite != nil {
-		s.after(s.events.Postwrite(c.id, n, rc.Buffered()))
+	c, ok := rc.Handler().(*conn)
+	if !ok || c.state != open {
+		return
+	}
+	c.unsent -= n
+	left := c.unsent // and not rc.Buffered: when a write has failed, that is what the loop has not dropped
+	if len(c.translators) > 0 {
+		left = rc.Buffered()
+	}
+	if s.events.Postwrite != nil {
+		s.after(s.events.Postwrite(c.id, n, left))
 	}
 }
 
