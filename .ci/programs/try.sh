@@ -85,6 +85,6 @@ programs() {
 	endProgram
 
 	runProgram gaio-push 'listening on 127.0.0.1:'
-	[ "$(timeout 20 nc -d 127.0.0.1 "${addr##*:}" | head -n 2 | grep -c '^20')" = 2 ] || fail "no push"
+	[ "$(timeout 4 nc -d 127.0.0.1 "${addr##*:}" | grep -c '^20')" -ge 2 ] || fail "no push"
 	endProgram
 }
