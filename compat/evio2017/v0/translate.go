@@ -80,7 +80,7 @@ func (c *conn) translate(info Info) {
 		if one.should != nil && !one.should(c.id, info) {
 			continue
 		}
-		t := &translator{id: c.id, make: one.make}
+		t := &translator{conn: c, make: one.make}
 		c.translators = append(c.translators, t)
 		filters = append(filters, func(*rondo.Conn) rondo.Filter { return t })
 	}
@@ -105,7 +105,7 @@ func (c *conn) pump() {
 // translator is a translation of a connection, as a rondo.Filter. The coroutine touches
 // nothing of package rondo: what it writes waits in out until it yields.
 type translator struct {
-	id   int
+	conn *conn
 	make func(id int, rw io.ReadWriter) io.ReadWriter
 	port *rondo.FilterPort
 	rw   io.ReadWriter // returned by make
@@ -143,13 +143,13 @@ func (t *translator) Start(s *rondo.FilterPort) error {
 const blocked = 10 * time.Second
 
 func (t *translator) logBlocked() {
-	slog.Error("evio: what translate returned blocks the server: its Read and Write must wait for nothing but the connection", "id", t.id)
+	slog.Error("evio: what translate returned blocks the server: its Read and Write must wait for nothing but the connection", "id", t.conn.id)
 }
 
 // run is the coroutine. It yields when it waits for input, and when it has read some.
 func (t *translator) run(yield func(struct{}) bool) {
 	t.yield = yield
-	t.rw = t.make(t.id, (*wire)(t))
+	t.rw = t.make(t.conn.id, (*wire)(t))
 	if h, ok := t.rw.(interface{ Handshake() error }); ok {
 		if t.err = h.Handshake(); t.err != nil {
 			return
@@ -243,13 +243,19 @@ func (t *translator) readDirectly() {
 func (t *translator) ended() error {
 	switch {
 	case !errors.Is(t.err, io.EOF) && !errors.Is(t.err, io.ErrUnexpectedEOF) && !errors.Is(t.err, io.ErrClosedPipe):
-		return t.err
+		return t.failed(t.err)
 	case t.made:
 		t.port.EOF()
 	default:
 		t.port.Conn().Close()
 	}
 	return nil
+}
+
+// failed calls the event Closed, which need not wait for the peer. It returns err.
+func (t *translator) failed(err error) error {
+	t.conn.ended(t.conn.server.cause(err))
+	return err
 }
 
 // Inbound reads.
@@ -269,7 +275,10 @@ func (t *translator) Outbound(_ *rondo.FilterPort, out []byte) error {
 	t.guard.Reset(blocked)
 	_, err := t.rw.Write(out)
 	t.guard.Stop()
-	return err
+	if err != nil {
+		return t.failed(err)
+	}
+	return nil
 }
 
 // EOF lets rw read the end.

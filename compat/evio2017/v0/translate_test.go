@@ -166,13 +166,17 @@ func TestTranslatorsEnd(t *testing.T) {
 		func(_ int, rw io.ReadWriter) io.ReadWriter { io.ReadFull(rw, make([]byte, 1000)); return rw },
 	} {
 		w := serve(t, Translate(Events{Data: echo}, nil, translate), "tcp://127.0.0.1:0")
+		var open []net.Conn
 		for range 10 {
 			w.dial(0).Close()
-			w.dial(0)
+			open = append(open, w.dial(0))
 		}
 		w.await("opened 20")
 		w.stop.Store(true)
 		w.end()
+		for _, c := range open {
+			c.Close() // otherwise the server lingers
+		}
 		w.wantPairs()
 		for _, line := range w.events() {
 			if strings.HasPrefix(line, "closed") && !strings.HasSuffix(line, ", <nil>") {
