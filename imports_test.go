@@ -46,7 +46,10 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for
 	law(`compat/gaio`, `|proactor`),
-	law(`compat/evio`, `|internal/sys`),
+	law(`compat/internal/address`, `none`),
+	law(`compat/evio`, `|compat/internal/address|internal/sys`),
+	law(`compat/evio2017/v0`, `|compat/evio|compat/internal/address|internal/sys`),
+	law(`compat/evio2017`, `compat/evio2017/v0`),
 	law(`docs/(tutorial|cookbook)/.*`, `|coro|rtls`), // users' programs: nothing of internal/
 	law(`cmd/.*|examples/.*|((coro|workers)/)?testdata/.*|redis/.*`, `.*`),
 }
