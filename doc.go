@@ -89,13 +89,13 @@
 //	conn_outbox.go   the loop's outbox, which gathers the output of a turn
 //	conn_end.go      Close, Abort; Detach and Move
 //	conn_ref.go      Ref and Broadcast: writes from other goroutines
-//	conn_bridge.go   methods for coro, proactor, redis and rtls alone
+//	conn_bridge.go   methods that only rondo's other packages use
 //
 // Where connections come from:
 //
 //	listener.go      Listener, the choice of a loop, and limits of connections
 //	dial.go          Engine.Dial, Loop.Dial
-//	dial_try.go      addresses: look-up, and the order of attempts
+//	dial_try.go      addresses: lookup, and the order of attempts
 //	attach.go        Attach, AttachListener's connections, Adopt; PrefixConn
 //
 // Filters:

@@ -43,7 +43,9 @@ func (f HandlerFunc) Closed(*Conn, error) {}
 
 // EOFHandler is a Handler that handles the peer's end of stream (half-close). EOF is
 // called at most once, after the last Data; bytes that Data left are not offered again.
-// The connection can still be written to, and stays open until the handler closes it.
+// The connection can still be written to, and stays open until the handler closes it. EOF
+// is not called if the connection has failed, by a reset for instance: Closed gets the
+// error.
 //
 // A Handler without EOF must write its answers before Data returns: at the peer's end of
 // stream the engine sends the output written so far and closes the connection. A Handler
@@ -55,11 +57,11 @@ type EOFHandler interface {
 	EOF(*Conn)
 }
 
-// DrainHandler is a Handler that is told when its output has drained. The loop calls
+// DrainHandler is a Handler that continues when its output has drained. The loop calls
 // Drained after output was full (see Conn.Full) or a write failed with ErrOutputFull, when
 // no more than LowWater bytes wait. If a write failed while no more than LowWater bytes
 // waited, the loop calls Drained when none wait. It calls Drained for a paused connection
-// too.
+// too, and when an error of the system has ended the output: then writes return that error.
 type DrainHandler interface {
 	Drained(*Conn)
 }

@@ -63,6 +63,9 @@ func (st *stream) start(o *op) {
 		st.wire.Failed("read", o.found)
 	case o.found != nil:
 		st.wire.Failed("write", o.found)
+		if st.outputFailed() {
+			st.write() // completes o
+		}
 	case l.first != o:
 	case o.Kind < Write:
 		st.arm()
