@@ -113,8 +113,15 @@ func infoClients(s *Server, put func(string, any)) {
 	put("clients_in_timeout_table", 0)
 }
 
-// usedMemory returns the size of the program's heap objects in bytes.
-func usedMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
+// heapMemory returns the size of the program's heap objects in bytes.
+func heapMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
+
+// usedMemory returns the bytes that the program uses: heap objects, and what the
+// store holds elsewhere.
+func (s *Server) usedMemory() int64 {
+	m := s.space.store.Memory()
+	return heapMemory() + m.Used - m.Heap
+}
 
 func memoryMetric(name string) int64 {
 	sample := []metrics.Sample{{Name: name}}
@@ -140,7 +147,7 @@ func residentMemory() int64 {
 }
 
 func infoMemory(s *Server, put func(string, any)) {
-	used, resident := usedMemory(), residentMemory()
+	used, resident := s.usedMemory(), residentMemory()
 	s.stats.peakMemory = max(s.stats.peakMemory, used)
 	data := s.space.memory()
 	for _, m := range []struct {

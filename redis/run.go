@@ -64,7 +64,9 @@ func (c *client) run(in []byte) (n, want int) {
 	s := c.server
 	c.input = len(in)
 	c.B = c.transport.buffer()
+	s.ahead.until = 0
 	for n < len(in) && !c.closing {
+		c.lookAhead(in, n)
 		args, used, need, err := c.request.read(in[n:], s.args, c.limits())
 		n += used
 		if err != nil {

@@ -101,6 +101,7 @@ type Server struct {
 	upkeep     upkeep
 	tidying    tidyTimer
 	args       [][]byte  // arguments of the request being read
+	ahead      lookahead // of the client whose batch runs
 	current    *client   // the client whose batch runs
 	completed  bool      // the batch ended without a panic
 	outgoing   []*remote // remotes with output to hand over at the end of the batch
@@ -214,7 +215,7 @@ func (s *Server) init() {
 	s.expiry.server, s.expiry.at = s, never
 	s.upkeep.server = s
 	s.tidying.server = s
-	s.baseMemory = usedMemory()
+	s.baseMemory = heapMemory()
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),

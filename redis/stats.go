@@ -69,6 +69,6 @@ func (s *stats) sample(server *Server) bool {
 	s.ops.sample(s.commands, now)
 	s.input.sample(int64(engine.BytesIn), now)
 	s.output.sample(int64(engine.BytesOut), now)
-	s.peakMemory = max(s.peakMemory, usedMemory())
+	s.peakMemory = max(s.peakMemory, server.usedMemory())
 	return busy
 }

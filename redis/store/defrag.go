@@ -144,8 +144,8 @@ func (t *table) sweepSlot(b bucket, slot int) int {
 	}
 	if t.store.hasOps {
 		it := t.item(b, slot)
-		if ops := t.store.ops[it.Type()]; it.e.form() == Node && ops != nil {
-			it.e.setHandleAt(int(it.at), ops.Defrag(t.nodes(), it.Root()))
+		if ops := t.store.ops[it.Type()]; it.e().form() == Node && ops != nil {
+			it.e().setHandleAt(int(it.at), ops.Defrag(t.nodes(), it.Root()))
 		}
 		work++
 	}

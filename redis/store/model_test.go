@@ -393,7 +393,7 @@ func checkTable(t *testing.T, tb *table) {
 			h := handleAt(b, slot)
 			used += int64(tb.cells.size(h))
 			if it.Form() == Large {
-				large += int64(tb.cells.size(it.e.handleAt(int(it.at))))
+				large += int64(tb.cells.size(it.e().handleAt(int(it.at))))
 			}
 		})
 	}

@@ -89,9 +89,8 @@ func (t *table) find(key []byte, hash uint64) Item {
 	for b := t.at(t.index(hash)); b != nil; b = t.next(b) {
 		for m := candidates(b, tag); m != 0; m &= m - 1 {
 			slot := bits.TrailingZeros32(m)
-			e := t.entry(handleAt(b, slot))
-			if k, at := e.key(); string(k) == string(key) {
-				return Item{t, b, e, int32(slot), int32(at)}
+			if k, at := t.entry(handleAt(b, slot)).key(); string(k) == string(key) {
+				return Item{t, b, int32(slot), int32(at)}
 			}
 		}
 	}
@@ -100,9 +99,8 @@ func (t *table) find(key []byte, hash uint64) Item {
 
 // item returns the Item in a slot.
 func (t *table) item(b bucket, slot int) Item {
-	e := t.entry(handleAt(b, slot))
-	_, at := e.key()
-	return Item{t, b, e, int32(slot), int32(at)}
+	_, at := t.entry(handleAt(b, slot)).key()
+	return Item{t, b, int32(slot), int32(at)}
 }
 
 // each calls visit for the slots in use of bucket i and its chain. visit may free the slot,
