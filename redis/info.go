@@ -164,7 +164,7 @@ func infoMemory(s *Server, put func(string, any)) {
 	put("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", 100*float64(data)/float64(used)))
 	put("maxmemory", s.config.maxMemory)
 	put("maxmemory_human", human(s.config.maxMemory))
-	put("maxmemory_policy", "noeviction")
+	put("maxmemory_policy", policyNames[s.config.eviction.policy])
 	put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(resident)/float64(used)))
 	put("mem_allocator", "go")
 }
@@ -203,7 +203,7 @@ func infoStats(s *Server, put func(string, any)) {
 	put("instantaneous_output_kbps", fmt.Sprintf("%.2f", float64(s.stats.output.average())/1024))
 	put("rejected_connections", s.stats.rejected)
 	put("expired_keys", s.space.store.Expired())
-	put("evicted_keys", 0)
+	put("evicted_keys", s.stats.evicted)
 	put("evicted_clients", 0)
 	put("keyspace_hits", s.space.hits)
 	put("keyspace_misses", s.space.misses)

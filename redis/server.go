@@ -100,6 +100,7 @@ type Server struct {
 	expiry     expiryTimer
 	upkeep     upkeep
 	tidying    tidyTimer
+	evicted    []byte    // the last evicted key
 	args       [][]byte  // arguments of the request being read
 	ahead      lookahead // of the client whose batch runs
 	current    *client   // the client whose batch runs

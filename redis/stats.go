@@ -9,6 +9,7 @@ type stats struct {
 	rejected    int64
 	errors      map[string]int64 // by error code
 	totalErrors int64
+	evicted     int64
 
 	peakMemory int64
 	ops        rate

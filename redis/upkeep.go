@@ -79,8 +79,8 @@ const (
 	tidyPause = time.Millisecond
 )
 
-// tidyTimer gives the store time while it has memory to free or to move. upkeep
-// starts it.
+// tidyTimer gives the store time while it has memory to free or to move, and
+// while maxmemory is exceeded. upkeep and makeRoom start it.
 type tidyTimer struct {
 	server  *Server
 	timer   *rondo.Timer
@@ -101,7 +101,11 @@ func (t *tidyTimer) start() {
 
 func (t *tidyTimer) fire() {
 	t.running = false
-	if t.server.space.store.Tick(tidyWork) {
+	s := t.server
+	if s.config.maxMemory > 0 {
+		s.makeRoom()
+	}
+	if s.space.store.Tick(tidyWork) {
 		t.start()
 	}
 }

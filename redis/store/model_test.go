@@ -467,3 +467,11 @@ func TestModel(t *testing.T) {
 		}
 	}
 }
+
+// FuzzModel looks for seeds that TestModel does not try.
+func FuzzModel(f *testing.F) {
+	f.Add(uint64(1), uint16(1000))
+	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) {
+		newModel(t, max(seed, 1), Options{GoHeap: seed%4 == 0}).run(int(steps % 5000))
+	})
+}
