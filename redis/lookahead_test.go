@@ -27,7 +27,7 @@ func TestLookAheadChangesNothing(t *testing.T) {
 		}
 		in = append(in, "*0\r\nGET n\r\nSET i \"a\\x41\"\r\n"...)
 	}
-	in = append(in, "*1\r\n!"...)
+	in = append(in, "*1\r\n!x\r\n"...)
 	run := func(b *bench, name string, size int) string {
 		b.do("setup", "DEL", "n")
 		f := b.connect(name)
