@@ -73,9 +73,9 @@ func (t *expiryTimer) stop() {
 }
 
 const (
-	// tidyWork is the budget of the store's own work: about 200 microseconds, then
+	// tidyWork is the budget of the store's own work: about 100 microseconds, then
 	// tidyPause for others.
-	tidyWork  = 10_000
+	tidyWork  = 5000
 	tidyPause = time.Millisecond
 )
 
