@@ -22,7 +22,7 @@ const (
 )
 
 // mapped are the packages whose doc.go maps their files.
-var mapped = []string{".", "coro"}
+var mapped = []string{".", "coro", "redis/store"}
 
 // sources are a directory's Go files, beside tests.
 func sources(t *testing.T, dir string) (names []string) {

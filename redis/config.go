@@ -23,6 +23,7 @@ type config struct {
 	maxBulk      int64
 	queryLimit   int64
 	maxMemory    int64
+	eviction     eviction
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
@@ -49,6 +50,7 @@ func (c *config) init(s *Server) {
 		logLevel: levelIndex(s.Level),
 		debug:    s.Debug,
 	}
+	c.eviction.init()
 }
 
 // listening records an address that the server listens on.
@@ -105,11 +107,13 @@ var params = []*param{
 	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
 	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
 	fixedParam("io-threads", constant("1")),
+	rangeParam("lfu-decay-time", func(c *config) *int64 { return &c.eviction.decayTime }, 0, applyEviction),
+	rangeParam("lfu-log-factor", func(c *config) *int64 { return &c.eviction.logFactor }, 0, applyEviction),
 	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
 	{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 	memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
-	onlyParam("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
-		"allkeys-lru", "allkeys-lfu", "allkeys-random"),
+	{name: "maxmemory-policy", get: func(c *config) string { return policyNames[c.eviction.policy] }, set: setPolicy, apply: applyEviction},
+	rangeParam("maxmemory-samples", func(c *config) *int64 { return &c.eviction.samples }, 1, nil),
 	onlyParam("notify-keyspace-events", ""),
 	{name: "port", get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
 	{name: "protected-mode", get: func(c *config) string { return yesNo(c.protected) }, set: setProtected},

@@ -101,7 +101,8 @@ func configSetCommand(c *client, args [][]byte) {
 func configResetstatCommand(c *client, _ [][]byte) {
 	s := c.server
 	s.stats.reset()
-	s.space.hits, s.space.misses, s.space.expired = 0, 0, 0
+	s.space.hits, s.space.misses = 0, 0
+	s.space.store.ResetExpired()
 	s.commands.all(func(cmd *command) { cmd.count = count{} })
 	c.ok()
 }

@@ -22,7 +22,7 @@ func (c *client) dispatch(args [][]byte) {
 		c.reject(cmd, errDebug)
 	case cmd.flags&flagNoAuth == 0 && c.authRequired():
 		c.reject(cmd, errNoAuth)
-	case s.config.maxMemory > 0 && c.needsMemory(cmd) && s.memoryFull():
+	case s.config.maxMemory > 0 && !s.makeRoom() && c.needsMemory(cmd):
 		c.reject(cmd, errOOM)
 	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:
 		c.reject(cmd, fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / "+
@@ -40,7 +40,7 @@ func (c *client) dispatch(args [][]byte) {
 // memoryFull reports whether maxmemory is exceeded. It counts the memory that
 // the program used when it started, and that of keys and values.
 func (s *Server) memoryFull() bool {
-	return s.baseMemory+int64(s.space.memory()) > s.config.maxMemory
+	return s.baseMemory+s.space.memory() > s.config.maxMemory
 }
 
 // needsMemory reports whether a command must neither run nor be queued while

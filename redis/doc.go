@@ -27,8 +27,8 @@
 //     7.0 puts it in the middle of the reply.
 //   - client-query-buffer-limit counts a whole request, and cuts a client off
 //     as soon as the request announces that it will exceed the limit.
-//   - maxmemory counts an estimate of the memory of keys and values. There is
-//     no eviction.
+//   - maxmemory counts the memory of keys and values in the store, and what the
+//     program used when it started.
 //   - DEBUG has LOG, SLEEP and SET-ACTIVE-EXPIRE only; see [Server.Debug].
 //   - CLIENT SETINFO comes from Redis 7.2, since current clients call it.
 //   - CONFIG knows the parameters that have an effect here. It also knows some

@@ -1,6 +1,10 @@
 package redis
 
-import "math"
+import (
+	"math"
+
+	"github.com/rondo-go/rondo/redis/store"
+)
 
 func expiryCommands() []*command {
 	const group = "generic"
@@ -67,11 +71,11 @@ func (o *expireOptions) parse(c *client, args [][]byte) bool {
 
 // allow reports whether a key may get the deadline at. A key without a deadline
 // counts as one with the latest possible deadline.
-func (o *expireOptions) allow(db *database, e *entry, at int64) bool {
-	if e.expiry == 0 {
+func (o *expireOptions) allow(it store.Item, at int64) bool {
+	old := it.Deadline()
+	if old == 0 {
 		return !o.xx && !o.gt
 	}
-	old := db.expires.deadline(e)
 	return !(o.nx || o.gt && at <= old || o.lt && at >= old)
 }
 
@@ -91,17 +95,17 @@ func (c *client) expire(args [][]byte, cmd string, unit, base int64) {
 		return
 	}
 	at := n*unit + base
-	e := c.db.find(args[1])
-	if e == nil || !o.allow(c.db, e, at) {
+	it := c.db.find(args[1])
+	if !it.Exists() || !o.allow(it, at) {
 		c.Int(0)
 		return
 	}
 	if at <= c.db.space.now {
-		c.db.remove(e)
+		c.db.keys.Delete(it)
 	} else {
-		c.db.setDeadline(e, at)
+		c.db.keys.SetDeadline(it, at)
 	}
-	c.changed(e.key)
+	c.changed(args[1])
 	c.Int(1)
 }
 
@@ -116,16 +120,17 @@ func pexpireatCommand(c *client, args [][]byte) { c.expire(args, "pexpireat", 1,
 // timeLeft replies with reckon's result for the key's deadline, converted from
 // milliseconds to unit.
 func (c *client) timeLeft(key []byte, unit int64, reckon func(at, now int64) int64) {
-	e := c.db.read(key)
-	if e == nil {
+	it := c.db.read(key)
+	if !it.Exists() {
 		c.Int(-2)
 		return
 	}
-	if e.expiry == 0 {
+	at := it.Deadline()
+	if at == 0 {
 		c.Int(-1)
 		return
 	}
-	ms := max(0, reckon(c.db.expires.deadline(e), c.db.space.now))
+	ms := max(0, reckon(at, c.db.space.now))
 	n, rest := ms/unit, ms%unit
 	if unit > 1 && rest >= unit/2 {
 		n++
@@ -146,8 +151,9 @@ func expiretimeCommand(c *client, args [][]byte) { c.timeLeft(args[1], 1000, sin
 func pexpiretimeCommand(c *client, args [][]byte) { c.timeLeft(args[1], 1, since1970) }
 
 func persistCommand(c *client, args [][]byte) {
-	if e := c.db.find(args[1]); e != nil && c.db.persist(e) {
-		c.changed(e.key)
+	if it := c.db.find(args[1]); it.Exists() && it.Deadline() != 0 {
+		c.db.keys.Persist(it)
+		c.changed(args[1])
 		c.Int(1)
 		return
 	}

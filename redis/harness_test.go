@@ -53,6 +53,9 @@ func (f *fakeConn) end() {
 	}
 }
 
+// Tests find slices of the store that are used for too long, and SCAN's order repeats.
+func init() { storeOptions.Poison, storeOptions.Seed = true, 1 }
+
 func newBench(t testing.TB, s *Server) *bench {
 	b := &bench{t: t, s: s, now: time.Unix(1_700_000_000, 0), clients: make(map[string]*fakeConn)}
 	s.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -62,6 +65,7 @@ func newBench(t testing.TB, s *Server) *bench {
 	s.since = b.now
 	s.expiry.off = true     // there is no loop to set timers on
 	s.upkeep.running = true // likewise
+	s.tidying.running = true
 	return b
 }
 

@@ -1,9 +1,12 @@
 package redis
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/rondo-go/rondo/redis/store"
 )
 
 func keyCommands() []*command {
@@ -49,14 +52,14 @@ func renameKeys(to keyFlags) []keySpec {
 	}
 }
 
-// delCommand is DEL and UNLINK. Both are quick, since the garbage collector
-// frees the memory.
+// delCommand is DEL and UNLINK. Both are quick, since the store frees a large
+// value in slices.
 func delCommand(c *client, args [][]byte) {
 	n := 0
 	for _, key := range args[1:] {
-		if e := c.db.find(key); e != nil {
-			c.db.remove(e)
-			c.changed(e.key)
+		if it := c.db.find(key); it.Exists() {
+			c.db.keys.Delete(it)
+			c.changed(key)
 			n++
 		}
 	}
@@ -66,7 +69,7 @@ func delCommand(c *client, args [][]byte) {
 func existsCommand(c *client, args [][]byte) {
 	n := 0
 	for _, key := range args[1:] {
-		if c.db.read(key) != nil {
+		if c.db.read(key).Exists() {
 			n++
 		}
 	}
@@ -74,16 +77,16 @@ func existsCommand(c *client, args [][]byte) {
 }
 
 func typeCommand(c *client, args [][]byte) {
-	if e := c.db.read(args[1]); e != nil {
-		c.Simple(e.kind().String())
+	if it := c.db.read(args[1]); it.Exists() {
+		c.Simple(it.Type().String())
 	} else {
 		c.Simple("none")
 	}
 }
 
 func randomkeyCommand(c *client, _ [][]byte) {
-	if e := c.db.random(); e != nil {
-		c.BulkString(e.key)
+	if it := c.db.random(); it.Exists() {
+		c.Bulk(it.Key())
 	} else {
 		c.Null()
 	}
@@ -95,24 +98,22 @@ func renamenxCommand(c *client, args [][]byte) { c.rename(args, true) }
 
 func (c *client) rename(args [][]byte, nx bool) {
 	from, to := args[1], args[2]
-	e := c.db.find(from)
-	if e == nil {
+	if !c.db.find(from).Exists() {
 		c.fail(errNoSuchKey)
 		return
 	}
 	old := c.db.find(to)
-	if old != nil && nx {
+	if old.Exists() && nx {
 		c.Int(0)
 		return
 	}
-	if old != e {
-		if old != nil {
-			c.db.remove(old)
+	if !bytes.Equal(from, to) {
+		if old.Exists() {
+			c.db.keys.Delete(old)
 		}
-		oldKey := e.key
-		c.db.rename(e, to)
-		c.db.touched(oldKey)
-		c.changed(e.key)
+		c.db.keys.Rename(c.db.find(from), to)
+		c.db.touched(from, false)
+		c.changed(to)
 	}
 	if nx {
 		c.Int(1)
@@ -124,9 +125,9 @@ func (c *client) rename(args [][]byte, nx bool) {
 func keysCommand(c *client, args [][]byte) {
 	pattern := args[1]
 	c.array(func() (n int) {
-		c.db.scan(0, math.MaxInt, func(e *entry) {
-			if !c.db.hidden(e) && globAll(pattern, e.key) {
-				c.BulkString(e.key)
+		c.db.keys.Each(func(it store.Item) {
+			if key := it.Key(); !it.Expired() && globAll(pattern, key) {
+				c.Bulk(key)
 				n++
 			}
 		})
@@ -135,7 +136,7 @@ func keysCommand(c *client, args [][]byte) {
 }
 
 // globAll is glob, except that "*" matches every key, including the empty one.
-func globAll(pattern []byte, key string) bool {
+func globAll(pattern, key []byte) bool {
 	return string(pattern) == "*" || glob(pattern, key, false)
 }
 
@@ -149,23 +150,24 @@ func scanCommand(c *client, args [][]byte) {
 	if !opts.parse(c, args[2:]) {
 		return
 	}
-	var found, dead []*entry
-	cursor = c.db.scan(cursor, opts.count, func(e *entry) {
+	var found []store.Item
+	var dead [][]byte
+	cursor = c.db.keys.Scan(cursor, opts.count, func(it store.Item) {
 		switch {
-		case c.db.hidden(e):
-			dead = append(dead, e)
-		case opts.match(e):
-			found = append(found, e)
+		case it.Expired():
+			dead = append(dead, bytes.Clone(it.Key()))
+		case opts.match(it):
+			found = append(found, it)
 		}
 	})
-	for _, e := range dead {
-		c.db.expire(e)
-	}
 	c.Array(2)
 	c.BulkString(strconv.FormatUint(cursor, 10))
 	c.Array(len(found))
-	for _, e := range found {
-		c.BulkString(e.key)
+	for _, it := range found {
+		c.Bulk(it.Key())
+	}
+	for _, key := range dead {
+		c.db.find(key) // deletes it
 	}
 }
 
@@ -204,9 +206,9 @@ func (o *scanOptions) parse(c *client, args [][]byte) bool {
 	return true
 }
 
-func (o *scanOptions) match(e *entry) bool {
-	return globAll(o.pattern, e.key) &&
-		(o.typeName == nil || strings.EqualFold(string(o.typeName), e.kind().String()))
+func (o *scanOptions) match(it store.Item) bool {
+	return globAll(o.pattern, it.Key()) &&
+		(o.typeName == nil || strings.EqualFold(string(o.typeName), it.Type().String()))
 }
 
 // scanCursor parses a cursor as C's strtoul does: it accepts a sign and leading

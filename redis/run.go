@@ -18,7 +18,7 @@ func (s *Server) begin(c *client) {
 // time does not go backwards: DEBUG SLEEP may have put it ahead of the loop's,
 // which is the time when the turn began.
 func (s *Server) tick() int64 {
-	s.space.now = max(s.space.now, s.clock().UnixMilli())
+	s.space.setNow(max(s.space.now, s.clock().UnixMilli()))
 	return s.space.now
 }
 
@@ -31,7 +31,7 @@ func (s *Server) end(c *client) {
 	}
 	s.current = nil
 	defer s.handOver() // also if the log panics in carryOut
-	if s.space.soonest < s.expiry.at {
+	if s.space.soonest() < s.expiry.at {
 		s.expiry.set()
 	}
 	if !s.upkeep.running {
@@ -64,7 +64,9 @@ func (c *client) run(in []byte) (n, want int) {
 	s := c.server
 	c.input = len(in)
 	c.B = c.transport.buffer()
+	s.ahead.until = 0
 	for n < len(in) && !c.closing {
+		c.lookAhead(in, n)
 		args, used, need, err := c.request.read(in[n:], s.args, c.limits())
 		n += used
 		if err != nil {

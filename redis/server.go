@@ -99,7 +99,10 @@ type Server struct {
 	clients    clients
 	expiry     expiryTimer
 	upkeep     upkeep
+	tidying    tidyTimer
+	evicted    []byte    // the last evicted key
 	args       [][]byte  // arguments of the request being read
+	ahead      lookahead // of the client whose batch runs
 	current    *client   // the client whose batch runs
 	completed  bool      // the batch ended without a panic
 	outgoing   []*remote // remotes with output to hand over at the end of the batch
@@ -212,7 +215,8 @@ func (s *Server) init() {
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
 	s.upkeep.server = s
-	s.baseMemory = usedMemory()
+	s.tidying.server = s
+	s.baseMemory = heapMemory()
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
@@ -313,6 +317,7 @@ func (s *Server) stop(end func()) <-chan struct{} {
 		s.handOver()
 		s.expiry.stop()
 		s.upkeep.stop()
+		s.tidying.stop()
 		s.clients.checkIdle()
 	})
 	if err != nil {

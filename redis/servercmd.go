@@ -40,8 +40,7 @@ func serverCommands() []*command {
 func dbsizeCommand(c *client, _ [][]byte) { c.Int(int64(c.db.len())) }
 
 // flushOption checks the one option of FLUSHALL, FLUSHDB and FUNCTION FLUSH.
-// Its two values mean the same here, since the garbage collector frees the
-// memory.
+// Its two values mean the same here, since the store frees the memory in slices.
 func flushOption(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (isWord(args[0], "SYNC") || isWord(args[0], "ASYNC"))
 }
@@ -142,7 +141,7 @@ func (c *client) sleep(arg []byte) {
 	}
 	d := time.Duration(min(seconds, float64(math.MaxInt32)) * float64(time.Second))
 	time.Sleep(d)
-	c.server.space.now += d.Milliseconds()
+	c.server.space.setNow(c.server.space.now + d.Milliseconds())
 }
 
 // subcommandSyntax answers a known subcommand that has the wrong arguments.

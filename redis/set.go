@@ -1,6 +1,10 @@
 package redis
 
-import "math"
+import (
+	"math"
+
+	"github.com/rondo-go/rondo/redis/store"
+)
 
 // setOptions are the options of SET and GETEX.
 type setOptions struct {
@@ -113,29 +117,29 @@ func setCommand(c *client, args [][]byte) {
 			return
 		}
 	}
-	e := c.db.find(key)
-	if o.nx && e != nil || o.xx && e == nil {
-		if !o.get {
-			c.Null()
+	if o.nx || o.xx {
+		if c.db.find(key).Exists() == o.nx {
+			if !o.get {
+				c.Null()
+			}
+			return
 		}
-		return
 	}
-	if o.keepTTL && e != nil {
-		c.setArgument(e, v)
-		c.changed(e.key)
-	} else {
-		e = c.store(key, v)
+	deadline := store.NoDeadline
+	switch {
+	case o.expire != nil:
+		deadline = at
+	case o.keepTTL:
+		deadline = store.KeepDeadline
 	}
-	if o.expire != nil {
-		c.db.setDeadline(e, at)
-	}
+	c.storeUntil(key, v, deadline)
 	if !o.get {
 		c.ok()
 	}
 }
 
 func setnxCommand(c *client, args [][]byte) {
-	if c.db.find(args[1]) != nil {
+	if c.db.find(args[1]).Exists() {
 		c.Int(0)
 		return
 	}
@@ -150,7 +154,7 @@ func psetexCommand(c *client, args [][]byte) { c.setex(args, "psetex", 1) }
 func (c *client) setex(args [][]byte, cmd string, unit int64) {
 	o := setOptions{expire: args[2], unit: unit}
 	if at, ok := c.deadline(&o, cmd); ok {
-		c.db.setDeadline(c.store(args[1], args[3]), at)
+		c.storeUntil(args[1], args[3], at)
 		c.ok()
 	}
 }
@@ -161,12 +165,12 @@ func getexCommand(c *client, args [][]byte) {
 		c.fail(errSyntax)
 		return
 	}
-	e := c.db.read(args[1])
-	if e == nil {
+	it := c.db.read(args[1])
+	if !it.Exists() {
 		c.Null()
 		return
 	}
-	if !c.isString(e) {
+	if !c.isString(it) {
 		return
 	}
 	var at int64
@@ -176,15 +180,16 @@ func getexCommand(c *client, args [][]byte) {
 			return
 		}
 	}
-	c.value(e.str)
+	c.stringValue(it)
 	switch {
 	case o.absolute && at <= c.db.space.now:
-		c.db.remove(e)
-		c.changed(e.key)
+		c.db.keys.Delete(it)
 	case o.expire != nil:
-		c.db.setDeadline(e, at)
-		c.changed(e.key)
-	case o.persist && c.db.persist(e):
-		c.changed(e.key)
+		c.db.keys.SetDeadline(it, at)
+	case o.persist && it.Deadline() != 0:
+		c.db.keys.Persist(it)
+	default:
+		return
 	}
+	c.changed(args[1])
 }

@@ -3,6 +3,7 @@ package redis
 import (
 	"math"
 
+	"github.com/rondo-go/rondo/redis/store"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -74,59 +75,65 @@ func stringCommands() []*command {
 	}
 }
 
-// isString reports whether a command may use e, which may be nil, as a string.
-// If not it replies with an error.
-func (c *client) isString(e *entry) bool {
-	if e != nil && e.kind() != kindString {
+// isString reports whether a command may use an Item, which may be zero, as a
+// string. If not it replies with an error.
+func (c *client) isString(it store.Item) bool {
+	if it.Exists() && it.Type() != store.String {
 		c.fail(errWrongType)
 		return false
 	}
 	return true
 }
 
-// get replies with the string of a key and returns the key's entry. ok is false
+// get replies with the string of a key and returns the key's Item. ok is false
 // if the reply is an error.
-func (c *client) get(key []byte) (e *entry, ok bool) {
-	e = c.db.read(key)
+func (c *client) get(key []byte) (it store.Item, ok bool) {
+	it = c.db.read(key)
 	switch {
-	case e == nil:
+	case !it.Exists():
 		c.Null()
-	case !c.isString(e):
-		return nil, false
+	case !c.isString(it):
+		return store.Item{}, false
 	default:
-		c.value(e.str)
+		c.stringValue(it)
 	}
-	return e, true
+	return it, true
+}
+
+// stringValue adds a string of the store. The reply holds a copy.
+func (c *client) stringValue(it store.Item) {
+	if it.Form() == store.Integer {
+		var digits [20]byte
+		c.Bulk(it.AppendTo(digits[:0]))
+		c.spill()
+		return
+	}
+	c.value(it.Bytes())
 }
 
 // store sets key to a string that does not expire. It replaces a value of any
 // type.
-func (c *client) store(key, v []byte) *entry {
-	e := c.db.find(key)
-	if e == nil {
-		e = c.db.add(key)
-	} else {
-		c.db.persist(e)
-	}
-	c.setArgument(e, v)
-	c.changed(e.key)
-	return e
+func (c *client) store(key, v []byte) { c.storeUntil(key, v, store.NoDeadline) }
+
+// storeUntil is store with a deadline; it may be store.KeepDeadline.
+func (c *client) storeUntil(key, v []byte, deadline int64) {
+	c.db.keys.Put(key, c.argument(v), deadline)
+	c.changed(key)
 }
 
-// setArgument sets e to an argument of the running command. It does not copy a
-// long argument, so a command may call it only once for each.
-func (c *client) setArgument(e *entry, arg []byte) {
+// argument returns an argument of the running command as a value for the store.
+// It does not copy a long argument, so a command may call it only once for each.
+func (c *client) argument(arg []byte) store.Value {
 	if c.owned && len(arg) >= resp.LongArgument {
-		c.db.keepString(e, arg)
-	} else {
-		c.db.setString(e, arg)
+		return store.KeptString(arg)
 	}
+	return store.StringValue(arg)
 }
 
 // changed records that a key of the current database was written.
-func (c *client) changed(key string) {
+func (c *client) changed(key []byte) {
 	c.db.space.dirty++
-	c.db.touched(key)
+	c.db.touched(key, false)
 }
 
 func getCommand(c *client, args [][]byte) { c.get(args[1]) }
@@ -138,41 +145,42 @@ func getsetCommand(c *client, args [][]byte) {
 }
 
 func getdelCommand(c *client, args [][]byte) {
-	if e, _ := c.get(args[1]); e != nil {
-		c.db.remove(e)
-		c.changed(e.key)
+	if it, _ := c.get(args[1]); it.Exists() {
+		c.db.keys.Delete(it)
+		c.changed(args[1])
 	}
 }
 
 func strlenCommand(c *client, args [][]byte) {
-	e := c.db.read(args[1])
+	it := c.db.read(args[1])
 	switch {
-	case e == nil:
+	case !it.Exists():
 		c.Int(0)
-	case c.isString(e):
-		c.Int(int64(len(e.str)))
+	case c.isString(it):
+		c.Int(int64(it.Len()))
 	}
 }
 
 func appendCommand(c *client, args [][]byte) {
 	key, tail := args[1], args[2]
-	e := c.db.find(key)
-	if !c.isString(e) {
+	it := c.db.find(key)
+	if !c.isString(it) {
 		return
 	}
-	if e == nil {
-		e = c.db.add(key)
-		c.setArgument(e, tail)
+	n := len(tail)
+	if !it.Exists() {
+		c.db.keys.Put(key, c.argument(tail), store.NoDeadline)
 	} else {
-		if !c.fits(int64(len(e.str)), len(tail)) {
+		old := it.Len()
+		if !c.fits(int64(old), len(tail)) {
 			return
 		}
-		n := len(e.str)
-		c.db.grow(e, n+len(tail))
-		copy(e.str[n:], tail)
+		n += old
+		_, b := c.db.keys.Resize(it, n)
+		copy(b[old:], tail)
 	}
-	c.changed(e.key)
-	c.Int(int64(len(e.str)))
+	c.changed(key)
+	c.Int(int64(n))
 }
 
 // fits reports whether a string may have offset+n bytes. If not it replies with
@@ -195,30 +203,28 @@ func setrangeCommand(c *client, args [][]byte) {
 		c.fail("ERR offset is out of range")
 		return
 	}
-	e := c.db.find(key)
-	if !c.isString(e) {
+	it := c.db.find(key)
+	if !c.isString(it) {
 		return
 	}
+	old := 0
+	if it.Exists() {
+		old = it.Len()
+	}
 	if len(part) == 0 {
-		if e == nil {
-			c.Int(0)
-		} else {
-			c.Int(int64(len(e.str)))
-		}
+		c.Int(int64(old))
 		return
 	}
 	if !c.fits(offset, len(part)) {
 		return
 	}
-	if e == nil {
-		e = c.db.add(key)
+	if !it.Exists() {
+		it = c.db.keys.Put(key, store.StringValue(nil), store.NoDeadline)
 	}
-	if end := int(offset) + len(part); end > len(e.str) {
-		c.db.grow(e, end)
-	}
-	copy(e.str[offset:], part)
-	c.changed(e.key)
-	c.Int(int64(len(e.str)))
+	_, b := c.db.keys.Resize(it, max(old, int(offset)+len(part)))
+	copy(b[offset:], part)
+	c.changed(key)
+	c.Int(int64(len(b)))
 }
 
 func getrangeCommand(c *client, args [][]byte) {
@@ -230,15 +236,15 @@ func getrangeCommand(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	e := c.db.read(args[1])
-	if !c.isString(e) {
+	it := c.db.read(args[1])
+	if !c.isString(it) {
 		return
 	}
-	if e == nil {
+	if !it.Exists() {
 		c.BulkString("")
 		return
 	}
-	n := int64(len(e.str))
+	n := int64(it.Len())
 	if start < 0 && end < 0 && start > end {
 		c.BulkString("")
 		return
@@ -254,14 +260,19 @@ func getrangeCommand(c *client, args [][]byte) {
 		c.BulkString("")
 		return
 	}
-	c.value(e.str[start : end+1])
+	if it.Form() == store.Integer {
+		var digits [20]byte
+		c.Bulk(it.AppendTo(digits[:0])[start : end+1])
+		return
+	}
+	c.value(it.Bytes()[start : end+1])
 }
 
 func mgetCommand(c *client, args [][]byte) {
 	c.Array(len(args) - 1)
 	for _, key := range args[1:] {
-		if e := c.db.read(key); e != nil && e.kind() == kindString {
-			c.value(e.str)
+		if it := c.db.read(key); it.Exists() && it.Type() == store.String {
+			c.stringValue(it)
 		} else {
 			c.Null()
 		}
@@ -285,7 +296,7 @@ func msetnxCommand(c *client, args [][]byte) {
 		return
 	}
 	for i := 1; i < len(args); i += 2 {
-		if c.db.find(args[i]) != nil {
+		if c.db.find(args[i]).Exists() {
 			c.Int(0)
 			return
 		}
@@ -320,14 +331,14 @@ func decrbyCommand(c *client, args [][]byte) {
 
 // incr adds by to the integer in a string. A missing string counts as 0.
 func (c *client) incr(key []byte, by int64) {
-	e := c.db.find(key)
-	if !c.isString(e) {
+	it := c.db.find(key)
+	if !c.isString(it) {
 		return
 	}
 	var n int64
-	if e != nil {
+	if it.Exists() {
 		var ok bool
-		if n, ok = resp.ParseInt(e.str); !ok {
+		if n, ok = it.Int(); !ok {
 			c.fail(errNotInteger)
 			return
 		}
@@ -337,10 +348,11 @@ func (c *client) incr(key []byte, by int64) {
 		c.fail(errOverflow)
 		return
 	}
-	if e == nil {
-		e = c.db.add(key)
+	if it.Exists() {
+		c.db.keys.Replace(it, store.IntValue(n), store.KeepDeadline)
+	} else {
+		c.db.keys.Put(key, store.IntValue(n), store.NoDeadline)
 	}
-	c.db.setInt(e, n)
-	c.changed(e.key)
+	c.changed(key)
 	c.Int(n)
 }

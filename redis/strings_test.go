@@ -3,6 +3,8 @@ package redis
 import (
 	"strings"
 	"testing"
+
+	"github.com/rondo-go/rondo/redis/store"
 )
 
 func TestStrings(t *testing.T) {
@@ -185,20 +187,14 @@ func TestAppendAndRanges(t *testing.T) {
 	`)
 }
 
-// fakeValue stands for the types to come.
-type fakeValue struct{}
-
-func (fakeValue) kind() kind { return kindList }
-func (fakeValue) size() int  { return 100 }
-
 func TestWrongType(t *testing.T) {
 	b := newBench(t, &Server{})
 	b.script(`
 		SET k v => +OK
 		SET l x => +OK
 	`)
-	db := &b.s.space.dbs[0]
-	db.entries["l"].ref = fakeValue{}
+	db := b.s.space.dbs[0].keys
+	db.Put([]byte("l"), store.BytesValue(store.List, nil, false), store.NoDeadline)
 	for _, cmd := range []string{
 		"GET l", "GETSET l x", "GETDEL l", "GETEX l", "STRLEN l", "APPEND l x", "SETRANGE l 0 x", "GETRANGE l 0 1",
 		"INCR l", "DECRBY l 1", "SET l x GET",
@@ -214,22 +210,6 @@ func TestWrongType(t *testing.T) {
 		SET l x => +OK
 		TYPE l => +string
 	`)
-}
-
-func TestAValueIsOverwrittenInPlaceIfThatWastesLittle(t *testing.T) {
-	b := newBench(t, &Server{})
-	long := strings.Repeat("x", 1000)
-	b.do("a", "SET", "k", long)
-	e := b.s.space.dbs[0].entries["k"]
-	first := &e.str[0]
-	b.do("a", "SET", "k", long[:900])
-	if &e.str[0] != first {
-		t.Error("a slightly shorter value was not written in place")
-	}
-	b.do("a", "SET", "k", "y")
-	if cap(e.str) > 64 {
-		t.Errorf("a value of one byte holds %d", cap(e.str))
-	}
 }
 
 func TestLongRepliesAreComplete(t *testing.T) {

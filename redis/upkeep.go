@@ -30,7 +30,7 @@ func (t *expiryTimer) set() {
 	if t.off || t.server.clients.stopping {
 		return
 	}
-	t.at = t.server.space.soonest
+	t.at = t.server.space.soonest()
 	// Even an expired key waits for expirePause, so that expiry cannot run for ever
 	// within a turn. A distant deadline is looked at again every 24 hours.
 	wait := time.Duration(min(t.at-t.server.space.now, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
@@ -45,7 +45,7 @@ func (t *expiryTimer) set() {
 // enable turns the deletion of expired keys that no command asks for on or off.
 func (t *expiryTimer) enable(on bool) {
 	t.stop()
-	if t.off = !on; on && t.server.space.soonest != never {
+	if t.off = !on; on && t.server.space.soonest() != never {
 		t.set()
 	}
 }
@@ -55,12 +55,12 @@ func (t *expiryTimer) fire() {
 	t.at = never
 	s.tick()
 	s.space.expire(expirePerTurn << t.behind)
-	if s.space.soonest <= s.space.now {
+	if s.space.soonest() <= s.space.now {
 		t.behind = min(t.behind+1, maxBehind)
 	} else {
 		t.behind = 0
 	}
-	if s.space.soonest != never {
+	if s.space.soonest() != never {
 		t.set()
 	}
 }
@@ -70,6 +70,51 @@ func (t *expiryTimer) stop() {
 		t.timer.Stop()
 	}
 	t.at = never
+}
+
+const (
+	// tidyWork is the budget of the store's own work: about 100 microseconds, then
+	// tidyPause for others.
+	tidyWork  = 5000
+	tidyPause = time.Millisecond
+)
+
+// tidyTimer gives the store time while it has memory to free or to move, and
+// while maxmemory is exceeded. upkeep and makeRoom start it.
+type tidyTimer struct {
+	server  *Server
+	timer   *rondo.Timer
+	running bool
+}
+
+func (t *tidyTimer) start() {
+	if t.running || t.server.clients.stopping {
+		return
+	}
+	t.running = true
+	if t.timer == nil {
+		t.timer = t.server.loop.AfterFunc(tidyPause, t.fire)
+	} else {
+		t.timer.Reset(tidyPause)
+	}
+}
+
+func (t *tidyTimer) fire() {
+	t.running = false
+	s := t.server
+	if s.config.maxMemory > 0 {
+		s.makeRoom()
+	}
+	if s.space.store.Tick(tidyWork) {
+		t.start()
+	}
+}
+
+func (t *tidyTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.running = false
 }
 
 // upkeep runs hz times a second while the server is busy. It measures the rates
@@ -104,6 +149,9 @@ func (u *upkeep) interval() time.Duration {
 func (u *upkeep) tick() {
 	s := u.server
 	s.tick()
+	if s.space.store.Tick(tidyWork) {
+		s.tidying.start()
+	}
 	if s.stats.sample(s) {
 		u.quiet = 0
 	} else {

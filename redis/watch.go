@@ -25,8 +25,7 @@ func (c *client) watchKey(key []byte) {
 	if c.watching[id] != nil {
 		return
 	}
-	e := c.db.entries[id.key]
-	w := &watch{client: c, db: c.db, key: id.key, expired: e != nil && c.db.hidden(e)}
+	w := &watch{client: c, db: c.db, key: id.key, expired: c.db.hidden(key)}
 	if c.watching == nil {
 		c.watching = make(map[watchID]*watch)
 	}
@@ -67,22 +66,23 @@ func (w *watch) end() {
 // may still be in the database.
 func (c *client) watchedExpired() bool {
 	for _, w := range c.watching {
-		if e := w.db.entries[w.key]; !w.expired && e != nil && w.db.hidden(e) {
+		if !w.expired && w.db.hidden([]byte(w.key)) {
 			return true
 		}
 	}
 	return false
 }
 
-// touched tells the clients watching a key that it has changed.
-func (db *database) touched(key string) {
+// touched tells the clients watching a key that it has changed, or is about to
+// be deleted because it has expired.
+func (db *database) touched(key []byte, expires bool) {
 	if len(db.watchers) == 0 {
 		return
 	}
 	var behind *watch
-	for w := db.watchers[key]; w != nil; w = behind {
+	for w := db.watchers[string(key)]; w != nil; w = behind {
 		behind = w.behind // unwatch ends w, and no other one of this key
-		if w.expired && db.entries[key] == nil {
+		if w.expired && expires {
 			w.expired = false
 			continue
 		}
@@ -95,7 +95,7 @@ func (db *database) touched(key string) {
 // be deleted.
 func (db *database) touchedAll() {
 	for key, w := range db.watchers {
-		if db.entries[key] == nil {
+		if !db.keys.Peek([]byte(key)).Exists() {
 			continue
 		}
 		for ; w != nil; w = w.behind {

@@ -1,0 +1,93 @@
+package store
+
+import "slices"
+
+// trash is what was deleted at once and is freed in slices: tables of flushed DBs, and
+// values of many cells.
+type trash struct {
+	space   *space
+	waiting []*table // a Snapshot still reads them
+	owners  []uint32 // of chunks
+	at      int      // the next chunk that may belong to the first owner
+	nodes   []deadNode
+	bytes   int64 // at most this much waits
+}
+
+// deadNode is the rest of a value.
+type deadNode struct {
+	t    *table
+	typ  Type
+	root Handle
+}
+
+// retire takes a table out of use.
+func (x *trash) retire(t *table) {
+	if !t.retired {
+		t.retired = true
+		x.nodes = slices.DeleteFunc(x.nodes, func(n deadNode) bool { return n.t == t })
+		x.retireArena(&t.wheel.blocks)
+		x.bytes += t.indexBytes()
+	}
+	if t.snap != nil {
+		x.waiting = append(x.waiting, t)
+		return
+	}
+	x.waiting = slices.DeleteFunc(x.waiting, func(w *table) bool { return w == t })
+	x.retireArena(&t.cells)
+}
+
+// retireArena frees all chunks of an arena's owner.
+func (x *trash) retireArena(a *arena) {
+	x.owners = append(x.owners, a.id)
+	x.bytes += a.bytesHeld()
+}
+
+// node frees a value: a small one at once.
+func (x *trash) node(t *table, typ Type, root Handle) {
+	const small = 64
+	rest := t.store.ops[typ].Free(t.nodes(), root, small)
+	if rest != 0 {
+		x.nodes = append(x.nodes, deadNode{t, typ, rest})
+	}
+}
+
+// empty frees what there is within a budget. It returns what is left of the budget.
+func (x *trash) empty(budget int) int {
+	for budget > 0 && len(x.nodes) > 0 {
+		n := &x.nodes[0]
+		cells := max(1, min(budget, 1000)/workMove)
+		budget -= cells * workMove
+		n.root = n.t.store.ops[n.typ].Free(n.t.nodes(), n.root, cells)
+		if n.root == 0 {
+			x.nodes = slices.Delete(x.nodes, 0, 1)
+		}
+	}
+	for budget > 0 && len(x.owners) > 0 {
+		if x.at == len(x.space.meta) {
+			x.at = 0
+			x.owners = slices.Delete(x.owners, 0, 1)
+			if len(x.owners) == 0 {
+				x.bytes = 0
+			}
+			continue
+		}
+		if m := &x.space.meta[x.at]; m.owner == x.owners[0] {
+			budget -= x.free(uint32(x.at), m.state)
+		}
+		x.at++
+		if x.at%8 == 0 {
+			budget -= workVisit
+		}
+	}
+	return budget
+}
+
+// free frees a chunk of an owner, and returns the work.
+func (x *trash) free(number uint32, state chunkState) int {
+	if state == chunkLarge || state == chunkAdopted {
+		x.space.discard(number)
+		return workDrop
+	}
+	x.space.release(number)
+	return workMove
+}
