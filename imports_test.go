@@ -51,12 +51,16 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`compat/evio`, `|compat/internal/address|internal/sys`),
 	law(`compat/evio2017/v0`, `|compat/evio|compat/internal/address|internal/sys`),
 	law(`compat/evio2017`, `compat/evio2017/v0`),
+	law(`compat/goev`, `|compat/goev/(netfd|internal/closing)`),
+	law(`compat/goev/netfd`, `compat/goev/internal/closing`),
+	law(`compat/goev/internal/closing`, `none`),
 	law(`docs/(tutorial|cookbook)/.*`, `|coro|rtls`), // users' programs: nothing of internal/
 	law(`cmd/.*|examples/.*|((coro|workers)/)?testdata/.*|redis/.*`, `.*`),
 }
 
-// tagged is where build constraints may stand.
-var tagged = regexp.MustCompile(`^internal/(sys|pick|backend/(readiness|epoll|poll|kqueue|uring))$`)
+// tagged is where build constraints may stand: at the bottom, and in the API of a
+// library that is for Linux alone.
+var tagged = regexp.MustCompile(`^(internal/(sys|pick|backend/(readiness|epoll|poll|kqueue|uring))|compat/goev(/netfd)?)$`)
 
 func law(pkg, may string) (l struct{ pkg, may *regexp.Regexp }) {
 	l.pkg = regexp.MustCompile(`^(` + pkg + `)$`)

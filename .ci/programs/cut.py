@@ -89,5 +89,25 @@ def gaio():
     write("gaio-push", re.split(r"\nFor complete documentation", push)[0], ("package mainpackage main", "package main"), ours)
 
 
+def goev():
+    # The README lost line breaks on its way here, and its program would not compile: an
+    # import is missing, a variable is not used, and one hides the other of its name.
+    readme = re.sub(r"([)}])(?=(func|go|type|var)\b)", r"\1\n\n", text("goev-readme.txt"))
+    changes = [
+        ("package mainimport (", 'package main\n\nimport (\n"runtime"'),
+        ('"github.com/shaovie/goev"', '"github.com/rondo-go/rondo/compat/goev"'),
+        ("c.Destroc(h)", "c.Destroy(c)"),
+        ("connReactor, err := goev", "connReactor, err = goev"),
+        ("// parse msg", "c.Write(buf)"),
+    ]
+    service = between(readme, "package mainimport", "```\n### REUSEPORT")
+    write("goev-service", service, *changes)
+    several = readme[readme.index("### REUSEPORT Service Example") :]
+    main = between(several, "func main() {", "```\n> Note: The reactor")
+    changes[3] = ("connReactor, err := goev", "var err error\nconnReactor, err = goev")
+    write("goev-reuseport", service[: service.index("func main() {")] + main, *changes)
+
+
 evio()
 gaio()
+goev()

@@ -87,4 +87,12 @@ programs() {
 	runProgram gaio-push 'listening on 127.0.0.1:'
 	[ "$(timeout 4 nc -d 127.0.0.1 "${addr##*:}" | grep -c '^20')" -ge 2 ] || fail "no push"
 	endProgram
+
+	runProgram goev-service 8080
+	asks 8080 'hello\n' 'hello\n'
+	endProgram
+
+	runProgram goev-reuseport 8080
+	asks 8080 'hello\n' 'hello\n'
+	endProgram
 }

@@ -106,7 +106,7 @@ func TestTranslate(t *testing.T) {
 						hear(t, c, line)
 					}
 				}
-				big := make([]byte, 3<<20)
+				big := make([]byte, 1<<20)
 				for i := range big {
 					big[i] = byte(rand.Uint32() >> (i >> 16 & 7)) // more and less compressible
 				}
