@@ -42,7 +42,10 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/testkit`, ``),
 	law(`fdpass`, `|internal/sys`),
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
-	law(`redis`, `|resp|redis/store|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
+	law(`redis/intset`, `none`),
+	law(`redis/listpack`, `resp`), // for integers as Redis writes them
+	law(`redis`, `|resp|redis/(intset|listpack|quicklist|store|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
 	law(`internal/load`, `|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for

@@ -51,6 +51,7 @@ type client struct {
 	pubsub    *subscriptions // nil without subscriptions
 	late      []byte         // messages held back until the end of EXEC
 	executing bool           // EXEC is running
+	wait      *wait          // nil unless the client is blocked
 
 	condemned error // not nil: the end of the batch aborts the client with it
 	softSince int64 // since when the output exceeds the soft limit; 0: it does not
@@ -97,7 +98,11 @@ func (c *client) flushWith(more []byte) {
 		c.transport.write(more) // before buffer: a write invalidates its result
 	}
 	c.server.checkOutput(c)
-	c.B = c.transport.buffer()
+	if c.wait != nil {
+		c.B = c.B[:0] // see answer
+	} else {
+		c.B = c.transport.buffer()
+	}
 	c.base = 0
 	c.flushed = true
 }
@@ -140,7 +145,7 @@ func (c *client) counted(elements func() int, header func(*resp.Reply, int)) {
 
 // rotate moves b[n:], which is short, to the front of b.
 func rotate(b []byte, n int) {
-	var tail [32]byte
+	var tail [64]byte
 	k := copy(tail[:], b[n:])
 	copy(b[k:], b[:n])
 	copy(b, tail[:k])

@@ -32,6 +32,7 @@ func clientCommands() []*command {
 				sub("reply", 3, plain, clientReplyCommand, "3.2.0", "Turns replies on, off, or off for the next command."),
 				sub("setinfo", 4, plain, clientSetinfoCommand, "7.2.0", "Sets the name or version of the client's library."),
 				sub("setname", 3, plain, clientSetnameCommand, "2.6.9", "Gives the connection a name."),
+				sub("unblock", -3, admin, clientUnblockCommand, "5.0.0", "Ends the wait of a connection that is blocked."),
 			}},
 	}
 }
@@ -223,7 +224,7 @@ func (c *client) flagLetters() string {
 		on     bool
 		letter byte
 	}{
-		{c.subscribed(), 'P'}, {c.tx != nil, 'x'}, {c.dirtyCAS, 'd'}, {c.closing, 'c'}, {!c.isTCP(), 'U'}, {c.noEvict, 'e'},
+		{c.subscribed(), 'P'}, {c.tx != nil, 'x'}, {c.wait != nil, 'b'}, {c.dirtyCAS, 'd'}, {c.closing, 'c'}, {!c.isTCP(), 'U'}, {c.noEvict, 'e'},
 	} {
 		if f.on {
 			flags = append(flags, f.letter)
@@ -301,5 +302,7 @@ func clientHelpCommand(c *client, _ [][]byte) {
 		"SETINFO (LIB-NAME|LIB-VER) <text>",
 		"    Set the name or version of the client's library.",
 		"SETNAME <name>",
-		"    Name this connection.")
+		"    Name this connection.",
+		"UNBLOCK <id> [TIMEOUT|ERROR]",
+		"    End the wait of a blocked connection, as a timeout does or with an error.")
 }

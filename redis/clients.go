@@ -202,6 +202,7 @@ func (c *client) leave() {
 	l.list = l.list[:len(l.list)-1]
 	delete(l.byID, c.id)
 	c.discard()
+	c.endWait()
 	c.endSubscriptions()
 	c.server.upkeep.forget(c)
 }
@@ -370,7 +371,7 @@ func classByName(name []byte) (class, bool) {
 // idleChanged tells the transport how long the client may now be silent.
 func (c *client) idleChanged() {
 	seconds := c.server.config.timeout
-	if c.subscribed() {
+	if c.subscribed() || c.wait != nil {
 		seconds = 0
 	}
 	c.transport.setIdle(time.Duration(seconds) * time.Second)

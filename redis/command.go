@@ -1,6 +1,10 @@
 package redis
 
-import "time"
+import (
+	"time"
+
+	"github.com/rondo-go/rondo/resp"
+)
 
 // A command is a row of the command table: the properties that COMMAND reports,
 // and the function that runs it. Each family's file has its rows beside its
@@ -67,12 +71,14 @@ const (
 	flagAdmin
 	flagPubsub
 	flagNoscript
+	flagBlocking
 	flagLoading
 	flagStale
 	flagSkipSlowlog
 	flagFast
 	flagNoAuth // allowed before AUTH
 	flagNoMulti
+	flagMovableKeys // other keys than those of COMMAND's first, last and step
 	flagAllowBusy
 
 	// Not listed.
@@ -82,8 +88,8 @@ const (
 )
 
 var flagNames = []string{
-	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "loading",
-	"stale", "skip_slowlog", "fast", "no_auth", "no_multi", "allow_busy",
+	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading",
+	"stale", "skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",
 }
 
 // category is a set of ACL categories. The server has no ACLs, but COMMAND INFO
@@ -94,11 +100,19 @@ const (
 	catKeyspace category = 1 << iota
 	catRead
 	catWrite
+	catSet
+	catSortedSet
+	catList
+	catHash
 	catString
+	catBitmap
+	catHyperLogLog
+	catGeo
 	catPubsub
 	catAdmin
 	catFast
 	catSlow
+	catBlocking
 	catDangerous
 	catConnection
 	catTransaction
@@ -106,7 +120,8 @@ const (
 )
 
 var categoryNames = []string{
-	"keyspace", "read", "write", "string", "pubsub", "admin", "fast", "slow",
+	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string",
+	"bitmap", "hyperloglog", "geo", "pubsub", "admin", "fast", "slow", "blocking",
 	"dangerous", "connection", "transaction", "scripting",
 }
 
@@ -117,7 +132,7 @@ func (cmd *command) categories() category {
 		cat  category
 	}{
 		{flagWrite, catWrite}, {flagReadonly, catRead}, {flagPubsub, catPubsub},
-		{flagAdmin, catAdmin | catDangerous}, {flagFast, catFast},
+		{flagAdmin, catAdmin | catDangerous}, {flagFast, catFast}, {flagBlocking, catBlocking},
 	} {
 		if cmd.flags&x.flag != 0 {
 			cats |= x.cat
@@ -136,6 +151,11 @@ type keySpec struct {
 	first int // index of the first key
 	last  int // of the last key, counted from first; -1: the last argument
 	step  int
+
+	// counted says that the argument at first is the number of keys, which follow it.
+	counted bool
+	// keyword, if there is one, stands somewhere from first on, and the key behind it.
+	keyword string
 }
 
 type keyFlags uint16
@@ -165,26 +185,56 @@ func allKeys(f keyFlags, step int) []keySpec {
 	return []keySpec{{flags: f, first: 1, last: -1, step: step}}
 }
 
-// lastKey returns the index of the last key in a request of n arguments.
-func (k *keySpec) lastKey(n int) int {
-	if k.last < 0 {
-		return n + k.last
+// countedKeys is for commands that have keys behind an argument with their
+// number.
+func countedKeys(f keyFlags, at int) keySpec {
+	return keySpec{flags: f, first: at, step: 1, counted: true}
+}
+
+// find returns the indexes of the first and the last key in a request. ok is
+// false if the request cannot have such keys; a keyword that is missing gives no
+// keys.
+func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
+	n := len(args)
+	switch {
+	case k.counted:
+		if k.first >= n {
+			return 0, 0, false
+		}
+		count, isInt := resp.ParseInt(args[k.first])
+		if !isInt || count < 1 || count >= int64(n-k.first) {
+			return 0, 0, false
+		}
+		return k.first + 1, k.first + int(count), true
+	case k.keyword != "":
+		for i := k.first; i < n; i++ {
+			if isWord(args[i], k.keyword) {
+				return i + 1, i + 1, i+1 < n
+			}
+		}
+		return 0, -1, true
+	case k.last < 0:
+		return k.first, n + k.last, true
 	}
-	return k.first + k.last
+	return k.first, k.first + k.last, true
 }
 
 // keyRange sums the keys up in the three numbers that COMMAND has reported
 // since Redis 2.8: first, last and step.
 func (cmd *command) keyRange() (first, last, step int) {
-	if len(cmd.keys) == 0 {
-		return 0, 0, 0
+	for i := range cmd.keys {
+		k := &cmd.keys[i]
+		if k.counted || k.keyword != "" {
+			continue
+		}
+		if step == 0 {
+			first, step = k.first, k.step
+		}
+		if last = k.last; last >= 0 {
+			last += k.first
+		}
 	}
-	k := &cmd.keys[len(cmd.keys)-1]
-	last = k.last
-	if last >= 0 {
-		last += k.first
-	}
-	return cmd.keys[0].first, last, cmd.keys[0].step
+	return first, last, step
 }
 
 // arityOK reports whether a request may have n arguments.

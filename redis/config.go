@@ -24,8 +24,13 @@ type config struct {
 	queryLimit   int64
 	maxMemory    int64
 	eviction     eviction
+	listSize     int64 // see quicklist.LimitOf
+	listDepth    int64 // list-compress-depth, which has no effect
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
+
+	zsetEntries, zsetValue             int64 // the largest sorted sets that are listpacks
+	hashEntries, hashValue, setEntries int64 // limits of compact encodings
 
 	port       int
 	bind       string
@@ -43,12 +48,16 @@ func (c *config) init(s *Server) {
 		maxBulk:    512 << 20,
 		queryLimit: 1 << 30,
 		maxMemory:  s.MaxMemory,
+		listSize:   -2,
 		outputLimits: [classes]outputLimit{
 			classReplica: {hard: 256 << 20, soft: 64 << 20, seconds: 60},
 			classPubsub:  {hard: 32 << 20, soft: 8 << 20, seconds: 60},
 		},
 		logLevel: levelIndex(s.Level),
 		debug:    s.Debug,
+
+		zsetEntries: 128, zsetValue: 64,
+		hashEntries: 512, hashValue: 64, setEntries: 512,
 	}
 	c.eviction.init()
 }
@@ -105,10 +114,17 @@ var params = []*param{
 	fixedParam("daemonize", constant("no")),
 	fixedParam("databases", constant(strconv.Itoa(databases))),
 	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
+	limitParam("hash-max-listpack-entries", func(c *config) *int64 { return &c.hashEntries }),
+	memoryParam("hash-max-listpack-value", func(c *config) *int64 { return &c.hashValue }, 0),
+	limitParam("hash-max-ziplist-entries", func(c *config) *int64 { return &c.hashEntries }),
+	memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
 	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
 	fixedParam("io-threads", constant("1")),
 	rangeParam("lfu-decay-time", func(c *config) *int64 { return &c.eviction.decayTime }, 0, applyEviction),
 	rangeParam("lfu-log-factor", func(c *config) *int64 { return &c.eviction.logFactor }, 0, applyEviction),
+	intParam("list-compress-depth", func(c *config) *int64 { return &c.listDepth }, 0, math.MaxInt32, nil),
+	intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
+	intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
 	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
 	{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 	memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
@@ -120,10 +136,15 @@ var params = []*param{
 	memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
 	{name: "requirepass", get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
 	onlyParam("save", ""),
+	limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
 	{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
 		set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 		apply: applyTimeout},
 	fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
+	limitParam("zset-max-listpack-entries", func(c *config) *int64 { return &c.zsetEntries }),
+	memoryParam("zset-max-listpack-value", func(c *config) *int64 { return &c.zsetValue }, 0),
+	limitParam("zset-max-ziplist-entries", func(c *config) *int64 { return &c.zsetEntries }),
+	memoryParam("zset-max-ziplist-value", func(c *config) *int64 { return &c.zsetValue }, 0),
 }
 
 func findParam(name string) *param {
@@ -174,6 +195,20 @@ func memoryParam(name string, field func(*config) *int64, least int64) *param {
 		}
 		*field(c) = n
 		return ""
+	}}
+}
+
+// limitParam is a number of elements.
+func limitParam(name string, field func(*config) *int64) *param {
+	return &param{name: name, get: getInt(field), set: func(c *config, v string) string {
+		return parseRange(v, 0, math.MaxInt64, field(c))
+	}}
+}
+
+// intParam is a parameter that is an integer.
+func intParam(name string, field func(*config) *int64, least, most int64, apply func(*Server)) *param {
+	return &param{name: name, get: getInt(field), apply: apply, set: func(c *config, v string) string {
+		return parseRange(v, least, most, field(c))
 	}}
 }
 

@@ -8,6 +8,7 @@ type database struct {
 	space    *keyspace
 	keys     *store.DB
 	watchers map[string]*watch // the first of each key
+	waiting  map[string]*waitQueue
 }
 
 func (db *database) len() int { return db.keys.Len() }

@@ -32,8 +32,11 @@ func (c *client) dispatch(args [][]byte) {
 	default:
 		c.call(cmd, args)
 	}
-	if c.reply != replyOn {
+	if c.reply != replyOn && c.wait == nil {
 		c.endSilent()
+	}
+	if len(s.space.ready) > 0 {
+		s.serveBlocked()
 	}
 }
 
@@ -67,6 +70,9 @@ func (c *client) call(cmd *command, args [][]byte) {
 		cmd.timed++
 	} else {
 		cmd.run(c, args)
+	}
+	if c.wait != nil {
+		return // answer counts the call
 	}
 	cmd.calls++
 	if c.errors != c.charged {

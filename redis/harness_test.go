@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,38 @@ type bench struct {
 	s       *Server
 	now     time.Time
 	clients map[string]*fakeConn
+	timers  []*fakeTimer
+}
+
+// fakeTimer is a blocked client's timeout.
+type fakeTimer struct {
+	at time.Time
+	f  func()
+}
+
+// after is blocking.after by the clock of the test.
+func (b *bench) after(d time.Duration, f func()) (stop func() bool) {
+	t := &fakeTimer{b.now.Add(d), f}
+	b.timers = append(b.timers, t)
+	return func() bool {
+		i := slices.Index(b.timers, t)
+		if i >= 0 {
+			b.timers = slices.Delete(b.timers, i, i+1)
+		}
+		return i >= 0
+	}
+}
+
+// advance moves the clock, and calls what is due.
+func (b *bench) advance(d time.Duration) {
+	b.now = b.now.Add(d)
+	for i := 0; i < len(b.timers); i++ {
+		if t := b.timers[i]; !t.at.After(b.now) {
+			b.timers = slices.Delete(b.timers, i, i+1)
+			t.f()
+			i = -1
+		}
+	}
 }
 
 // fakeConn is a transport that keeps what is written to it.
@@ -32,6 +65,7 @@ type fakeConn struct {
 	closed  bool
 	aborted error
 	ended   bool // the server knows
+	resumed int  // calls of resume
 }
 
 func (f *fakeConn) buffer() []byte          { return f.out[len(f.out):] }
@@ -41,6 +75,7 @@ func (f *fakeConn) full() bool              { return f.waiting > rondo.DefaultHi
 func (f *fakeConn) refresh()                {}
 func (f *fakeConn) close(patience)          { f.closed = true }
 func (f *fakeConn) abort(err error)         { f.aborted = err }
+func (f *fakeConn) resume()                 { f.resumed++ }
 func (f *fakeConn) setIdle(d time.Duration) { f.idle = d }
 func (f *fakeConn) local() net.Addr         { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6379} }
 func (f *fakeConn) peer() net.Addr          { return f.remote }
@@ -61,6 +96,7 @@ func newBench(t testing.TB, s *Server) *bench {
 	s.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	s.Engine = &rondo.Engine{}
 	s.clock = func() time.Time { return b.now }
+	s.blocking.after = b.after
 	s.init()
 	s.since = b.now
 	s.expiry.off = true     // there is no loop to set timers on
@@ -122,7 +158,7 @@ func (b *bench) script(lines string) {
 			continue
 		}
 		if d, err := time.ParseDuration(line); err == nil && line[0] == '+' {
-			b.now = b.now.Add(d)
+			b.advance(d)
 			continue
 		}
 		request, want, _ := strings.Cut(line, "=>")

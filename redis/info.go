@@ -108,9 +108,9 @@ func infoClients(s *Server, put func(string, any)) {
 	put("connected_clients", connected)
 	put("cluster_connections", 0)
 	put("maxclients", s.config.maxClients)
-	put("blocked_clients", 0)
+	put("blocked_clients", s.blocking.count)
 	put("tracking_clients", 0)
-	put("clients_in_timeout_table", 0)
+	put("clients_in_timeout_table", s.blocking.timed)
 }
 
 // heapMemory returns the size of the program's heap objects in bytes.

@@ -114,6 +114,7 @@ func (c *client) rename(args [][]byte, nx bool) {
 		c.db.keys.Rename(c.db.find(from), to)
 		c.db.touched(from, false)
 		c.changed(to)
+		c.db.ready(to)
 	}
 	if nx {
 		c.Int(1)
@@ -175,6 +176,7 @@ type scanOptions struct {
 	count    int
 	pattern  []byte
 	typeName []byte // nil: any
+	nested   bool   // SSCAN, say: there is no TYPE
 }
 
 func (o *scanOptions) parse(c *client, args [][]byte) bool {
@@ -192,7 +194,7 @@ func (o *scanOptions) parse(c *client, args [][]byte) bool {
 			o.count = int(min(count, math.MaxInt))
 		case isWord(args[0], "MATCH"):
 			o.pattern = args[1]
-		case isWord(args[0], "TYPE"):
+		case !o.nested && isWord(args[0], "TYPE"):
 			o.typeName = args[1]
 		default:
 			c.fail(errSyntax)

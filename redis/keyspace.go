@@ -1,6 +1,10 @@
 package redis
 
-import "github.com/rondo-go/rondo/redis/store"
+import (
+	"github.com/rondo-go/rondo/redis/quicklist"
+	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/redis/zset"
+)
 
 // databases is the number of databases. SELECT accepts 0 to 15.
 const databases = 16
@@ -17,10 +21,21 @@ type keyspace struct {
 	// and during a transaction.
 	now int64
 
+	lists     listScratch
+	listLimit quicklist.Limit
+
+	ready []*waitQueue // of keys that have got what clients may wait for
+
 	dirty  int64 // changes
 	hits   int64
 	misses int64
+
+	scratch []byte // see takeScratch
+	digits  digits
 }
+
+// digits has room for the texts of two integers that are stored as such.
+type digits [2][20]byte
 
 // storeOptions are those of every keyspace. Tests set some.
 var storeOptions = store.Options{Databases: databases}
@@ -32,6 +47,10 @@ const defragFrom = 20
 func (k *keyspace) init() {
 	k.store = store.New(storeOptions)
 	k.store.SetDefrag(defragFrom)
+	k.store.SetNodeOps(store.ZSet, zset.Nodes{})
+	k.store.SetNodeOps(store.Hash, store.DictNodes{})
+	k.store.SetNodeOps(store.Set, store.DictNodes{})
+	k.store.SetNodeOps(store.List, quicklist.Ops{})
 	k.store.OnExpire = func(db *store.DB, key []byte) { k.dbs[db.Index()].expiring(key) }
 	for i := range k.dbs {
 		k.dbs[i] = database{space: k, keys: k.store.DB(i)}
@@ -55,3 +74,20 @@ func (k *keyspace) soonest() int64 { return k.store.NextExpiry() }
 
 // memory returns the bytes that keys and values take.
 func (k *keyspace) memory() int64 { return k.store.Memory().Used }
+
+// maxScratch is the capacity of the largest buffer that is kept.
+const maxScratch = 64 << 10
+
+// takeScratch returns an empty buffer, in which a command changes a copy of a
+// value. keepScratch takes it back.
+func (k *keyspace) takeScratch() []byte {
+	b := k.scratch
+	k.scratch = nil
+	return b[:0]
+}
+
+func (k *keyspace) keepScratch(b []byte) {
+	if cap(b) <= maxScratch {
+		k.scratch = b
+	}
+}

@@ -43,6 +43,7 @@ type remote struct {
 
 	// The connection's loop owns these.
 	request   requestReader
+	parked    bool       // the client is blocked: input stays with the connection
 	stalled   bool       // the rest of the batch waits for Drained
 	departure *departure // nil while the connection is not closing
 	measured  func()     // measure, as an argument for Defer
@@ -76,8 +77,9 @@ type batchReply struct {
 	out    *batchBuffer
 	idle   time.Duration
 	idled  bool        // idle was set
+	parked bool        // run has returned, with the client blocked
 	done   bool        // run has returned
-	limits inputLimits // with done
+	limits inputLimits // with parked or done
 	ended  bool        // end the connection: at once if err is set, else when all is sent
 	err    error
 
@@ -132,6 +134,10 @@ var scratch = rondo.LoopLocal[*[][]byte]{New: func(*rondo.Loop) *[][]byte { retu
 func (r *remote) Data(conn *rondo.Conn, in []byte) (int, error) {
 	if r.departure != nil {
 		return len(in), nil
+	}
+	if r.parked {
+		r.hold(conn, len(in))
+		return 0, nil
 	}
 	n, want := r.scan(scratch.Get(conn.Loop()), in)
 	if r.batch == nil && r.args == nil && r.fault == nil && int64(r.want) <= r.limits.input {
@@ -205,8 +211,25 @@ func (r *remote) deliver(conn *rondo.Conn) {
 	case m.ended:
 		r.departure.hasten(m.patience)
 	case m.done && r.departure == nil:
-		r.limits = m.limits
+		r.limits, r.parked = m.limits, false
+		conn.Pause()
 		r.proceed(conn)
+	case m.parked && r.departure == nil:
+		r.limits, r.parked = m.limits, true
+		conn.Resume() // the peer's end must be noticed
+	}
+}
+
+// hold checks the input that arrives while the client is blocked.
+func (r *remote) hold(conn *rondo.Conn, input int) {
+	if int64(input) > r.limits.input {
+		conn.Pause()
+		r.server.loop.Post(func() {
+			if r.client.wait != nil {
+				r.client.hold(input)
+				r.server.handOver()
+			}
+		})
 	}
 }
 
@@ -279,9 +302,23 @@ func (r *remote) run() {
 		c.checkInput(r.want)
 		c.conclude()
 	}
-	r.finish()
+	if c.wait != nil {
+		r.park()
+	} else {
+		r.finish()
+	}
 	r.server.completed = true
 }
+
+// park lets the connection notice the peer's end while the client is blocked.
+func (r *remote) park() {
+	r.next.parked = true
+	r.next.limits = r.client.inputLimits()
+	r.list()
+}
+
+// resume returns the batch of a client that was blocked.
+func (r *remote) resume() { r.finish() }
 
 // finish returns the batch to the connection's loop.
 func (r *remote) finish() {
@@ -314,8 +351,8 @@ func (r *remote) handOver() {
 	if r.next.idled {
 		m.idle, m.idled = r.next.idle, true
 	}
-	if r.next.done {
-		m.done, m.limits = true, r.next.limits
+	if r.next.done || r.next.parked {
+		m.done, m.parked, m.limits = m.done || r.next.done, m.parked || r.next.parked, r.next.limits
 	}
 	if r.next.ended {
 		m.ended, m.err, m.patience = true, cmp.Or(m.err, r.next.err), r.next.patience

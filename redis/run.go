@@ -83,7 +83,7 @@ func (c *client) run(in []byte) (n, want int) {
 		} else {
 			c.blank()
 		}
-		if !c.mayGoOn() {
+		if c.wait != nil || !c.mayGoOn() {
 			break
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis/zset"
 )
 
 // Version is the version of Redis that the server imitates and reports to
@@ -94,10 +95,12 @@ type Server struct {
 	commands   *commandTable
 	config     config
 	space      keyspace
+	zsets      zset.Sets
 	broker     broker
 	stats      stats
 	clients    clients
 	expiry     expiryTimer
+	blocking   blocking
 	upkeep     upkeep
 	tidying    tidyTimer
 	evicted    []byte    // the last evicted key
@@ -214,12 +217,19 @@ func (s *Server) init() {
 	s.stats.init()
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
+	s.blocking.init(s)
+	applyListSize(s)
 	s.upkeep.server = s
 	s.tidying.server = s
 	s.baseMemory = heapMemory()
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
+		objectCommands(),
+		zsetCommands(), zsetRangeCommands(), zsetPopCommands(), zsetAlgebraCommands(), geoCommands(),
+		hashCommands(),
+		setTypeCommands(),
+		listCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte

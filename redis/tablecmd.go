@@ -106,23 +106,39 @@ func (c *client) keySpec(k *keySpec) {
 	c.BulkString("flags")
 	c.names(uint32(k.flags), keyFlagNames, "")
 	c.BulkString("begin_search")
-	c.Map(2)
-	c.pair("type", "index")
-	c.BulkString("spec")
-	c.Map(1)
-	c.BulkString("index")
-	c.Int(int64(k.first))
+	if k.keyword != "" {
+		c.keySearch("keyword", 2)
+		c.pair("keyword", k.keyword)
+		c.intPair("startfrom", k.first)
+	} else {
+		c.keySearch("index", 1)
+		c.intPair("index", k.first)
+	}
 	c.BulkString("find_keys")
+	if k.counted {
+		c.keySearch("keynum", 3)
+		c.intPair("keynumidx", 0)
+		c.intPair("firstkey", 1)
+		c.intPair("keystep", k.step)
+		return
+	}
+	c.keySearch("range", 3)
+	c.intPair("lastkey", k.last)
+	c.intPair("keystep", k.step)
+	c.intPair("limit", 0)
+}
+
+// keySearch begins a way to find keys, whose map of n properties follows.
+func (c *client) keySearch(kind string, n int) {
 	c.Map(2)
-	c.pair("type", "range")
+	c.pair("type", kind)
 	c.BulkString("spec")
-	c.Map(3)
-	c.BulkString("lastkey")
-	c.Int(int64(k.last))
-	c.BulkString("keystep")
-	c.Int(int64(k.step))
-	c.BulkString("limit")
-	c.Int(0)
+	c.Map(n)
+}
+
+func (c *client) intPair(key string, n int) {
+	c.BulkString(key)
+	c.Int(int64(n))
 }
 
 func commandDocsCommand(c *client, args [][]byte) {
@@ -233,10 +249,17 @@ func (c *client) keysOf(args [][]byte, withFlags bool) {
 		c.fail("ERR Invalid number of arguments specified for command")
 		return
 	}
+	for i := range cmd.keys {
+		if _, _, ok := cmd.keys[i].find(args); !ok {
+			c.fail("ERR Invalid arguments specified for command")
+			return
+		}
+	}
 	c.array(func() (n int) {
 		for i := range cmd.keys {
 			k := &cmd.keys[i]
-			for at := k.first; at <= k.lastKey(len(args)); at += k.step {
+			first, last, _ := k.find(args)
+			for at := first; at <= last; at += k.step {
 				n++
 				if withFlags {
 					c.Array(2)

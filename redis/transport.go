@@ -26,6 +26,8 @@ type transport interface {
 	// run. Requests that run has left are passed to it again once the output
 	// has drained.
 	full() bool
+	// resume continues with the requests behind the one that has blocked the client.
+	resume()
 	// close closes the connection once all written bytes have been sent. A
 	// second call changes the patience, unless it was shortly.
 	close(patience)
@@ -46,6 +48,7 @@ type direct struct {
 	conn      *rondo.Conn
 	client    *client
 	departure *departure // nil while the connection is not closing
+	held      bool       // input waits until the client is not blocked any more
 }
 
 func (d *direct) Data(conn *rondo.Conn, in []byte) (int, error) {
@@ -56,7 +59,14 @@ func (d *direct) Data(conn *rondo.Conn, in []byte) (int, error) {
 	s := c.server
 	s.begin(c)
 	defer s.end(c)
+	if c.wait != nil {
+		d.held = true
+		c.hold(len(in))
+		s.completed = true
+		return 0, nil
+	}
 	n, want := c.run(in)
+	d.held = c.wait != nil && n < len(in)
 	if want > 0 {
 		conn.Want(want)
 		c.request.awaitMore(conn)
@@ -71,6 +81,14 @@ func (d *direct) EOF(*rondo.Conn) { d.client.close() }
 func (d *direct) Closed(_ *rondo.Conn, err error) {
 	d.departure.stop()
 	d.server.clients.closed(d.client, err)
+}
+
+func (d *direct) resume() {
+	if d.held {
+		d.held = false
+		d.conn.Pause() // Resume after it offers the input again
+		d.conn.Resume()
+	}
 }
 
 func (d *direct) close(p patience) {

@@ -13,6 +13,8 @@ type sweep struct {
 	running bool
 	class   int    // the next class to choose chunks of
 	bucket  uint64 // the next bucket
+	slot    int    // of the bucket and its chain, from which on to continue
+	cursor  uint64 // of the value in that slot, see SlicedDefrag
 	until   int64  // the waste from which the next pass begins
 }
 
@@ -34,8 +36,7 @@ func (t *table) defrag(budget, limit int) int {
 				t.sweep.bucket = t.buckets() // nothing can move
 			}
 		case t.count > 0 && t.sweep.bucket < t.buckets():
-			budget -= t.sweepBucket(t.sweep.bucket)
-			t.sweep.bucket++
+			budget -= t.sweepBucket(budget)
 		default:
 			t.cells.chooseNone()
 			// What this pass left will not go by another one soon.
@@ -109,30 +110,44 @@ func (a *arena) chooseNone() {
 	}
 }
 
-// sweepBucket moves the entries of bucket i that lie in sparse chunks. It returns the work.
-func (t *table) sweepBucket(i uint64) int {
+// sweepBucket moves the entries of the next bucket that lie in sparse chunks, or some of
+// them, if there is a large value. It returns the work.
+func (t *table) sweepBucket(budget int) int {
+	first := t.at(t.sweep.bucket)
 	work := workBucket
 	if t.over.spare() {
-		t.lower(t.at(i))
+		t.lower(first)
 	}
-	for b := t.at(i); b != nil; b = t.next(b) {
+	for b := first; b != nil; b = t.next(b) {
 		for slot := range slots {
 			if b[slot] != 0 && t.cells.isSparse(handleAt(b, slot)) {
 				t.sink |= t.entry(handleAt(b, slot))[0] // the cache misses overlap
 			}
 		}
+	}
+	at := 0
+	for b := first; b != nil; b = t.next(b) {
 		for slot := range slots {
-			if b[slot] != 0 {
-				work += t.sweepSlot(b, slot)
+			if b[slot] != 0 && at >= t.sweep.slot {
+				work += t.sweepSlot(b, slot, budget-work)
+				if t.sweep.cursor != 0 {
+					t.sweep.slot = at
+					return work
+				}
 			}
+			at++
 		}
 	}
+	t.sweep.bucket++
+	t.sweep.slot, t.sweep.cursor = 0, 0
 	return work
 }
 
 func (a *arena) isSparse(h Handle) bool { return a.meta[h>>offsetBits].sparse }
 
-func (t *table) sweepSlot(b bucket, slot int) int {
+// sweepSlot moves an entry, and the cells of its value, or some of them: then it sets
+// sweep.cursor.
+func (t *table) sweepSlot(b bucket, slot, budget int) int {
 	work := 0
 	if h := handleAt(b, slot); t.cells.isSparse(h) {
 		size := t.cells.size(h)
@@ -142,14 +157,27 @@ func (t *table) sweepSlot(b bucket, slot int) int {
 		t.cells.free(h)
 		work += workMove + size/512
 	}
-	if t.store.hasOps {
-		it := t.item(b, slot)
-		if ops := t.store.ops[it.Type()]; it.e().form() == Node && ops != nil {
-			it.e().setHandleAt(int(it.at), ops.Defrag(t.nodes(), it.Root()))
-		}
-		work++
+	cursor := t.sweep.cursor
+	t.sweep.cursor = 0
+	if !t.store.hasOps {
+		return work
 	}
-	return work
+	e := t.entry(handleAt(b, slot))
+	_, at := e.key()
+	ops := t.store.ops[Type(e[0]&typeMask)]
+	if e.form() != Node || ops == nil {
+		return work + 1
+	}
+	var now Handle
+	if sliced, ok := ops.(SlicedDefrag); ok {
+		var more int
+		now, t.sweep.cursor, more = sliced.DefragSlice(t.nodes(), e.handleAt(at), cursor, budget-work)
+		work += more
+	} else {
+		now = ops.Defrag(t.nodes(), e.handleAt(at))
+	}
+	e.setHandleAt(at, now)
+	return work + 1
 }
 
 // lower moves the overflow buckets of a chain out of the last chunk of them.

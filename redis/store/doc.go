@@ -29,6 +29,10 @@
 //	resize.go    strings that are changed in place
 //	move.go      entries that move or are copied to other keys
 //	nodes.go     NodeOps and Cells: values that are cells of their own
+//	dict.go      Dict: fields in a table of their own, for hashes, sets and sorted sets
+//	dictindex.go its buckets
+//	dictscan.go  Each, Scan, Random of a Dict
+//	dictnodes.go NodeOps of a Dict
 //	space.go     chunks of memory, and Handles
 //	arena.go     cells of size classes
 //	large.go     cells of more than 32 KiB
@@ -46,4 +50,5 @@
 //	defrag.go    entries move together
 //	snapshot.go  a DB as it was, while it changes
 //	trash.go     what is freed in slices
+//	discard.go   parts of values that have no key
 package store

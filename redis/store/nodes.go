@@ -14,6 +14,16 @@ type NodeOps interface {
 	Size(c *Cells, root Handle) int
 }
 
+// SlicedDefrag may be implemented by the NodeOps of a Type whose values may be large.
+type SlicedDefrag interface {
+	// DefragSlice is called in place of NodeOps.Defrag. It does that for a part of the
+	// value, from a cursor on: 0 at first, later what the previous call returned. It
+	// stops about when its work has reached budget, in units of about 20 ns, and returns
+	// the next cursor, or 0 at the end. The value may have changed since the previous
+	// call, or be another one: then any part will do.
+	DefragSlice(c *Cells, root Handle, cursor uint64, budget int) (now Handle, next uint64, work int)
+}
+
 // SetNodeOps makes the Store accept Node values of a Type.
 func (s *Store) SetNodeOps(t Type, ops NodeOps) {
 	s.ops[t] = ops
