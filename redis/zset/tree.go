@@ -9,7 +9,7 @@ import "github.com/rondo-go/rondo/redis/store"
 // The Tree refers to members by their Handles in a Dict, and does not own them.
 //
 // An inner node's links repeat the first items of its children. So every Handle in the
-// Tree is that of a member, and none is left when the member has gone.
+// Tree belongs to a member, and the Tree forgets it when it removes the member.
 type Tree struct {
 	cells *store.Cells
 	dict  store.Dict   // of the members

@@ -242,7 +242,7 @@ func (m *treeModel) step(rng *rand.Rand, grow bool, step int) {
 	}
 }
 
-// In a set of one score the order is that of the bytes, and bounds are members.
+// A set of one score is ordered by the bytes of its members, and bounds are members.
 func TestTreeOfOneScore(t *testing.T) {
 	m := newTreeModel(t)
 	rng := rand.New(rand.NewPCG(3, 3))
