@@ -64,7 +64,7 @@ func (c *client) run(in []byte) (n, want int) {
 	s := c.server
 	c.input = len(in)
 	c.B = c.transport.buffer()
-	for n < len(in) && !c.closing {
+	for n < len(in) && !c.closing && c.wait == nil {
 		args, used, need, err := c.request.read(in[n:], s.args, c.limits())
 		n += used
 		if err != nil {
@@ -81,7 +81,7 @@ func (c *client) run(in []byte) (n, want int) {
 		} else {
 			c.blank()
 		}
-		if c.wait != nil || !c.mayGoOn() {
+		if !c.mayGoOn() {
 			break
 		}
 	}
