@@ -222,7 +222,7 @@ func (s *Server) init() {
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
 		objectCommands(),
-		transactionCommands(), pubsubCommands(), listCommands(),
+		transactionCommands(), pubsubCommands(), listCommands(), moveCommands(),
 	)
 	var id [20]byte
 	rand.Read(id[:])
