@@ -65,7 +65,7 @@ func (c *client) run(in []byte) (n, want int) {
 	c.input = len(in)
 	c.B = c.transport.buffer()
 	s.ahead.until = 0
-	for n < len(in) && !c.closing {
+	for n < len(in) && !c.closing && c.wait == nil {
 		c.lookAhead(in, n)
 		args, used, need, err := c.request.read(in[n:], s.args, c.limits())
 		n += used
@@ -83,7 +83,7 @@ func (c *client) run(in []byte) (n, want int) {
 		} else {
 			c.blank()
 		}
-		if c.wait != nil || !c.mayGoOn() {
+		if !c.mayGoOn() {
 			break
 		}
 	}

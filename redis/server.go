@@ -229,7 +229,7 @@ func (s *Server) init() {
 		zsetCommands(), zsetRangeCommands(), zsetPopCommands(), zsetAlgebraCommands(), geoCommands(),
 		hashCommands(),
 		setTypeCommands(),
-		listCommands(),
+		listCommands(), moveCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte
