@@ -14,15 +14,16 @@ import (
 
 // normalForms are what replies are turned into that differ with reason.
 var normalForms = map[string]func(v resp.Value, args []string) (resp.Value, error){
-	"kind":   kind,
-	"sorted": sorted,
-	"pairs":  sortedPairs,
-	"about":  about,
-	"masked": masked,
-	"lines":  lines,
-	"fields": fields,
-	"digits": digits,
-	"digest": digest,
+	"kind":    kind,
+	"sorted":  sorted,
+	"pairs":   sortedPairs,
+	"scanned": scanned,
+	"about":   about,
+	"masked":  masked,
+	"lines":   lines,
+	"fields":  fields,
+	"digits":  digits,
+	"digest":  digest,
 }
 
 // normalize returns a reply in a normal form, given by its name and arguments,
@@ -91,6 +92,14 @@ func sortedPairs(v resp.Value, _ []string) (resp.Value, error) {
 	slices.SortFunc(pairs, func(a, b []resp.Value) int { return less(a[0], b[0]) })
 	v.Elems = slices.Concat(pairs...)
 	return v, nil
+}
+
+// scanned puts the elements of a reply to SSCAN, say, in order; an error stays.
+func scanned(v resp.Value, _ []string) (resp.Value, error) {
+	if len(v.Elems) < 2 {
+		return v, nil
+	}
+	return sorted(v, []string{"1"})
 }
 
 // about makes of an integer that differs from args[0] by no more than args[1]
