@@ -41,6 +41,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/testcert`, `none`),
 	law(`internal/testkit`, ``),
 	law(`fdpass`, `|internal/sys`),
+	law(`websocket`, `|wsframe|rtls`),
 	law(`redis`, `|resp|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
 	law(`internal/load`, `|resp`),
 	law(`proactor`, `|internal/bridge`),
