@@ -60,8 +60,8 @@ func Dial(ctx context.Context, e *rondo.Engine, url string, open func(*Conn, *ht
 // loop, and may write; it has been called when Dial returns without an error, and is not
 // called otherwise. If it returns nil, the connection is closed.
 //
-// The error is that of rondo.Engine.Dial, a *HandshakeError, ErrHandshakeTimeout, ctx's
-// error, or that of a connection that has ended.
+// The error comes from rondo.Engine.Dial, from ctx, or from a connection that has ended, or
+// it is a *HandshakeError or ErrHandshakeTimeout.
 func (d *Dialer) Dial(ctx context.Context, e *rondo.Engine, url string, open func(*Conn, *http.Response) Handler) (Ref, error) {
 	if open == nil {
 		return Ref{}, errors.New("websocket: Dial: open is nil: want a function that makes the Handler")
@@ -222,8 +222,7 @@ func (p *plan) start(raw *rondo.Conn, tell func(*Conn, *http.Response, error) Ha
 	c := newConn(raw, p.set, &answer{plan: p, tell: tell})
 	var b bytes.Buffer
 	if err := p.request.Write(&b); err != nil {
-		c.end(&HandshakeError{Err: err})
-		raw.CloseWith(c.err)
+		raw.CloseWith(c.end(&HandshakeError{Err: err}))
 		return (*wire)(c)
 	}
 	if p.tls != nil {
@@ -235,6 +234,7 @@ func (p *plan) start(raw *rondo.Conn, tell func(*Conn, *http.Response, error) Ha
 
 // answer is a client's handshake.
 type answer struct {
+	noMessage
 	plan *plan
 	tell func(*Conn, *http.Response, error) Handler
 	head head
@@ -255,8 +255,7 @@ func (a *answer) data(c *Conn, in []byte) (n int, err error) {
 		protocol, d, err = a.check(c, r)
 	}
 	if err != nil {
-		c.end(&HandshakeError{r, err})
-		return len(in), c.err
+		return len(in), c.end(&HandshakeError{r, err})
 	}
 	c.opened(protocol, d, func() Handler { return a.tell(c, r, nil) })
 	return n, nil
@@ -297,11 +296,11 @@ func (a *answer) check(c *Conn, r *http.Response) (protocol string, d *deflate, 
 }
 
 func (a *answer) late(c *Conn) {
-	c.end(ErrHandshakeTimeout)
-	c.raw.Abort(c.err)
+	c.raw.Abort(c.end(ErrHandshakeTimeout))
 }
 
-func (a *answer) closed(_ *Conn, err error) {
+// Closed is called if the handshake is not done.
+func (a *answer) Closed(_ *Conn, err error) {
 	if err == nil {
 		err = io.ErrUnexpectedEOF
 	}

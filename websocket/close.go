@@ -56,12 +56,16 @@ func (c *Conn) sendClose(code Code, reason string) bool {
 	return false
 }
 
-// end makes err the connection's last error, unless there is one already.
-func (c *Conn) end(err error) {
+// end makes err the connection's last error, unless there is one already, and returns that.
+func (c *Conn) end(err error) error {
 	c.state = over
-	if c.err == nil {
-		c.err = err
+	if c.rare == nil {
+		c.rare = new(rare)
 	}
+	if c.rare.err == nil {
+		c.rare.err = err
+	}
+	return c.rare.err
 }
 
 // fail sends a Close frame that tells of err, unless one was sent. It returns err, with
@@ -126,9 +130,7 @@ func (c *Conn) peerClosed(p []byte) error {
 
 // EOF is the end of the peer's stream.
 func (w *wire) EOF(raw *rondo.Conn) {
-	c := (*Conn)(w)
-	c.end(io.ErrUnexpectedEOF)
-	raw.CloseWith(c.err)
+	raw.CloseWith((*Conn)(w).end(io.ErrUnexpectedEOF))
 }
 
 func (w *wire) Closed(_ *rondo.Conn, err error) {
@@ -137,14 +139,10 @@ func (w *wire) Closed(_ *rondo.Conn, err error) {
 	c.shared.free(c.message)
 	c.message = nil
 	c.state = over
-	if c.err != nil {
-		err = c.err
+	if c.rare != nil && c.rare.err != nil {
+		err = c.rare.err
 	}
-	if c.hand != nil {
-		c.hand.closed(c, err)
-	} else {
-		c.handler.Closed(c, err)
-	}
+	c.handler.Closed(c, err)
 }
 
 func (w *wire) Drained(*rondo.Conn) {
@@ -169,14 +167,14 @@ func (w *wire) Shutdown(raw *rondo.Conn) {
 func (c *Conn) tick() {
 	switch c.state {
 	case handshaking:
-		c.hand.late(c)
+		c.handler.(handshake).late(c)
 		return
 	case closing:
 		c.end(ErrCloseTimeout)
 		c.raw.CloseWith(ErrCloseTimeout)
 		return
 	case over:
-		c.raw.CloseWith(c.err)
+		c.raw.CloseWith(c.rare.err)
 		return
 	}
 	if c.heard {

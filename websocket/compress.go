@@ -16,7 +16,7 @@ type deflate struct {
 	out, in direction
 }
 
-// A direction is that of the messages sent or received.
+// A direction is one way of the messages: those sent, or those received.
 type direction struct {
 	bits     int
 	takeover bool

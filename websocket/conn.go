@@ -18,7 +18,7 @@ type Conn struct {
 	set     *settings
 	deflate *deflate // nil: no compression
 
-	handler Handler
+	handler Handler // a handshake, until that is done
 	shared  *shared // of the loop
 	reader  wsframe.Reader
 	text    wsframe.UTF8 // of the message that is arriving
@@ -28,12 +28,16 @@ type Conn struct {
 	heard   bool  // something was received since the last tick
 	silent  uint8 // ticks since then
 
-	message  []byte    // what has arrived of a message; nil: nothing is kept
-	streamed int64     // bytes of the message that the FragmentHandler is getting
-	hand     handshake // nil: it is done
+	message  []byte // what has arrived of a message; nil: nothing is kept
+	streamed int64  // bytes of the message that the FragmentHandler is getting
+	waits    wait
+	rare     *rare // nil: none
+}
+
+// rare is what few connections have, or only at their end.
+type rare struct {
 	protocol string
 	err      error // for Closed, in place of the one of raw
-	waits    wait
 }
 
 // connState is the state of a Conn. The states follow each other in this order; any of
@@ -47,19 +51,23 @@ const (
 	over    // nothing more is sent, and what still comes is dropped
 )
 
-// A handshake is the state of a connection before it is open.
+// A handshake is the Handler of a connection before it is open.
 type handshake interface {
+	Handler
 	// data handles the peer's part, and returns how many bytes it took. It makes the
 	// connection open, or returns an error.
 	data(c *Conn, in []byte) (n int, err error)
 	// late ends a handshake that takes too long.
 	late(c *Conn)
-	// closed is the last call if the handshake is not done.
-	closed(c *Conn, err error)
 }
 
+// noMessage is the part of a handshake that is never called.
+type noMessage struct{}
+
+func (noMessage) Message(*Conn, Opcode, []byte) error { return nil }
+
 func newConn(raw *rondo.Conn, set *settings, hand handshake) *Conn {
-	c := &Conn{raw: raw, set: set, shared: perLoop.Get(raw.Loop()), hand: hand}
+	c := &Conn{raw: raw, set: set, shared: perLoop.Get(raw.Loop()), handler: hand}
 	c.reader.FromServer = set.client
 	c.reader.MaxFrame = set.maxFrame
 	c.shared.wait(c, set.handshake)
@@ -68,12 +76,14 @@ func newConn(raw *rondo.Conn, set *settings, hand handshake) *Conn {
 
 // opened makes the connection open. newHandler makes its handler.
 func (c *Conn) opened(protocol string, d *deflate, newHandler func() Handler) {
-	c.hand, c.state = nil, open
-	c.protocol, c.deflate = protocol, d
+	c.state, c.deflate = open, d
+	if protocol != "" {
+		c.rare = &rare{protocol: protocol}
+	}
 	c.reader.Deflate = d != nil
 	c.heard = true
 	c.shared.wait(c, c.set.tick)
-	c.handler = HandlerFunc(func(*Conn, Opcode, []byte) error { return nil }) // if Open panics
+	c.handler = HandlerFunc(nil) // for Closed, if Open panics
 	if h := newHandler(); h != nil {
 		c.handler = h
 		_, c.streams = h.(FragmentHandler)
@@ -93,7 +103,12 @@ func (c *Conn) Loop() *rondo.Loop { return c.raw.Loop() }
 func (c *Conn) Handler() Handler { return c.handler }
 
 // Subprotocol returns the subprotocol that was negotiated; "": none.
-func (c *Conn) Subprotocol() string { return c.protocol }
+func (c *Conn) Subprotocol() string {
+	if c.rare == nil {
+		return ""
+	}
+	return c.rare.protocol
+}
 
 // Compressed reports whether permessage-deflate was negotiated.
 func (c *Conn) Compressed() bool { return c.deflate != nil }

@@ -3,6 +3,7 @@ package websocket
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -208,11 +209,13 @@ type dialer struct {
 	sim    bool
 }
 
+var backend = flag.String("backend", "", "the Engine.Backend of tests on real sockets")
+
 // onNetworks tests a server on real sockets, and on simulated ones with some seeds.
 func onNetworks(t *testing.T, s *Server, test func(t *testing.T, d dialer)) {
 	t.Helper()
 	t.Run("sockets", func(t *testing.T) {
-		address := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, s.OpenFunc())
+		address := testkit.Listen(t, &rondo.Engine{NumLoops: 1, Backend: *backend}, s.OpenFunc())
 		test(t, dialer{dial: func() net.Conn { return testkit.Dial(t, address) }, settle: func() { time.Sleep(20 * time.Millisecond) }})
 	})
 	for seed := range uint64(3) {

@@ -20,7 +20,7 @@ func (w *wire) Data(raw *rondo.Conn, in []byte) (n int, err error) {
 	c := (*Conn)(w)
 	c.heard = true
 	if c.state == handshaking {
-		if n, err = c.hand.data(c, in); err != nil || c.state == handshaking {
+		if n, err = c.handler.(handshake).data(c, in); err != nil || c.state == handshaking {
 			return n, err
 		}
 	}

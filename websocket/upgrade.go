@@ -12,6 +12,7 @@ import (
 
 // upgrade is a server's handshake.
 type upgrade struct {
+	noMessage
 	server *Server
 	head   head
 }
@@ -155,4 +156,5 @@ func (u *upgrade) late(c *Conn) {
 	c.raw.CloseWith(u.refuse(c, &RefusedError{Status: http.StatusRequestTimeout}))
 }
 
-func (u *upgrade) closed(*Conn, error) {}
+// Closed is called if the handshake is not done.
+func (u *upgrade) Closed(*Conn, error) {}

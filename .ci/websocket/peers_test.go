@@ -52,7 +52,7 @@ var compressions = []struct {
 func messages() (all [][]byte) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 125, 126, 1000, 4096, 65535, 65536, 300000} {
-		all = append(all, bytes.Repeat([]byte("κόσμε"), n/11+1)[:n/11*11])
+		all = append(all, bytes.Repeat([]byte("κόσμε"), n/10+1)[:n/10*10])
 		noise := make([]byte, n)
 		for i := range noise {
 			noise[i] = byte(r.Uint32() % 128)
