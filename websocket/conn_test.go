@@ -517,7 +517,7 @@ func TestWriteErrors(t *testing.T) {
 	on2(func() error { return c.Ref().WriteMessage(Text, nil) })
 	on2(func() error { return c.Ref().Do(func(*Conn) {}) })
 	on2(func() error { return Ref{}.WriteMessage(Text, nil) })
-	if !c.Ref().Closed() || !(Ref{}).Closed() || (Ref{}).Loop() != nil || c.Ref() != c.Ref() {
+	if again := c.Ref(); !c.Ref().Closed() || !(Ref{}).Closed() || (Ref{}).Loop() != nil || c.Ref() != again {
 		t.Error("the Refs are not closed")
 	}
 }

@@ -110,7 +110,6 @@ func TestHandshakeInPieces(t *testing.T) {
 }
 
 func TestAccept(t *testing.T) {
-	type key struct{}
 	var refuse error
 	s := &Server{
 		Open: func(c *Conn, r *http.Request) Handler {
