@@ -158,6 +158,7 @@ type inflater struct {
 func (c *Conn) inflate(op Opcode, p []byte) error {
 	z := &c.shared.inflater
 	out, err := z.inflate(p, c.deflate.in.window, c.set.maxMessage)
+	c.shared.inflated += len(out)
 	if err != nil {
 		z.keep(out)
 		return c.fail(err)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/wsframe"
 )
 
@@ -389,4 +391,33 @@ func TestBomb(t *testing.T) {
 	if out, err := z.inflate([]byte(bomb), nil, 100<<10); err != errMessageSize || cap(out) > 300<<10 {
 		t.Errorf("%d bytes for a bomb, %v", cap(out), err)
 	}
+}
+
+// TestBombsTakeTurns: many short messages that become long keep the loop for one turn only
+// as long as a few of them take, and all are delivered.
+func TestBombsTakeTurns(t *testing.T) {
+	n := rondotest.New(t, rondotest.Options{Fragment: -1})
+	total, inTurn, most := 0, 0, 0
+	s := &Server{
+		Open: func(*Conn, *http.Request) Handler {
+			return HandlerFunc(func(c *Conn, _ Opcode, p []byte) error {
+				if total++; inTurn == 0 {
+					c.Loop().Defer(func() { inTurn = 0 })
+				}
+				inTurn++
+				most = max(most, inTurn)
+				return nil
+			})
+		},
+		Options: Options{Compression: &Compression{}},
+	}
+	n.Serve(":80", s.OpenFunc())
+	p := upgradeTo(t, n.Dial("tcp", "127.0.0.1:80"), "Sec-WebSocket-Extensions: permessage-deflate")
+	bomb := deflated(binOp, (&stock{}).deflate(strings.Repeat("\x00", 300<<10)))
+	p.send(strings.Repeat(bomb, 50))
+	n.Run()
+	if total != 50 || most > 5 {
+		t.Errorf("%d messages, %d in one turn", total, most)
+	}
+	p.bye()
 }

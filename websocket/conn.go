@@ -93,7 +93,7 @@ func (c *Conn) opened(protocol string, d *deflate, newHandler func() Handler) {
 }
 
 // Underlying returns the rondo.Conn below: for its addresses, limits and deadlines, its
-// TLS. Do not write to it, close it, pause it or set its Handler.
+// TLS. Do not write to it, close, pause or move it, or set its Handler.
 func (c *Conn) Underlying() *rondo.Conn { return c.raw }
 
 // Loop returns the connection's loop.

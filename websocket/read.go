@@ -24,12 +24,17 @@ func (w *wire) Data(raw *rondo.Conn, in []byte) (n int, err error) {
 			return n, err
 		}
 	}
+	c.shared.inflated = 0
 	for first := true; n < len(in); first = false {
 		switch {
 		case c.state == over:
 			return len(in), nil
 		case !first && (c.paused || raw.Full()):
 			return n, nil // the loop offers the rest later
+		case c.shared.inflated > inflatedPerTurn:
+			raw.Pause()
+			raw.Resume() // offers the rest in the next turn
+			return n, nil
 		}
 		p, took, want, err := c.reader.Read(in[n:])
 		if err != nil {
@@ -51,6 +56,11 @@ func (w *wire) Data(raw *rondo.Conn, in []byte) (n int, err error) {
 	}
 	return n, nil
 }
+
+// inflatedPerTurn bounds how many bytes the messages of one receive may have before the
+// loop's other connections have their turn: compressed messages may be a thousand times as
+// long as what was received.
+const inflatedPerTurn = 1 << 20
 
 // data handles a piece of a message. Its error ends the connection, and a Close frame was
 // sent.

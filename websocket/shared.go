@@ -14,6 +14,7 @@ type shared struct {
 	spare     [][]byte // for messages that arrive in pieces
 	scratch   []byte   // for a frame that is being written
 	inflater  inflater
+	inflated  int // bytes of compressed messages in the present call of Data
 	deflaters deflaters
 }
 
