@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"strings"
@@ -300,15 +301,22 @@ func TestAutobahn7(t *testing.T) {
 	runCases(t, &Server{Open: echo}, cases)
 }
 
-// Group 9: large messages, in frames and pieces of all sizes. 16 MiB are for real sockets
-// only.
+var long = flag.Bool("long", false, "run groups 9, 12 and 13 with all sizes, which takes minutes")
+
+// Group 9: large messages, in frames and pieces of all sizes. Those of more than 4 MiB need
+// the flag long.
 func TestAutobahn9(t *testing.T) {
 	s := &Server{Open: echo, Options: Options{MaxMessage: 16 << 20}}
 	onNetworks(t, s, func(t *testing.T, d dialer) {
 		sizes := []int{64 << 10, 256 << 10, 1 << 20, 4 << 20, 8 << 20, 16<<20 - 16}
-		most := 4 << 20
-		if d.sim || testing.Short() {
-			sizes, most = sizes[:2], 128<<10
+		most, count := 1<<20, 20
+		switch {
+		case d.sim || testing.Short():
+			sizes, most = sizes[:1], 128<<10
+		case *long:
+			most, count = 4<<20, 1000
+		default:
+			sizes = sizes[:4]
 		}
 		for _, op := range []byte{textOp, binOp} {
 			name := Opcode(op).String() + " "
@@ -319,16 +327,10 @@ func TestAutobahn9(t *testing.T) {
 			}
 			payload := strings.Repeat("0123456789abcdef", most/16)
 			for i, size := range []int{64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20} {
-				var parts []string
-				for rest := payload; len(rest) > 0; {
-					n := min(size, len(rest))
-					parts = append(parts, rest[:n])
-					rest = rest[n:]
-				}
-				tc := one("", send(fragments(op, parts...)), expect(name+payload))
+				tc := one("", send(fragments(op, cutInto(payload, size)...)), expect(name+payload))
 				t.Run(fmt.Sprintf("9.%d.%d", op+2, i+1), func(t *testing.T) { tc.run(t, d.dial()) })
 			}
-			payload = payload[:most/4]
+			payload = payload[:most/8]
 			for i, size := range []int{64, 128, 256, 512, 1024, 2048} {
 				tc := one("", chopped(size, frame(fin|op, payload)), expect(name+payload))
 				t.Run(fmt.Sprintf("9.%d.%d", op+4, i+1), func(t *testing.T) { tc.run(t, d.dial()) })
@@ -337,7 +339,7 @@ func TestAutobahn9(t *testing.T) {
 				t.Run(fmt.Sprintf("9.%d.%d", op+6, i+1), func(t *testing.T) {
 					p := upgradeTo(t, d.dial())
 					message := strings.Repeat("*", size)
-					for range 100 {
+					for range count {
 						p.send(frame(fin|op, message))
 						p.expect(name + message)
 					}
@@ -348,14 +350,18 @@ func TestAutobahn9(t *testing.T) {
 	})
 }
 
+// cutInto cuts s into parts of size bytes.
+func cutInto(s string, size int) (parts []string) {
+	for len(s) > 0 {
+		n := min(size, len(s))
+		parts = append(parts, s[:n])
+		s = s[n:]
+	}
+	return parts
+}
+
 // Group 10: a message in many fragments.
 func TestAutobahn10(t *testing.T) {
 	payload := strings.Repeat("*", 65536)
-	var parts []string
-	for rest := payload; len(rest) > 0; {
-		n := min(1300, len(rest))
-		parts = append(parts, rest[:n])
-		rest = rest[n:]
-	}
-	runCases(t, &Server{Open: echo}, []testCase{one("10.1.1", send(fragments(textOp, parts...)), expect("text "+payload))})
+	runCases(t, &Server{Open: echo}, []testCase{one("10.1.1", send(fragments(textOp, cutInto(payload, 1300)...)), expect("text "+payload))})
 }

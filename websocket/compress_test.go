@@ -188,6 +188,17 @@ func payloads() map[string]func(n int) string {
 var messageSizes = [][2]int{{16, 0}, {64, 0}, {256, 0}, {1024, 0}, {4096, 0}, {8192, 0}, {16384, 0}, {32768, 0}, {65536, 0}, {131072, 0},
 	{8192, 256}, {16384, 256}, {32768, 256}, {65536, 256}, {131072, 256}, {131072, 1024}, {131072, 4096}, {131072, 32768}}
 
+// sizesOn returns the sizes to try: all with the flag long.
+func sizesOn(d dialer) [][2]int {
+	switch {
+	case *long:
+		return messageSizes
+	case d.sim:
+		return [][2]int{{16, 0}, {64, 0}, {1024, 0}, {8192, 256}}
+	}
+	return [][2]int{{16, 0}, {256, 0}, {4096, 0}, {32768, 0}, {131072, 0}, {8192, 256}, {131072, 4096}}
+}
+
 // talk sends compressed messages of all sizes, and wants them back.
 func talk(t *testing.T, p *peer, z *stock, window int, data func(n int) string, sizes [][2]int) {
 	t.Helper()
@@ -196,10 +207,7 @@ func talk(t *testing.T, p *peer, z *stock, window int, data func(n int) string, 
 			message := data(size[0] + i)
 			parts := []string{z.deflate(message)}
 			if size[1] > 0 {
-				for last := parts[len(parts)-1]; len(last) > size[1]; last = parts[len(parts)-1] {
-					parts[len(parts)-1] = last[:size[1]]
-					parts = append(parts, last[size[1]:])
-				}
+				parts = cutInto(parts[0], size[1])
 			}
 			p.send(deflated(binOp, parts...))
 			kind, got, _ := strings.Cut(p.next(), " ")
@@ -227,10 +235,7 @@ func deflated(op byte, parts ...string) string {
 func TestAutobahn12(t *testing.T) {
 	s := &Server{Open: echo, Options: Options{Compression: &Compression{Threshold: 1}}}
 	onNetworks(t, s, func(t *testing.T, d dialer) {
-		sizes := messageSizes
-		if d.sim {
-			sizes = append(sizes[:4:4], sizes[10])
-		}
+		sizes := sizesOn(d)
 		for name, data := range payloads() {
 			t.Run(name, func(t *testing.T) {
 				p := upgradeTo(t, d.dial(), "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits")
@@ -286,11 +291,7 @@ func TestAutobahn13(t *testing.T) {
 					}
 				}
 				z := &stock{keeps: !strings.Contains(tt.answer, "client_no"), reads: !strings.Contains(tt.answer, "server_no")}
-				sizes := messageSizes
-				if d.sim {
-					sizes = append(sizes[:4:4], sizes[10])
-				}
-				talk(t, p, z, window, json, sizes)
+				talk(t, p, z, window, json, sizesOn(d))
 				p.bye()
 			})
 		}
