@@ -16,7 +16,10 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-var seeds = flag.Int("seeds", 100, "how many random clients TestRandomClient plays")
+var (
+	seeds = flag.Int("seeds", 100, "how many random clients TestRandomClient plays")
+	first = flag.Uint64("first", 1, "the first of their seeds")
+)
 
 // A player is a client that does what a seed says, and knows what must come back.
 type player struct {
@@ -146,10 +149,9 @@ func (p *player) end(n *rondotest.Network) {
 // TestRandomClient: whatever a client sends, in whatever pieces, comes back right; and each
 // Handler that was made is closed once.
 func TestRandomClient(t *testing.T) {
-	for seed := range uint64(*seeds) {
-		playOne(t, seed+1)
-		if t.Failed() {
-			t.Fatalf("with seed %d", seed+1)
+	for i := range uint64(*seeds) {
+		if !t.Run(fmt.Sprint(*first+i), func(t *testing.T) { playOne(t, *first+i) }) {
+			return
 		}
 	}
 }
