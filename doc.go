@@ -60,7 +60,8 @@
 // # What this package is not
 //
 // It does not replace package net where connections are few, or where their code blocks
-// (package netconn serves such code), and it knows no protocol: see resp, http1 and redis.
+// (package netconn serves such code), and it knows no protocol: see redis, http1 and
+// websocket.
 //
 // # The files
 //

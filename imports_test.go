@@ -41,6 +41,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/testcert`, `none`),
 	law(`internal/testkit`, ``),
 	law(`fdpass`, `|internal/sys`),
+	law(`websocket`, `|wsframe|rtls`),
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
 	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
 	law(`redis/intset`, `none`),

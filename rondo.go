@@ -19,7 +19,8 @@ type Handler interface {
 	// loop also offers the rest again, with nothing new behind it, after Resume, and when
 	// output that was above HighWater has fallen to LowWater.
 	//
-	// in is valid until Data returns. An append to in copies it.
+	// in is valid until Data returns. An append to in copies it. Data may change the bytes
+	// that it consumes, and no others.
 	//
 	// The loop sends the output of Data after Data returns. An error closes the connection
 	// once its output has drained, and Closed gets the error.
