@@ -119,8 +119,7 @@ func heapMemory() int64 { return memoryMetric("/memory/classes/heap/objects:byte
 // usedMemory returns the bytes that the program uses: heap objects, and what the
 // store holds elsewhere.
 func (s *Server) usedMemory() int64 {
-	m := s.space.store.Memory()
-	return heapMemory() + m.Used - m.Heap
+	return heapMemory() + s.space.memory() - s.space.store.Memory().Heap
 }
 
 func memoryMetric(name string) int64 {

@@ -11,6 +11,7 @@ import (
 // sets completed once the batch has run.
 func (s *Server) begin(c *client) {
 	s.current, s.completed = c, false
+	s.expiry.before = s.space.dirty
 	c.active = s.tick()
 }
 
@@ -28,6 +29,8 @@ func (s *Server) end(c *client) {
 	if !s.completed {
 		c.executing = false
 		c.abort(errPanicked)
+	} else if s.expiry.behind > 0 {
+		s.expiry.assist()
 	}
 	s.current = nil
 	defer s.handOver() // also if the log panics in carryOut

@@ -64,7 +64,8 @@ type Server struct {
 	// never.
 	Timeout time.Duration
 	// MaxMemory is the number of bytes that keys and values may take. Above it
-	// the server refuses commands that add to them. 0 means no limit.
+	// the server refuses commands that add to them, unless maxmemory-policy,
+	// set by CONFIG SET, names keys that make room. 0 means no limit.
 	MaxMemory int64
 	// NoProtectedMode admits clients from other hosts even without a Password.
 	NoProtectedMode bool

@@ -172,8 +172,11 @@ func (t *table) restockSome(budget int) int {
 
 // nextDue returns a time before which no key expires, or Never.
 func (t *table) nextDue() int64 {
-	if t.restocking {
+	switch {
+	case t.restocking:
 		return t.store.now
+	case t.wheel.items == 0:
+		return Never
 	}
 	return t.wheel.next()
 }

@@ -115,6 +115,13 @@ func (t *table) each(i uint64, visit func(b bucket, slot int)) {
 	}
 }
 
+// visit calls f for the Items of bucket i and its chain, after touching all of them: their
+// cache misses overlap. f may free the Item's slot, and change its Handle.
+func (t *table) visit(i uint64, f func(Item)) {
+	t.each(i, func(b bucket, slot int) { t.sink |= t.entry(handleAt(b, slot))[0] })
+	t.each(i, func(b bucket, slot int) { f(t.item(b, slot)) })
+}
+
 // add puts a Handle in the table, and returns its slot. The table grows before.
 func (t *table) add(hash uint64, h Handle) (bucket, int) {
 	if t.segments == nil {
