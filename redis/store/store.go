@@ -169,8 +169,9 @@ func (s *Store) Memory() Memory {
 	for _, db := range s.dbs {
 		m.Used += db.t.bytesUsed()
 		m.Held += db.t.bytesHeld()
+		m.Waiting += db.t.dying
 	}
-	m.Waiting = s.space.waiting() + s.trash.bytes
+	m.Waiting += s.space.waiting() + s.trash.bytes
 	return m
 }
 
