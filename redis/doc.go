@@ -1,7 +1,7 @@
 // Package redis is a Redis server on rondo's loops. It speaks the protocol, and
 // sends the replies and error texts, of Redis 7.0.
 //
-// A [Server] serves strings and lists in 16 databases, with expiry, transactions,
+// A [Server] serves strings, lists, hashes, sets and sorted sets in 16 databases, with expiry, transactions,
 // publish/subscribe, AUTH and the administrative commands that clients and
 // redis-cli rely on. COMMAND LIST returns their names. There is no persistence,
 // replication, cluster or scripting: a Server is a cache, or a stand-in for

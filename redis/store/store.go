@@ -171,11 +171,12 @@ func (s *Store) Memory() Memory {
 	for _, db := range s.dbs {
 		m.Used += db.t.bytesUsed()
 		m.Held += db.t.bytesHeld()
+		m.Waiting += db.t.dying
 	}
 	if m.Heap = s.space.adopted; s.space.heap {
 		m.Heap = m.Held
 	}
-	m.Waiting = s.space.waiting() + s.trash.bytes
+	m.Waiting += s.space.waiting() + s.trash.bytes
 	return m
 }
 

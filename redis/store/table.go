@@ -32,9 +32,10 @@ type table struct {
 	level    uint
 	split    uint64
 	count    int
-	chain    int  // buckets of the longest chain ever
-	expiring int  // keys with a deadline
-	retired  bool // by Flush, but a Snapshot still reads it
+	chain    int   // buckets of the longest chain ever
+	expiring int   // keys with a deadline
+	dying    int64 // bytes of deleted values that are still in cells
+	retired  bool  // by Flush, but a Snapshot still reads it
 
 	restocking bool // see restock
 	restockAt  uint64
@@ -186,9 +187,9 @@ func (t *table) fill(root, b bucket, slot int) {
 // bytesHeld estimates the table's memory in bytes, with that of its entries.
 func (t *table) bytesHeld() int64 { return t.indexBytes() + t.cells.bytesHeld() + t.wheel.blocks.held }
 
-// bytesUsed is bytesHeld without free cells.
+// bytesUsed is bytesHeld without free cells, and without values that are being freed.
 func (t *table) bytesUsed() int64 {
-	return t.indexBytes() + t.cells.used + t.cells.large + t.wheel.blocks.used
+	return t.indexBytes() + max(0, t.cells.bytesUsed()-t.dying) + t.wheel.blocks.used
 }
 
 func (t *table) indexBytes() int64 {
