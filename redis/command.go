@@ -207,9 +207,9 @@ func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 		}
 		return k.first + 1, k.first + int(count), true
 	case k.keyword != "":
-		for i := k.first; i < n; i++ {
+		for i := k.first; i < n-1; i++ {
 			if isWord(args[i], k.keyword) {
-				return i + 1, i + 1, i+1 < n
+				return i + 1, i + 1, true
 			}
 		}
 		return 0, -1, true

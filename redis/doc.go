@@ -1,9 +1,9 @@
 // Package redis is a Redis server on rondo's loops. It speaks the protocol, and
 // sends the replies and error texts, of Redis 7.0.
 //
-// A [Server] serves strings, lists, hashes, sets and sorted sets in 16 databases, with expiry, transactions,
-// publish/subscribe, AUTH and the administrative commands that clients and
-// redis-cli rely on. COMMAND LIST returns their names. There is no persistence,
+// A [Server] serves strings, lists, hashes, sets, sorted sets and geo in 16 databases,
+// with expiry, transactions, publish/subscribe, AUTH and the administrative
+// commands that clients and redis-cli rely on. COMMAND LIST returns their names. There is no persistence,
 // replication, cluster or scripting: a Server is a cache, or a stand-in for
 // Redis in tests. The package contains no client.
 //
@@ -38,6 +38,8 @@
 //     leaves out what does not exist here. It estimates usec of Commandstats
 //     from a sample.
 //   - HELP texts and COMMAND DOCS are our own.
+//   - Distances that GEOSEARCHSTORE and GEORADIUS store may have another last
+//     bit: C's sines are not always the nearest.
 //
 // # Bounds
 //

@@ -135,24 +135,53 @@ func (Nodes) Copy(c *store.Cells, root store.Handle, to *store.Cells) store.Hand
 }
 
 // Defrag implements store.NodeOps.
-func (Nodes) Defrag(c *store.Cells, root store.Handle) store.Handle {
-	dict, t := rootsOf(c, root)
-	// A cell that moves leaves a sparse chunk, where no cell is allocated: so no Handle
-	// here is both an old and a new one.
-	moved := make(map[store.Handle]store.Handle)
-	dict = store.DefragDict(c, dict, func(old, now store.Handle) { moved[old] = now })
-	t.Defrag(func(h store.Handle) store.Handle {
-		if now, ok := moved[h]; ok {
-			return now
+func (o Nodes) Defrag(c *store.Cells, root store.Handle) store.Handle {
+	cursor := uint64(0)
+	for {
+		if root, cursor, _ = o.DefragSlice(c, root, cursor, math.MaxInt); cursor == 0 {
+			return root
 		}
-		return h
-	})
+	}
+}
+
+// The cursor of DefragSlice is the Dict's, then the rank in the Tree with this bit.
+const inTree = 1 << 63
+
+// Work of DefragSlice, in units of about 20 ns.
+const (
+	renewWork = 25 // find a member in the Tree
+	leafWork  = 10
+)
+
+// DefragSlice implements store.SlicedDefrag.
+func (Nodes) DefragSlice(c *store.Cells, root store.Handle, cursor uint64, budget int) (now store.Handle, next uint64, work int) {
+	dict, t := rootsOf(c, root)
+	if cursor&inTree == 0 {
+		// A cell that moves leaves a sparse chunk, where no cell is allocated: so no Handle
+		// here is both an old and a new one.
+		moved := make(map[store.Handle]store.Handle)
+		dict, next, work = store.DefragDictSlice(c, dict, cursor, max(1, budget/4), func(old, now store.Handle) { moved[old] = now })
+		t.renew(moved)
+		work += renewWork * len(moved)
+		if next == 0 {
+			next = inTree
+		}
+	} else {
+		rank := int(cursor &^ inTree)
+		end := t.defragFrom(rank, max(1, budget/leafWork))
+		if end != 0 {
+			next = inTree | uint64(end)
+			work = budget
+		} else {
+			work = leafWork * (1 + max(0, t.Len()-rank)/maxItems)
+		}
+	}
 	if c.Sparse(root) {
 		c.Free(root)
 		root = c.Alloc(largeSize)
 	}
 	setRoots(c, root, dict, &t)
-	return root
+	return root, next, work
 }
 
 // Size implements store.NodeOps.

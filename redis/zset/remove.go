@@ -5,7 +5,7 @@ import "github.com/rondo-go/rondo/redis/store"
 // Remove removes an item, which must be in the Tree, before its member leaves the Dict.
 func (t *Tree) Remove(score float64, member store.Handle) {
 	var p path
-	b := At(score, t.dict.Name(member))
+	b := At(score, t.name(member))
 	t.find(&p, &b)
 	t.cutOut(&p, 1)
 }
@@ -30,7 +30,7 @@ func (t *Tree) RemoveRanks(rank, count int, removed func(score float64, member s
 // Rescore gives an item another score.
 func (t *Tree) Rescore(old, score float64, member store.Handle) {
 	var p path
-	b := At(old, t.dict.Name(member))
+	b := At(old, t.name(member))
 	t.find(&p, &b)
 	leaf := &p.steps[p.last]
 	if t.staysAt(leaf.n, leaf.at, score, b.member) {

@@ -2,6 +2,7 @@ package zset
 
 import (
 	"iter"
+	"math"
 
 	"github.com/rondo-go/rondo/redis/listpack"
 	"github.com/rondo-go/rondo/redis/store"
@@ -81,22 +82,29 @@ func (s *Set) Commit() {
 			s.sets.scratch = nil
 		}
 	}
+	stored := s.it.Exists() && s.it.Form() == store.Node
 	switch {
 	case !s.changed:
-	case s.Len() == 0 && s.it.Exists():
-		s.db.Delete(s.it)
-	case s.isLarge && s.it.Exists() && s.it.Form() == store.Node:
-	default:
-		v := store.BytesValue(store.ZSet, s.small, false)
-		if s.isLarge {
-			v = store.NodeValue(store.ZSet, s.large.root, false)
+	case s.Len() == 0:
+		if s.isLarge && !stored {
+			Nodes{}.Free(s.db.Cells(), s.large.root, math.MaxInt)
 		}
 		if s.it.Exists() {
-			s.db.Replace(s.it, v, store.KeepDeadline)
-		} else {
-			s.db.Put(s.key, v, store.NoDeadline)
+			s.db.Delete(s.it)
 		}
+	case s.isLarge && stored:
+	case s.it.Exists():
+		s.db.Replace(s.it, s.value(), store.KeepDeadline)
+	default:
+		s.db.Put(s.key, s.value(), store.NoDeadline)
 	}
+}
+
+func (s *Set) value() store.Value {
+	if s.isLarge {
+		return store.NodeValue(store.ZSet, s.large.root, false)
+	}
+	return store.BytesValue(store.ZSet, s.small, false)
 }
 
 // IsLarge reports whether the Set is a table and a Tree, and not a listpack.

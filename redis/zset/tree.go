@@ -1,6 +1,10 @@
 package zset
 
-import "github.com/rondo-go/rondo/redis/store"
+import (
+	"encoding/binary"
+
+	"github.com/rondo-go/rondo/redis/store"
+)
 
 // A Tree keeps the members of a sorted set in the order of their scores, and members of
 // equal scores in the order of their bytes. It is a B+tree whose inner nodes count the
@@ -9,12 +13,16 @@ import "github.com/rondo-go/rondo/redis/store"
 // The Tree refers to members by their Handles in a Dict, and does not own them.
 //
 // An inner node's links repeat the first items of its children. So every Handle in the
-// Tree belongs to a member, and the Tree forgets it when it removes the member.
+// Tree names a member, and none is left when the member has gone.
 type Tree struct {
 	cells *store.Cells
 	dict  store.Dict   // of the members
 	root  store.Handle // 0: no items
 	nodes int
+
+	// moved has the new Handles of members for which the Tree has old ones still, while
+	// the members move. The Dict is not used then.
+	moved map[store.Handle]store.Handle
 }
 
 // maxHeight is more than a Tree of 2^40 items has levels.
@@ -30,6 +38,19 @@ type step struct {
 	h  store.Handle
 	n  node
 	at int
+}
+
+// name returns a member's bytes.
+func (t *Tree) name(h store.Handle) []byte {
+	if t.moved == nil {
+		return t.dict.Name(h)
+	}
+	if now, ok := t.moved[h]; ok {
+		h = now
+	}
+	b := t.cells.Bytes(h)[scoreSize:]
+	n, size := binary.Uvarint(b)
+	return b[size : size+int(n)]
 }
 
 func (t *Tree) node(h store.Handle) node { return node(t.cells.Bytes(h)) }
@@ -100,7 +121,7 @@ func (t *Tree) before(x item, b *Bound) bool {
 	if b.kind == byBoth && x.score != b.score {
 		return x.score < b.score
 	}
-	return b.afterMember(t.dict.Name(x.member))
+	return b.afterMember(t.name(x.member))
 }
 
 // find sets the path to the first item that is not before a Bound. In the leaf, that may
@@ -126,7 +147,7 @@ func (t *Tree) find(p *path, b *Bound) {
 
 // isAt reports whether an item that is not before a Bound is the one that it names.
 func (t *Tree) isAt(x item, b *Bound) bool {
-	return x.score == b.score && string(t.dict.Name(x.member)) == string(b.member)
+	return x.score == b.score && string(t.name(x.member)) == string(b.member)
 }
 
 // findRank sets the path to the item of a rank, which must exist.
@@ -154,7 +175,7 @@ func (t *Tree) Insert(score float64, member store.Handle) {
 		return
 	}
 	var p path
-	b := At(score, t.dict.Name(member))
+	b := At(score, t.name(member))
 	t.find(&p, &b)
 	t.insert(&p, score, member)
 }

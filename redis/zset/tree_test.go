@@ -242,7 +242,7 @@ func (m *treeModel) step(rng *rand.Rand, grow bool, step int) {
 	}
 }
 
-// A set of one score is ordered by the bytes of its members, and bounds are members.
+// In a set of one score the bytes decide the order, and bounds are members.
 func TestTreeOfOneScore(t *testing.T) {
 	m := newTreeModel(t)
 	rng := rand.New(rand.NewPCG(3, 3))

@@ -1,7 +1,9 @@
 package zset
 
 import (
+	"encoding/binary"
 	"iter"
+	"math"
 
 	"github.com/rondo-go/rondo/redis/store"
 )
@@ -108,34 +110,57 @@ func (t *Tree) release(h store.Handle) store.Handle {
 	return 0
 }
 
-// Defrag moves the nodes for which Cells.Sparse is true. It calls move for the Handle of
-// each member, which returns the one that the member has now.
-func (t *Tree) Defrag(move func(member store.Handle) store.Handle) {
-	if t.root != 0 {
-		t.root = t.defrag(t.root, move)
+// renew makes the Tree use the new Handles of members that have moved.
+func (t *Tree) renew(moved map[store.Handle]store.Handle) {
+	t.moved = moved
+	for old, now := range moved {
+		score := math.Float64frombits(binary.LittleEndian.Uint64(t.cells.Bytes(now)))
+		var p path
+		b := At(score, t.name(old))
+		t.find(&p, &b)
+		leaf := &p.steps[p.last]
+		putItem(leaf.n.at(leaf.at), score, now)
+		t.recount(&p, p.last, 0)
 	}
+	t.moved = nil
 }
 
-func (t *Tree) defrag(h store.Handle, move func(store.Handle) store.Handle) store.Handle {
-	n := t.node(h)
-	for i := range n.len() {
-		if n.level() == 0 {
-			x := n.item(i)
-			putItem(n.at(i), x.score, move(x.member))
-			continue
+// defragFrom moves the nodes for which Cells.Sparse is true, leaf by leaf from a rank on,
+// and those above. It stops after about a number of leaves, and returns the rank of the
+// next one, or 0 at the end.
+func (t *Tree) defragFrom(rank, leaves int) (next int) {
+	for n := t.Len(); rank < n; leaves-- {
+		if leaves <= 0 {
+			return rank
 		}
-		child := t.defrag(n.child(i), move)
-		n.setChild(i, child)
-		n.tally(i, t.node(child), 0)
+		var p path
+		t.findRank(&p, rank)
+		for d := range p.last + 1 {
+			s := &p.steps[d]
+			if !t.cells.Sparse(s.h) {
+				continue
+			}
+			s.h, s.n = t.move(s.h, s.n)
+			if d == 0 {
+				t.root = s.h
+			} else {
+				p.steps[d-1].n.setChild(p.steps[d-1].at, s.h)
+			}
+		}
+		leaf := &p.steps[p.last]
+		rank += leaf.n.len() - leaf.at
 	}
-	if !t.cells.Sparse(h) {
-		return h
-	}
+	return 0
+}
+
+// move gives a node another cell.
+func (t *Tree) move(h store.Handle, n node) (store.Handle, node) {
 	size := t.cells.Size(h)
-	moved := t.cells.Alloc(size)
-	copy(t.node(moved)[:size], n)
+	now := t.cells.Alloc(size)
+	moved := t.node(now)
+	copy(moved[:size], n)
 	t.cells.Free(h)
-	return moved
+	return now, moved
 }
 
 // Size returns the bytes that the nodes take.
