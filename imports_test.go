@@ -42,6 +42,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/testkit`, ``),
 	law(`fdpass`, `|internal/sys`),
 	law(`redis`, `|resp|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`httpd`, `|http1|netconn|rtls`),
 	law(`internal/load`, `|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for
