@@ -336,7 +336,9 @@ type contextKey string
 func TestContext(t *testing.T) {
 	begun, ended := make(chan bool, 1), make(chan error, 1)
 	addr := serve(t, &http.Server{
-		BaseContext: func(net.Listener) context.Context { return context.WithValue(context.Background(), contextKey("base"), 1) },
+		BaseContext: func(net.Listener) context.Context {
+			return context.WithValue(context.Background(), contextKey("base"), 1)
+		},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, contextKey("conn"), c.RemoteAddr())
 		},
