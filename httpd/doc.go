@@ -26,7 +26,8 @@
 //   - Requests are read by package http1, which refuses more: a Content-Length beside
 //     Transfer-Encoding, continued lines, hosts that are none. Rules.BareLF and
 //     Rules.NonASCII are set, as old clients need them.
-//   - There is no HTTP/2.
+//   - There is no HTTP/2. A handler gets its preface as a request, as with net/http, and may
+//     hijack the connection.
 //   - SetKeepAlivesEnabled has no effect, and Shutdown does not wait for connections on which
 //     no byte has arrived.
 //   - The net.Conn that ConnState and ConnContext get is for its addresses and for Close.

@@ -24,7 +24,6 @@ const (
 )
 
 var (
-	errPreface       = errors.New("HTTP/2 is not served here")
 	errIncomplete    = errors.New("incomplete request")
 	errUnexpectedEOF = io.ErrUnexpectedEOF
 	errLate          = errors.New("httpd: the handler has returned")
@@ -54,7 +53,10 @@ type exchange struct {
 	big     []byte    // bytes behind them, in the handler's memory
 	posted  bool      // push is on its way
 	full    bool      // the connection's output is
-	outErr  error
+	outErr  error     // stays
+
+	outDeadline time.Time
+	outTimer    *time.Timer
 }
 
 // An input is the body of a request, on its way from the loop to the handler.
@@ -173,7 +175,8 @@ func (r *requestBody) Read(p []byte) (n int, err error) {
 		case b.err != nil:
 			return 0, b.err
 		case !b.deadline.IsZero() && time.Until(b.deadline) <= 0:
-			return 0, os.ErrDeadlineExceeded
+			b.err = os.ErrDeadlineExceeded // stays
+			return 0, b.err
 		}
 		if b.pleases {
 			b.pleases = false
@@ -282,7 +285,7 @@ func (x *exchange) flush(p []byte) error {
 	}
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
-	for x.full && x.outErr == nil {
+	for x.writable() && x.full {
 		x.outCond.Wait()
 	}
 	if x.outErr != nil {
@@ -302,10 +305,48 @@ func (x *exchange) flush(p []byte) error {
 			return err
 		}
 	}
-	for len(x.big) > 0 && x.outErr == nil {
+	for len(x.big) > 0 && x.writable() {
 		x.outCond.Wait()
 	}
+	x.big = nil // the handler's memory
 	return x.outErr
+}
+
+// writable reports whether the output has not failed, and sets the timer for a wait. The
+// caller has locked outMu.
+func (x *exchange) writable() bool {
+	if x.outErr != nil || x.outDeadline.IsZero() {
+		return x.outErr == nil
+	}
+	left := time.Until(x.outDeadline)
+	if left <= 0 {
+		x.outErr = os.ErrDeadlineExceeded
+		return false
+	}
+	if x.outTimer == nil && (x.full || len(x.big) > 0) {
+		x.outTimer = time.AfterFunc(left, x.outExpired)
+	}
+	return true
+}
+
+func (x *exchange) outExpired() {
+	x.outMu.Lock()
+	x.outTimer = nil
+	x.outCond.Broadcast()
+	x.outMu.Unlock()
+}
+
+// SetWriteDeadline is for http.ResponseController. A deadline that has passed stays so.
+func (x *exchange) SetWriteDeadline(t time.Time) error {
+	x.outMu.Lock()
+	defer x.outMu.Unlock()
+	x.outDeadline = t
+	if x.outTimer != nil {
+		x.outTimer.Stop()
+		x.outTimer = nil
+	}
+	x.outCond.Broadcast()
+	return nil
 }
 
 func (x *exchange) flushOnLoop(p []byte) error {
@@ -327,10 +368,11 @@ func (x *exchange) push() {
 	c := x.conn.conn
 	x.posted = false
 	for _, p := range [][]byte{x.pending, x.big} {
-		if len(p) > 0 && x.outErr == nil {
-			if _, err := c.Write(p); err != nil {
-				x.outErr = err
-			}
+		if len(p) == 0 {
+			continue
+		}
+		if _, err := c.Write(p); err != nil && x.outErr == nil {
+			x.outErr = err
 		}
 	}
 	x.pending, x.big = x.pending[:0], nil

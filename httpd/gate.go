@@ -50,8 +50,9 @@ func (g *gate) Close() error {
 	return nil
 }
 
-// fail ends the server because the listener has failed.
-func (g *gate) fail(err error) { g.end(err, draining) }
+// fail ends the listening because the listener has failed. As with net/http the connections
+// go on.
+func (g *gate) fail(err error) { g.end(err, orphaned) }
 
 func (g *gate) end(err error, state int32) {
 	g.once.Do(func() {
@@ -60,15 +61,6 @@ func (g *gate) end(err error, state int32) {
 		close(g.closed)
 		g.server.drain(state)
 	})
-}
-
-func (g *gate) isClosed() bool {
-	select {
-	case <-g.closed:
-		return true
-	default:
-		return false
-	}
 }
 
 // A gateConn is the one connection of a gate.

@@ -319,7 +319,7 @@ func (w *response) sendHead(p []byte) {
 	case w.minor == 0:
 		w.close = true
 	}
-	if strings.EqualFold(h.Get("Connection"), "close") || w.x.server.state.Load() != serving {
+	if strings.EqualFold(h.Get("Connection"), "close") || w.x.server.state.Load() >= draining {
 		w.close = true
 	}
 	if !w.close && !w.fullDuplex && !w.settleBody() {
@@ -529,15 +529,6 @@ func (x *exchange) CloseNotify() <-chan bool {
 func (x *exchange) SetReadDeadline(t time.Time) error {
 	x.in.setDeadline(t)
 	return nil
-}
-
-// SetWriteDeadline is for http.ResponseController.
-func (x *exchange) SetWriteDeadline(t time.Time) error {
-	if x.onLoop {
-		x.conn.conn.AbortUnsentAt(t)
-		return nil
-	}
-	return x.ref.Do(func(c *rondo.Conn) { c.AbortUnsentAt(t) })
 }
 
 // EnableFullDuplex is for http.ResponseController.

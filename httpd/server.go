@@ -7,9 +7,11 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -42,6 +44,7 @@ type Server struct {
 // The states of a Server.
 const (
 	serving  = iota
+	orphaned // the listener has failed: connections go on
 	draining // connections close when they are idle
 	closed   // connections are aborted
 )
@@ -101,22 +104,12 @@ func (s *Server) serve(engine *rondo.Engine, ln net.Listener, filters ...rondo.F
 	}
 	g := newGate(s, ln.Addr())
 	hide(s.HTTP, s.base)
-	switch ln.(type) {
-	case *net.TCPListener, *net.UnixListener:
-		on, err := engine.AttachListener(ln, rondo.SocketOptions{}, open)
-		if err != nil {
-			engine.Close()
-			return err
-		}
-		g.stop = func() { on.Close() }
-	default:
-		g.stop = func() { ln.Close() }
-		go func() {
-			if err := acceptAll(engine, ln, open); !g.isClosed() {
-				g.fail(err)
-			}
-		}()
+	if err := s.listen(engine, ln, open, g); err != nil {
+		engine.Close()
+		ln.Close()
+		return err
 	}
+	s.HTTP.RegisterOnShutdown(func() { s.drain(draining) }) // also when the listener has failed before
 	err := s.HTTP.Serve(g)
 	g.Close()
 	go func() {
@@ -124,6 +117,64 @@ func (s *Server) serve(engine *rondo.Engine, ln net.Listener, filters ...rondo.F
 		engine.Close()
 	}()
 	return err
+}
+
+// listen makes the engine accept from ln, until g is closed or ln is.
+func (s *Server) listen(engine *rondo.Engine, ln net.Listener, open rondo.OpenFunc, g *gate) error {
+	socket, ok := ln.(interface {
+		File() (*os.File, error)
+		SyscallConn() (syscall.RawConn, error)
+	})
+	if !ok {
+		g.stop = func() { ln.Close() }
+		go func() { g.fail(acceptAll(engine, ln, open)) }()
+		return engine.Start()
+	}
+	same, err := duplicate(socket)
+	if err != nil {
+		return err
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	on, err := engine.AttachListener(same, rondo.SocketOptions{}, open)
+	if err != nil {
+		return err
+	}
+	g.stop = func() {
+		on.Close()
+		ln.Close()
+	}
+	go watch(raw, ln, g)
+	return nil
+}
+
+// duplicate returns a listener of the same socket, which the engine gets.
+func duplicate(ln interface{ File() (*os.File, error) }) (net.Listener, error) {
+	f, err := ln.File()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+// watch ends the server when somebody has closed ln, which tells nobody: so it asks.
+func watch(raw syscall.RawConn, ln net.Listener, g *gate) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.closed:
+			return
+		case <-ticker.C:
+		}
+		if raw.Control(func(uintptr) {}) != nil {
+			g.fail(&net.OpError{Op: "accept", Net: ln.Addr().Network(), Addr: ln.Addr(), Err: net.ErrClosed})
+			return
+		}
+	}
 }
 
 // hide keeps the gate's connection from srv's hooks.
@@ -230,8 +281,10 @@ func (s *Server) drain(state int32) {
 	if s.state.Load() < state {
 		s.state.Store(state)
 	}
-	for c := range s.conns {
-		c.conn.Ref().Do(c.drain)
+	if state >= draining {
+		for c := range s.conns {
+			c.conn.Ref().Do(c.drain)
+		}
 	}
 	s.ended()
 }
