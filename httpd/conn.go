@@ -205,7 +205,7 @@ func (c *conn) finished(x *exchange) {
 	out := x.out
 	if x.outErr != nil {
 		c.over = true
-		if c.conn.Buffered() > 0 {
+		if c.conn.Flush(); c.conn.Buffered() > 0 {
 			c.conn.Abort(x.outErr)
 		} else {
 			c.conn.Close()
@@ -264,6 +264,9 @@ func (c *conn) drain(rc *rondo.Conn) {
 	case c.x == nil && !c.head:
 		c.over = true
 		rc.Close()
+		if rc.Buffered() == 0 {
+			c.server.forget(c) // do not wait until the peer closes too
+		}
 	}
 }
 

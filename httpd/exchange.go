@@ -143,7 +143,7 @@ func (x *exchange) hold(more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ended := b.done || b.err != nil
-	if full := len(b.buf) >= bodyAhead; full || ended && more || !ended && !b.wanted {
+	if full := len(b.buf) >= bodyAhead; ended && more || !ended && (full || !b.wanted) {
 		b.paused = true
 		x.conn.conn.Pause()
 	}

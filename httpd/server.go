@@ -25,8 +25,8 @@ import (
 //	engine.Listen("tcp", ":80", rondo.SocketOptions{}, s.Open)
 //
 // It may serve several listeners and engines. Engine.Shutdown waits for the requests in
-// progress; HTTP's own Shutdown and Close mean nothing here. [Serve] is for programs that have
-// no engine.
+// progress; HTTP's own Shutdown and Close mean nothing here. A head must fit in the engine's
+// MaxInput. [Serve] is for programs that have no engine.
 type Server struct {
 	// HTTP is the configuration. Do not change it afterwards. nil: the zero http.Server.
 	HTTP *http.Server
@@ -64,7 +64,7 @@ type loop struct {
 // SetKeepAlivesEnabled has no effect.
 func Serve(srv *http.Server, ln net.Listener) error {
 	s := &Server{HTTP: srv}
-	return s.serve(&rondo.Engine{}, ln)
+	return s.serve(new(rondo.Engine), ln)
 }
 
 // ListenAndServe listens on a TCP address and serves h.
@@ -93,11 +93,12 @@ func ServeTLS(srv *http.Server, ln net.Listener, certFile, keyFile string) error
 		config.Certificates = []tls.Certificate{cert}
 	}
 	s := &Server{HTTP: srv}
-	return s.serve(&rondo.Engine{}, ln, rtls.Server(config))
+	return s.serve(new(rondo.Engine), ln, rtls.Server(config))
 }
 
 func (s *Server) serve(engine *rondo.Engine, ln net.Listener, filters ...rondo.FilterOpenFunc) error {
 	s.init(ln)
+	engine.MaxInput = max(rondo.DefaultMaxInput, s.rules.Head+bodyAhead) // a head has to fit
 	open := rondo.OpenFunc(s.Open)
 	if len(filters) > 0 {
 		open = rondo.Filtered(open, filters...)
