@@ -47,6 +47,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`redis/intset`, `none`),
 	law(`redis/listpack`, `resp`), // for integers as Redis writes them
 	law(`redis`, `|resp|redis/(intset|listpack|quicklist|store|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`httpd`, `|http1|netconn|rtls`),
 	law(`internal/load`, `|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for
