@@ -3,9 +3,10 @@
 //
 // A [Server] serves strings, lists, hashes, sets, sorted sets and geo in 16 databases,
 // with expiry, transactions, publish/subscribe, AUTH and the administrative
-// commands that clients and redis-cli rely on. COMMAND LIST returns their names. There is no persistence,
-// replication, cluster or scripting: a Server is a cache, or a stand-in for
-// Redis in tests. The package contains no client.
+// commands that clients and redis-cli rely on. COMMAND LIST returns their names.
+// There are no streams, and no persistence, replication, cluster or scripting: a
+// Server is a cache, or a stand-in for Redis in tests. The package contains no
+// client.
 //
 // # One loop owns the keyspace
 //
