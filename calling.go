@@ -65,9 +65,9 @@ func runningLoops() iter.Seq[*Loop] {
 	}
 }
 
-// pullingLoop is the loop that waits for the caller, which is in an iterator of the
-// user's own, by iter.Pull; nil: none does. Nothing tells who has resumed an iterator,
-// but a loop that has is in a coroutine whenever one looks, and takes no turn meanwhile.
+// pullingLoop returns the loop that waits for the caller, which runs in a user's iterator
+// (iter.Pull); nil: none does. Nothing says which goroutine has resumed an iterator. But a
+// loop that has resumed one is in a coroutine at each look, and takes no turn in between.
 func pullingLoop() (waits *Loop) {
 	turns := make(map[*Loop]uint64) // of those that may be it
 	for look := range 3 {
@@ -124,7 +124,7 @@ func (l *Loop) Calling() bool {
 
 // check is the first call of every method that only the loop's goroutine and its
 // coroutines may call. The race detector finds other callers, since check changes
-// raceField; Engine.Check makes them panic.
+// raceField. Engine.Check makes them panic.
 func (l *Loop) check() {
 	if l.checks {
 		l.mustBeCalled()
@@ -157,7 +157,7 @@ func (l *Loop) mustBeCalled() {
 	if inIterator(own) || bytes.Contains(loop, simulated) {
 		return
 	}
-	panic(fmt.Sprintf("rondo: a method of loop %d's was called by a goroutine that is none of the loop's (found by Engine.Check): "+
+	panic(fmt.Sprintf("rondo: a method that belongs to loop %d was called by a goroutine that does not belong to it (found by Engine.Check): "+
 		"other goroutines use a Ref, Loop.Post or coro.Await\n\nthe caller:\n%s\n\nthe loop:\n%s", l.id, own, loop))
 }
 

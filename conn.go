@@ -99,7 +99,7 @@ const (
 	recalled                        // the Send in flight was canceled by Recall
 	endWrite                        // writes fail: after CloseWrite, Close, or soon after Detach
 	shut                            // Shutdown has been submitted, after the last byte
-	selfPaced                       // neither full output stops reading nor the end of both streams closes it: see SelfPaced
+	selfPaced                       // full output does not stop reading, nor does the end of both streams close it: see SelfPaced
 	accepted                        // by a Listener, of this engine or of the one it moved from
 	drainAll                        // tellDrain waits until no output waits, see refused
 )
@@ -245,8 +245,8 @@ func (c *Conn) setHandler(h Handler) {
 
 // Reusable reports whether c could serve another conversation. It is open in both
 // directions, is neither closing nor leaving its loop, and no received bytes wait for its
-// handler. The bytes offered to Data count once Data has returned. Output may wait: see
-// Buffered.
+// handler. Ask outside of Data: bytes that Data leaves count once it has returned. Output
+// may wait: see Buffered.
 func (c *Conn) Reusable() bool {
 	c.loop.check()
 	return c.life == connOpen && c.flags&(eof|endWrite) == 0 && len(c.carry) == 0 &&
@@ -325,7 +325,7 @@ func (c *Conn) limited() {
 	case c.full():
 		c.awaitDrain()
 	case c.flags&tellDrain != 0:
-		c.flushSoon() // advance tells
+		c.flushSoon() // advance sets drainDue
 	}
 }
 

@@ -22,7 +22,7 @@ type ending struct {
 	lined bool                                // Detach or Move set endWrite: the stream stays open
 	mute  bool                                // the output has failed with err; see failOutput
 
-	within  bool // Move keeps it in the engine: the gate goes on counting it
+	within  bool // Move keeps it in the engine, whose admission goes on counting it
 	refused bool // it is in Loop.refused
 }
 
@@ -205,7 +205,7 @@ func (c *Conn) failOutput(err error) {
 		c.filters.mute()
 	}
 	c.recall()
-	c.flushSoon() // advance tells whoever waits for the output to drain
+	c.flushSoon() // advance sets drainDue, for writers that wait
 }
 
 // isMute reports whether failOutput was called.
@@ -214,7 +214,8 @@ func (c *Conn) isMute() bool { return c.end != nil && c.end.mute }
 // sends reports whether output may still reach the peer.
 func (c *Conn) sends() bool { return c.life < connClosed && !c.isMute() }
 
-// fail ends the connection with a system error, or only its output if there may be input.
+// fail handles a system error. It ends the connection, or only the output if more input
+// may come.
 func (c *Conn) fail(op string, err error) {
 	if p := panicked(err); p != nil {
 		c.loop.broken(c, p)
@@ -269,7 +270,7 @@ func (e *ending) Complete(comp *backend.Completion) {
 	c.posted.Add(gone)
 	c.loop.stats.now.Closed++
 	if c.flags&accepted != 0 {
-		c.loop.engine.gate.leave(c.peer.Addr())
+		c.loop.engine.admission.leave(c.peer.Addr())
 	}
 	c.over(e.err)
 	e.stayed()
@@ -303,8 +304,8 @@ func (c *Conn) tellClosed(err error) {
 // From now on only one method of the handler is called: Closed, with ErrDetached, before
 // f. If Data called Detach, the count that Data returns holds. Until f is called,
 // CloseWrite can half-close the connection, and Close and Abort can close it: then f gets
-// an error. Deadlines hold until then, too: they bound how long a peer may take that does
-// not read.
+// an error. Deadlines hold until then, too, so they bound the wait for a peer that does not
+// read.
 //
 // Ref.Write returns ErrClosed from now on; bytes that it took before are sent. Writes on
 // the loop succeed until the end of the turn in which the last of those bytes arrive, this
@@ -363,7 +364,7 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open, counts, within) }) != nil {
 			to.expected.Add(-1)
 			if counts && within {
-				from.engine.gate.leave(h.Peer.Addr())
+				from.engine.admission.leave(h.Peer.Addr())
 			}
 			from.discard(h)
 		}
@@ -434,7 +435,7 @@ func (c *Conn) left() {
 	c.stopTimes()
 	c.loop.stats.now.Detached++
 	if c.flags&accepted != 0 && !c.end.within {
-		c.loop.engine.gate.leave(c.peer.Addr())
+		c.loop.engine.admission.leave(c.peer.Addr())
 	}
 	c.over(ErrDetached)
 	if k, ok := c.handler.(bridge.Keeper); ok {
@@ -457,18 +458,18 @@ func (e *ending) stayed() {
 }
 
 // moved serves a connection from another loop. counts: a Listener accepted it. within: the
-// engine's gate counts it already.
+// engine counts it already.
 func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, within bool) {
-	addr, gate := h.Peer.Addr(), l.engine.gate
+	addr, admission := h.Peer.Addr(), l.engine.admission
 	if counts && !within {
-		if limit := gate.enter(addr, l, false); limit != "" {
+		if limit := admission.enter(addr, l, false); limit != "" {
 			l.refuse(h, limit, &l.stats.now.Attached)
 			return
 		}
 	}
 	if l.stopping || l.draining {
 		if counts {
-			gate.leave(addr)
+			admission.leave(addr)
 		}
 		l.discard(h)
 		return
@@ -476,7 +477,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, withi
 	file, err := l.own(h)
 	if err != nil {
 		if counts {
-			gate.leave(addr)
+			admission.leave(addr)
 		}
 		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
 		return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -400,11 +401,27 @@ func (c *Conn) tellEOF() {
 	if c.stopping() != 0 || c.flags&queued != 0 || c.life == connLeaving {
 		return // earlier input comes first
 	}
-	if f := c.stack(); f != nil {
+	switch f := c.stack(); {
+	case c.isCut():
+		c.Close() // Closed gets the error
+	case f != nil:
 		f.tellEOF()
-	} else if (c.flags&eof != 0 || c.filters.haveEnded()) && c.flags&eofTold == 0 && !c.isClosing() {
+	case (c.flags&eof != 0 || c.filters.haveEnded()) && c.flags&eofTold == 0 && !c.isClosing():
 		c.endInput()
 	}
+}
+
+// isCut reports whether the input has ended although the peer has not ended its stream. A
+// system reports a reset, or that the peer is unreachable, only once. If a write got that
+// error, the next read finds the end of the stream. EPIPE (of a write after the peer's end)
+// and ENOTCONN (of a shutdown) are different: after them a read gets its own error.
+func (c *Conn) isCut() bool {
+	if c.flags&(eof|eofTold) != eof || !c.isMute() || c.filters != nil && c.filters.ended {
+		return false
+	}
+	var errno syscall.Errno
+	err := c.end.err
+	return errors.As(err, &errno) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ENOTCONN)
 }
 
 // endInput calls the handler's EOF, or closes the connection.

@@ -117,7 +117,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return c.write(p, c.limits.maxOut)
 }
 
-// write is Write to the wire. At most most bytes may wait.
+// write is Write to the wire. most is how many bytes may wait.
 func (c *Conn) write(p []byte, most int) (n int, err error) {
 	l := c.loop
 	waiting := c.waiting()
@@ -302,7 +302,8 @@ func (c *Conn) awaitDrain() {
 // so, or a coroutine serves the connection and its own writes park it.
 func (c *Conn) readsWhenFull() bool { return c.flags&selfPaced != 0 || c.limits.readWhenFull }
 
-// wrote follows a write; size bytes now wait for the wire, to be sent at the turn's end.
+// wrote is called after a write. size bytes now wait for the wire; they are sent at the
+// turn's end.
 func (c *Conn) wrote(size int) {
 	switch {
 	case size+c.filters.waiting() > c.limits.high:

@@ -23,9 +23,10 @@ func (r Ref) Do(f func(*Conn)) error {
 // then does not read, so that the bytes would wait beyond MaxOutput, the connection is
 // aborted with ErrOutputFull: otherwise the stream would have a gap.
 //
-// Write returns ErrClosed after Close, CloseWrite, Detach or Move. When the output ends
-// (Close, CloseWrite), bytes still on their way to the loop are dropped. When the
-// connection begins to leave its loop, they are sent before it leaves.
+// Write returns ErrClosed after Close, CloseWrite, Detach or Move, and after a write that
+// failed with an error of the system. When the output ends, bytes still on their way to the
+// loop are dropped. When the connection begins to leave its loop, they are sent before it
+// leaves.
 func (r Ref) Write(p []byte) error {
 	if r.conn == nil {
 		return ErrClosed
@@ -109,7 +110,7 @@ func (c *Conn) runTask(t task) {
 //
 //	rondo.Broadcast(maps.Keys(room), message, nil)
 //
-// Nobody may change p any more, ever: the connections share it. If p has 512 bytes or
+// p must never change again: the connections share it. If p has 512 bytes or
 // more, a connection with a slow peer holds p itself and no copy.
 //
 // A connection without room for p gets none of it: its output is full (see Conn.Full),
@@ -267,7 +268,7 @@ func (c *Conn) writeShared(p []byte) {
 		c.write(p, c.limits.maxOut)
 	case c.loop.outbox.share(c, p):
 		c.wrote(c.waiting())
-	case c.life < connClosed:
+	case c.sends():
 		c.loop.outbox.unload(c)
 		c.queueShared(p)
 		c.wrote(c.waiting())

@@ -19,10 +19,10 @@ import (
 // unix; a unix address that begins with @ is abstract. s may set the local address and the
 // timeout.
 //
-// Resolver looks up a name, not on the loop. Dial tries its addresses of both families in
-// turn, the first address's family first. Each attempt starts 250 ms after the previous
-// one, or as soon as that one has failed. Dial takes the first connection that succeeds
-// and cancels the other attempts (RFC 8305).
+// Resolver looks up a name, on another goroutine than the loop's. Dial tries the addresses
+// one after the other, and alternates between the two families. Each attempt starts 250 ms
+// after the previous one, or as soon as that one has failed. Dial takes the first
+// connection that succeeds and cancels the other attempts (RFC 8305).
 //
 // The error is a *net.OpError as package net returns it, of the first address that was
 // tried. errors.Is finds in it system errors such as syscall.ECONNREFUSED,

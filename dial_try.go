@@ -134,7 +134,7 @@ type Resolver interface {
 // errName is literal's error if the address has a name.
 var errName = errors.New("the address has a name")
 
-// literal parses an address that needs no look-up.
+// literal parses an address that needs no lookup.
 func literal(network, address string) ([]net.Addr, error) {
 	switch network {
 	case "unix":

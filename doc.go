@@ -60,7 +60,8 @@
 // # What this package is not
 //
 // It does not replace package net where connections are few, or where their code blocks
-// (package netconn serves such code), and it knows no protocol: see resp and redis.
+// (package netconn serves such code), and it knows no protocol: see redis, http1 and
+// websocket.
 //
 // # The files
 //
@@ -89,13 +90,13 @@
 //	conn_outbox.go   the loop's outbox, which gathers the output of a turn
 //	conn_end.go      Close, Abort; Detach and Move
 //	conn_ref.go      Ref and Broadcast: writes from other goroutines
-//	conn_bridge.go   methods for coro, proactor, redis and rtls alone
+//	conn_bridge.go   methods that only rondo's other packages use
 //
 // Where connections come from:
 //
 //	listener.go      Listener, the choice of a loop, and limits of connections
 //	dial.go          Engine.Dial, Loop.Dial
-//	dial_try.go      addresses: look-up, and the order of attempts
+//	dial_try.go      addresses: lookup, and the order of attempts
 //	attach.go        Attach, AttachListener's connections, Adopt; PrefixConn
 //
 // Filters:

@@ -38,21 +38,21 @@ const (
 type Engine struct {
 	// NumLoops is the number of loops. Each loop is a goroutine. 0: GOMAXPROCS.
 	NumLoops int
-	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if it has that many
-	// loops and they sleep in system calls (on any backend but "std"). While one of Go's
-	// processors is idle, the scheduler does not take the processor of a sleeping loop.
-	// Without a spare processor, loops on epoll park (they sleep as goroutines do) if they
-	// are as many as GOMAXPROCS. Parking is better where loops share the CPUs with other
-	// work. A spare processor is better for one loop on one CPU with few connections
-	// (docs/design.md has the figures). GOMAXPROCS belongs to the whole process, and once
-	// it is set, Go no longer adapts it to a changed CPU limit.
+	// SpareProcessor raises GOMAXPROCS by one when the engine starts, if the engine has as
+	// many loops as GOMAXPROCS and they sleep in system calls (on any backend but "std").
+	// While one of Go's processors is idle, the scheduler does not take the processor of a
+	// sleeping loop. Without a spare processor, loops on epoll park (they sleep as
+	// goroutines do) if they are as many as GOMAXPROCS. Parking is better where loops share
+	// the CPUs with other work. A spare processor is better for one loop on one CPU with
+	// few connections (docs/design.md has the figures). GOMAXPROCS belongs to the whole
+	// process, and once it is set, Go no longer adapts it to a changed CPU limit.
 	SpareProcessor bool
 	// Backend names the system interface that moves the bytes: "epoll" (Linux), "uring"
 	// (io_uring: Linux 6.1 and the permission to use it), "kqueue" (macOS and the BSDs),
 	// "poll" (all of these) or "std" (everywhere: package net, a goroutine per
 	// connection). With several names, as in "uring,epoll", the engine tries them in that
-	// order, and logs why it cannot use one. "": the platform's best. BackendName tells
-	// which one the engine uses.
+	// order, and logs why it cannot use one. "": the platform's best. BackendName returns
+	// the one that the engine uses.
 	//
 	// On "uring" each loop has its own thread, as with LockThreads.
 	Backend string
@@ -126,8 +126,8 @@ type Engine struct {
 	// the loop. A wrong goroutine is one that uses a Conn, a Timer or a Loop's own methods
 	// and does not run on that loop. The race detector finds most of these calls too.
 	// Check needs no special build, and costs some nanoseconds a call. The environment
-	// variable RONDO_CHECK=1 sets it. On rondotest's network it finds nothing while a loop
-	// stands still there.
+	// variable RONDO_CHECK=1 sets it. On rondotest's network it does not find calls that are
+	// made while the loop stands still, as it does while the test runs.
 	Check bool
 	// Repanic lets a panic in a handler end the program, as in any goroutine. Otherwise
 	// the panic ends its connection, and the engine logs it with its stack.
@@ -144,7 +144,7 @@ type Engine struct {
 	listeners   []*Listener
 	stopped     chan struct{} // closed when every loop has ended
 	watching    sync.Once     // see Watch in package bridge
-	gate        *gate         // nil: any number of connections may come
+	admission   *admission    // nil: any number of connections may come
 	limits      limits        // of every Conn without its own
 	unbound     limits        // without a bound of output: see NoOutputLimit in package bridge
 	accepting   atomic.Uint32 // sockets listened on so far
@@ -186,7 +186,7 @@ type SocketOptions struct {
 	// LocalAddr is the address to dial from, a *net.TCPAddr or *net.UnixAddr; a dial then
 	// tries only addresses of the same family. nil: the system chooses. Listen ignores it.
 	LocalAddr net.Addr
-	// DialTimeout is how long a dial may take, with its name look-up. 0: as long as the
+	// DialTimeout is how long a dial may take, with its name lookup. 0: as long as the
 	// system tries. Listen ignores it.
 	DialTimeout time.Duration
 	// UnixMode is the permissions of a unix socket's file. 0: the umask decides.
@@ -252,7 +252,7 @@ func (e *Engine) start() ([]refusal, error) {
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
 	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt, low: math.MaxInt}
-	e.gate = e.newGate()
+	e.admission = e.newAdmission()
 	loops, used, refused, err := e.open(candidates)
 	if err != nil {
 		return refused, err

@@ -251,7 +251,7 @@ func TestNothingGivenToAConn(t *testing.T) {
 		"rondo: Ref.Do was given no function",
 		"rondo: Loop.Post was given no function",
 		"rondo: Loop.Defer was given no function",
-		"rondo: Loop.AtEnd was given no function",
+		"rondo: Loop.OnClose was given no function",
 		"rondo: Loop.AfterFunc was given no function",
 		"rondo: Loop.Every was given no function",
 		"rondo: PacketRef.Do was given no function",

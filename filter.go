@@ -82,8 +82,8 @@ func (PassThrough) Closed(*FilterPort, error) {}
 
 // Filtered returns an OpenFunc for connections with filters; the first filter is next to
 // the wire. It calls open when all filters are ready: handshakes are done, and addresses
-// and certificates are known. If the connection ends earlier, there is no Handler to tell;
-// Trace.FilterFailed is called.
+// and certificates are known. If the connection ends earlier, there is no Handler to call.
+// Trace.FilterFailed reports a filter that failed.
 //
 // To do something before the filters start, such as limiting connections, write an
 // OpenFunc that calls this one.

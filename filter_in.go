@@ -8,8 +8,8 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// filters are a connection's Filters and the bytes between them. A nil *filters is the
-// bare wire: no bytes wait in it, and it is always ready.
+// filters are a connection's stages (each a FilterPort with its Filter) and the bytes
+// between them. A nil *filters is the bare wire: nothing waits in it, and it is always ready.
 //
 // Input goes up: from the connection's carry to the bottom stage, from each stage's in to
 // its filter, from there to the next in, and at last to the handler. Each reader keeps
@@ -346,9 +346,9 @@ func (s *FilterPort) takes() bool {
 	return s.state&(started|heldBack|failed|removed) == started && !s.isBusy() && !s.halted() && !c.discards()
 }
 
-// halted reports whether the filter is given no input because of the handler: that has
-// paused, or its output is full. A handler that paces itself has paused since nobody reads,
-// and yet may wait until filters are ready: those get what they need for that.
+// halted reports whether the handler keeps the filter from input: the handler has paused,
+// or its output is full. A handler that paces itself is paused while no coroutine reads, and
+// a coroutine may be waiting for filters that are not ready: these get their input.
 func (s *FilterPort) halted() bool {
 	c := s.conn
 	return c.stops&stopOutput != 0 || c.stops&stopPaused != 0 && !(c.flags&selfPaced != 0 && s.opens())

@@ -14,7 +14,7 @@ type FilterPort struct {
 	filter       Filter
 	below, above *FilterPort // towards the wire, towards the handler; nil: next to it
 	open         OpenFunc    // called when the filter is ready
-	in           inlet       // input not consumed; next to the wire conn.carry has it instead
+	in           inlet       // input not consumed; not used next to the wire, where conn.carry holds it
 	out          []byte      // output for Outbound
 	state        stageState
 	refused      int // length of the last input if it consumed none of it
@@ -163,7 +163,7 @@ func (s *FilterPort) Send(p []byte) {
 	c := s.conn
 	c.loop.check()
 	switch {
-	case len(p) == 0 || s.state&(trailed|unlinked) != 0 || c.life >= connClosed:
+	case len(p) == 0 || s.state&(trailed|unlinked) != 0 || !c.sends():
 	case s.below == nil:
 		if _, err := c.write(p, c.limits.forFilters()); errors.Is(err, ErrOutputFull) {
 			c.Abort(err)
@@ -217,9 +217,10 @@ func (s *FilterPort) Fail(err error) {
 }
 
 // Remove removes the filter from the connection and calls its Closed: after the filter's
-// method that is running, or in the next turn. The filter gets no
-// Inbound any more: the next filter or the Handler gets the bytes that it has not consumed. After the last filter is removed, the connection costs
-// what one without filters does. Remove calls Ready first.
+// method that is running, or in the next turn. Inbound is not called any more: the next
+// filter or the Handler gets the bytes that the filter has not consumed. After the last
+// filter is removed, the connection costs what one without filters does. Remove calls Ready
+// first.
 func (s *FilterPort) Remove() {
 	s.conn.loop.check()
 	s.Ready()

@@ -5,6 +5,7 @@ go 1.24.0
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/alecthomas/kong v1.12.1
+	github.com/klauspost/compress v1.18.0
 	github.com/pires/go-proxyproto v0.8.0
 	golang.org/x/sys v0.35.0
 )

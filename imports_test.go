@@ -41,22 +41,31 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/testcert`, `none`),
 	law(`internal/testkit`, ``),
 	law(`fdpass`, `|internal/sys`),
+	law(`websocket`, `|wsframe|rtls`),
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
 	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
 	law(`redis/intset`, `none`),
 	law(`redis/listpack`, `resp`), // for integers as Redis writes them
 	law(`redis`, `|resp|redis/(intset|listpack|quicklist|store|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`httpd`, `|http1|netconn|rtls`),
 	law(`internal/load`, `|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for
 	law(`compat/gaio`, `|proactor`),
-	law(`compat/evio`, `|internal/sys`),
+	law(`compat/internal/address`, `none`),
+	law(`compat/evio`, `|compat/internal/address|internal/sys`),
+	law(`compat/evio2017/v0`, `|compat/evio|compat/internal/address|internal/sys`),
+	law(`compat/evio2017`, `compat/evio2017/v0`),
+	law(`compat/goev`, `|compat/goev/(netfd|internal/closing)`),
+	law(`compat/goev/netfd`, `compat/goev/internal/closing`),
+	law(`compat/goev/internal/closing`, `none`),
 	law(`docs/(tutorial|cookbook)/.*`, `|coro|rtls`), // users' programs: nothing of internal/
 	law(`cmd/.*|examples/.*|((coro|workers)/)?testdata/.*|redis/.*`, `.*`),
 }
 
-// tagged is where build constraints may stand.
-var tagged = regexp.MustCompile(`^internal/(sys|pick|backend/(readiness|epoll|poll|kqueue|uring))$`)
+// tagged is where build constraints may stand: at the bottom, and in the API of a
+// library that is for Linux alone.
+var tagged = regexp.MustCompile(`^(internal/(sys|pick|backend/(readiness|epoll|poll|kqueue|uring))|compat/goev(/netfd)?)$`)
 
 func law(pkg, may string) (l struct{ pkg, may *regexp.Regexp }) {
 	l.pkg = regexp.MustCompile(`^(` + pkg + `)$`)

@@ -63,8 +63,8 @@ type acceptor struct {
 	resume  timer.Timer
 }
 
-// After an Accept error, mostly for want of descriptors, the acceptor pauses for this long,
-// doubling.
+// After an Accept error (mostly, descriptors have run out) the acceptor pauses for this
+// long, doubling.
 const (
 	minAcceptPause = 5 * time.Millisecond
 	maxAcceptPause = time.Second
@@ -252,7 +252,7 @@ func (a *acceptor) submitClose() {
 // accepted gives a connection to its loop, unless a limit forbids it.
 func (a *acceptor) accepted(h backend.Handle) {
 	l := a.loop
-	if limit := l.engine.gate.enter(h.Peer.Addr(), l, true); limit != "" {
+	if limit := l.engine.admission.enter(h.Peer.Addr(), l, true); limit != "" {
 		l.refuse(h, limit, &l.stats.now.Accepted)
 		return
 	}
@@ -266,7 +266,7 @@ func (a *acceptor) accepted(h backend.Handle) {
 	l.expected.Add(1)
 	if l.Post(func() { l.expected.Add(-1); l.adopt(h, a.ln) }) != nil {
 		l.expected.Add(-1)
-		l.engine.gate.leave(h.Peer.Addr())
+		l.engine.admission.leave(h.Peer.Addr())
 		a.loop.backend.Discard(h)
 	}
 }
@@ -298,19 +298,19 @@ func (e *Engine) choose(next *atomic.Uint32, peer netip.Addr) *Loop {
 // hashSeed is random, so that clients cannot choose addresses that all fall on one loop.
 var hashSeed = maphash.MakeSeed()
 
-// A gate counts an engine's accepted connections, and refuses those above a limit. A
+// An admission counts an engine's accepted connections, and refuses those above a limit. A
 // connection that has entered leaves once: when it is closed (ending.Complete), when it
-// leaves the engine (Conn.left), or when no loop takes it. A nil *gate has no limits.
-type gate struct {
+// leaves the engine (Conn.left), or when no loop takes it. A nil *admission has no limits.
+type admission struct {
 	most, mostPerAddr int64 // 0: any number
 	open              atomic.Int64
-	addrs             [gateShards]addrCounts
+	addrs             [admissionShards]addrCounts
 	rate              bucket
 }
 
-// gateShards is how many maps share the counts of addresses, so that loops seldom wait for
-// each other.
-const gateShards = 64
+// admissionShards is how many maps share the counts of addresses, so that loops seldom
+// wait for each other.
+const admissionShards = 64
 
 // addrCounts counts connections by the keys of their addresses. It has no entries of 0.
 type addrCounts struct {
@@ -319,100 +319,100 @@ type addrCounts struct {
 	large bool // open had more than maxEmptyCounts entries
 }
 
-// newGate returns a gate with the engine's limits.
-func (e *Engine) newGate() *gate {
+// newAdmission returns an admission with the engine's limits; nil if there are none.
+func (e *Engine) newAdmission() *admission {
 	if e.MaxConns == 0 && e.MaxConnsPerAddr == 0 && e.AcceptRate == 0 {
 		return nil
 	}
-	return &gate{most: int64(e.MaxConns), mostPerAddr: int64(e.MaxConnsPerAddr), rate: bucket{perSecond: float64(e.AcceptRate)}}
+	return &admission{most: int64(e.MaxConns), mostPerAddr: int64(e.MaxConnsPerAddr), rate: bucket{perSecond: float64(e.AcceptRate)}}
 }
 
 // enter counts a connection from addr. If a limit forbids the connection, enter does not
 // count it, and returns the name of the Engine's field.
-func (g *gate) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
-	if g == nil {
+func (a *admission) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
+	if a == nil {
 		return ""
 	}
 	for {
-		n := g.open.Load()
-		if g.most > 0 && n >= g.most {
+		n := a.open.Load()
+		if a.most > 0 && n >= a.most {
 			return "MaxConns"
 		}
-		if g.open.CompareAndSwap(n, n+1) {
+		if a.open.CompareAndSwap(n, n+1) {
 			break
 		}
 	}
 	switch {
-	case !g.enterAddr(addr):
+	case !a.enterAddr(addr):
 		limit = "MaxConnsPerAddr"
-	case isNew && g.rate.perSecond > 0 && !g.rate.take(l.backend.Wall(l.now)):
-		g.leaveAddr(addr)
+	case isNew && a.rate.perSecond > 0 && !a.rate.take(l.backend.Wall(l.now)):
+		a.leaveAddr(addr)
 		limit = "AcceptRate"
 	default:
 		return ""
 	}
-	g.open.Add(-1)
+	a.open.Add(-1)
 	return limit
 }
 
 // leave uncounts a connection that has entered.
-func (g *gate) leave(addr netip.Addr) {
-	if g != nil {
-		g.open.Add(-1)
-		g.leaveAddr(addr)
+func (a *admission) leave(addr netip.Addr) {
+	if a != nil {
+		a.open.Add(-1)
+		a.leaveAddr(addr)
 	}
 }
 
-func (g *gate) enterAddr(addr netip.Addr) bool {
-	if g.mostPerAddr == 0 || !addr.IsValid() {
+func (a *admission) enterAddr(addr netip.Addr) bool {
+	if a.mostPerAddr == 0 || !addr.IsValid() {
 		return true
 	}
-	a, key := g.counts(addr)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := a.open[key]
-	if n >= g.mostPerAddr {
+	s, key := a.counts(addr)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.open[key]
+	if n >= a.mostPerAddr {
 		return false
 	}
-	if a.open == nil {
-		a.open = make(map[uint64]int64)
+	if s.open == nil {
+		s.open = make(map[uint64]int64)
 	}
-	a.open[key] = n + 1
-	a.large = a.large || len(a.open) > maxEmptyCounts
+	s.open[key] = n + 1
+	s.large = s.large || len(s.open) > maxEmptyCounts
 	return true
 }
 
 // maxEmptyCounts is the largest size that a map may have had and be kept when it is empty.
 const maxEmptyCounts = 64
 
-func (g *gate) leaveAddr(addr netip.Addr) {
-	if g.mostPerAddr == 0 || !addr.IsValid() {
+func (a *admission) leaveAddr(addr netip.Addr) {
+	if a.mostPerAddr == 0 || !addr.IsValid() {
 		return
 	}
-	a, key := g.counts(addr)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if n := a.open[key]; n > 1 {
-		a.open[key] = n - 1
+	s, key := a.counts(addr)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.open[key]; n > 1 {
+		s.open[key] = n - 1
 		return
 	}
-	delete(a.open, key)
-	if a.large && len(a.open) == 0 { // a map never shrinks
-		a.open, a.large = nil, false
+	delete(s.open, key)
+	if s.large && len(s.open) == 0 { // a map never shrinks
+		s.open, s.large = nil, false
 	}
 }
 
 // counts returns the map that counts an address, and its key: the first 64 bits. The key
 // of an IPv4 address is the last 64 bits of its IPv6 form, whose first bits all have in
 // common. These keys are also those of 0:ffff::/32, from where nobody connects.
-func (g *gate) counts(addr netip.Addr) (a *addrCounts, key uint64) {
+func (a *admission) counts(addr netip.Addr) (s *addrCounts, key uint64) {
 	ip := addr.As16()
 	key = binary.BigEndian.Uint64(ip[:])
 	if addr.Is4() || addr.Is4In6() {
 		key = binary.BigEndian.Uint64(ip[8:])
 	}
 	const shuffle = 0x9e3779b97f4a7c15 // an odd number of many bits, as in Fibonacci hashing
-	return &g.addrs[key*shuffle>>(64-6)], key
+	return &a.addrs[key*shuffle>>(64-6)], key
 }
 
 // A bucket limits the rate of connections. It holds the tokens of one second at most. All

@@ -374,13 +374,13 @@ func (l *Loop) do(f func()) bool {
 // adopt makes a Conn of an accepted connection.
 func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 	if l.stopping || l.draining {
-		l.engine.gate.leave(h.Peer.Addr())
+		l.engine.admission.leave(h.Peer.Addr())
 		l.backend.Discard(h)
 		return
 	}
 	file, err := l.backend.Adopt(h)
 	if err != nil {
-		l.engine.gate.leave(h.Peer.Addr())
+		l.engine.admission.leave(h.Peer.Addr())
 		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve an accepted connection", "remote", h.Peer, "error", err)
 		return
 	}

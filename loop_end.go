@@ -36,7 +36,7 @@ func (l *Loop) stop() {
 // loop.
 func (l *Loop) OnClose(f func()) (forget func()) {
 	l.check()
-	mustGive(f != nil, "Loop.AtEnd", "function")
+	mustGive(f != nil, "Loop.OnClose", "function")
 	if l.stopping {
 		l.Defer(f)
 		return func() {}

@@ -61,7 +61,7 @@ type spin struct {
 const (
 	// maxBack bounds how many sleeps come without a look.
 	maxBack = 64
-	// leastLook is less than one Wait takes; it bounds the number of Waits where the
+	// leastLook is less time than one Wait takes. It bounds the number of Waits where the
 	// clock stands still, as a simulated one does.
 	leastLook = 100 * time.Nanosecond
 )

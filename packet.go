@@ -104,8 +104,8 @@ type packetGroup struct {
 	state atomic.Uint32
 }
 
-// A group is in the making until ListenPacket has all sockets. If one ends before
-// that, ListenPacket fails. Only a whole group calls the handler.
+// A group is being made until ListenPacket has all sockets. If one ends before that,
+// ListenPacket fails. Only a whole group calls the handler.
 const (
 	groupMaking uint32 = iota
 	groupWhole

@@ -152,7 +152,7 @@ func (c *PacketConn) failed(f packetFailure) {
 	c.tellSoon(append(c.failures, f))
 }
 
-// tellSoon has failures told, those that wait already among them.
+// tellSoon sets the failures that wait to all, and queues a call of tellFailures.
 func (c *PacketConn) tellSoon(all []packetFailure) {
 	posted := len(c.failures) > 0
 	c.failures = all
@@ -161,8 +161,8 @@ func (c *PacketConn) tellSoon(all []packetFailure) {
 	}
 }
 
-// tellFailures tells those that wait. runtime.Goexit in the handler ends this function
-// too: what is left is told later.
+// tellFailures passes the waiting failures to the handler. runtime.Goexit in the handler
+// ends this function too: the rest waits for another call.
 func (c *PacketConn) tellFailures() {
 	left := c.failures
 	c.failures = nil

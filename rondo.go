@@ -19,7 +19,8 @@ type Handler interface {
 	// loop also offers the rest again, with nothing new behind it, after Resume, and when
 	// output that was above HighWater has fallen to LowWater.
 	//
-	// in is valid until Data returns. An append to in copies it.
+	// in is valid until Data returns. An append to in copies it. Data may change the bytes
+	// that it consumes, and no others.
 	//
 	// The loop sends the output of Data after Data returns. An error closes the connection
 	// once its output has drained, and Closed gets the error.
@@ -43,7 +44,9 @@ func (f HandlerFunc) Closed(*Conn, error) {}
 
 // EOFHandler is a Handler that handles the peer's end of stream (half-close). EOF is
 // called at most once, after the last Data; bytes that Data left are not offered again.
-// The connection can still be written to, and stays open until the handler closes it.
+// The connection can still be written to, and stays open until the handler closes it. EOF
+// is not called if the connection has failed, by a reset for instance: Closed gets the
+// error.
 //
 // A Handler without EOF must write its answers before Data returns: at the peer's end of
 // stream the engine sends the output written so far and closes the connection. A Handler
@@ -55,11 +58,11 @@ type EOFHandler interface {
 	EOF(*Conn)
 }
 
-// DrainHandler is a Handler that is told when its output has drained. The loop calls
+// DrainHandler is a Handler that continues when its output has drained. The loop calls
 // Drained after output was full (see Conn.Full) or a write failed with ErrOutputFull, when
 // no more than LowWater bytes wait. If a write failed while no more than LowWater bytes
 // waited, the loop calls Drained when none wait. It calls Drained for a paused connection
-// too.
+// too, and when an error of the system has ended the output: then writes return that error.
 type DrainHandler interface {
 	Drained(*Conn)
 }

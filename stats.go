@@ -8,7 +8,7 @@ type Trace struct {
 	// a connection that Engine.Refuse gets.
 	Accepted func(c *Conn)
 	// BeforeWrite is called before n bytes go to the system, AfterWrite when the system
-	// has taken n of them. In AfterWrite, c.Buffered tells how many bytes remain. In both,
+	// has taken n of them. In AfterWrite, c.Buffered returns how many bytes remain. In both,
 	// bytes that go to the system without being gathered first are not in c.Buffered.
 	BeforeWrite, AfterWrite func(c *Conn, n int)
 	// FilterReady is called when a filter is ready, for instance after a TLS handshake.

@@ -157,7 +157,11 @@ func (p *pair) alternate(ctx context.Context, r *repetition, rate float64) error
 		for m, in := range of.figures {
 			out := math.Sqrt(neighbours[0].figures[m] * neighbours[1].figures[m])
 			values[inner][m], values[outer][m] = append(values[inner][m], in), append(values[outer][m], out)
-			if a, b := values[&p.a][m][turn-1], values[&p.b][m][turn-1]; a > 0 && b > 0 {
+			a, b := out, in
+			if inner == &p.a {
+				a, b = in, out
+			}
+			if a > 0 && b > 0 { // a slice may lack a figure
 				ratios[m] = append(ratios[m], b/a)
 			}
 		}

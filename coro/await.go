@@ -15,9 +15,9 @@ import (
 // so does Await. f must not use anything of the loop: no Conn, no Co.
 //
 // When co's connection closes meanwhile, Await returns at once, with an error that is
-// net.ErrClosed, and drops the results of f; it logs a panic of f. f should therefore watch co.Context, and
-// must not change anything that the coroutine uses. On a closed connection Await does not
-// call f.
+// net.ErrClosed, and drops the results of f; it logs a panic of f. f should therefore watch
+// co.Context, and must not change anything that the coroutine uses. On a closed connection
+// Await does not call f.
 func Await[T any](co *Co, f func() (T, error)) (T, error) {
 	return await(co, "Await", begin, f)
 }

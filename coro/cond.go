@@ -18,7 +18,7 @@ func (k *Cond) Wait(co *Co) error {
 		return co.stranger("Wait")
 	}
 	if first := k.waiting.first; first != nil && first.sched != co.sched {
-		panic("coro: Cond.Wait: coroutines of another loop wait: each loop needs a Cond of its own, see rondo.LoopLocal")
+		panic("coro: Cond.Wait: coroutines of another loop wait: each loop needs its own Cond, see rondo.LoopLocal")
 	}
 	k.waiting.push(co)
 	for co.list != nil {

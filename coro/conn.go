@@ -17,8 +17,8 @@ import (
 // coroutine waits again, Data reports how many were taken. While no coroutine reads, the
 // Conn keeps the input and reading is paused.
 //
-// The engine reports changes of the connection's state (Closing, Replaced, EOF), so that
-// a Read calls the Conn not at all and a Write once.
+// The engine reports changes of the connection's state (Closing, Replaced, EOF), so a Read
+// does not call the Conn, and a Write calls it once.
 type netConn struct {
 	bridge.Ours
 	writers waitList   // coroutines that wait for their turn to write
@@ -106,7 +106,7 @@ func (s *netConn) Data(_ *rondo.Conn, in []byte) (int, error) {
 // errNotHandler ends a connection whose Handler passes its input to the netConn that it
 // wraps.
 var errNotHandler = errors.New("coro: a Handler passes its input on to the one that Handler or NetConn has made: " +
-	"that one must be the connection's Handler itself, to hear of all that happens")
+	"that one must be the connection's Handler itself, or EOF and Drained do not reach it")
 
 // deferData postpones input that arrives while a coroutine runs: a filter delivers input
 // during another coroutine's Write, for example. A coroutine that waits for input is
@@ -137,7 +137,7 @@ func (s *netConn) unpause() {
 // EOF implements rondo.EOFHandler.
 func (s *netConn) EOF(*rondo.Conn) {
 	s.eof = true
-	for s.eof && s.readers.first != nil { // unless one that is resumed has it told again
+	for s.eof && s.readers.first != nil { // a resumed coroutine may clear eof: SetHandler makes the loop call EOF again
 		s.sched.resume(s.readers.pop())
 	}
 }

@@ -14,7 +14,7 @@ import (
 // connection's loop. Libraries that start goroutines (http.Transport,
 // golang.org/x/crypto/ssh, net/rpc, database drivers) get this error: run them in Await,
 // with an ordinary connection.
-var ErrNotCoroutine = errors.New("called by a goroutine that is no coroutine of the connection's loop; what brings goroutines of its own needs an ordinary connection, see coro.Await")
+var ErrNotCoroutine = errors.New("called by a goroutine that is not a coroutine of the connection's loop: a library that starts goroutines needs an ordinary connection, see coro.Await")
 
 // Calling reports whether the caller is the coroutine itself, and may call co's other
 // methods. Any goroutine may call it.
@@ -28,7 +28,7 @@ func (co *Co) stranger(method string) error {
 // must panics if the caller is not the coroutine. Methods without an error use it.
 func (co *Co) must(method string) {
 	if !co.Calling() {
-		panic("coro: Co." + method + " was called outside of its coroutine: a Co is for the function that was given it, and for what that calls, on the same goroutine")
+		panic("coro: Co." + method + " was called outside of its coroutine: only the function that got the Co, and functions that it calls on the same goroutine, may use it")
 	}
 }
 

@@ -69,7 +69,7 @@ func TestCondOfTwoLoops(t *testing.T) {
 	<-waits
 	testkit.ConnTo(t, &rondo.Engine{NumLoops: 1}, coro.Handler(func(co *coro.Co, _ net.Conn) error {
 		defer close(told)
-		wantPanic(t, "coro: Cond.Wait: coroutines of another loop wait: each loop needs a Cond of its own, see rondo.LoopLocal",
+		wantPanic(t, "coro: Cond.Wait: coroutines of another loop wait: each loop needs its own Cond, see rondo.LoopLocal",
 			func() { cond.Wait(co) })
 		return nil
 	}))

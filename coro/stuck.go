@@ -152,7 +152,7 @@ func (l *scheduler) look(j *jam) {
 	case waitsFor(state, "sync.Mutex", "sync.RWMutex"):
 		l.lookForHolder(j, mine, all)
 	case waitsFor(state, "chan ", "select", "IO wait", "sleep", "sync."):
-		l.tell(j, "what waits for anything but Co's methods and its connections belongs into Await", mine)
+		l.tell(j, "calls that wait for anything but Co's methods and its connections belong in Await", mine)
 	}
 	// Otherwise the coroutine computes, or has just gone on.
 }

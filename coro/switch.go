@@ -253,7 +253,7 @@ func (s *netConn) endFor(co *Co, err error) {
 	case s.wire.IsClosing():
 	case panicked || co.exited:
 		s.conn.Abort(err)
-	case stays && (err == nil || errors.Is(err, net.ErrClosed)): // which is how co was told
+	case stays && (err == nil || errors.Is(err, net.ErrClosed)): // the error that showed co the end
 	case err != nil:
 		s.conn.CloseWith(err)
 	case co.parent == nil:

@@ -2,9 +2,9 @@ package coro
 
 import "os"
 
-// Write implements net.Conn. It returns when all of p is sent, or waits for the peer with
-// at most HighWater bytes in all. p may have any size; it is the caller's again on
-// return. Writes of several coroutines come one after the other, as with any net.Conn.
+// Write implements net.Conn. It returns when at most HighWater bytes wait for the peer. p
+// may have any size; it is the caller's again on return. Writes of several coroutines come
+// one after the other, as with any net.Conn.
 func (s *netConn) Write(p []byte) (n int, err error) {
 	co := s.sched.caller()
 	if co == nil {

@@ -178,7 +178,7 @@ func Example_away() {
 
 // pipe connects c to upstream, by a connection on the same loop.
 func pipe(c *rondo.Conn, upstream string) rondo.Handler {
-	c.Pause() // until there is somebody to tell
+	c.Pause() // until the other connection is there
 	socket := rondo.SocketOptions{DialTimeout: time.Second}
 	c.Loop().Dial("tcp", upstream, socket, func(up *rondo.Conn, err error) rondo.Handler {
 		if err != nil {

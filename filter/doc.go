@@ -7,5 +7,5 @@
 //	proxy := filter.AcceptProxy{Trust: fromBalancer}
 //	engine.Listen("tcp", ":443", rondo.SocketOptions{}, rondo.Filtered(open, proxy.Filter, rtls.Server(config)))
 //
-// This package is no proxy: it does not choose connections and does not forward them.
+// This package is not a proxy: it forwards nothing.
 package filter

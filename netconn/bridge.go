@@ -49,8 +49,8 @@ func (c *Conn) findDirect() {
 // unbound lifts the limits of a connection's output.
 func unbound(c *rondo.Conn) { bridge.Of(c).NoOutputLimit() }
 
-// failed returns the error of a failed write, after which the connection is only read. nil
-// if it may still send.
+// failed returns the error that has ended the output of a connection that is still read;
+// nil: output may still be sent.
 func failed(c *rondo.Conn) error {
 	if b := bridge.Of(c); !b.IsClosing() {
 		return b.Cause()

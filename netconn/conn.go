@@ -63,7 +63,7 @@ func New(c *rondo.Conn) *Conn {
 	nc := newConn(c, 0)
 	c.SetHandler(&nc.handler)
 	c.Resume()
-	nc.install() // the Handler before, which coroutines may have had, has let go of it
+	nc.install() // after SetHandler: the previous Handler, perhaps of coroutines, has given the connection up
 	return nc
 }
 

@@ -56,6 +56,10 @@
 // Linger; then the connection is reset. Unread input does no harm here; with package net
 // it makes the kernel reset the connection.
 //
+// When the peer has reset the connection, Writes fail. Reads still return the bytes that
+// the peer had sent, as in package net; where the loop sends, for up to the engine's
+// Linger.
+//
 // Engine.Close resets every connection. Engine.Shutdown closes every connection as Close
 // does: Reads return the input received before, then net.ErrClosed, as Writes do at once.
 // When the engine closes a connection (Shutdown, Ref.Close, an idle timeout), accepted

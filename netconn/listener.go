@@ -114,7 +114,7 @@ func (l *Listener) open(c *rondo.Conn) rondo.Handler {
 }
 
 // Accept waits for the next connection and returns a *Conn whose Filters are ready. When
-// the system cannot accept, for want of descriptors perhaps, the engine logs that and
+// the system cannot accept (no descriptor is left, for instance), the engine logs that and
 // retries; Accept goes on waiting.
 func (l *Listener) Accept() (net.Conn, error) {
 	c, err := l.accept()

@@ -8,9 +8,9 @@ import (
 )
 
 // A Write happens before the Read that gets its bytes, even if the Read is another
-// connection's in the same process. Package syscall tells the race detector so at every
-// write and read, and programs rely on it when their parties talk to each other through
-// package net. In race builds beforeWrite and afterRead do the same, with a write to and
+// connection's in the same process. Package syscall reports this to the race detector at
+// every write and read, and programs whose goroutines communicate through package net rely
+// on it. In race builds beforeWrite and afterRead do the same, with a write to and
 // a read from the null device.
 
 var null = sync.OnceValue(func() *os.File {

@@ -88,7 +88,7 @@ func (in *inbound) receive(p []byte) (n int, done bool, err error) {
 	n, ok, err := in.direct.Recv(p)
 	switch {
 	case err != nil:
-		in.err = reason(err) // the system tells it once
+		in.err = reason(err) // the system reports it once
 	case !ok:
 		return 0, false, nil
 	case n == 0:

@@ -190,7 +190,7 @@ func (c *Conn) more() bool {
 func (c *Conn) fly() {
 	b := c.out.held.pop()
 	c.out.flying = b
-	c.conn.WriteOwned(b.bytes[b.start:b.end], c.out.sent) // landed hears of an error
+	c.conn.WriteOwned(b.bytes[b.start:b.end], c.out.sent) // landed handles an error
 }
 
 // landed is called when a block's memory is free: the block was sent, or never will be.

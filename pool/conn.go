@@ -133,7 +133,7 @@ func (c *Conn) Discard() {
 // Discard, or after the pool has closed it.
 func (c *Conn) endLoan(method string) bool {
 	if c.state != borrowed && c.state != gone {
-		panic("pool: " + method + " of a connection that is not borrowed: it was already returned, or Setup or Check has it, which must call done instead")
+		panic("pool: " + method + " of a connection that is not borrowed: it was already returned, or Setup or Check uses it and must call done instead")
 	}
 	return c.state == borrowed
 }

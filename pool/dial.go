@@ -18,7 +18,7 @@ const (
 
 var errPanicked = errors.New("the function panicked")
 
-// A dial is a connection in the making.
+// A dial is a connection that is being made.
 type dial struct {
 	pool    *Pool
 	dialing *rondo.Dialing
@@ -74,7 +74,7 @@ func (p *Pool) dial() {
 func (d *dial) cancel() {
 	d.dialing.Cancel()
 	if d.conn != nil {
-		d.conn.Abort(rondo.ErrClosed) // in mid-handshake: there is no output to send
+		d.conn.Abort(rondo.ErrClosed) // during a handshake: there is no output to send
 	}
 }
 

@@ -28,8 +28,8 @@ type Config struct {
 	// rtls.Client. A connection is usable once they are ready.
 	Filters []rondo.FilterOpenFunc
 
-	// MaxLive is the maximum number of connections: idle, borrowed and in the
-	// making. Closing connections do not count. 0 means DefaultMaxLive.
+	// MaxLive is the maximum number of connections: idle, borrowed and being
+	// made. Closing connections do not count. 0 means DefaultMaxLive.
 	MaxLive int
 	// MinIdle is the number of idle connections that the pool keeps, within
 	// MaxLive, so that a borrower need not wait for a dial. While the server is

@@ -190,7 +190,7 @@ func TestMaxWait(t *testing.T) {
 	}
 }
 
-// A cancelled waiter gets one error, and the others move up.
+// A canceled waiter gets one error, and the others move up.
 func TestCancel(t *testing.T) {
 	w := newWorld(t, rondotest.Options{}, pool.Config{MaxLive: 1}, nil)
 	only := w.mustGet()

@@ -79,8 +79,9 @@ func (w Waiting) cancel(err error) {
 // available, or if the borrower may not wait. To bound the wait, set MaxWait,
 // or call Cancel of the result from a timer.
 //
-// The error is a *net.OpError. With errors.Is it matches ErrClosed, ErrFull, ErrTimeout, context.Canceled, or the cause of a
-// failed dial. If f panics the pool closes f's connection.
+// The error is a *net.OpError. With errors.Is it matches ErrClosed, ErrFull,
+// ErrTimeout, context.Canceled, or the cause of a failed dial. If f panics the
+// pool closes f's connection.
 func (p *Pool) Get(f func(*Conn, error)) Waiting {
 	if f == nil {
 		panic("pool: Pool.Get was given no function")

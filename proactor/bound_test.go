@@ -236,6 +236,46 @@ func TestForgottenQueue(t *testing.T) {
 	}
 }
 
+// A closed queue keeps nothing of the program, even if its options refer to the Queue.
+func TestClosedQueueIsCollected(t *testing.T) {
+	type program struct {
+		engine rondo.Engine
+		queue  *proactor.Queue
+		conn   net.Conn
+	}
+	collected := make(chan struct{})
+	func() {
+		p := &program{engine: rondo.Engine{NumLoops: 1}}
+		runtime.AddCleanup(p, func(c chan struct{}) { close(c) }, collected)
+		p.conn, _ = pair(t)
+		var err error
+		p.queue, err = proactor.New(&p.engine, proactor.Options{
+			Choose: func(net.Conn) (*rondo.Loop, error) {
+				for l := range p.engine.Loops() {
+					return l, nil
+				}
+				return nil, errors.New("the engine has no loop")
+			},
+		})
+		must(t, err)
+		must(t, p.queue.Write(p.conn, []byte("x"), nil))
+		wait(t, p.queue, 1)
+		must(t, p.queue.Close())
+		must(t, p.engine.Close())
+	}()
+	for looks := 0; ; looks++ {
+		runtime.GC()
+		select {
+		case <-collected:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		if looks == 2000 {
+			t.Fatal("the closed queue and its program are still reachable")
+		}
+	}
+}
+
 // Wait is for one goroutine, ends with its context, and returns all results.
 func TestWait(t *testing.T) {
 	q := queue(t, &rondo.Engine{}, proactor.Options{})

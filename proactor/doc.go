@@ -30,8 +30,10 @@
 //
 // The reads of a connection complete in the order they were submitted, and so
 // do its writes. Reads and writes do not wait for each other. An operation that
-// is cancelled or misses its deadline completes out of order, unless it is the
-// first in line.
+// is canceled or misses its deadline completes out of order, unless it is the
+// first in line. After a write has failed, later writes of the connection fail
+// too. Reads still return what the peer had sent, for the engine's Linger at
+// most.
 //
 // The submitting goroutine does an operation itself, without the loop, if the
 // system can do it at once and nothing of the same connection and direction is
@@ -39,7 +41,7 @@
 // loops' work only.
 //
 // While no read of a connection is submitted, nothing is read from it, and TCP
-// holds its peer up. So a relay that submits a read only when the write has
+// stops its peer. So a relay that submits a read only when the write has
 // completed holds a bounded number of bytes.
 //
 // # What this package is not

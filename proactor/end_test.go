@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
 	"github.com/rondo-go/rondo/proactor"
 )
 
@@ -328,6 +329,33 @@ func TestFreeOfAConnectionThatHasFailed(t *testing.T) {
 			t.Errorf("Close was called %d times", n)
 		}
 	})
+}
+
+// A write that the submitter tries and that fails completes at once, although the
+// connection stays open for reads.
+func TestWriteAfterReset(t *testing.T) {
+	for _, name := range pick.Available() {
+		t.Run(name, func(t *testing.T) {
+			q := queue(t, &rondo.Engine{Backend: name, NumLoops: 1, Linger: time.Hour}, proactor.Options{})
+			c, p := pair(t)
+			must(t, q.Write(c, []byte("x"), nil))
+			wait(t, q, 1)
+			expect(t, p, []byte("x"))
+			must(t, p.SetLinger(0))
+			must(t, p.Close())
+			time.Sleep(10 * time.Millisecond)
+			for range 2 {
+				must(t, q.Write(c, []byte("y"), nil))
+				must(t, q.Write(c, []byte("z"), nil))
+				for _, r := range wait(t, q, 2) {
+					if r.Err == nil {
+						t.Errorf("a write to a reset connection wrote %d bytes", r.N)
+					}
+				}
+			}
+			must(t, q.Free(c))
+		})
+	}
 }
 
 // A failed write completes with its error, and so do those behind it; a read still gets what

@@ -74,6 +74,7 @@ type queue struct {
 	blocked int // submitters that wait for room
 	turn    int // the loop whose turn is next
 	closed  bool
+	dropped runtime.Cleanup // closes the queue when the program drops the Queue
 
 	results results
 }
@@ -104,7 +105,7 @@ func New(e *rondo.Engine, o Options) (*Queue, error) {
 		c.shards = append(c.shards, newShard(c, l))
 	}
 	q := &Queue{c}
-	runtime.AddCleanup(q, func(c *queue) { c.close() }, c)
+	c.dropped = runtime.AddCleanup(q, func(c *queue) { c.close() }, c)
 	return q, nil
 }
 
@@ -284,8 +285,12 @@ func (c *queue) close() bool {
 		return false
 	}
 	c.room.Broadcast()
+	// The runtime keeps what a cleanup refers to. Through the engine that may be the whole
+	// program's state, with the Queue itself: then nothing of it would ever be freed.
+	c.dropped.Stop()
 	for _, st := range all {
 		st.shard.ask(op{action: free, stream: st}) // fails if the loop has ended
+		st.dropped.Stop()
 	}
 	return true
 }

@@ -105,7 +105,7 @@ func (c *queue) find(nc net.Conn) (*stream, error) {
 func watch[T any](c *queue, p *T, st *stream) {
 	st.identity, _ = identify(any(p).(net.Conn))
 	c.streams.descriptors[st.identity.at] = st
-	runtime.AddCleanup(p, (*stream).forgotten, st)
+	st.dropped = runtime.AddCleanup(p, (*stream).forgotten, st)
 }
 
 // forgotten is called when the net.Conn has become unreachable. Another

@@ -3,6 +3,7 @@ package proactor
 import (
 	"io"
 	"net"
+	"runtime"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/bridge"
@@ -13,7 +14,8 @@ import (
 type stream struct {
 	bridge.Ours
 	shard    *shard
-	identity identity // set if the connection may become unreachable
+	identity identity        // set if the connection may become unreachable
+	dropped  runtime.Cleanup // frees the connection when the program drops its net.Conn
 	in, out  lane
 
 	conn    *rondo.Conn // nil: not attached yet, or closed
@@ -61,6 +63,9 @@ func (st *stream) start(o *op) {
 		st.wire.Failed("read", o.found)
 	case o.found != nil:
 		st.wire.Failed("write", o.found)
+		if st.outputFailed() {
+			st.write() // completes o
+		}
 	case l.first != o:
 	case o.Kind < Write:
 		st.arm()

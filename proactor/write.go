@@ -69,6 +69,7 @@ func (o *op) sent() {
 	st := o.stream
 	rest := st.conn.Buffered()
 	o.N = o.total - rest
+	failed := rest > 0 && st.outputFailed()
 	switch {
 	case rest == 0:
 		st.writing = false
@@ -76,12 +77,21 @@ func (o *op) sent() {
 	case o.why != nil:
 		st.writing = false
 		st.finish(o, o.why)
-	case !st.wire.IsClosing() && st.wire.Cause() != nil: // a write has failed, and reads go on
+	case failed:
 		st.writing = false
-		st.out.setDirect(nil) // what was dropped must not be followed by more
 		st.finish(o, st.wire.Cause())
 	default:
 		return // Closed completes o with the error
 	}
 	st.write()
+}
+
+// outputFailed reports whether a write has failed and the connection is still read. Then
+// it also stops submitters from sending: dropped bytes must not be followed by more.
+func (st *stream) outputFailed() bool {
+	if st.wire.IsClosing() || st.wire.Cause() == nil {
+		return false
+	}
+	st.out.setDirect(nil)
+	return true
 }

@@ -208,7 +208,15 @@ func (q *waitQueue) serve() {
 func (c *client) answer(reply func(*client) bool) {
 	s, w := c.server, c.wait
 	c.B, c.base, c.charged = s.blocking.buffer[:0], 0, c.errors
-	if !reply(c) {
+	completed := false
+	defer func() {
+		if !completed { // a panic, for which the running batch's client is aborted too
+			s.condemn(c, errPanicked)
+		}
+	}()
+	answered := reply(c)
+	completed = true
+	if !answered {
 		c.B = nil
 		return
 	}

@@ -43,7 +43,7 @@ type client struct {
 	libVersion string
 	lastCmd    *command
 	created    int64 // milliseconds since 1970
-	active     int64 // likewise: when the latest requests arrived
+	active     int64 // milliseconds since 1970: when the latest requests arrived
 
 	tx        *transaction // nil outside MULTI
 	dirtyCAS  bool         // a watched key has changed

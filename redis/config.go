@@ -23,6 +23,7 @@ type config struct {
 	maxBulk      int64
 	queryLimit   int64
 	maxMemory    int64
+	eviction     eviction
 	listSize     int64 // see quicklist.LimitOf
 	listDepth    int64 // list-compress-depth, which has no effect
 	outputLimits [classes]outputLimit
@@ -58,6 +59,7 @@ func (c *config) init(s *Server) {
 		zsetEntries: 128, zsetValue: 64,
 		hashEntries: 512, hashValue: 64, setEntries: 512,
 	}
+	c.eviction.init()
 }
 
 // listening records an address that the server listens on.
@@ -118,14 +120,16 @@ var params = []*param{
 	memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
 	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
 	fixedParam("io-threads", constant("1")),
+	rangeParam("lfu-decay-time", func(c *config) *int64 { return &c.eviction.decayTime }, 0, applyEviction),
+	rangeParam("lfu-log-factor", func(c *config) *int64 { return &c.eviction.logFactor }, 0, applyEviction),
 	intParam("list-compress-depth", func(c *config) *int64 { return &c.listDepth }, 0, math.MaxInt32, nil),
 	intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
 	intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
 	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
 	{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 	memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
-	onlyParam("maxmemory-policy", "noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
-		"allkeys-lru", "allkeys-lfu", "allkeys-random"),
+	{name: "maxmemory-policy", get: func(c *config) string { return policyNames[c.eviction.policy] }, set: setPolicy, apply: applyEviction},
+	rangeParam("maxmemory-samples", func(c *config) *int64 { return &c.eviction.samples }, 1, nil),
 	onlyParam("notify-keyspace-events", ""),
 	{name: "port", get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
 	{name: "protected-mode", get: func(c *config) string { return yesNo(c.protected) }, set: setProtected},

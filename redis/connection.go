@@ -34,7 +34,7 @@ func pingCommand(c *client, args [][]byte) {
 	case len(args) > 2:
 		c.fail("ERR wrong number of arguments for 'ping' command")
 	case c.subscribed() && c.Proto == 2:
-		// A subscribed RESP2 client expects arrays, as messages are.
+		// A subscribed RESP2 client expects an array, like those of messages.
 		c.Array(2)
 		c.BulkString("pong")
 		if len(args) == 2 {

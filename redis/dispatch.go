@@ -22,7 +22,7 @@ func (c *client) dispatch(args [][]byte) {
 		c.reject(cmd, errDebug)
 	case cmd.flags&flagNoAuth == 0 && c.authRequired():
 		c.reject(cmd, errNoAuth)
-	case s.config.maxMemory > 0 && c.needsMemory(cmd) && s.memoryFull():
+	case s.config.maxMemory > 0 && !s.makeRoom() && c.needsMemory(cmd):
 		c.reject(cmd, errOOM)
 	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:
 		c.reject(cmd, fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / "+

@@ -1,11 +1,12 @@
 // Package redis is a Redis server on rondo's loops. It speaks the protocol, and
 // sends the replies and error texts, of Redis 7.0.
 //
-// A [Server] serves strings in 16 databases, with expiry, transactions,
-// publish/subscribe, AUTH and the administrative commands that clients and
-// redis-cli rely on. COMMAND LIST returns their names. There is no persistence,
-// replication, cluster or scripting: a Server is a cache, or a stand-in for
-// Redis in tests. The package contains no client.
+// A [Server] serves strings, lists, hashes, sets, sorted sets and geo in 16 databases,
+// with expiry, transactions, publish/subscribe, AUTH and the administrative
+// commands that clients and redis-cli rely on. COMMAND LIST returns their names.
+// There are no streams, and no persistence, replication, cluster or scripting: a
+// Server is a cache, or a stand-in for Redis in tests. The package contains no
+// client.
 //
 // # One loop owns the keyspace
 //
@@ -27,9 +28,11 @@
 //     7.0 puts it in the middle of the reply.
 //   - client-query-buffer-limit counts a whole request, and cuts a client off
 //     as soon as the request announces that it will exceed the limit.
-//   - maxmemory counts an estimate of the memory of keys and values. There is
-//     no eviction.
-//   - DEBUG has LOG, SLEEP and SET-ACTIVE-EXPIRE only; see [Server.Debug].
+//   - maxmemory counts the memory of keys and values in the store, and what the
+//     program used when it started.
+//   - DEBUG has LOG, SLEEP, SET-ACTIVE-EXPIRE and QUICKLIST-PACKED-THRESHOLD only;
+//     see [Server.Debug].
+//   - Lists are not compressed: list-compress-depth is accepted and has no effect.
 //   - CLIENT SETINFO comes from Redis 7.2, since current clients call it.
 //   - CONFIG knows the parameters that have an effect here. It also knows some
 //     that clients ask for (save, appendonly); they accept one value only. INFO

@@ -101,6 +101,7 @@ func newBench(t testing.TB, s *Server) *bench {
 	s.since = b.now
 	s.expiry.off = true     // there is no loop to set timers on
 	s.upkeep.running = true // likewise
+	s.tidying.running = true
 	return b
 }
 

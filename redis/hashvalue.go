@@ -8,7 +8,7 @@ import (
 // A hash is a listpack of fields, each followed by its value, while it is small,
 // and otherwise a store.Dict. It never goes back.
 
-// hashShape is that of the Dict of a hash.
+// hashShape is the Shape of a hash as a Dict.
 var hashShape = store.Shape{Values: true}
 
 func hashEncoding(it store.Item) string {

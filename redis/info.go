@@ -113,8 +113,14 @@ func infoClients(s *Server, put func(string, any)) {
 	put("clients_in_timeout_table", s.blocking.timed)
 }
 
-// usedMemory returns the size of the program's heap objects in bytes.
-func usedMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
+// heapMemory returns the size of the program's heap objects in bytes.
+func heapMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
+
+// usedMemory returns the bytes that the program uses: heap objects, and what the
+// store holds elsewhere.
+func (s *Server) usedMemory() int64 {
+	return heapMemory() + s.space.memory() - s.space.store.Memory().Heap
+}
 
 func memoryMetric(name string) int64 {
 	sample := []metrics.Sample{{Name: name}}
@@ -140,7 +146,7 @@ func residentMemory() int64 {
 }
 
 func infoMemory(s *Server, put func(string, any)) {
-	used, resident := usedMemory(), residentMemory()
+	used, resident := s.usedMemory(), residentMemory()
 	s.stats.peakMemory = max(s.stats.peakMemory, used)
 	data := s.space.memory()
 	for _, m := range []struct {
@@ -157,7 +163,7 @@ func infoMemory(s *Server, put func(string, any)) {
 	put("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", 100*float64(data)/float64(used)))
 	put("maxmemory", s.config.maxMemory)
 	put("maxmemory_human", human(s.config.maxMemory))
-	put("maxmemory_policy", "noeviction")
+	put("maxmemory_policy", policyNames[s.config.eviction.policy])
 	put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(resident)/float64(used)))
 	put("mem_allocator", "go")
 }
@@ -196,7 +202,7 @@ func infoStats(s *Server, put func(string, any)) {
 	put("instantaneous_output_kbps", fmt.Sprintf("%.2f", float64(s.stats.output.average())/1024))
 	put("rejected_connections", s.stats.rejected)
 	put("expired_keys", s.space.store.Expired())
-	put("evicted_keys", 0)
+	put("evicted_keys", s.stats.evicted)
 	put("evicted_clients", 0)
 	put("keyspace_hits", s.space.hits)
 	put("keyspace_misses", s.space.misses)

@@ -42,7 +42,7 @@ var storeOptions = store.Options{Databases: databases}
 
 // defragFrom is the percentage of free memory between entries from which the
 // store moves them together.
-const defragFrom = 20
+const defragFrom = 10
 
 func (k *keyspace) init() {
 	k.store = store.New(storeOptions)
@@ -72,8 +72,13 @@ func (k *keyspace) expire(limit int) { k.store.Expire(limit * keyWork) }
 // soonest returns a time at or before the first deadline of any key.
 func (k *keyspace) soonest() int64 { return k.store.NextExpiry() }
 
-// memory returns the bytes that keys and values take.
-func (k *keyspace) memory() int64 { return k.store.Memory().Used }
+// memory returns the bytes that keys and values take, with the free memory
+// between them. That counts up to a tenth: more of it goes away soon, and must
+// not make keys go instead.
+func (k *keyspace) memory() int64 {
+	m := k.store.Memory()
+	return min(m.Held, m.Used+m.Used/10)
+}
 
 // maxScratch is the capacity of the largest buffer that is kept.
 const maxScratch = 64 << 10

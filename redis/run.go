@@ -11,6 +11,7 @@ import (
 // sets completed once the batch has run.
 func (s *Server) begin(c *client) {
 	s.current, s.completed = c, false
+	s.expiry.before = s.space.dirty
 	c.active = s.tick()
 }
 
@@ -28,6 +29,8 @@ func (s *Server) end(c *client) {
 	if !s.completed {
 		c.executing = false
 		c.abort(errPanicked)
+	} else if s.expiry.behind > 0 {
+		s.expiry.assist()
 	}
 	s.current = nil
 	defer s.handOver() // also if the log panics in carryOut
@@ -64,7 +67,9 @@ func (c *client) run(in []byte) (n, want int) {
 	s := c.server
 	c.input = len(in)
 	c.B = c.transport.buffer()
-	for n < len(in) && !c.closing {
+	s.ahead.until = 0
+	for n < len(in) && !c.closing && c.wait == nil {
+		c.lookAhead(in, n)
 		args, used, need, err := c.request.read(in[n:], s.args, c.limits())
 		n += used
 		if err != nil {
@@ -81,7 +86,7 @@ func (c *client) run(in []byte) (n, want int) {
 		} else {
 			c.blank()
 		}
-		if c.wait != nil || !c.mayGoOn() {
+		if !c.mayGoOn() {
 			break
 		}
 	}

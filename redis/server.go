@@ -64,7 +64,8 @@ type Server struct {
 	// never.
 	Timeout time.Duration
 	// MaxMemory is the number of bytes that keys and values may take. Above it
-	// the server refuses commands that add to them. 0 means no limit.
+	// the server refuses commands that add to them, unless maxmemory-policy,
+	// set by CONFIG SET, names keys that make room. 0 means no limit.
 	MaxMemory int64
 	// NoProtectedMode admits clients from other hosts even without a Password.
 	NoProtectedMode bool
@@ -103,7 +104,9 @@ type Server struct {
 	blocking   blocking
 	upkeep     upkeep
 	tidying    tidyTimer
+	evicted    []byte    // the last evicted key
 	args       [][]byte  // arguments of the request being read
+	ahead      lookahead // of the client whose batch runs
 	current    *client   // the client whose batch runs
 	completed  bool      // the batch ended without a panic
 	outgoing   []*remote // remotes with output to hand over at the end of the batch
@@ -219,7 +222,7 @@ func (s *Server) init() {
 	applyListSize(s)
 	s.upkeep.server = s
 	s.tidying.server = s
-	s.baseMemory = usedMemory()
+	s.baseMemory = heapMemory()
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
@@ -227,7 +230,7 @@ func (s *Server) init() {
 		zsetCommands(), zsetRangeCommands(), zsetPopCommands(), zsetAlgebraCommands(), geoCommands(),
 		hashCommands(),
 		setTypeCommands(),
-		listCommands(),
+		listCommands(), moveCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
 	var id [20]byte

@@ -44,7 +44,10 @@ func TestConfig(t *testing.T) {
 		CONFIG SET appendonly yes => -ERR CONFIG SET failed (possibly related to argument 'appendonly') - this server supports only 'no'
 		CONFIG SET appendonly maybe => -ERR CONFIG SET failed (possibly related to argument 'appendonly') - argument must be 'yes' or 'no'
 		CONFIG SET save "60 1" => -ERR CONFIG SET failed (possibly related to argument 'save') - this server supports only ''
-		CONFIG SET maxmemory-policy allkeys-lru => -ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - this server supports only 'noeviction'
+		CONFIG SET maxmemory-policy allkeys-lru => +OK
+		CONFIG GET maxmemory-policy => *2 $16 maxmemory-policy $11 allkeys-lru
+		CONFIG SET maxmemory-policy noeviction maxmemory-samples 10 lfu-log-factor 1 lfu-decay-time 0 => +OK
+		CONFIG SET maxmemory-samples 0 => -ERR CONFIG SET failed (possibly related to argument 'maxmemory-samples') - argument must be between 1 and 2147483647 inclusive
 		CONFIG SET maxmemory-policy x => -ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction
 		CONFIG SET client-output-buffer-limit "normal 1 2 3 pubsub 1mb 1kb 4" => +OK
 		CONFIG GET client-output-buffer-limit => *2 $26 client-output-buffer-limit $62 normal 1 2 3 slave 268435456 67108864 60 pubsub 1048576 1024 4

@@ -116,10 +116,13 @@ func debugCommand(c *client, args [][]byte) {
 		c.server.log().Warn("DEBUG LOG", "text", string(args[2]))
 	case isWord(sub, "SET-ACTIVE-EXPIRE") && len(args) == 3:
 		c.server.expiry.enable(string(args[2]) != "0")
+	case isWord(sub, "QUICKLIST-PACKED-THRESHOLD") && len(args) == 3: // all elements lie in listpacks
 	case isWord(sub, "HELP") && len(args) == 2:
 		c.help("DEBUG",
 			"LOG <text>",
 			"    Write a text to the log.",
+			"QUICKLIST-PACKED-THRESHOLD <size>",
+			"    Accepted, without effect: no element of a list is stored by itself.",
 			"SET-ACTIVE-EXPIRE (0|1)",
 			"    Delete keys when they expire (1), or only when a command asks for them (0).",
 			"SLEEP <seconds>",

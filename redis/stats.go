@@ -9,6 +9,7 @@ type stats struct {
 	rejected    int64
 	errors      map[string]int64 // by error code
 	totalErrors int64
+	evicted     int64
 
 	peakMemory int64
 	ops        rate
@@ -69,6 +70,6 @@ func (s *stats) sample(server *Server) bool {
 	s.ops.sample(s.commands, now)
 	s.input.sample(int64(engine.BytesIn), now)
 	s.output.sample(int64(engine.BytesOut), now)
-	s.peakMemory = max(s.peakMemory, usedMemory())
+	s.peakMemory = max(s.peakMemory, server.usedMemory())
 	return busy
 }

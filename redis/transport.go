@@ -15,7 +15,7 @@ type transport interface {
 	// it and goes to write before any other output, write does not copy it.
 	buffer() []byte
 	// write sends p, or keeps a copy. It does nothing once the connection has
-	// failed; the server learns of the failure by a call of closed.
+	// failed; then clients.closed is called.
 	write(p []byte)
 	// pending returns the number of written bytes that wait to be sent.
 	pending() int

@@ -13,6 +13,7 @@ type expiryTimer struct {
 	at     int64 // when the timer fires, in milliseconds since 1970; never: not set
 	off    bool  // turned off by DEBUG SET-ACTIVE-EXPIRE
 	behind int   // how many times in a row fire has left expired keys
+	before int64 // keyspace.dirty when the batch began
 }
 
 const (
@@ -65,6 +66,15 @@ func (t *expiryTimer) fire() {
 	}
 }
 
+// assist deletes more expired keys than the batch can have added, while fire
+// does not keep up with the clients.
+func (t *expiryTimer) assist() {
+	s := t.server
+	if !t.off && s.space.soonest() <= s.space.now {
+		s.space.expire(int(min(16+2*(s.space.dirty-t.before), expirePerTurn<<maxBehind)))
+	}
+}
+
 func (t *expiryTimer) stop() {
 	if t.timer != nil {
 		t.timer.Stop()
@@ -73,14 +83,14 @@ func (t *expiryTimer) stop() {
 }
 
 const (
-	// tidyWork is the budget of the store's own work: about 200 microseconds, then
+	// tidyWork is the budget of the store's own work: about 100 microseconds, then
 	// tidyPause for others.
-	tidyWork  = 10_000
+	tidyWork  = 4000
 	tidyPause = time.Millisecond
 )
 
-// tidyTimer gives the store time while it has memory to free or to move. upkeep
-// starts it.
+// tidyTimer gives the store time while it has memory to free or to move, and
+// while maxmemory is exceeded. upkeep and makeRoom start it.
 type tidyTimer struct {
 	server  *Server
 	timer   *rondo.Timer
@@ -101,7 +111,11 @@ func (t *tidyTimer) start() {
 
 func (t *tidyTimer) fire() {
 	t.running = false
-	if t.server.space.store.Tick(tidyWork) {
+	s := t.server
+	if s.config.maxMemory > 0 {
+		s.makeRoom()
+	}
+	if s.space.store.Tick(tidyWork) {
 		t.start()
 	}
 }

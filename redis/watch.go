@@ -1,7 +1,7 @@
 package redis
 
-// A watch is a client's interest in a key between WATCH and EXEC. Those of one key are a
-// list, since a change of the key ends them all: in a slice each would be searched for.
+// A watch is a client's interest in a key between WATCH and EXEC. The watches of one key
+// are a list: a change of the key ends them all, and in a slice each would be searched for.
 type watch struct {
 	client *client
 	db     *database

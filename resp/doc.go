@@ -15,7 +15,7 @@
 //	error            the bytes can never become an item: close the connection
 //
 // The outcome does not depend on how the bytes were cut into pieces. Readers
-// keep nothing: results alias the input and are valid as long as the input is.
+// keep nothing: results alias the input, and are valid while the input is.
 // Readers never write to the input. Only a LongRequest copies.
 //
 // The package does no I/O, starts no goroutines, knows no commands, and imports

@@ -29,7 +29,7 @@ const (
 // however many pieces it arrives in.
 //
 // The zero LongRequest is ready for the first byte of an array. It does not
-// read inline requests. [IsLong] tells when to use a LongRequest instead of a
+// read inline requests. [IsLong] reports when to use a LongRequest instead of a
 // [PartialRequest].
 type LongRequest struct {
 	left  int    // arguments not yet complete, including the current one

@@ -45,8 +45,8 @@ type Value struct {
 //
 // When n is 0 and err is nil, the value is incomplete. No call returns a value
 // or an error before in holds want bytes; want > len(in). want includes the
-// whole of an announced string, so it also tells in advance that the server
-// wants to send more than the caller will hold. For large aggregates that
+// whole of an announced string, so it also shows in advance that the server
+// will send more than the caller wants to hold. For large aggregates that
 // arrive in pieces, use a [PartialValue].
 //
 // Allocation is proportional to n: one Value for each element, none for a value

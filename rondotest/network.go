@@ -40,8 +40,8 @@
 // of a Network and its Conns are for the test's goroutines; a handler must not
 // call them. Use Await for calls that wait for loops, such as Engine.Shutdown.
 //
-// The simulation does not show in what ways systems differ. Keep some tests on
-// real sockets.
+// The simulation does not show how systems differ. Keep some tests on real
+// sockets.
 package rondotest
 
 import (

@@ -216,7 +216,7 @@ func (f *filter) Closed(*rondo.FilterPort, error) {
 // A handshake may end without an answer to the peer's last message, as with TLS 1.3 and
 // most clients. Then sendNow makes the system acknowledge that message at once. Otherwise
 // the system would wait 40 ms for output that carries the acknowledgement, and a peer
-// with Nagle's algorithm on would hold its first request back as long.
+// with Nagle's algorithm on would hold back its first request for that time.
 func (f *filter) sendNow() {
 	c := f.stage.Conn()
 	c.Flush()

@@ -18,7 +18,7 @@ import (
 type handshake struct {
 	work  func() error // runs in the coroutine
 	co    *routine     // nil: not started, or over
-	spare *spare       // source of co, which returns there; nil: co is made anew, and ended
+	spare *spare       // source of co, which returns there; nil: a new co is made, and ended afterwards
 	host  bridge.Loop  // the loop that steps run on; nil: they run on workers
 	timer *rondo.Timer
 	ctx   context.Context

@@ -31,8 +31,8 @@ func (k keyLog) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// panicError is the error of a callback that did not return, in the function that
-// recovered; nil: it called runtime.Goexit.
+// panicError returns the error for a callback that did not return. value is what recover
+// returned; nil: the callback called runtime.Goexit.
 func panicError(value any) *rondo.PanicError {
 	if value == nil {
 		value = errGoexit
@@ -40,7 +40,7 @@ func panicError(value any) *rondo.PanicError {
 	return &rondo.PanicError{Value: value, Stack: debug.Stack()}
 }
 
-// safe is config, or if need be a copy whose KeyLogWriter returns.
+// safe returns config, or a copy whose KeyLogWriter always returns if config has one.
 func safe(config *tls.Config) *tls.Config {
 	if config.KeyLogWriter == nil {
 		return config
@@ -50,9 +50,9 @@ func safe(config *tls.Config) *tls.Config {
 	return config
 }
 
-// safeServer is safe for a server. Each connection has a copy of its own, which has the
-// session ticket keys that the program has set by then. Those that crypto/tls makes, if
-// the program sets none, are the first copy's.
+// safeServer is safe for a server. Each connection gets a separate copy, with the session
+// ticket keys that the program has set by then. If the program sets none, crypto/tls makes
+// keys, which belong to the first copy.
 func safeServer(config *tls.Config) *tls.Config {
 	if config.KeyLogWriter == nil {
 		return config

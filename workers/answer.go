@@ -141,7 +141,7 @@ func (q *Queue) write(t *task) (sent bool, err error) {
 		switch {
 		case err == nil:
 		case errors.Is(err, ErrClosed), bridge.Of(q.conn).Room() < 0:
-			return true, nil // the output has ended or failed, and with it all answers
+			return true, nil // the output has ended, so no answer can be sent
 		case err == rondo.ErrOutputFull && q.installed() && q.conn.Buffered() > 0:
 			return false, nil
 		default:

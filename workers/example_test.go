@@ -12,7 +12,7 @@ import (
 	"github.com/rondo-go/rondo/workers"
 )
 
-// A shop answers each line by a slow look-up.
+// A shop answers each line by a slow lookup.
 type shop struct{ queue *workers.Queue }
 
 func (s *shop) Data(_ *rondo.Conn, in []byte) (n int, err error) {

@@ -8,7 +8,7 @@ import (
 // handler is a Queue as the Handler of its connection. It calls the user's Handler.
 type handler Queue
 
-// marked makes handler a bridge.Keeper, which the engine tells more than it tells a
+// marked makes handler a bridge.Keeper, for calls that the engine does not make to a
 // user's Handler.
 type marked = bridge.Ours
 

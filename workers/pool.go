@@ -94,8 +94,8 @@ func orDefault(v, d int) int {
 //
 // Conn.Handler then returns the Queue's Handler, which calls the one that open made.
 // Replace the latter with Queue.SetHandler. Conn.SetHandler takes the connection away
-// from its Queue: the Queue still writes the answers under way, but does not learn that
-// the connection ends, so running work is not canceled. open must not return the Handler
+// from its Queue: the Queue still writes the answers under way, but does not notice the
+// end of the connection, so running work is not canceled. open must not return the Handler
 // of a coroutine.
 func (p *Pool) Open(open func(c *rondo.Conn, q *Queue) rondo.Handler) rondo.OpenFunc {
 	if open == nil {

@@ -60,9 +60,9 @@ const (
 	dropped                          // no more answers
 )
 
-// A RoomHandler is told when its Queue has room again, after Full reported true, Submit
-// refused work, or Write had no room. Handlers that submit work outside Data need it.
-// Data does not: it is called again, after Room, with the input that it left.
+// A RoomHandler continues when its Queue has room again. Room is called after Full reported
+// true, Submit refused work, or Write had no room. Handlers that submit work outside Data
+// need it. Data does not: it is called again, after Room, with the input that it left.
 type RoomHandler interface {
 	Room(c *rondo.Conn)
 }
@@ -173,7 +173,7 @@ func (q *Queue) SetHandler(h rondo.Handler) {
 		panic("workers: Queue.SetHandler was given no Handler")
 	}
 	q.handler = h
-	q.state &^= eof | eofTold // if EOF has come, h is told too
+	q.state &^= eof | eofTold // if the peer's stream has ended, h's EOF is called too
 	q.conn.SetHandler((*handler)(q))
 }
 

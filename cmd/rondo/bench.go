@@ -35,7 +35,7 @@ type benchFlags struct {
 	Rate     float64  `help:"Requests per second over all connections, due at even intervals, whether the server keeps up or not (open loop). A latency counts from the time the request was due, so it includes any wait for a slow server. 0: as many as the server takes; a reply makes room for the next request (closed loop)." default:"0" placeholder:"N"`
 	Spin     bool     `help:"With --rate above 1000: keep a core busy, so that requests leave within microseconds of their due time. Otherwise they may leave a millisecond late, which counts as latency." default:"true" negatable:""`
 	Timeout  duration `help:"Give up when the server sends nothing for this long while replies are due." default:"10s" placeholder:"TIME"`
-	Loops    int      `help:"Number of event loops that make the load. More than one pays if cores are free and the server takes more load than one loop can make." default:"1" placeholder:"N"`
+	Loops    int      `help:"Number of event loops that generate the load. More than one pays if cores are free and the server takes more load than one loop can generate." default:"1" placeholder:"N"`
 	Backend  string   `help:"Backend for I/O: epoll, uring, kqueue, poll or std." default:"${backend}" placeholder:"NAME"`
 	tlsClientFlags
 	JSON bool `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
@@ -52,7 +52,7 @@ const (
 	maxPipeline = 1 << 20
 )
 
-// bench makes loads, and prints their results.
+// bench generates loads, and prints their results.
 type bench struct {
 	command  string // "echo" or "redis"
 	addr     string // as given
@@ -136,7 +136,7 @@ func benchContext() (context.Context, func()) {
 	return ctx, cancel
 }
 
-// run makes one load. more is false if it was interrupted.
+// run generates one load. more is false if it was interrupted.
 func (b *bench) run(w load.Workload) (more bool, err error) {
 	f := b.flags
 	if len(b.results) == 0 {

@@ -54,28 +54,6 @@ func dial(t *testing.T, to net.Addr) net.Conn {
 	return c
 }
 
-func TestParse(t *testing.T) {
-	for s, want := range map[string]address{
-		":5000":                               {network: "tcp", host: ":5000"},
-		"tcp://:5000":                         {network: "tcp", host: ":5000"},
-		"tcp-net://:5000?reuseport=true":      {network: "tcp", host: ":5000", std: true, reusePort: true},
-		"udp6://[::1]:53?reuseport=1":         {network: "udp6", host: "[::1]:53", reusePort: true},
-		"tcp://:1?reuseport=Yes&x=1":          {network: "tcp", host: ":1", reusePort: true},
-		"tcp://:1?x&reuseport=0":              {network: "tcp", host: ":1"},
-		"tcp://:1?reuseport=":                 {network: "tcp", host: ":1"},
-		"tcp://:1?reuseport=false":            {network: "tcp", host: ":1"},
-		"unix-net:///run/x":                   {network: "unix", host: "/run/x", std: true},
-		"unix://socket":                       {network: "unix", host: "socket"},
-		"tcp://":                              {network: "tcp"},
-		"tulip://howdy":                       {network: "tulip", host: "howdy"},
-		"tcp://:1?reuseport=no&reuseport=yes": {network: "tcp", host: ":1", reusePort: true},
-	} {
-		if got := parse(s); got != want {
-			t.Errorf("%q: %+v, want %+v", s, got, want)
-		}
-	}
-}
-
 // If Serve cannot listen on an address, it leaves no other address open.
 func TestServeFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/compat/internal/address"
 )
 
 // server is one call of Serve.
@@ -72,10 +73,10 @@ func Serve(events Events, addr ...string) error {
 func listen(events Events, addrs []string) (*server, error) {
 	s := &server{events: events, done: make(chan struct{})}
 	s.stop = sync.OnceFunc(func() { close(s.done) })
-	var parsed []address
+	var parsed []address.Address
 	for _, a := range addrs {
-		parsed = append(parsed, parse(a))
-		s.std = s.std || parsed[len(parsed)-1].std
+		parsed = append(parsed, address.Parse(a))
+		s.std = s.std || parsed[len(parsed)-1].Std
 	}
 	s.configure()
 	if err := s.engine.Start(); err != nil {
@@ -120,10 +121,10 @@ func (s *server) configure() {
 // on returns the server's part on l.
 func (s *server) on(l *rondo.Loop) *loop { return s.loops[l.ID()] }
 
-func (s *server) listenOn(a address, index int) error {
-	socket := rondo.SocketOptions{KeepAlive: -1, ReusePort: a.reusePort}
-	if a.datagrams() {
-		c, err := s.engine.ListenPacket(a.network, a.host, socket, &packetHandler{s, index})
+func (s *server) listenOn(a address.Address, index int) error {
+	socket := rondo.SocketOptions{KeepAlive: -1, ReusePort: a.ReusePort}
+	if a.Datagrams() {
+		c, err := s.engine.ListenPacket(a.Network, a.Host, socket, &packetHandler{s, index})
 		if err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (s *server) listenOn(a address, index int) error {
 		s.addrs = append(s.addrs, c.LocalAddr())
 		return nil
 	}
-	ln, err := s.engine.Listen(a.network, a.host, socket, func(c *rondo.Conn) rondo.Handler {
+	ln, err := s.engine.Listen(a.Network, a.Host, socket, func(c *rondo.Conn) rondo.Handler {
 		return s.on(c.Loop()).accepted(c, index)
 	})
 	if err != nil {

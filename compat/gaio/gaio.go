@@ -78,6 +78,7 @@ type watcher struct {
 	loop    *rondo.Loop
 	queue   *proactor.Queue
 	results []OpResult
+	dropped runtime.Cleanup // ends the watcher when the program drops the Watcher
 }
 
 const defaultInternalBufferSize = 64 << 10
@@ -98,7 +99,7 @@ func NewWatcherSize(bufsize int) (*Watcher, error) {
 		w.loop = l
 	}
 	wrapper := &Watcher{w}
-	runtime.AddCleanup(wrapper, (*watcher).end, w)
+	w.dropped = runtime.AddCleanup(wrapper, (*watcher).end, w)
 	return wrapper, nil
 }
 
@@ -198,6 +199,7 @@ func (w *Watcher) WaitIO() ([]OpResult, error) {
 
 // Close ends the Watcher and its connections. It may be called again.
 func (w *Watcher) Close() error {
+	w.dropped.Stop() // the runtime keeps what a cleanup refers to
 	w.end()
 	return nil
 }

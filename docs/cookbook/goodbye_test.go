@@ -6,7 +6,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A polite connection is told when the server ends.
+// A polite connection tells its client that the server is going down.
 type polite struct{}
 
 func openPolite(*rondo.Conn) rondo.Handler { return polite{} }

@@ -7,7 +7,7 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A tally counts lines, and tells when the client has ended its stream.
+// A tally counts lines, and reports the count when the client has ended its stream.
 type tally struct {
 	lines  int
 	within bool // a line that has begun

@@ -1,6 +1,7 @@
-// Package bridge declares methods that coro, netconn, proactor, redis and rtls use of package rondo
-// besides its public API. It imports no package of this module, so there is no import
-// cycle: rondo implements the interfaces and sets Of and LoopOf.
+// Package bridge declares the methods of a Conn and a Loop that coro, netconn, proactor,
+// redis, rtls and workers use besides the public API of package rondo. It imports no package
+// of this module, so there is no import cycle: rondo implements the interfaces and sets Of
+// and LoopOf.
 //
 // Call Of once for each connection and keep the result. Where a signature would need a
 // type of another package it uses any, and the comment names the type.
@@ -52,8 +53,9 @@ type IO interface {
 	// receiving.
 	Direct() Direct
 
-	// Failed ends the connection for an error that Direct returned, as if the loop had met
-	// the error: the system reports an error once. op is "read" or "write".
+	// Failed ends the connection, or only its output, for an error that Direct returned, as
+	// if the loop had met the error: the system reports an error once. op is "read" or
+	// "write".
 	Failed(op string, err error)
 
 	// Recall drops output that has not gone to the system. The loop calls the release
@@ -80,8 +82,8 @@ type Served interface {
 
 	// SelfPaced sets whether the handler paces itself. If on, full output does not stop
 	// reading, and the connection stays open when both streams have ended. SelfPaced(true)
-	// also cancels Want. If on, Pause does not keep filters that are not ready
-	// from input. A connection that another handler takes is SelfPaced(false).
+	// also cancels Want. If on, filters that are not ready get input even after Pause. A
+	// handler that gives up the connection calls SelfPaced(false).
 	SelfPaced(on bool)
 
 	// Room returns how many bytes may be written before output is full. It is negative
@@ -96,7 +98,8 @@ type Served interface {
 	IsOpen() bool
 	// IsPaused reports whether Pause was called and Resume was not.
 	IsPaused() bool
-	// Cause returns the error that closed the connection; nil if there was none.
+	// Cause returns the error that closed the connection, or of an open one the error that
+	// ended its output; nil if there was none.
 	Cause() error
 	// Peer returns the peer's TCP address, also if a Filter has set another. Any goroutine
 	// may call it.
@@ -217,7 +220,7 @@ type marked interface{ ours() }
 
 var _ marked = Ours{}
 
-// A Pauser is a Handler that is told when Pause has taken effect: no receive is in
+// A Pauser is a Handler with a call for when Pause has taken effect: no receive is in
 // flight, and memory given to ReceiveInto belongs to the handler again. Paused is
 // called if Receiving returned true after Pause, unless Data or Closed is called
 // instead. It may be called at other times while the connection is paused.
@@ -226,7 +229,7 @@ type Pauser interface {
 	marked
 }
 
-// An Ender is a Handler that is told that its connection begins to close or has failed.
+// An Ender is a Handler with a call for when its connection begins to close or has failed.
 // Ending is called after the present event, before the descriptor is closed.
 type Ender interface {
 	Ending()
@@ -243,7 +246,7 @@ type Keeper interface {
 	Replacer
 }
 
-// A Replacer is a Handler that is told that another one takes its place.
+// A Replacer is a Handler with a call for when another one takes its place.
 type Replacer interface {
 	// Replaced is called before the other Handler is set.
 	Replaced()

@@ -58,21 +58,21 @@ func (s *Store) firstAccess() uint32 {
 
 // accessed notes an access to an Item.
 func (t *table) accessed(it Item) Item {
-	s := t.store
-	if it.e[0]&accessBit == 0 {
-		head := int(it.at) - prefix(it.e[0])
-		it = t.recast(it, it.e[0]|accessBit, head+it.e.payload(int(it.at)), 0)
-		it.e.setAccess(s.firstAccess())
+	s, e := t.store, it.e()
+	if e[0]&accessBit == 0 {
+		head := int(it.at) - prefix(e[0])
+		it = t.recast(it, e[0]|accessBit, head+e.payload(int(it.at)), 0)
+		it.e().setAccess(s.firstAccess())
 		return it
 	}
-	field := it.e.access()
+	field := e.access()
 	switch {
 	case field>>31 != s.firstAccess()>>31:
-		it.e.setAccess(s.firstAccess())
+		e.setAccess(s.firstAccess())
 	case s.tracking == TrackLRU:
-		it.e.setAccess(s.lruClock())
+		e.setAccess(s.lruClock())
 	default:
-		it.e.setAccess(lfuField | s.minute()<<8 | s.raise(s.decayed(field)))
+		e.setAccess(lfuField | s.minute()<<8 | s.raise(s.decayed(field)))
 	}
 	return it
 }
@@ -106,8 +106,8 @@ func (s *Store) raise(count uint32) uint32 {
 // time since Store.Track if the key has no note of that.
 func (it Item) Idle() int64 {
 	s := it.t.store
-	if it.e[0]&accessBit != 0 {
-		if field := it.e.access(); field&lfuField == 0 {
+	if e := it.e(); e[0]&accessBit != 0 {
+		if field := e.access(); field&lfuField == 0 {
 			return int64((s.lruClock()-field)&lruMask) << lruUnit
 		}
 	}
@@ -116,8 +116,8 @@ func (it Item) Idle() int64 {
 
 // Frequency returns the counter of TrackLFU: 0 to 255.
 func (it Item) Frequency() int {
-	if it.e[0]&accessBit != 0 {
-		if field := it.e.access(); field&lfuField != 0 {
+	if e := it.e(); e[0]&accessBit != 0 {
+		if field := e.access(); field&lfuField != 0 {
 			return int(it.t.store.decayed(field))
 		}
 	}
@@ -127,13 +127,13 @@ func (it Item) Frequency() int {
 // SetIdle sets what Idle returns.
 func (db *DB) SetIdle(it Item, milliseconds int64) Item {
 	it = db.t.accessed(it)
-	it.e.setAccess(uint32((db.store.now-milliseconds)>>lruUnit) & lruMask)
+	it.e().setAccess(uint32((db.store.now-milliseconds)>>lruUnit) & lruMask)
 	return it
 }
 
 // SetFrequency sets what Frequency returns, 0 to 255.
 func (db *DB) SetFrequency(it Item, count int) Item {
 	it = db.t.accessed(it)
-	it.e.setAccess(lfuField | db.store.minute()<<8 | uint32(count))
+	it.e().setAccess(lfuField | db.store.minute()<<8 | uint32(count))
 	return it
 }

@@ -34,7 +34,9 @@ func TestNoAllocations(t *testing.T) {
 			db.Put(key, StringValue(value), now+5)
 		}
 		s.Expire(1000)
-		s.Tick(1000)
+		if !s.space.heap { // there an idle chunk is forgotten, and the next one allocated
+			s.Tick(1000)
+		}
 		db.Scan(0, 10, func(Item) {})
 		db.Random()
 	})

@@ -174,6 +174,9 @@ func (a *arena) fits(h Handle, n int) bool {
 // bytesHeld estimates the memory of the arena's chunks in bytes.
 func (a *arena) bytesHeld() int64 { return a.held + a.large }
 
+// bytesUsed is bytesHeld without free cells.
+func (a *arena) bytesUsed() int64 { return a.used + a.large }
+
 // poisonCell overwrites freed memory: a slice that is used for too long shows.
 func poisonCell(cell []byte) {
 	for i := range cell {

@@ -234,3 +234,22 @@ func pause(s *Store) float64 {
 	}
 	return float64(slowest.Microseconds())
 }
+
+// BenchmarkEvict puts a key and evicts one, by LRU.
+func BenchmarkEvict(b *testing.B) {
+	s := New(Options{Databases: 16})
+	defer s.Close()
+	s.Track(TrackLRU)
+	s.SetDefrag(10)
+	db := s.DB(0)
+	fill(db, *benchKeys, 10)
+	key := make([]byte, 0, 32)
+	b.ResetTimer()
+	for i := range b.N {
+		s.SetNow(int64(i))
+		key = benchKey(key, *benchKeys+i)
+		db.Put(key, benchValue, NoDeadline)
+		from, it := s.Victim(AllKeysLRU, 5)
+		from.Delete(it)
+	}
+}

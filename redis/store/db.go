@@ -64,14 +64,14 @@ func (db *DB) PutHashed(key []byte, hash uint64, v Value, deadline int64) Item {
 		it = Item{}
 	}
 	if it.t == nil {
-		return db.t.insert(key, hash, v, max(deadline, NoDeadline))
+		return db.t.insert(key, hash, &v, max(deadline, NoDeadline))
 	}
-	return db.t.replace(it, hash, v, deadline)
+	return db.t.replace(it, hash, &v, deadline)
 }
 
 // Replace sets an Item's key to a value. deadline is as for Put.
 func (db *DB) Replace(it Item, v Value, deadline int64) Item {
-	return db.t.replace(it, db.Hash(it.Key()), v, deadline)
+	return db.t.replace(it, db.Hash(it.Key()), &v, deadline)
 }
 
 // Resize makes a string n bytes long, with Alt set, and returns its new Item and its bytes,
@@ -84,14 +84,15 @@ func (db *DB) Resize(it Item, n int) (Item, []byte) {
 // SetAlt sets Value.Alt of an Item.
 func (db *DB) SetAlt(it Item, alt bool) {
 	db.t.changing(db.Hash(it.Key()))
-	it.e[0] &^= altBit
+	e := it.e()
+	e[0] &^= altBit
 	if alt {
-		it.e[0] |= altBit
+		e[0] |= altBit
 	}
 }
 
 // SetRoot gives a Node value another Handle.
-func (db *DB) SetRoot(it Item, root Handle) { it.e.setHandleAt(int(it.at), root) }
+func (db *DB) SetRoot(it Item, root Handle) { it.e().setHandleAt(int(it.at), root) }
 
 // Changing must be called before cells of a Node value are changed: a Snapshot reads them
 // first.
@@ -106,7 +107,7 @@ func (db *DB) SetDeadline(it Item, at int64) Item {
 
 // Persist removes a key's deadline, if it has one.
 func (db *DB) Persist(it Item) Item {
-	if it.e[0]&deadlineBit == 0 {
+	if it.e()[0]&deadlineBit == 0 {
 		return it
 	}
 	hash := db.Hash(it.Key())

@@ -386,3 +386,29 @@ func TestDictIsDefragmentedInSlices(t *testing.T) {
 		t.Errorf("the other Dict has %d fields", n)
 	}
 }
+
+// A large deleted value counts as waiting memory, not as used, though it is freed later:
+// eviction goes by that.
+func TestDeletedDictIsNotUsed(t *testing.T) {
+	m := newDictModel(t, 6, Shape{})
+	m.db.Put([]byte("other"), StringValue(bytes.Repeat([]byte("x"), 10000)), NoDeadline)
+	d := m.dict()
+	for i := range 50000 {
+		d.Put(strconv.AppendInt(nil, int64(i), 10), nil)
+	}
+	full := m.s.Memory()
+	m.db.Delete(m.db.Find([]byte("d")))
+	if now := m.s.Memory(); now.Used > full.Used/10 || now.Waiting < full.Used*8/10 || now.Held < full.Held*9/10 {
+		t.Errorf("after Delete %+v, before %+v", now, full)
+	}
+	for last := m.s.Memory(); m.s.Tick(5000); {
+		now := m.s.Memory()
+		if now.Used > full.Used/10 {
+			t.Fatalf("%+v, before %+v", now, last)
+		}
+		last = now
+	}
+	if now := m.s.Memory(); now.Waiting > 0 || now.Used < 10000 || now.Used > 20000 {
+		t.Errorf("at the end %+v", now)
+	}
+}

@@ -145,26 +145,35 @@ func defragCell(c *Cells, h Handle) Handle {
 	return moved
 }
 
-// SizeDict is NodeOps.Size for a Dict: the index, and the size of all fields after that of
-// some.
+// SizeDict is NodeOps.Size for a Dict. It looks at some buckets.
 func SizeDict(c *Cells, root Handle) int {
-	const most = 64
+	const sample = 32
 	d := dictAt(c, root)
+	buckets := d.buckets()
 	n := c.Size(root)
-	if buckets := d.buckets(); buckets > dictSegment {
+	if buckets > dictSegment {
 		n += c.Size(d.index()) + int((buckets-1)>>dictSegmentBits+1)*dictSegment*bucketSize
 	} else {
 		n += bucketSize << bits.Len64(buckets-1)
 	}
-	sum, seen := 0, 0
-	for h := range d.Each {
-		sum += c.Size(h)
-		if seen++; seen == most {
-			break
+	var looked, chained, fields, size uint64
+	for i := uint64(0); i < buckets; i += max(1, buckets/sample) {
+		looked++
+		for b := d.bucket(i); b != nil; b = d.next(b) {
+			for slot := range slots {
+				if b[slot] > linkTag {
+					fields++
+					size += uint64(c.Size(handleAt(b, slot)))
+				}
+			}
+			if b[slots-1] == linkTag {
+				chained++
+			}
 		}
 	}
-	if seen > 0 {
-		n += int(int64(sum) * int64(d.Len()) / int64(seen))
+	n += int(chained * buckets / looked * bucketSize)
+	if fields > 0 {
+		n += int(size * uint64(d.Len()) / fields)
 	}
 	return n
 }

@@ -5,7 +5,7 @@
 // a deadline. [DB.Find] returns an [Item], a view of a key; [DB.Put], [DB.Replace] and
 // [DB.Resize] write. The package knows strings. Values of other types are bytes too (a
 // listpack, say), or cells that the type allocates in the DB's memory and describes by
-// [NodeOps].
+// [NodeOps]. A [Dict] is such a value: a hash table of fields.
 //
 // # Ownership
 //

@@ -147,8 +147,8 @@ func (t *table) sampleDated(n int, visit func(Item)) {
 		if t.sampleAt >= t.buckets() {
 			t.sampleAt = 0
 		}
-		t.each(t.sampleAt, func(b bucket, slot int) {
-			if it := t.item(b, slot); it.Deadline() != 0 {
+		t.visit(t.sampleAt, func(it Item) {
+			if it.Deadline() != 0 {
 				n--
 				visit(it)
 			}

@@ -24,7 +24,7 @@ func (t *table) schedule(it Item, hash uint64, old uint64, deadline int64) {
 	default:
 		raw |= old & lagging
 	}
-	it.e.setRawDeadline(raw)
+	it.e().setRawDeadline(raw)
 }
 
 // expire deletes an expired key.
@@ -107,15 +107,16 @@ func (t *table) dueItem(hash uint64, level int, start, now int64) Item {
 		for m := candidates(b, tag); m != 0; m &= m - 1 {
 			slot := bits.TrailingZeros32(m)
 			it := t.item(b, slot)
-			if it.e[0]&deadlineBit == 0 {
+			e := it.e()
+			deadline := e.deadline()
+			if deadline == 0 {
 				continue
 			}
-			deadline := it.e.deadline()
 			if deadline <= now {
 				return it
 			}
 			sameSlot := level >= exactLevels && deadline>>(8*level) == start>>(8*level)
-			if it.e.rawDeadline()&lagging != 0 || sameSlot {
+			if e.rawDeadline()&lagging != 0 || sameSlot {
 				t.reschedule(it, deadline)
 			}
 		}
@@ -126,7 +127,7 @@ func (t *table) dueItem(hash uint64, level int, start, now int64) Item {
 // reschedule adds an item for an entry, at its deadline.
 func (t *table) reschedule(it Item, deadline int64) {
 	hash := t.store.hasher.hash(it.Key())
-	it.e.setRawDeadline(uint64(deadline))
+	it.e().setRawDeadline(uint64(deadline))
 	t.wheel.add(tagOf(hash), uint32(hash), deadline)
 }
 
@@ -160,8 +161,8 @@ func (t *table) restockSome(budget int) int {
 		budget -= workVisit
 		t.restockAt = t.scanBucket(t.restockAt, func(it Item) {
 			budget -= workVisit
-			if it.e[0]&deadlineBit != 0 {
-				t.reschedule(it, it.e.deadline())
+			if deadline := it.Deadline(); deadline != 0 {
+				t.reschedule(it, deadline)
 			}
 		})
 		t.restocking = t.restockAt != 0
@@ -171,8 +172,11 @@ func (t *table) restockSome(budget int) int {
 
 // nextDue returns a time before which no key expires, or Never.
 func (t *table) nextDue() int64 {
-	if t.restocking {
+	switch {
+	case t.restocking:
 		return t.store.now
+	case t.wheel.items == 0:
+		return Never
 	}
 	return t.wheel.next()
 }

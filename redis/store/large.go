@@ -35,6 +35,9 @@ func (a *arena) adopt(m []byte) Handle {
 func (a *arena) addLarge(number uint32, state chunkState, m []byte, n int) Handle {
 	a.mem[number] = m
 	a.meta[number] = chunk{state: state, owner: a.id}
+	if state == chunkAdopted {
+		a.adopted += int64(len(m))
+	}
 	a.count(number, n)
 	return Handle(number) << offsetBits
 }
@@ -62,6 +65,7 @@ func (s *space) discard(number uint32) {
 	s.forget(number)
 	switch {
 	case !mapped:
+		s.adopted -= int64(len(m))
 		if s.poison {
 			poisonCell(m)
 		}

@@ -393,7 +393,7 @@ func checkTable(t *testing.T, tb *table) {
 			h := handleAt(b, slot)
 			used += int64(tb.cells.size(h))
 			if it.Form() == Large {
-				large += int64(tb.cells.size(it.e.handleAt(int(it.at))))
+				large += int64(tb.cells.size(it.e().handleAt(int(it.at))))
 			}
 		})
 	}
@@ -466,4 +466,12 @@ func TestModel(t *testing.T) {
 			})
 		}
 	}
+}
+
+// FuzzModel looks for seeds that TestModel does not try.
+func FuzzModel(f *testing.F) {
+	f.Add(uint64(1), uint16(1000))
+	f.Fuzz(func(t *testing.T, seed uint64, steps uint16) {
+		newModel(t, max(seed, 1), Options{GoHeap: seed%4 == 0}).run(int(steps % 5000))
+	})
 }

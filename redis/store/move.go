@@ -4,7 +4,7 @@ package store
 // deletes the Item's key.
 func (t *table) move(it Item, hash uint64, to *table, key []byte, toHash uint64) Item {
 	t.changing(hash)
-	h, deadline := t.clone(it, to, key), it.e.deadline()
+	h, deadline := t.clone(it, to, key), it.e().deadline()
 	if to != t {
 		t.handOver(to.entry(h), to)
 	}
@@ -14,7 +14,7 @@ func (t *table) move(it Item, hash uint64, to *table, key []byte, toHash uint64)
 
 // copyTo gives a copy of an Item's value to another key.
 func (t *table) copyTo(it Item, to *table, key []byte, toHash uint64) Item {
-	h, deadline := t.clone(it, to, key), it.e.deadline()
+	h, deadline := t.clone(it, to, key), it.e().deadline()
 	e := to.entry(h)
 	_, at := e.key()
 	switch e.form() {
@@ -33,7 +33,7 @@ func (t *table) copyTo(it Item, to *table, key []byte, toHash uint64) Item {
 // clone returns a cell of another table with an entry like an Item's, under another key.
 // Both name the same Large or Node value.
 func (t *table) clone(it Item, to *table, key []byte) Handle {
-	old := it.e
+	old := it.e()
 	head := prefix(old[0])
 	payload := old.payload(int(it.at))
 	h := to.cells.alloc(head + varintSize(len(key)) + len(key) + payload)

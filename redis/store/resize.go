@@ -5,15 +5,16 @@ import "strconv"
 // resize makes a string n bytes long; see DB.Resize.
 func (t *table) resize(it Item, hash uint64, n int) (Item, []byte) {
 	t.changing(hash)
-	head := int(it.at) - prefix(it.e[0])
+	e := it.e()
+	head := int(it.at) - prefix(e[0])
 	fits := int(it.at)+varintSize(n)+n <= maxEmbedded
 	var old int
-	switch form := it.e.form(); {
+	switch form := e.form(); {
 	case form == Integer:
 		var text [20]byte
-		digits := strconv.AppendInt(text[:0], it.e.intAt(int(it.at)), 10)
-		it = t.recast(it, it.e[0], head, varintSize(len(digits))+len(digits))
-		t.put(it, Value{Type: it.Type(), bytes: digits}, Embedded)
+		digits := strconv.AppendInt(text[:0], e.intAt(int(it.at)), 10)
+		it = t.recast(it, e[0], head, varintSize(len(digits))+len(digits))
+		t.put(it, &Value{Type: it.Type(), bytes: digits}, Embedded)
 		return t.resize(it, hash, n)
 	case form == Large:
 		old = t.resizeLarge(it, n)
@@ -22,7 +23,7 @@ func (t *table) resize(it Item, hash uint64, n int) (Item, []byte) {
 	default:
 		it, old = t.outgrow(it, head, n)
 	}
-	it.e[0] |= altBit
+	it.e()[0] |= altBit
 	b := it.Bytes()
 	if old < n {
 		clear(b[old:])
@@ -32,45 +33,47 @@ func (t *table) resize(it Item, hash uint64, n int) (Item, []byte) {
 
 // resizeEmbedded returns the Item, and how many of its bytes are what they should be.
 func (t *table) resizeEmbedded(it Item, head, n int) (Item, int) {
-	old := len(it.e.bytesAt(int(it.at)))
+	e, at := it.e(), int(it.at)
+	old := len(e.bytesAt(at))
 	kept := min(old, n)
 	was, is := varintSize(old), varintSize(n)
-	at := int(it.at)
 	if is < was {
-		copy(it.e[at+is:], it.e[at+was:at+was+kept])
+		copy(e[at+is:], e[at+was:at+was+kept])
 		was = is
 	}
-	it = t.recast(it, it.e[0], head+was+kept, is-was+n-kept)
-	at = int(it.at)
+	it = t.recast(it, e[0], head+was+kept, is-was+n-kept)
+	e = it.e()
 	if is > was {
-		copy(it.e[at+is:at+is+kept], it.e[at+was:])
+		copy(e[at+is:at+is+kept], e[at+was:])
 	}
-	putLen(it.e[at:], n)
+	putLen(e[at:], n)
 	return it, kept
 }
 
 // outgrow moves an embedded value to a cell of its own.
 func (t *table) outgrow(it Item, head, n int) (Item, int) {
 	h := t.cells.allocLarge(max(n, maxSmall+1))
-	copy(t.cells.bytes(h), it.e.bytesAt(int(it.at)))
-	it = t.recast(it, it.e[0], head, largeSize)
-	it.e[0] = it.e[0]&^(formMask<<formShift) | byte(Large)<<formShift
-	it.e.setHandleAt(int(it.at), h)
-	it.e.setLargeLen(int(it.at), n)
+	e, at := it.e(), int(it.at)
+	copy(t.cells.bytes(h), e.bytesAt(at))
+	it = t.recast(it, e[0], head, largeSize)
+	e = it.e()
+	e[0] = e[0]&^(formMask<<formShift) | byte(Large)<<formShift
+	e.setHandleAt(at, h)
+	e.setLargeLen(at, n)
 	return it, n // the rest of a new mapping is zero
 }
 
 func (t *table) resizeLarge(it Item, n int) int {
-	at := int(it.at)
-	old := it.e.largeLen(at)
-	h := it.e.handleAt(at)
+	e, at := it.e(), int(it.at)
+	old := e.largeLen(at)
+	h := e.handleAt(at)
 	if n < old {
 		// What lies behind the value stays zero: it may grow again.
 		clear(t.cells.bytes(h)[n:old])
 	}
 	h = t.cells.enlarge(h, n)
-	it.e.setHandleAt(at, h)
-	it.e.setLargeLen(at, n)
+	e.setHandleAt(at, h)
+	e.setLargeLen(at, n)
 	if t.space.meta[h>>offsetBits].state == chunkAdopted {
 		return min(old, n) // the slice's spare capacity may hold anything
 	}

@@ -41,7 +41,7 @@ func (t *table) scanBucket(cursor uint64, visit func(Item)) uint64 {
 		width++
 		i = cursor & (1<<width - 1)
 	}
-	t.each(i, func(b bucket, slot int) { visit(t.item(b, slot)) })
+	t.visit(i, visit)
 	// Add 1 to the highest bit of the bucket's number, with the carry to the lower ones.
 	return bits.Reverse64(bits.Reverse64(i|^uint64(0)<<width) + 1)
 }
@@ -54,7 +54,7 @@ func (db *DB) Each(visit func(Item)) {
 		return
 	}
 	for i := range t.buckets() {
-		t.each(i, func(b bucket, slot int) { visit(t.item(b, slot)) })
+		t.visit(i, visit)
 	}
 }
 
@@ -90,10 +90,10 @@ func (db *DB) Sample(n int, visit func(Item)) {
 	buckets := t.buckets()
 	i := db.store.rng.Uint64N(buckets)
 	for looked := uint64(0); n > 0 && looked < min(buckets, uint64(10*n)); looked++ {
-		t.each(i, func(b bucket, slot int) {
+		t.visit(i, func(it Item) {
 			if n > 0 {
 				n--
-				visit(t.item(b, slot))
+				visit(it)
 			}
 		})
 		if i++; i == buckets {

@@ -65,10 +65,9 @@ func (s *Snapshot) before(i uint64) (n int) {
 	if s.t.segments == nil {
 		return 0
 	}
-	s.t.each(i, func(b bucket, slot int) { s.t.sink |= s.t.entry(handleAt(b, slot))[0] })
-	s.t.each(i, func(b bucket, slot int) {
+	s.t.visit(i, func(it Item) {
 		n++
-		s.visit(s.t.item(b, slot))
+		s.visit(it)
 	})
 	return n
 }

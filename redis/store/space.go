@@ -74,8 +74,9 @@ type space struct {
 	doomed  [][]byte // large mappings that are freed piece by piece
 	owners  uint32
 
-	heap   bool // use Go's heap
-	poison bool
+	heap    bool  // use Go's heap
+	adopted int64 // bytes of adopted chunks
+	poison  bool
 }
 
 // pageSize is the unit of large cells.

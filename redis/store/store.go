@@ -159,6 +159,8 @@ type Memory struct {
 	Used int64
 	// Held is Used and the free cells between them.
 	Held int64
+	// Heap is the part of Held that is of Go's heap.
+	Heap int64
 	// Waiting is memory that Tick has still to give back to the system.
 	Waiting int64
 }
@@ -169,8 +171,12 @@ func (s *Store) Memory() Memory {
 	for _, db := range s.dbs {
 		m.Used += db.t.bytesUsed()
 		m.Held += db.t.bytesHeld()
+		m.Waiting += db.t.dying
 	}
-	m.Waiting = s.space.waiting() + s.trash.bytes
+	if m.Heap = s.space.adopted; s.space.heap {
+		m.Heap = m.Held
+	}
+	m.Waiting += s.space.waiting() + s.trash.bytes
 	return m
 }
 

@@ -32,9 +32,10 @@ type table struct {
 	level    uint
 	split    uint64
 	count    int
-	chain    int  // buckets of the longest chain ever
-	expiring int  // keys with a deadline
-	retired  bool // by Flush, but a Snapshot still reads it
+	chain    int   // buckets of the longest chain ever
+	expiring int   // keys with a deadline
+	dying    int64 // bytes of deleted values that are still in cells
+	retired  bool  // by Flush, but a Snapshot still reads it
 
 	restocking bool // see restock
 	restockAt  uint64
@@ -89,9 +90,8 @@ func (t *table) find(key []byte, hash uint64) Item {
 	for b := t.at(t.index(hash)); b != nil; b = t.next(b) {
 		for m := candidates(b, tag); m != 0; m &= m - 1 {
 			slot := bits.TrailingZeros32(m)
-			e := t.entry(handleAt(b, slot))
-			if k, at := e.key(); string(k) == string(key) {
-				return Item{t, b, e, int32(slot), int32(at)}
+			if k, at := t.entry(handleAt(b, slot)).key(); string(k) == string(key) {
+				return Item{t, b, int32(slot), int32(at)}
 			}
 		}
 	}
@@ -100,9 +100,8 @@ func (t *table) find(key []byte, hash uint64) Item {
 
 // item returns the Item in a slot.
 func (t *table) item(b bucket, slot int) Item {
-	e := t.entry(handleAt(b, slot))
-	_, at := e.key()
-	return Item{t, b, e, int32(slot), int32(at)}
+	_, at := t.entry(handleAt(b, slot)).key()
+	return Item{t, b, int32(slot), int32(at)}
 }
 
 // each calls visit for the slots in use of bucket i and its chain. visit may free the slot,
@@ -115,6 +114,13 @@ func (t *table) each(i uint64, visit func(b bucket, slot int)) {
 			}
 		}
 	}
+}
+
+// visit calls f for the Items of bucket i and its chain, after touching all of them: their
+// cache misses overlap. f may free the Item's slot, and change its Handle.
+func (t *table) visit(i uint64, f func(Item)) {
+	t.each(i, func(b bucket, slot int) { t.sink |= t.entry(handleAt(b, slot))[0] })
+	t.each(i, func(b bucket, slot int) { f(t.item(b, slot)) })
 }
 
 // add puts a Handle in the table, and returns its slot. The table grows before.
@@ -181,9 +187,9 @@ func (t *table) fill(root, b bucket, slot int) {
 // bytesHeld estimates the table's memory in bytes, with that of its entries.
 func (t *table) bytesHeld() int64 { return t.indexBytes() + t.cells.bytesHeld() + t.wheel.blocks.held }
 
-// bytesUsed is bytesHeld without free cells.
+// bytesUsed is bytesHeld without free cells, and without values that are being freed.
 func (t *table) bytesUsed() int64 {
-	return t.indexBytes() + t.cells.used + t.cells.large + t.wheel.blocks.used
+	return t.indexBytes() + max(0, t.cells.bytesUsed()-t.dying) + t.wheel.blocks.used
 }
 
 func (t *table) indexBytes() int64 {

@@ -15,9 +15,10 @@ type trash struct {
 
 // deadNode is the rest of a value.
 type deadNode struct {
-	t    *table
-	typ  Type
-	root Handle
+	t     *table
+	typ   Type
+	root  Handle
+	bytes int64 // about its size
 }
 
 // retire takes a table out of use.
@@ -45,20 +46,35 @@ func (x *trash) retireArena(a *arena) {
 // node frees a value: a small one at once.
 func (x *trash) node(t *table, typ Type, root Handle) {
 	const small = 64
+	size := int64(t.store.ops[typ].Size(t.nodes(), root))
+	before := t.cells.bytesUsed()
 	rest := t.store.ops[typ].Free(t.nodes(), root, small)
 	if rest != 0 {
-		x.nodes = append(x.nodes, deadNode{t, typ, rest})
+		size = max(0, size-(before-t.cells.bytesUsed()))
+		t.dying += size
+		x.nodes = append(x.nodes, deadNode{t, typ, rest, size})
 	}
+}
+
+// free frees a part of the value, and reports whether that was the rest.
+func (n *deadNode) free(cells int) (done bool) {
+	before := n.t.cells.bytesUsed()
+	n.root = n.t.store.ops[n.typ].Free(n.t.nodes(), n.root, cells)
+	freed := min(n.bytes, before-n.t.cells.bytesUsed())
+	if n.root == 0 {
+		freed = n.bytes
+	}
+	n.bytes -= freed
+	n.t.dying -= freed
+	return n.root == 0
 }
 
 // empty frees what there is within a budget. It returns what is left of the budget.
 func (x *trash) empty(budget int) int {
 	for budget > 0 && len(x.nodes) > 0 {
-		n := &x.nodes[0]
 		cells := max(1, min(budget, 1000)/workMove)
 		budget -= cells * workMove
-		n.root = n.t.store.ops[n.typ].Free(n.t.nodes(), n.root, cells)
-		if n.root == 0 {
+		if x.nodes[0].free(cells) {
 			x.nodes = slices.Delete(x.nodes, 0, 1)
 		}
 	}
@@ -72,7 +88,7 @@ func (x *trash) empty(budget int) int {
 			continue
 		}
 		if m := &x.space.meta[x.at]; m.owner == x.owners[0] {
-			budget -= x.free(uint32(x.at), m.state)
+			budget -= x.freeChunk(uint32(x.at), m.state)
 		}
 		x.at++
 		if x.at%8 == 0 {
@@ -82,8 +98,8 @@ func (x *trash) empty(budget int) int {
 	return budget
 }
 
-// free frees a chunk of an owner, and returns the work.
-func (x *trash) free(number uint32, state chunkState) int {
+// freeChunk frees a chunk of an owner, and returns the work.
+func (x *trash) freeChunk(number uint32, state chunkState) int {
 	if state == chunkLarge || state == chunkAdopted {
 		x.space.discard(number)
 		return workDrop

@@ -10,7 +10,7 @@ func (t *table) changing(hash uint64) {
 }
 
 // insert adds a key that does not exist.
-func (t *table) insert(key []byte, hash uint64, v Value, deadline int64) Item {
+func (t *table) insert(key []byte, hash uint64, v *Value, deadline int64) Item {
 	if len(key) > maxKey {
 		panic(fmt.Sprintf("store: a key has %d bytes: the limit is %d", len(key), maxKey))
 	}
@@ -34,7 +34,7 @@ func (t *table) insert(key []byte, hash uint64, v Value, deadline int64) Item {
 	at += putLen(e[at:], len(key))
 	at += copy(e[at:], key)
 	b, slot := t.add(hash, h)
-	it := Item{t, b, e, int32(slot), int32(at)}
+	it := Item{t, b, int32(slot), int32(at)}
 	t.put(it, v, form)
 	if deadline != NoDeadline {
 		t.expiring++
@@ -60,8 +60,8 @@ func (v *Value) place(head int) (Form, int) {
 }
 
 // put writes a value into an entry that has room for it.
-func (t *table) put(it Item, v Value, form Form) {
-	e, at := it.e, int(it.at)
+func (t *table) put(it Item, v *Value, form Form) {
+	e, at := it.e(), int(it.at)
 	e[0] = e[0]&(deadlineBit|accessBit) | byte(v.Type) | byte(form)<<formShift
 	if v.Alt {
 		e[0] |= altBit
@@ -87,45 +87,47 @@ func (t *table) put(it Item, v Value, form Form) {
 }
 
 // replace gives a key another value. deadline may be KeepDeadline.
-func (t *table) replace(it Item, hash uint64, v Value, deadline int64) Item {
+func (t *table) replace(it Item, hash uint64, v *Value, deadline int64) Item {
 	t.changing(hash)
 	form, size := v.place(int(it.at))
 	if form == Large && t.overwrite(it, v) {
 		return t.redate(it, hash, deadline)
 	}
 	t.freeValue(it)
-	old, header := it.e.dated(), it.e[0]
+	e := it.e()
+	old, header := e.dated(), e[0]
 	switch {
 	case deadline == NoDeadline:
 		header &^= deadlineBit
 	case deadline != KeepDeadline:
 		header |= deadlineBit
 	}
-	it = t.recast(it, header, int(it.at)-prefix(it.e[0]), size)
+	it = t.recast(it, header, int(it.at)-prefix(e[0]), size)
 	t.put(it, v, form)
 	t.dated(it, hash, old, deadline)
 	return it
 }
 
 // overwrite writes a value to the cell of the Item's Large value, if it has one that fits.
-func (t *table) overwrite(it Item, v Value) bool {
-	if it.e.form() != Large || v.kept {
+func (t *table) overwrite(it Item, v *Value) bool {
+	e, at := it.e(), int(it.at)
+	if e.form() != Large || v.kept {
 		return false
 	}
-	h := it.e.handleAt(int(it.at))
+	h := e.handleAt(at)
 	if !t.cells.fits(h, len(v.bytes)) {
 		return false
 	}
 	m := t.cells.bytes(h)
 	copy(m, v.bytes)
-	if old := it.e.largeLen(int(it.at)); old > len(v.bytes) {
+	if old := e.largeLen(at); old > len(v.bytes) {
 		clear(m[len(v.bytes):old])
 	}
-	it.e[0] = it.e[0]&^(typeMask|altBit) | byte(v.Type)
+	e[0] = e[0]&^(typeMask|altBit) | byte(v.Type)
 	if v.Alt {
-		it.e[0] |= altBit
+		e[0] |= altBit
 	}
-	it.e.setLargeLen(int(it.at), len(v.bytes))
+	e.setLargeLen(at, len(v.bytes))
 	return true
 }
 
@@ -133,7 +135,8 @@ func (t *table) overwrite(it Item, v Value) bool {
 // bytes of key and value. It writes the entry in place if its cell has the right size.
 // Deadline and access field stay, and are undefined if they are new.
 func (t *table) recast(it Item, header byte, keep, extra int) Item {
-	old := it.e
+	old := it.e()
+	e := old
 	deadline, access := old.dated(), uint32(0)
 	if old[0]&accessBit != 0 {
 		access = old.access()
@@ -146,17 +149,17 @@ func (t *table) recast(it Item, header byte, keep, extra int) Item {
 		}
 	} else {
 		moved := t.cells.alloc(to + keep + extra)
-		it.e = t.entry(moved)
-		copy(it.e[to:to+keep], old[from:])
+		e = t.entry(moved)
+		copy(e[to:to+keep], old[from:])
 		setHandle(it.b, int(it.slot), moved)
 		t.cells.free(h)
 	}
-	it.e[0] = header
+	e[0] = header
 	if header&deadlineBit != 0 {
-		it.e.setRawDeadline(deadline)
+		e.setRawDeadline(deadline)
 	}
 	if header&accessBit != 0 {
-		it.e.setAccess(access)
+		e.setAccess(access)
 	}
 	it.at += int32(to - from)
 	return it
@@ -181,7 +184,8 @@ func (t *table) dated(it Item, hash uint64, old uint64, deadline int64) {
 
 // redate gives an entry another deadline; it may be NoDeadline or KeepDeadline.
 func (t *table) redate(it Item, hash uint64, deadline int64) Item {
-	old, header := it.e.dated(), it.e[0]
+	e := it.e()
+	old, header := e.dated(), e[0]
 	switch deadline {
 	case KeepDeadline:
 		return it
@@ -190,8 +194,8 @@ func (t *table) redate(it Item, hash uint64, deadline int64) Item {
 	default:
 		header |= deadlineBit
 	}
-	if header != it.e[0] {
-		it = t.recast(it, header, int(it.at)-prefix(it.e[0])+it.e.payload(int(it.at)), 0)
+	if header != e[0] {
+		it = t.recast(it, header, int(it.at)-prefix(e[0])+e.payload(int(it.at)), 0)
 	}
 	t.dated(it, hash, old, deadline)
 	return it
@@ -206,7 +210,7 @@ func (t *table) delete(it Item, hash uint64) {
 
 // unlink removes an entry and frees its cell, but not those that its value names.
 func (t *table) unlink(it Item, hash uint64) {
-	if it.e[0]&deadlineBit != 0 {
+	if it.e()[0]&deadlineBit != 0 {
 		t.expiring--
 	}
 	h := handleAt(it.b, int(it.slot))
@@ -217,9 +221,9 @@ func (t *table) unlink(it Item, hash uint64) {
 
 // freeValue frees the cells that a value names.
 func (t *table) freeValue(it Item) {
-	switch it.e.form() {
+	switch e := it.e(); e.form() {
 	case Large:
-		t.cells.free(it.e.handleAt(int(it.at)))
+		t.cells.free(e.handleAt(int(it.at)))
 	case Node:
 		t.store.trash.node(t, it.Type(), it.Root())
 	}

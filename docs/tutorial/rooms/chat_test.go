@@ -43,7 +43,7 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// TestSlowMember: a member who does not read is put out, and keeps nobody waiting.
+// TestSlowMember: a member who does not read is cut off, and delays no other.
 func TestSlowMember(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{Buffer: 1000})
 	n.Listen(&rondo.Engine{HighWater: 10_000}, "tcp", ":5000", newChat().open)

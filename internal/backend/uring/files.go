@@ -60,6 +60,7 @@ const (
 	sendWaits                            // a poll for a SendTo is in the kernel
 	shared                               // see backend.Handle.Shared
 	meets                                // connecting, perhaps to itself
+	outShort                             // the last request for out has not sent everything; see sent
 )
 
 // surplus is undelivered input that must not occupy a buffer of the ring.

@@ -65,7 +65,10 @@ func (b *Backend) transmit(f *file) {
 	s.len = 1
 }
 
-// sent handles the completion of transmit.
+// sent handles the completion of transmit. If a request sends some bytes and then gets an
+// error, the kernel completes it with the number of bytes, and the error is lost: the next
+// request gets EPIPE. The peer may have reset the connection, so that is what a Send
+// reports then: after EPIPE the engine takes the end of the input for the peer's.
 func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 	op := f.out
 	if e.res > 0 {
@@ -78,16 +81,22 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 	case f.flags&closing != 0:
 		err = backend.ErrClosed
 	case e.res < 0 && !passing(errno):
+		if errno == syscall.EPIPE && f.flags&outShort != 0 {
+			errno = syscall.ECONNRESET
+		}
 		err = os.NewSyscallError("send", errno)
 	case f.flags&outEnding != 0:
 		err = backend.ErrCanceled
 	default:
+		if e.res > 0 {
+			f.flags |= outShort
+		}
 		b.transmit(f)
 		return false
 	}
 	*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
 	f.out = nil
-	f.flags &^= outEnding
+	f.flags &^= outEnding | outShort
 	if f.flags&closing != 0 {
 		b.closeIdle(f)
 	} else if f.last != nil {

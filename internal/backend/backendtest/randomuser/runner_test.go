@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/rondo-go/rondo/internal/buf"
 )
@@ -48,22 +50,59 @@ func work(in io.Reader, out io.Writer) {
 	buf.Watch = account
 	scripts := json.NewDecoder(in)
 	results := json.NewEncoder(out)
+	var past history
 	for {
 		var s script
 		if scripts.Decode(&s) != nil {
 			return
 		}
-		results.Encode(playOne(s, func(r result) {
+		r := playOne(s, &past, func(r result) {
 			results.Encode(r)
 			os.Exit(0)
-		}))
+		})
+		past.audit(&r)
+		results.Encode(r)
 	}
 }
 
-func playOne(s script, exit func(result)) result {
+// A history holds a process's worlds, which must not stay in memory.
+type history struct {
+	worlds []played
+}
+
+type played struct {
+	seed  uint64
+	world weak.Pointer[world]
+}
+
+// auditTime is the number of worlds after which memory is looked at. Half of them are
+// old then: timers in real time, which may hold a world, have expired.
+const auditTime = 100
+
+// audit reports worlds that the garbage collector cannot free.
+func (h *history) audit(r *result) {
+	if len(h.worlds) < auditTime {
+		return
+	}
+	runtime.GC()
+	old := h.worlds[:auditTime/2]
+	var left []uint64
+	for _, p := range old {
+		if p.world.Value() != nil {
+			left = append(left, p.seed)
+		}
+	}
+	if len(left) > 0 {
+		r.Fails = append(r.Fails, fmt.Sprintf("left: the worlds of these seeds stay in memory: %v", left))
+	}
+	h.worlds = slices.Delete(h.worlds, 0, len(old))
+}
+
+func playOne(s script, past *history, exit func(result)) result {
 	goroutines, files := runtime.NumGoroutine(), openFiles()
 	account.open()
 	w := newWorld(s)
+	past.worlds = append(past.worlds, played{s.Seed, weak.Make(w)})
 	collect := func() result {
 		r := result{Fails: w.failed(), Cover: map[string]int{}}
 		if len(r.Fails) > 0 {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// TestGateCountsNetworks: the addresses of an IPv6 network of 64 bits are one, and so is
+// TestAdmissionCountsNetworks: the addresses of an IPv6 network of 64 bits are one, and so is
 // an IPv4 address in both its forms. Nothing is left of those that have gone.
-func TestGateCountsNetworks(t *testing.T) {
-	g := (&Engine{MaxConnsPerAddr: 2}).newGate()
+func TestAdmissionCountsNetworks(t *testing.T) {
+	adm := (&Engine{MaxConnsPerAddr: 2}).newAdmission()
 	enter := func(addr string, want bool) {
 		t.Helper()
-		if limit := g.enter(netip.MustParseAddr(addr), nil, true); (limit == "") != want {
+		if limit := adm.enter(netip.MustParseAddr(addr), nil, true); (limit == "") != want {
 			t.Errorf("%s: limit %q, want one: %v", addr, limit, !want)
 		}
 	}
@@ -27,52 +27,52 @@ func TestGateCountsNetworks(t *testing.T) {
 	enter("2001:db8:1:3::1", true)
 	enter("fe80::1%eth0", true)
 	for range 10 {
-		if limit := g.enter(netip.Addr{}, nil, true); limit != "" {
+		if limit := adm.enter(netip.Addr{}, nil, true); limit != "" {
 			t.Errorf("without an address: %q", limit)
 		}
 	}
-	g.leave(netip.MustParseAddr("::ffff:1.2.3.4"))
+	adm.leave(netip.MustParseAddr("::ffff:1.2.3.4"))
 	enter("1.2.3.4", true)
 	for _, a := range []string{"1.2.3.4", "1.2.3.4", "1.2.3.5", "2001:db8:1:2::7", "2001:db8:1:2::8", "2001:db8:1:3::1", "fe80::1"} {
-		g.leave(netip.MustParseAddr(a))
+		adm.leave(netip.MustParseAddr(a))
 	}
 	for range 10 {
-		g.leave(netip.Addr{})
+		adm.leave(netip.Addr{})
 	}
-	g.mustBeEmpty(t)
+	adm.mustBeEmpty(t)
 }
 
-func (g *gate) mustBeEmpty(t *testing.T) {
+func (a *admission) mustBeEmpty(t *testing.T) {
 	t.Helper()
-	if n := g.open.Load(); n != 0 {
+	if n := a.open.Load(); n != 0 {
 		t.Errorf("%d connections are counted, want none", n)
 	}
-	for i := range g.addrs {
-		if n := len(g.addrs[i].open); n > 0 {
+	for i := range a.addrs {
+		if n := len(a.addrs[i].open); n > 0 {
 			t.Errorf("%d addresses are counted, want none", n)
 		}
 	}
 }
 
-// TestGateForgets: a map that had many addresses is not kept.
-func TestGateForgets(t *testing.T) {
-	g := (&Engine{MaxConnsPerAddr: 1}).newGate()
+// TestAdmissionForgets: a map that had many addresses is not kept.
+func TestAdmissionForgets(t *testing.T) {
+	adm := (&Engine{MaxConnsPerAddr: 1}).newAdmission()
 	var addrs []netip.Addr
 	for i := range 100_000 {
 		addrs = append(addrs, netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
 	}
 	for range 2 {
 		for _, a := range addrs {
-			if limit := g.enter(a, nil, true); limit != "" {
+			if limit := adm.enter(a, nil, true); limit != "" {
 				t.Fatal(a, limit)
 			}
 		}
 		for _, a := range addrs {
-			g.leave(a)
+			adm.leave(a)
 		}
-		g.mustBeEmpty(t)
-		for i := range g.addrs {
-			if g.addrs[i].open != nil {
+		adm.mustBeEmpty(t)
+		for i := range adm.addrs {
+			if adm.addrs[i].open != nil {
 				t.Error("a map of many addresses is kept")
 			}
 		}
@@ -102,9 +102,9 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// BenchmarkGate is what the limits of connections cost one that comes and goes: alone, and
+// BenchmarkAdmission is what the limits of connections cost one that comes and goes: alone, and
 // beside others that come to other loops.
-func BenchmarkGate(b *testing.B) {
+func BenchmarkAdmission(b *testing.B) {
 	for _, limits := range []struct {
 		name string
 		*Engine
@@ -116,16 +116,16 @@ func BenchmarkGate(b *testing.B) {
 		{"all", &Engine{MaxConns: 1 << 30, MaxConnsPerAddr: 1 << 30, AcceptRate: 1 << 30}},
 	} {
 		b.Run(limits.name, func(b *testing.B) {
-			g := limits.newGate()
+			adm := limits.newAdmission()
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				l, _ := audience(1, false)
 				addr := netip.AddrFrom4([4]byte{10, 0, byte(rand.N(256)), byte(rand.N(256))})
 				for pb.Next() {
-					if limit := g.enter(addr, l, true); limit != "" {
+					if limit := adm.enter(addr, l, true); limit != "" {
 						b.Error(limit)
 					}
-					g.leave(addr)
+					adm.leave(addr)
 				}
 			})
 		})

@@ -1,0 +1,57 @@
+package evio
+
+import (
+	"io"
+	"testing"
+)
+
+// Prewrite and Postwrite tell of all bytes, whatever the peer takes at once.
+func TestPrewriteAndPostwrite(t *testing.T) {
+	onStreams(t, func(t *testing.T, scheme string) {
+		const size = 8 << 20
+		var tried, total, left, pending int
+		w := serve(t, Events{
+			Data: func(int, []byte) ([]byte, Action) { pending = size; return make([]byte, size), Close },
+			Prewrite: func(id, amount int) Action {
+				if tried = amount; id != 1 || amount < 1 || amount > size-total {
+					t.Errorf("Prewrite(%d, %d) after %d bytes", id, amount, total)
+				}
+				return None
+			},
+			Postwrite: func(id, amount, remaining int) Action {
+				total += amount
+				left = remaining
+				if id != 1 || amount > tried || remaining != pending-total {
+					t.Errorf("Postwrite(%d, %d, %d) after Prewrite of %d, and %d bytes", id, amount, remaining, tried, total)
+				}
+				return None
+			},
+		}, at(t, scheme))
+		c := w.dial(0)
+		say(t, c, "x")
+		if n, err := io.Copy(io.Discard, c); n != size || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+		w.await("closed 1, <nil>")
+		w.stop.Store(true)
+		w.end()
+		if total != size || left != 0 {
+			t.Errorf("Postwrite told of %d bytes, and of %d that remain", total, left)
+		}
+	})
+}
+
+// Output that a slow peer has not read is delivered after Close and after Shutdown, in
+// the background.
+func TestActionsDeliver(t *testing.T) {
+	out := make([]byte, 16<<20)
+	for _, action := range []Action{Close, Shutdown} {
+		w := serve(t, Events{Data: func(int, []byte) ([]byte, Action) { return out, action }}, "tcp://127.0.0.1:0")
+		c := w.dial(0)
+		say(t, c, "x")
+		if n, err := io.Copy(io.Discard, c); n != int64(len(out)) || err != nil {
+			t.Errorf("action %d: %d bytes of %d came, %v", action, n, len(out), err)
+		}
+		w.await("closed 1, <nil>")
+	}
+}

@@ -1,0 +1,105 @@
+package httpd
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A gate stands for the server in the eyes of the http.Server, which so tells it of Shutdown
+// and Close. It is a listener that accepts one connection, a gateConn, and then nothing. The
+// gateConn sends a request that is not one. So the http.Server counts it as busy, and writes
+// an answer, which the gateConn takes when the last connection on the loops has gone:
+//
+//	Shutdown closes the gate, and waits for the gateConn, within its context
+//	Close closes the gate and the gateConn
+type gate struct {
+	server *Server
+	addr   net.Addr
+	stop   func() // ends the listening
+	accept chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+	err    error
+}
+
+func newGate(s *Server, addr net.Addr) *gate {
+	g := &gate{server: s, addr: addr, accept: make(chan net.Conn, 1), closed: make(chan struct{})}
+	g.accept <- &gateConn{gate: g}
+	return g
+}
+
+func (g *gate) Addr() net.Addr { return g.addr }
+
+// Accept returns the gateConn, and later the error that ends the server.
+func (g *gate) Accept() (net.Conn, error) {
+	select {
+	case c := <-g.accept:
+		return c, nil
+	default:
+	}
+	<-g.closed
+	return nil, g.err
+}
+
+// Close is called by Shutdown and Close, and when Serve ends.
+func (g *gate) Close() error {
+	g.end(net.ErrClosed, draining)
+	return nil
+}
+
+// fail ends the listening because the listener has failed. As with net/http the connections
+// go on.
+func (g *gate) fail(err error) { g.end(err, orphaned) }
+
+func (g *gate) end(err error, state int32) {
+	g.once.Do(func() {
+		g.err = err
+		g.stop()
+		close(g.closed)
+		g.server.drain(state)
+	})
+}
+
+// A gateConn is the one connection of a gate.
+type gateConn struct {
+	gate *gate
+	sent bool
+	once sync.Once
+}
+
+// Read returns an empty line, which is not a request.
+func (c *gateConn) Read(p []byte) (int, error) {
+	if c.sent || len(p) == 0 {
+		return 0, io.EOF
+	}
+	c.sent = true
+	p[0] = '\n'
+	return 1, nil
+}
+
+// Write waits until no connection is left.
+func (c *gateConn) Write(p []byte) (int, error) {
+	<-c.gate.server.drained
+	return 0, errors.New("httpd: the server has ended")
+}
+
+// Close is called by the http.Server's Close, or after Write.
+func (c *gateConn) Close() error {
+	c.once.Do(func() {
+		select {
+		case <-c.gate.server.drained:
+		default:
+			c.gate.server.drain(closed)
+		}
+	})
+	return nil
+}
+
+func (c *gateConn) LocalAddr() net.Addr              { return c.gate.addr }
+func (c *gateConn) RemoteAddr() net.Addr             { return c.gate.addr }
+func (c *gateConn) SetDeadline(time.Time) error      { return nil }
+func (c *gateConn) SetReadDeadline(time.Time) error  { return nil }
+func (c *gateConn) SetWriteDeadline(time.Time) error { return nil }

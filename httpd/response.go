@@ -1,0 +1,559 @@
+package httpd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/http1"
+	"github.com/rondo-go/rondo/netconn"
+)
+
+// A response is the answer to a request: the handler's side of an exchange.
+type response struct {
+	x        *exchange
+	header   http.Header
+	sent     http.Header // a copy, if the handler may change header before it is sent
+	trailers []string    // announced
+
+	status     int // 0: WriteHeader was not called
+	length     int64
+	written    int64
+	body       []byte // written, but not framed
+	out        []byte // framed, but not sent
+	memory     *memory
+	minor      int
+	is10       bool // the client wants to keep a connection of HTTP/1.0
+	chunked    bool
+	called     bool // Header was
+	headSent   bool
+	done       bool // the handler has returned
+	close      bool // the connection ends behind the answer
+	fullDuplex bool
+}
+
+var (
+	_ http.Flusher  = (*exchange)(nil)
+	_ http.Hijacker = (*exchange)(nil)
+	_ io.ReaderFrom = (*exchange)(nil)
+)
+
+func (w *response) init(x *exchange, r *http1.Request) {
+	m := memories.Get().(*memory)
+	*w = response{x: x, header: make(http.Header), length: -1, minor: r.Minor, is10: r.KeepAlive(), close: r.Close,
+		body: m.body[:0], out: m.out[:0], memory: m}
+}
+
+// A memory is what an answer is gathered in.
+type memory struct {
+	body [bodyPiece]byte
+	out  [outPiece]byte
+}
+
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// free gives the memory back. A Write that comes too late, from a goroutine that the handler
+// left behind, fails.
+func (w *response) free() {
+	w.body, w.out = nil, nil
+	memories.Put(w.memory)
+	w.memory = nil
+}
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header {
+	w.called = true
+	return w.header
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(status int) {
+	switch {
+	case w.x.hijacked.Load():
+		w.misused("response.WriteHeader on hijacked connection")
+		return
+	case w.status != 0:
+		w.misused("superfluous response.WriteHeader call")
+		return
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
+	}
+	if status < 101 || status > 199 {
+		w.keepContinue()
+	}
+	if status < 200 && status != http.StatusSwitchingProtocols {
+		if w.minor > 0 {
+			w.out = http1.AppendStatus(w.out, w.minor, status)
+			w.out = http1.AppendHeader(w.out, w.header, noBodyFields)
+			w.out = http1.AppendEnd(w.out)
+			w.x.flush(nil)
+		}
+		return
+	}
+	w.status = status
+	if w.called && !w.done {
+		w.sent = w.header.Clone()
+	}
+	if text := w.header.Get("Content-Length"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err == nil && n >= 0 {
+			w.length = n
+		} else {
+			w.x.server.logf("http: invalid Content-Length of %q", text)
+			w.header.Del("Content-Length")
+		}
+	}
+}
+
+// noBodyFields do not stand in an answer of status 1xx.
+var noBodyFields = map[string]bool{"Content-Length": true, "Transfer-Encoding": true}
+
+// misused logs a handler's mistake with its place.
+func (w *response) misused(what string) {
+	place := "unknown place"
+	for skip := 2; ; skip++ {
+		pc, file, line, ok := runtime.Caller(skip)
+		if !ok {
+			break
+		}
+		if name := runtime.FuncForPC(pc).Name(); !strings.Contains(name, "/rondo/httpd.") {
+			place = fmt.Sprintf("%s (%s:%d)", name, file[strings.LastIndexByte(file, '/')+1:], line)
+			break
+		}
+	}
+	w.x.server.logf("http: %s from %s", what, place)
+}
+
+// keepContinue makes status 100 come no more: the answer begins.
+func (w *response) keepContinue() {
+	b := &w.x.in
+	b.mu.Lock()
+	b.pleases = false
+	b.mu.Unlock()
+}
+
+// sendContinue asks the client for the body.
+func (x *exchange) sendContinue() {
+	if x.status == 0 {
+		x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
+		x.flush(nil)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *response) Write(p []byte) (n int, err error) {
+	if err := w.mayWrite(len(p)); err != nil || len(p) == 0 {
+		return 0, err
+	}
+	for len(w.body)+len(p) > bodyPiece {
+		k := len(p)
+		if len(w.body) == 0 {
+			err = w.frame(p)
+		} else {
+			k = bodyPiece - len(w.body)
+			w.body = append(w.body, p[:k]...)
+			err = w.frame(w.body)
+			w.body = w.body[:0]
+		}
+		if err != nil {
+			return n, err
+		}
+		n += k
+		p = p[k:]
+	}
+	w.body = append(w.body, p...)
+	return n + len(p), nil
+}
+
+// WriteString implements io.StringWriter.
+func (w *response) WriteString(s string) (int, error) {
+	if len(w.body)+len(s) > bodyPiece {
+		return w.Write([]byte(s))
+	}
+	if err := w.mayWrite(len(s)); err != nil {
+		return 0, err
+	}
+	w.body = append(w.body, s...)
+	return len(s), nil
+}
+
+// mayWrite begins the answer, and counts n more bytes of it.
+func (w *response) mayWrite(n int) error {
+	if w.done {
+		return errLate
+	}
+	if w.x.hijacked.Load() {
+		if n > 0 {
+			w.misused("response.Write on hijacked connection")
+		}
+		return http.ErrHijacked
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if n == 0 {
+		return nil
+	}
+	if !hasBody(w.status) {
+		return http.ErrBodyNotAllowed
+	}
+	if w.written += int64(n); w.length >= 0 && w.written > w.length {
+		return http.ErrContentLength
+	}
+	return nil
+}
+
+func hasBody(status int) bool { return status >= 200 && status != 204 && status != 304 }
+
+// frame adds p to the output, as the answer's framing wants it.
+func (w *response) frame(p []byte) error {
+	if !w.headSent {
+		w.sendHead(p)
+	}
+	switch {
+	case w.x.req.Method == "HEAD":
+		return nil
+	case w.chunked:
+		w.out = http1.AppendChunkSize(w.out, len(p))
+	}
+	for len(p) >= bigPiece {
+		k := min(len(p), mostPiece)
+		if err := w.x.flush(p[:k]); err != nil {
+			return err
+		}
+		p = p[k:]
+	}
+	w.out = append(w.out, p...)
+	if w.chunked {
+		w.out = http1.AppendEnd(w.out)
+	}
+	if len(w.out) >= outPiece {
+		return w.x.flush(nil)
+	}
+	return nil
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (w *response) ReadFrom(r io.Reader) (n int64, err error) {
+	p := copies.Get().(*[]byte)
+	defer copies.Put(p)
+	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, *p)
+}
+
+var copies = sync.Pool{New: func() any { p := make([]byte, 32<<10); return &p }}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { w.FlushError() }
+
+// FlushError is Flush, for http.ResponseController.
+func (w *response) FlushError() error {
+	if w.x.hijacked.Load() {
+		return http.ErrHijacked
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if len(w.body) > 0 || !w.headSent {
+		if err := w.flushBody(); err != nil {
+			return err
+		}
+	}
+	return w.x.flush(nil)
+}
+
+// flushBody frames what was written.
+func (w *response) flushBody() error {
+	p := w.body
+	w.body = w.body[:0]
+	if len(p) == 0 {
+		if !w.headSent {
+			w.sendHead(nil)
+		}
+		return nil
+	}
+	return w.frame(p)
+}
+
+// sendHead chooses the framing and adds the head to the output. p is the first part of the
+// body, and all of it if the handler has returned.
+func (w *response) sendHead(p []byte) {
+	w.headSent = true
+	h := w.sent
+	if h == nil {
+		h = w.header
+	}
+	method, except := w.x.req.Method, map[string]bool(nil)
+	drop := func(name string) {
+		if _, has := h[name]; has {
+			if except == nil {
+				except = make(map[string]bool)
+			}
+			except[name] = true
+		}
+	}
+	trailers := w.announce(h, drop)
+	encoding := h.Get("Transfer-Encoding")
+	length := w.length
+	_, hasLength := h["Content-Length"]
+	if w.done && !trailers && encoding == "" && hasBody(w.status) && !hasLength && (method != "HEAD" || len(p) > 0) {
+		length = int64(len(p))
+	}
+	connection := ""
+	switch {
+	case w.is10 && (method == "HEAD" || length >= 0 || !hasBody(w.status)):
+		w.close = false
+		if _, has := h["Connection"]; !has {
+			connection = "keep-alive"
+		}
+	case w.minor == 0:
+		w.close = true
+	}
+	if strings.EqualFold(h.Get("Connection"), "close") || w.x.server.state.Load() >= draining {
+		w.close = true
+	}
+	if !w.close && !w.fullDuplex && !w.settleBody() {
+		w.close = true
+		drop("Connection")
+		connection = "close"
+	}
+	contentType := ""
+	if hasBody(w.status) {
+		if _, has := h["Content-Type"]; !has && encoding == "" && h.Get("Content-Encoding") == "" && len(p) > 0 {
+			contentType = http.DetectContentType(p)
+		}
+	} else {
+		drop("Content-Length")
+		drop("Transfer-Encoding")
+		if w.status == http.StatusNotModified {
+			drop("Content-Type")
+		}
+	}
+	if length >= 0 && encoding != "" && encoding != "identity" {
+		w.x.server.logf("http: WriteHeader called with both Transfer-Encoding of %q and a Content-Length of %d", encoding, length)
+		length = -1
+		drop("Content-Length")
+	}
+	switch {
+	case method == "HEAD" || !hasBody(w.status) || length >= 0:
+		drop("Transfer-Encoding")
+	case w.minor == 0 || encoding == "identity":
+		w.close = true
+		drop("Transfer-Encoding")
+	default:
+		w.chunked = true
+		drop("Content-Length")
+		if encoding == "chunked" {
+			drop("Transfer-Encoding")
+		}
+	}
+	if w.close && !hasToken(h, "Connection", "close") && w.status != http.StatusSwitchingProtocols {
+		drop("Connection")
+		connection = ""
+		if w.minor > 0 {
+			connection = "close"
+		}
+	}
+	b := http1.AppendStatus(w.out, w.minor, w.status)
+	b = http1.AppendHeader(b, h, except)
+	if _, has := h["Date"]; !has {
+		b = appendDate(b)
+	}
+	if !hasLength && length >= 0 && hasBody(w.status) && !w.chunked {
+		b = http1.AppendLength(b, length)
+	}
+	if contentType != "" {
+		b = http1.AppendField(b, "Content-Type", contentType)
+	}
+	if connection != "" {
+		b = http1.AppendField(b, "Connection", connection)
+	}
+	if w.chunked {
+		b = http1.AppendChunked(b)
+	}
+	w.out = http1.AppendEnd(b)
+}
+
+// announce notes the names of the trailer fields, and reports whether there may be any.
+func (w *response) announce(h http.Header, drop func(string)) (some bool) {
+	for name := range h {
+		if strings.HasPrefix(name, http.TrailerPrefix) {
+			drop(name)
+			some = true
+		}
+	}
+	for _, list := range h["Trailer"] {
+		some = true
+		for name := range strings.SplitSeq(list, ",") {
+			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
+			if name != "" && !slices.Contains(forbiddenTrailers, name) {
+				w.trailers = append(w.trailers, name)
+			}
+		}
+	}
+	return some
+}
+
+var forbiddenTrailers = []string{"Transfer-Encoding", "Content-Length", "Trailer"}
+
+// trailer returns the trailer fields of a chunked answer.
+func (w *response) trailer() http.Header {
+	var t http.Header
+	add := func(name string, values []string) {
+		if len(values) > 0 {
+			if t == nil {
+				t = make(http.Header)
+			}
+			t[name] = append(t[name], values...)
+		}
+	}
+	for name, values := range w.header {
+		if short, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
+			add(short, values)
+		}
+	}
+	for _, name := range w.trailers {
+		add(name, w.header[name])
+	}
+	return t
+}
+
+// settleBody reads the rest of a body that the handler has not read, and reports whether it
+// was short.
+func (w *response) settleBody() bool {
+	b := &w.x.in
+	if !b.left() {
+		return true
+	}
+	if w.x.expects {
+		return false // the client may send it, or not
+	}
+	b.mu.Lock()
+	wasClosed := b.closed
+	b.closed = false
+	b.mu.Unlock()
+	ok := discard(&requestBody{w.x}, drainBody)
+	b.mu.Lock()
+	b.closed = wasClosed
+	b.mu.Unlock()
+	return ok
+}
+
+// finish ends the answer.
+func (w *response) finish() {
+	w.done = true
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	w.flushBody()
+	if w.chunked && w.x.req.Method != "HEAD" {
+		w.out = http1.AppendLastChunk(w.out, w.trailer())
+	}
+	if w.length >= 0 && w.written != w.length && hasBody(w.status) && w.x.req.Method != "HEAD" {
+		w.close = true // the client waits for more
+	}
+	if w.x.in.left() {
+		w.close = true
+	}
+	(&requestBody{w.x}).Close()
+}
+
+// Hijack implements http.Hijacker. Without filters the net.Conn is the system's, such as a
+// *net.TCPConn, or one that first returns what was received already; with filters (TLS) it is
+// a *netconn.Conn.
+func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	switch {
+	case x.done:
+		panic("httpd: Hijack called after ServeHTTP finished")
+	case x.hijacked.Load():
+		return nil, nil, http.ErrHijacked
+	case x.onLoop:
+		return nil, nil, fmt.Errorf("httpd: Hijack on a loop: %w", http.ErrNotSupported)
+	}
+	if x.status != 0 {
+		if err := x.FlushError(); err != nil {
+			return nil, nil, err
+		}
+	}
+	found := make(chan hijackedConn, 1)
+	if err := x.ref.Do(func(c *rondo.Conn) { x.leave(c, found) }); err != nil {
+		return nil, nil, err
+	}
+	h := <-found
+	if h.err != nil {
+		return nil, nil, h.err
+	}
+	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
+}
+
+type hijackedConn struct {
+	conn net.Conn
+	err  error
+}
+
+// leave gives the connection to the handler, on the loop.
+func (x *exchange) leave(c *rondo.Conn, found chan<- hijackedConn) {
+	c.CloseAt(time.Time{})
+	c.AbortUnsentAt(time.Time{})
+	x.hijacked.Store(true)
+	err := c.Detach(func(nc net.Conn, err error) { found <- hijackedConn{nc, err} })
+	switch {
+	case err == nil:
+	case errors.Is(err, rondo.ErrClosed):
+		x.hijacked.Store(false)
+		found <- hijackedConn{nil, err}
+	default: // it has filters
+		found <- hijackedConn{netconn.New(c), nil}
+		x.conn.left()
+	}
+}
+
+// CloseNotify implements http.CloseNotifier.
+func (x *exchange) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	context.AfterFunc(x.req.Context(), func() { gone <- true })
+	return gone
+}
+
+// SetReadDeadline is for http.ResponseController.
+func (x *exchange) SetReadDeadline(t time.Time) error {
+	x.in.setDeadline(t)
+	return nil
+}
+
+// EnableFullDuplex is for http.ResponseController.
+func (x *exchange) EnableFullDuplex() error {
+	x.fullDuplex = true
+	return nil
+}
+
+func hasToken(h http.Header, name, token string) bool {
+	for _, list := range h[name] {
+		for word := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.Trim(word, " \t"), token) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// appendDate appends the Date field. Goroutines share a pool of texts.
+func appendDate(b []byte) []byte {
+	d := dates.Get().(*http1.Date)
+	b = d.Append(b, time.Now())
+	dates.Put(d)
+	return b
+}
+
+var dates = sync.Pool{New: func() any { return new(http1.Date) }}

@@ -1,0 +1,101 @@
+package httpd_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/rondo-go/rondo/httpd"
+	"github.com/rondo-go/rondo/internal/testcert"
+)
+
+// serveTLS is serve with TLS. client trusts it.
+func serveTLS(t *testing.T, h http.HandlerFunc) (addr string, client *tls.Config) {
+	authority := testcert.New("test")
+	srv := &http.Server{
+		Handler:   h,
+		ErrorLog:  log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{authority.Issue(testcert.ECDSA, "localhost")}},
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- httpd.ServeTLS(srv, ln, "", "") }()
+	t.Cleanup(func() {
+		srv.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("ServeTLS: %v", err)
+		}
+	})
+	return ln.Addr().String(), &tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"}
+}
+
+func TestTLS(t *testing.T) {
+	addr, config := serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || !r.TLS.HandshakeComplete || r.TLS.ServerName != "localhost" {
+			t.Errorf("TLS: %v", r.TLS)
+		}
+		body, _ := io.ReadAll(r.Body)
+		w.Write(body)
+	})
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
+	defer client.CloseIdleConnections()
+	for _, size := range []int{0, 5, 1 << 20} {
+		answer, err := client.Post("https://"+addr, "a/b", io.LimitReader(zeros{}, int64(size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if len(got) != size || err != nil || answer.ProtoMajor != 1 {
+			t.Errorf("%d bytes of %d, %v, %s", len(got), size, err, answer.Proto)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestHijackTLS(t *testing.T) {
+	addr, config := serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		line, _ := rw.ReadString('\n')
+		fmt.Fprintf(rw, "HTTP/1.1 101 x\r\n\r\n%s", line)
+		rw.Flush()
+		line, _ = rw.ReadString('\n')
+		io.WriteString(c, line)
+	})
+	c, err := tls.Dial("tcp", addr, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\nfirst\n")
+	r := bufio.NewReader(c)
+	for _, want := range []string{"HTTP/1.1 101 x\r\n", "\r\n", "first\n"} {
+		if line, err := r.ReadString('\n'); line != want {
+			t.Fatalf("%q, want %q, %v", line, want, err)
+		}
+	}
+	io.WriteString(c, "second\n")
+	if got, err := io.ReadAll(r); string(got) != "second\n" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -1,0 +1,64 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Under every policy that finds keys, a server stays below maxmemory and refuses nothing.
+func TestEviction(t *testing.T) {
+	const index = 16 * 64
+	for _, policy := range policyNames[1:] {
+		b := newBench(t, &Server{})
+		b.do("a", "CONFIG", "SET", "maxmemory-policy", policy)
+		b.do("a", "SET", "stays", "v")
+		b.s.config.maxMemory = b.s.baseMemory + index + 100_000
+		ttl := []string{"EX", "1000"}
+		if !strings.HasPrefix(policy, "volatile") {
+			ttl = nil
+		}
+		for i := range 5000 {
+			request := append([]string{"SET", fmt.Sprint("k", i), "some value"}, ttl...)
+			if got := b.do("a", request...); got != "+OK" {
+				t.Fatalf("%s: SET %d: %s", policy, i, got)
+			}
+			if i%10 == 0 {
+				b.do("a", "GET", "stays")
+			}
+		}
+		keys := b.s.space.dbs[0].len()
+		if keys < 500 || keys > 4500 || b.s.stats.evicted != int64(5001-keys) {
+			t.Errorf("%s: %d keys are left, %d were evicted", policy, keys, b.s.stats.evicted)
+		}
+		if over := b.s.baseMemory + b.s.space.memory() - b.s.config.maxMemory; over > 100 {
+			t.Errorf("%s: %d bytes too many", policy, over)
+		}
+		if !strings.HasSuffix(policy, "random") && policy != "allkeys-lru" && b.do("a", "EXISTS", "stays") != ":1" {
+			t.Errorf("%s: the key in use was evicted", policy)
+		}
+	}
+}
+
+// Evicted keys count as changed for WATCH. Without keys to evict, commands that need memory
+// are refused.
+func TestEvictionIsSeen(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		SET k v EX 100 => +OK
+		SET stays v => +OK
+		CONFIG SET maxmemory-policy volatile-ttl => +OK
+		WATCH k => +OK
+		CONFIG SET maxmemory 1 => +OK
+		GET stays => $1 v
+		EXISTS k => :0
+		SET k w => -OOM command not allowed when used memory > 'maxmemory'.
+		CONFIG SET maxmemory 0 => +OK
+		MULTI => +OK
+		GET stays => +QUEUED
+		EXEC => *-1
+	`)
+	if info := b.do("a", "INFO", "stats"); !strings.Contains(info, "evicted_keys:1 ") {
+		t.Error(info)
+	}
+}
