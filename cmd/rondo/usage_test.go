@@ -68,7 +68,7 @@ func TestMistakesAreOneSentence(t *testing.T) {
 		mistake{"redis --requirepass", "--requirepass: the value is missing"},
 		mistake{"bench redis --tests", "--tests: the value is missing"},
 		mistake{"bench redis --rate", "--rate: the value is missing"},
-		mistake{"bench redis --keyspace 1000000000000", "--keyspace is 1000000000000: want 1000000000 or less"},
+		mistake{"bench redis --keyspace 2000000000", "--keyspace is 2000000000: want 1000000000 or less"},
 	)
 	for _, c := range []string{"bench redis", "bench echo"} {
 		mistakes = append(mistakes,
