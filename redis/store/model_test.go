@@ -159,7 +159,7 @@ func (m *model) write() {
 		want[string(key)] = old
 		m.compare(db.Persist(it), key, old)
 	default:
-		m.transfer(i, it, key, old)
+		m.transfer(i, key, old)
 	}
 }
 
@@ -208,7 +208,7 @@ func (m *model) resize(db *DB, it Item, want map[string]modelValue, key []byte) 
 }
 
 // transfer renames, moves or copies a key to one that does not exist.
-func (m *model) transfer(from int, it Item, key []byte, old modelValue) {
+func (m *model) transfer(from int, key []byte, old modelValue) {
 	to := m.rng.IntN(2)
 	other := m.key()
 	if bytes.Equal(key, other) && from == to {
@@ -218,7 +218,7 @@ func (m *model) transfer(from int, it Item, key []byte, old modelValue) {
 		m.s.DB(to).Delete(target)
 		delete(m.dbs[to], string(other))
 	}
-	it = m.find(from, key)
+	it := m.find(from, key)
 	if m.rng.IntN(2) == 0 {
 		it = m.s.DB(from).Copy(it, m.s.DB(to), other)
 	} else {
