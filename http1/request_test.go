@@ -130,9 +130,6 @@ func TestLimitsOfIncompleteHeads(t *testing.T) {
 
 // A head that arrives byte by byte costs about two passes, not one for each byte.
 func TestPartialIsLinear(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes time")
-	}
 	const size = 4 << 20
 	rules := Rules{Head: 2 * size, Fields: size}
 	for name, text := range map[string]string{

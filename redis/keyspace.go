@@ -37,7 +37,7 @@ type keyspace struct {
 // digits has room for the texts of two integers that are stored as such.
 type digits [2][20]byte
 
-// storeOptions are those of every keyspace. Tests set some.
+// storeOptions are the options of every keyspace's store. Tests change some of them.
 var storeOptions = store.Options{Databases: databases}
 
 // defragFrom is the percentage of free memory between entries from which the

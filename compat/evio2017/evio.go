@@ -83,8 +83,8 @@ type Events struct {
 }
 
 // Serve listens on the addresses, and calls events until one of them returns
-// Shutdown. It returns an error if it cannot listen on an address. The forms of
-// an address are those of evio2017/v0.
+// Shutdown. It returns an error if it cannot listen on an address. An address has
+// the same forms as in evio2017/v0.
 func Serve(events Events, addr ...string) error {
 	e := events.translated
 	if f := events.Serving; f != nil {

@@ -177,7 +177,7 @@ func (p *ConnectPool) failed() {
 	p.made--
 }
 
-// opened makes the handler of a new connection, and has it opened.
+// opened makes the handler of a new connection, and calls its OnOpen.
 func (p *ConnectPool) opened(fd int) {
 	p.mu.Lock()
 	p.made--

@@ -58,7 +58,7 @@ func (m *member) Closed(c *websocket.Conn, _ error) {
 }
 
 // say tells everybody. The mutex gives all members the lines in the same order. A member
-// who does not read is cut off, and keeps nobody waiting.
+// who does not read is cut off, and delays no other.
 func (r *room) say(line string) {
 	m := websocket.Prepare(websocket.Text, []byte(line))
 	r.mu.Lock()

@@ -52,8 +52,8 @@ type Value struct {
 	num   uint64 // the integer, or the Handle
 }
 
-// StringValue returns a string as SET stores it: as an integer if the bytes are those of
-// an int64 in decimal. The bytes must not be memory of the Store.
+// StringValue returns a string as SET stores it: as an integer if the bytes are an int64
+// in decimal. The bytes must not be memory of the Store.
 func StringValue(v []byte) Value {
 	if n, ok := resp.ParseInt(v); ok {
 		return IntValue(n)
