@@ -72,10 +72,80 @@ func (w *wire) Direct() bridge.Direct {
 	return direct
 }
 
+// Pipe implements bridge.IO.
+func (w *wire) Pipe(on bool) bool {
+	c := (*Conn)(w)
+	c.loop.check()
+	s, ok := c.loop.backend.(backend.Splicer)
+	return ok && c.life < connClosed && s.Pipe(c.recv.File, on && c.stack() == nil)
+}
+
+// SendPiped implements bridge.IO.
+func (w *wire) SendPiped() (n int, ok bool) {
+	c := (*Conn)(w)
+	c.loop.check()
+	s, ok := c.loop.backend.(backend.Splicer)
+	switch {
+	case !ok || c.stack() != nil || c.loop.hooked:
+		return 0, false
+	case c.writable() != nil || c.waiting() > 0 || c.out != nil:
+		return 0, true
+	}
+	n, ok, err := s.SendPiped(c.recv.File)
+	if ok {
+		c.tried(n, err)
+	}
+	return n, ok
+}
+
+// passPiped has the handler send the received bytes that are in a pipe, and puts what is left
+// into a lent buffer.
+func (c *Conn) passPiped(comp *backend.Completion) {
+	p, ok := c.handler.(bridge.Piper)
+	if ok && c.life == connOpen && c.stopping() == 0 && len(c.carry) == 0 && c.want == 0 && c.stack() == nil && !c.filters.haveEnded() {
+		p.Piped(comp.N)
+	}
+	c.loop.backend.(backend.Splicer).Unpipe(comp)
+}
+
+// Watched implements bridge.IO.
+func (w *wire) Watched() bool {
+	w.loop.check()
+	return w.loop.hooked || w.times != nil && w.times.idle > 0
+}
+
 // Failed implements bridge.IO.
 func (w *wire) Failed(op string, err error) {
 	w.loop.check()
 	(*Conn)(w).fail(op, err)
+}
+
+// CloseWithin implements bridge.IO.
+func (w *wire) CloseWithin(d time.Duration, n int) {
+	c := (*Conn)(w)
+	c.loop.check()
+	e := c.ending()
+	if c.life > connClosing || e.brief > 0 {
+		return
+	}
+	e.brief, e.spare = max(d, 1), n
+	if c.life < connClosing {
+		c.Close()
+		return
+	}
+	c.loop.timers.Stop(&e.late)
+	c.boundEnd()
+}
+
+// boundEnd starts the timer of a closing connection. After CloseWithin it starts when the output
+// has ended; without output that takes Linger at most, such as in the middle of a handshake.
+func (c *Conn) boundEnd() {
+	switch brief := c.end.brief; {
+	case brief > 0 && c.outputEnded():
+		c.linger(brief)
+	case brief == 0 || c.Buffered() == 0:
+		c.linger(c.loop.engine.linger())
+	}
 }
 
 // Receiving implements bridge.IO.
@@ -135,7 +205,7 @@ func (o *output) discard(from, to int) {
 	c, size := o.conn, 0
 	for i := from; i < to; i++ {
 		k := &o.queue[i]
-		size += len(k.bytes) - k.sent
+		size += k.rest()
 		c.dropChunk(k)
 	}
 	o.queue = slices.Delete(o.queue, from, to)

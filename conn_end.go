@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
@@ -22,8 +23,10 @@ type ending struct {
 	lined bool                                // Detach or Move set endWrite: the stream stays open
 	mute  bool                                // the output has failed with err; see failOutput
 
-	within  bool // Move keeps it in the engine, whose admission goes on counting it
-	refused bool // it is in Loop.refused
+	brief   time.Duration // by CloseWithin; 0: Linger
+	spare   int           // bytes to discard then, and no more
+	within  bool          // Move keeps it in the engine, whose admission goes on counting it
+	refused bool          // it is in Loop.refused
 }
 
 func (c *Conn) ending() *ending {
@@ -75,16 +78,16 @@ func (c *Conn) CloseWith(err error) {
 	c.endOutput()
 	c.stops &^= stopPaused | stopOutput
 	c.ending().err = err
-	c.linger()
+	c.boundEnd()
 	c.wrote(c.waiting())
 	c.tellEnding()
 }
 
 // linger bounds how long the end may take.
-func (c *Conn) linger() {
+func (c *Conn) linger(d time.Duration) {
 	e := c.ending()
 	e.late.Owner = e
-	c.loop.timers.Start(&e.late, c.loop.in(c.loop.engine.linger()))
+	c.loop.timers.Start(&e.late, c.loop.in(d))
 }
 
 // tellEnding tells a handler that is a Keeper or an Ender that the connection is closing.
@@ -177,6 +180,8 @@ func (s *shutter) Complete(comp *backend.Completion) {
 		c.fail("shutdown", comp.Err)
 	case c.life == connLeaving:
 		c.flushSoon() // advance calls leave
+	case c.life == connClosing && c.end.brief > 0:
+		c.linger(c.end.brief)
 	case c.flags&(eofTold|selfPaced) == eofTold && !c.isClosing():
 		c.Close()
 	}
@@ -200,7 +205,7 @@ func (c *Conn) failOutput(err error) {
 	if !c.isMute() {
 		c.endOutput()
 		c.flags |= shut // there is nothing left to end
-		c.linger()
+		c.linger(c.loop.engine.linger())
 		c.end.mute, c.end.err = true, err
 		c.filters.mute()
 	}

@@ -40,7 +40,7 @@ func (c *Conn) wantsInput() bool {
 		return false
 	case c.discards():
 		c.drop()
-		return true // to see the end of the stream
+		return c.end.brief == 0 || c.end.spare > 0 // to see the end of the stream
 	}
 	return c.stops&(stopOutput|stopFilter) == 0 // a filter needs input to send output
 }
@@ -193,6 +193,11 @@ func (c *Conn) arrived(comp *backend.Completion) {
 	l.stats.now.Receives++
 	l.stats.now.BytesIn += uint64(comp.N)
 	c.active()
+	if comp.Piped {
+		if c.passPiped(comp); comp.N == 0 {
+			return
+		}
+	}
 	if c.filters.haveEnded() {
 		c.takeInto(0)
 		if comp.Lent != nil {
@@ -203,6 +208,7 @@ func (c *Conn) arrived(comp *backend.Completion) {
 	in, owned := c.join(comp)
 	switch {
 	case c.discards():
+		c.ending().spare -= comp.N
 	case owned && c.life == connOpen:
 		c.offer(in) // even if paused meanwhile
 	case c.stopping() != 0 || c.life == connLeaving:

@@ -34,7 +34,8 @@ type output struct {
 // chunk is a run of bytes to send.
 type chunk struct {
 	bytes   []byte
-	sent    int // bytes of it that are sent
+	file    *backend.Source // sent in place of bytes; the chunk is owned
+	sent    int             // bytes of it that are sent
 	owned   bool
 	release func() // of owned bytes: called when the engine no longer needs them
 }
@@ -358,7 +359,7 @@ func (c *Conn) flush() {
 	if o == nil || o.sending > 0 || c.life >= connClosed {
 		return
 	}
-	if len(o.queue) == 1 && o.size > o.ghost && !c.sendFirst(o) {
+	if o.sendsFirst() && !c.sendFirst(o) {
 		return
 	}
 	if o.size > o.ghost {
@@ -395,9 +396,16 @@ func (c *Conn) sendFirst(o *output) bool {
 // send submits the next chunks.
 func (c *Conn) send() {
 	o := c.out
-	o.bufs, o.cut = o.bufs[:0], 0
+	o.bufs, o.cut, o.op.From = o.bufs[:0], 0, backend.Source{}
 	size := 0
-	for _, k := range o.queue {
+	for i := range o.queue {
+		k := &o.queue[i]
+		if k.file != nil {
+			if i == 0 {
+				size = o.takeFile(k)
+			}
+			break
+		}
 		rest := k.bytes[k.sent:]
 		if size > 0 && size+len(rest) > sendSize {
 			break
@@ -411,7 +419,7 @@ func (c *Conn) send() {
 			break
 		}
 	}
-	o.sending = len(o.bufs)
+	o.sending = max(1, len(o.bufs))
 	o.op.Bufs = o.bufs
 	c.before(size)
 	switch {
@@ -450,7 +458,7 @@ func (o *output) Complete(comp *backend.Completion) {
 	switch {
 	case c.life >= connClosed: // ending.Complete drops the rest
 	case failed != nil:
-		c.fail("write", failed)
+		c.sendFailed(failed)
 	default:
 		c.flush()
 		c.advance()
@@ -461,37 +469,8 @@ func (o *output) Complete(comp *backend.Completion) {
 func (o *output) took(n int) {
 	for i := 0; n > 0; i++ {
 		k := &o.queue[i]
-		some := min(n, len(k.bytes)-k.sent)
+		some := min(n, k.rest())
 		k.sent += some
 		n -= some
-	}
-}
-
-// trySend sends what the system takes at once. An error ends the output; see fail.
-func (c *Conn) trySend(p []byte) (int, error) {
-	c.before(len(p))
-	n, err := c.loop.backend.TrySend(c.recv.File, p)
-	c.tried(n, err)
-	return n, err
-}
-
-// tried counts an attempt to send. An error ends the output; see fail.
-func (c *Conn) tried(n int, err error) {
-	c.sent(n)
-	if n > 0 || err == nil {
-		c.after(n)
-	}
-	if err != nil {
-		c.fail("write", err)
-	}
-}
-
-// sent counts bytes that the system took.
-func (c *Conn) sent(n int) {
-	if n > 0 {
-		s := &c.loop.stats.now
-		s.Sends++
-		s.BytesOut += uint64(n)
-		c.active()
 	}
 }

@@ -1,6 +1,13 @@
 package rondo
 
-import "github.com/rondo-go/rondo/internal/backend"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
 
 // An outbox gathers the output of a loop's connections, a part for each. It sends the
 // parts one after the other: when there are many, when it is full, and at the turn's end.
@@ -215,3 +222,120 @@ func (o *outbox) drop(c *Conn) {
 		c.flags &^= inOutbox
 	}
 }
+
+// trySend sends what the system takes at once. An error ends the output; see fail.
+func (c *Conn) trySend(p []byte) (int, error) {
+	c.before(len(p))
+	n, err := c.loop.backend.TrySend(c.recv.File, p)
+	c.tried(n, err)
+	return n, err
+}
+
+// tried counts an attempt to send. An error ends the output; see fail.
+func (c *Conn) tried(n int, err error) {
+	c.sent(n)
+	if n > 0 || err == nil {
+		c.after(n)
+	}
+	if err != nil {
+		c.fail("write", err)
+	}
+}
+
+// sent counts bytes that the system took.
+func (c *Conn) sent(n int) {
+	if n > 0 {
+		s := &c.loop.stats.now
+		s.Sends++
+		s.BytesOut += uint64(n)
+		c.active()
+	}
+}
+
+// SendFile sends count bytes of a file, from offset on, behind the output written before.
+// Where the system can (sendfile(2), on a connection without Filters), the bytes do not pass
+// through the program. Otherwise the loop reads pieces of 64 KiB, as output has room for
+// them. Either way a file takes no memory, however long it is.
+//
+// The connection reads f until release is called, which the loop does exactly once and as
+// for WriteOwned: when the bytes are sent, the connection has ended, or SendFile has returned
+// an error. Until then the caller keeps f open and its bytes unchanged. f's own offset means
+// nothing and does not change, so several connections may send one f. release may be nil.
+//
+// Bytes that are not sent yet count in Buffered: output is full, and the loop calls Drained
+// when it has drained. SendFile returns ErrOutputFull if more than MaxOutput bytes wait
+// already, or a file from before the last Use; the file itself may be longer. Its other
+// errors are Write's.
+//
+// If f ends before its count bytes, or cannot be read, the connection is aborted, since the
+// peer must not take a part for the whole. Closed then gets an error that wraps
+// io.ErrUnexpectedEOF or f's.
+//
+// The loop waits while the system reads bytes of f that are not in its memory. A connection
+// sends at most 256 KiB in a turn. Send files from slow disks by another goroutine.
+func (c *Conn) SendFile(f *os.File, offset, count int64, release func()) error {
+	c.loop.check()
+	mustGive(f != nil, "Conn.SendFile", "file")
+	k := chunk{owned: true, release: release}
+	err := c.writable()
+	waiting := c.Buffered()
+	switch {
+	case err != nil:
+	case offset < 0 || count < 0 || offset > math.MaxInt64-count || count > int64(math.MaxInt-waiting):
+		err = fmt.Errorf("rondo: Conn.SendFile: %d bytes from %d on: want numbers that are not negative, and a sum that is a file's size", count, offset)
+	case waiting > c.limits.maxOut || c.stack() != nil && !c.filters.feeds():
+		err = c.refused()
+	}
+	if err != nil || count == 0 {
+		c.dropChunk(&k)
+		return err
+	}
+	k.file = &backend.Source{File: f, Offset: offset, Count: int(count)}
+	if s := c.stack(); s != nil {
+		s.sendFile(k)
+		return nil
+	}
+	c.loop.outbox.unload(c)
+	o := c.output()
+	o.queue = append(o.queue, k)
+	o.size += k.rest()
+	c.wrote(o.size)
+	return nil
+}
+
+// rest returns how many bytes of a chunk must still be sent.
+func (k *chunk) rest() int {
+	if k.file != nil {
+		return k.file.Count - k.sent
+	}
+	return len(k.bytes) - k.sent
+}
+
+// sendsFirst reports whether the first chunk should be tried at once: it is the only one, or
+// a file is behind it.
+func (o *output) sendsFirst() bool {
+	return o.size > o.ghost && o.queue[0].file == nil && (len(o.queue) == 1 || o.queue[1].file != nil)
+}
+
+// takeFile makes the next bytes of a file what the Op sends, and returns their number.
+func (o *output) takeFile(k *chunk) int {
+	n := k.rest()
+	if n > sendSize {
+		n, o.cut = sendSize, sendSize
+	}
+	o.op.From = backend.Source{File: k.file.File, Offset: k.file.Offset + int64(k.sent), Count: n}
+	return n
+}
+
+// sendFailed handles a Send's error.
+func (c *Conn) sendFailed(err error) {
+	var source *backend.SourceError
+	if errors.As(err, &source) {
+		c.unreadable(source)
+	} else {
+		c.fail("write", err)
+	}
+}
+
+// unreadable ends a connection whose file cannot be read.
+func (c *Conn) unreadable(err error) { c.Abort(fmt.Errorf("rondo: Conn.SendFile: %w", err)) }

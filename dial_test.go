@@ -127,7 +127,7 @@ func TestDialGivesUp(t *testing.T) {
 
 // TestDialUnix: files and, on Linux, abstract names.
 func TestDialUnix(t *testing.T) {
-	for _, backend := range pick.Names() {
+	for _, backend := range pick.Available() {
 		t.Run(backend, func(t *testing.T) {
 			e := &rondo.Engine{Backend: backend, NumLoops: 1}
 			defer e.Close()

@@ -42,7 +42,8 @@
 //
 // While a callback runs, all other connections of its loop wait. Code that sleeps, reads a
 // file, queries a database, looks up a name, or waits for a channel, a mutex or a
-// WaitGroup belongs on another goroutine: package workers runs it and returns its
+// WaitGroup belongs on another goroutine (but Conn.SendFile sends a file, and waits only while
+// the system reads it from the disk): package workers runs it and returns its
 // answers in order, coro.Await waits for it in a coroutine, and any goroutine can answer
 // through a Ref. The methods of a Conn, a Loop and a Ref never wait. Engine.Wait, Dial
 // and Attach do, and panic on a loop.
@@ -87,7 +88,7 @@
 //	conn.go          Conn: its states, its handler, its limits
 //	conn_in.go       input: receive, offer, keep; Pause and Resume
 //	conn_out.go      output: Write, Flush, Send
-//	conn_outbox.go   the loop's outbox, which gathers the output of a turn
+//	conn_outbox.go   the loop's outbox, which gathers the output of a turn; SendFile
 //	conn_end.go      Close, Abort; Detach and Move
 //	conn_ref.go      Ref and Broadcast: writes from other goroutines
 //	conn_bridge.go   methods that only rondo's other packages use

@@ -66,7 +66,8 @@ type Engine struct {
 	// Spin is how long a loop without work looks for more before it sleeps. 50 µs or so,
 	// longer than a thread takes to wake, more than halves the latency of few connections
 	// if each loop has a free core. Otherwise it wastes CPU time; a loop that spins in
-	// vain stops spinning for a while. 0: no time.
+	// vain stops spinning for a while, and one whose turn took longer than Spin sleeps at
+	// once. 0: no time.
 	Spin time.Duration
 
 	// ReceiveBuffers is how many buffers of 17 KiB a loop on "uring" may have for short

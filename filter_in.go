@@ -21,14 +21,14 @@ import (
 // its method has returned. So no method is called within itself, and the stack does not
 // grow.
 type filters struct {
-	conn        *Conn
-	bottom, top *FilterPort // next to the wire, next to the handler; nil: all were removed
-	carry       inlet       // input that passed all filters and the handler has not consumed
-	gathered    int         // bytes of output that wait before a filter
-	ended       bool        // the handler's input has ended
-	delivered   bool        // the system had taken all output when the filters began CloseWrite
-
-	local, remote net.Addr // nil: the wire's
+	conn          *Conn
+	bottom, top   *FilterPort // next to the wire, next to the handler; nil: all were removed
+	carry         inlet       // input that passed all filters and the handler has not consumed
+	gathered      int         // bytes of output that wait before a filter
+	ended         bool        // the handler's input has ended
+	delivered     bool        // the system had taken all output when the filters began CloseWrite
+	feed          feed        // output above the filters that begins with a file
+	local, remote net.Addr    // nil: the wire's
 }
 
 // An inlet is input that waits for a filter or the handler.

@@ -1,6 +1,11 @@
 package rondo
 
-import "io"
+import (
+	"io"
+	"slices"
+
+	"github.com/rondo-go/rondo/internal/backend"
+)
 
 // write handles output from the handler.
 func (f *filters) write(p []byte) (int, error) {
@@ -12,8 +17,9 @@ func (f *filters) write(p []byte) (int, error) {
 		}
 		p, full = p[:c.limits.maxOut], ErrOutputFull
 	}
-	f.top.write(p)
-	if f.lost() {
+	top := f.top // not what Outbound may put above it
+	top.write(p)
+	if f.lost(top) {
 		if err := c.end.err; err != nil {
 			return 0, err
 		}
@@ -26,10 +32,10 @@ func (f *filters) write(p []byte) (int, error) {
 	return len(p), full
 }
 
-// lost reports whether output is dropped: a filter or the wire has failed.
-func (f *filters) lost() bool {
+// lost reports whether output that s gets is dropped: a filter or the wire has failed.
+func (f *filters) lost(s *FilterPort) bool {
 	c := f.conn
-	return !c.sends() || c.isClosing() && c.end.err != nil && f.top != nil && f.top.state&trailed != 0
+	return !c.sends() || c.isClosing() && c.end.err != nil && s.state&(trailed|unlinked) == trailed
 }
 
 // mark calls awaitDrain if output is full.
@@ -44,12 +50,137 @@ func (f *filters) waiting() int {
 	if f == nil {
 		return 0
 	}
-	return f.gathered
+	return f.gathered + f.feed.size
 }
 
-// write gathers output from above s. It gives long output to the filter at once, in full
-// pieces.
+// A feed is output that waits above a filter: a file, and what was written behind it. The
+// filter gets the file's bytes in pieces, as long as output is not full.
+type feed struct {
+	into    *FilterPort // the top one, when the file came
+	queue   []chunk
+	size    int
+	feeding bool // pump is running
+	giving  bool // a filter is getting a piece: what is written meanwhile waits behind it
+}
+
+// feeds reports whether a file can be put above the filters: none waits below one of them.
+func (f *filters) feeds() bool { return !f.feed.waits() || f.feed.into == f.top }
+
+// waits reports whether what is written now must wait behind a file.
+func (d *feed) waits() bool { return len(d.queue) > 0 || d.giving }
+
+// sendFile puts a file above the filters.
+func (f *filters) sendFile(k chunk) {
+	f.feed.into = f.top
+	f.feed.queue = append(f.feed.queue, k)
+	f.feed.size += k.rest()
+	f.mark()
+	f.conn.flushSoon() // which calls pump
+}
+
+// behind keeps a copy of p behind a file.
+func (f *filters) behind(p []byte) {
+	l := f.conn.loop
+	f.feed.size += len(p)
+	last := len(f.feed.queue) - 1
+	if last < 0 || f.feed.queue[last].owned {
+		f.feed.queue = append(f.feed.queue, chunk{bytes: append(l.pool.Get(len(p)), p...)})
+		return
+	}
+	f.feed.queue[last].bytes = l.appendPooled(f.feed.queue[last].bytes, p)
+}
+
+// pump gives the first filter what waits above it: at most sendSize bytes in a round of the
+// loop, and nothing while output without the feed is full.
+func (f *filters) pump() {
+	c := f.conn
+	if len(f.feed.queue) == 0 || f.feed.feeding {
+		return
+	}
+	f.feed.feeding = true
+	defer func() { f.feed.feeding, f.feed.giving = false, false }()
+	for given := 0; len(f.feed.queue) > 0 && c.life < connClosed; {
+		switch {
+		case !c.sends() || f.feed.into.state&trailed != 0:
+			f.drop()
+			return
+		case f.gathered+c.waiting() > c.limits.high:
+			if c.flags&inOutbox != 0 {
+				c.flushSoon()
+			}
+			return // what takes the output calls flush
+		case given >= sendSize:
+			c.flushSoon()
+			return
+		}
+		given += f.give()
+	}
+}
+
+// give gives the first filter one piece, and returns its size.
+func (f *filters) give() int {
+	c, k := f.conn, &f.feed.queue[0]
+	p := k.bytes
+	if k.file != nil {
+		buf := c.loop.pool.Get(backend.SourcePiece)
+		defer c.loop.pool.Put(buf)
+		n, err := k.file.Read(buf[:cap(buf)], k.sent)
+		if err != nil {
+			c.unreadable(err)
+			return 0
+		}
+		p = buf[:n]
+	}
+	f.feed.size -= len(p)
+	k.sent += len(p)
+	done := *k
+	if done.rest() == 0 || done.file == nil {
+		f.feed.queue = slices.Delete(f.feed.queue, 0, 1)
+		defer c.dropChunk(&done)
+	}
+	f.feed.giving = true
+	f.feed.into.take(p)
+	f.feed.giving = false
+	return len(p)
+}
+
+// drop drops the feed.
+func (f *filters) drop() {
+	for i := range f.feed.queue {
+		f.conn.dropChunk(&f.feed.queue[i])
+	}
+	f.feed.queue, f.feed.size = nil, 0
+}
+
+// unfeed gives the feed to the next filter, or the wire: s has left.
+func (f *filters) unfeed(s *FilterPort) {
+	if len(f.feed.queue) > 0 && f.feed.into == s {
+		c := f.conn
+		if f.feed.into = s.below; s.below != nil {
+			return
+		}
+		c.loop.outbox.unload(c)
+		o := c.output()
+		o.queue = append(o.queue, f.feed.queue...)
+		o.size += f.feed.size
+		f.feed.queue, f.feed.size = nil, 0
+		c.flushSoon()
+	}
+}
+
+// write takes output from above s.
 func (s *FilterPort) write(p []byte) {
+	if f := s.conn.filters; f.feed.waits() && f.feed.into == s {
+		if s.state&trailed == 0 && s.conn.life < connClosed {
+			f.behind(p)
+		}
+		return
+	}
+	s.take(p)
+}
+
+// take gathers output for the filter. It gives long output to it at once, in full pieces.
+func (s *FilterPort) take(p []byte) {
 	c := s.conn
 	for len(p) > 0 && s.state&trailed == 0 && c.life < connClosed {
 		n := len(p)
@@ -130,11 +261,12 @@ func (s *FilterPort) outbound(p []byte) {
 // turn's end.
 func (f *filters) flush() {
 	c := f.conn
+	f.pump()
 	for s := f.top; s != nil && c.life < connClosed; s = s.below {
 		if s.passes() && s.out != nil {
 			s.push()
 		}
-		if c.flags&endWrite == 0 || s.above != nil && s.above.state&trailed == 0 {
+		if c.flags&endWrite == 0 || s.above != nil && s.above.state&trailed == 0 || len(f.feed.queue) > 0 {
 			continue // Outbound may have put filters above s, with output
 		}
 		if s == f.top && s.state&trailed == 0 {
@@ -180,7 +312,7 @@ func (s *FilterPort) end() {
 // unsent reports whether output waits before a filter, or a filter has yet to end its
 // output.
 func (f *filters) unsent() bool {
-	return f.gathered > 0 || f.conn.flags&endWrite != 0 && f.bottom.state&trailed == 0
+	return f.waiting() > 0 || f.conn.flags&endWrite != 0 && f.bottom.state&trailed == 0
 }
 
 // fail ends the connection with a filter's error.
@@ -193,6 +325,7 @@ func (s *FilterPort) fail(err error) {
 	for up := s; up != nil; up = up.above {
 		up.forget() // output above a failed filter cannot be sent
 	}
+	c.filters.drop()
 	c.loop.stats.now.FiltersFailed++
 	if t := c.loop.engine.Trace; t != nil && t.FilterFailed != nil {
 		c.call(func() { t.FilterFailed(c, s.filter, err) })
@@ -221,6 +354,7 @@ func (f *filters) mute() {
 	for s := f.top; s != nil; s = s.below {
 		s.forget()
 	}
+	f.drop()
 }
 
 // over frees all input and queues the filters' last calls. No Op of the connection is in
@@ -230,6 +364,7 @@ func (f *filters) over(err error) {
 		return
 	}
 	f.carry.drop(f.conn.loop)
+	f.drop()
 	for s := f.top; s != nil; s = s.below {
 		s.over(err)
 	}
@@ -239,6 +374,7 @@ func (f *filters) over(err error) {
 func (s *FilterPort) over(err error) {
 	s.state |= unlinked
 	s.forget()
+	s.conn.filters.unfeed(s)
 	s.in.drop(s.conn.loop)
 	s.conn.loop.callSoon(due{conn: s.conn, f: func() { s.filter.Closed(s, err) }})
 }

@@ -168,7 +168,7 @@ func (s *FilterPort) Send(p []byte) {
 		if _, err := c.write(p, c.limits.forFilters()); errors.Is(err, ErrOutputFull) {
 			c.Abort(err)
 		}
-	case c.Buffered()+len(p) > c.limits.forFilters():
+	case c.Buffered()-c.filters.feed.size+len(p) > c.limits.forFilters():
 		c.Abort(ErrOutputFull)
 	default:
 		s.below.write(p)

@@ -27,7 +27,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
-	law(`internal/backend/backendtest`, `|coro|internal/(backend|bridge|testkit)`),
+	law(`internal/backend/backendtest`, `|coro|relay|internal/(backend|bridge|testkit)`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
 	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|pick)`),
@@ -36,19 +36,22 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`filter`, ``),
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
+	law(`relay`, `|internal/bridge`), // to learn that a connection is failing, or has another Handler
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),
 	law(`internal/testkit`, ``),
 	law(`fdpass`, `|internal/sys`),
-	law(`websocket`, `|wsframe|rtls`),
+	law(`internal/handover`, ``),
+	law(`websocket`, `|http1|wsframe|rtls|internal/handover`),
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
 	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
-	law(`redis/intset`, `none`),
+	law(`redis/(hll|intset)`, `none`),
 	law(`redis/listpack`, `resp`), // for integers as Redis writes them
-	law(`redis`, `|resp|redis/(intset|listpack|quicklist|store|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
-	law(`httpd`, `|http1|netconn|rtls`),
-	law(`internal/load`, `|resp`),
+	law(`redis/rdb`, `resp|redis/(intset|listpack)`),
+	law(`redis`, `|resp|redis/(hll|intset|listpack|quicklist|rdb|store|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|sys)`),                       // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
+	law(`internal/load`, `|http1|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for
 	law(`compat/gaio`, `|proactor`),
@@ -56,7 +59,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`compat/evio`, `|compat/internal/address|internal/sys`),
 	law(`compat/evio2017/v0`, `|compat/evio|compat/internal/address|internal/sys`),
 	law(`compat/evio2017`, `compat/evio2017/v0`),
-	law(`compat/goev`, `|compat/goev/(netfd|internal/closing)`),
+	law(`compat/goev`, `|compat/goev/(netfd|internal/closing)|internal/sys`), // to read and write sockets at rondo's speed
 	law(`compat/goev/netfd`, `compat/goev/internal/closing`),
 	law(`compat/goev/internal/closing`, `none`),
 	law(`docs/(tutorial|cookbook)/.*`, `|coro|rtls`), // users' programs: nothing of internal/

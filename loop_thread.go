@@ -78,6 +78,9 @@ func (l *Loop) spin() bool {
 		return false
 	}
 	begun := l.backend.Now()
+	if begun > l.now.Add(s.time) {
+		return false // the turn was long: beside its work a wake-up costs little, and more is ready then
+	}
 	for range s.time / leastLook {
 		ready, err := l.backend.Wait(backend.Time(0))
 		if ready || err != nil || !l.inbox.Empty() {

@@ -11,7 +11,7 @@ import (
 
 // TestPacketsDroppedAreCounted: what the system had no room for shows in Stats.
 func TestPacketsDroppedAreCounted(t *testing.T) {
-	for _, backend := range pick.Names() {
+	for _, backend := range pick.Available() {
 		e := &rondo.Engine{NumLoops: 1, Backend: backend}
 		s := listenPacket(t, e, "udp", "127.0.0.1:0", reply)
 		paused := make(chan struct{})

@@ -28,7 +28,7 @@ func listenPacket(t testing.TB, e *rondo.Engine, network, address string, h rond
 // TestPacketsAllocateNothing keeps datagrams' path free of garbage, on every
 // backend.
 func TestPacketsAllocateNothing(t *testing.T) {
-	for _, backend := range pick.Names() {
+	for _, backend := range pick.Available() {
 		s := listenPacket(t, &rondo.Engine{NumLoops: 1, Backend: backend}, "udp", "127.0.0.1:0", reply)
 		c, err := net.Dial("udp", s.LocalAddr().String())
 		if err != nil {

@@ -275,7 +275,7 @@ func TestHandlerWithoutFunction(t *testing.T) {
 // reads at once.
 func TestLongWriteGivesWay(t *testing.T) {
 	const size = 64 << 20
-	for _, backend := range pick.Names() {
+	for _, backend := range pick.Available() {
 		e := &rondo.Engine{Backend: backend, NumLoops: 1}
 		c := testkit.ConnTo(t, e, coro.Handler(func(_ *coro.Co, c net.Conn) error {
 			_, err := c.Write(make([]byte, size))

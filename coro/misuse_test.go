@@ -35,7 +35,7 @@ func wantPanic(t *testing.T, want string, f func()) {
 
 // TestAwaitPanicsLate: a panic in Await's function is told of also if nobody waits any more.
 func TestAwaitPanicsLate(t *testing.T) {
-	for _, backend := range pick.Names() {
+	for _, backend := range pick.Available() {
 		var log testkit.Log
 		e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: log.Logger()}
 		begun, left, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)

@@ -135,4 +135,5 @@ func (h *handler) Ending() {
 func (h *handler) Closed(_ *rondo.Conn, err error) {
 	h.c.ended(err)
 	h.c.lose()
+	h.c.tellClosed()
 }

@@ -27,6 +27,7 @@ type Conn struct {
 	readAhead     int
 	limits        rondo.Limits // the connection's, before it was unbound
 	taken         bool         // by another Handler
+	watch         *watch       // the loop's; nil: nobody watches
 
 	serve func()        // the method served: made once
 	todo  atomic.Uint32 // what served must do

@@ -32,10 +32,12 @@ package backend
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -136,13 +138,47 @@ type Op struct {
 	Kind  Kind
 }
 
-// A SendOp is an Op of kind Send. It sends all of Bufs, in order. N in the completion
-// is the number of bytes sent; if N is less than the total, Err is set. While the
-// backend owns the Op it may change Bufs, but not the bytes.
+// A SendOp is an Op of kind Send. It sends all of Bufs, in order, or From. N in the
+// completion is the number of bytes sent; if N is less than the total, Err is set. While the
+// backend owns the Op it may change Bufs and Buf, but not the bytes.
 type SendOp struct {
 	Op
 	Bufs [][]byte
-	Sent int // for the backend's use while it owns the Op
+	From Source // sent in place of Bufs, if it has a File
+	Sent int    // for the backend's use while it owns the Op
+}
+
+// A Source is a part of a file, of at least one byte. The file's own offset means nothing,
+// and does not change. It may be sent by several Ops at a time.
+type Source struct {
+	File   *os.File
+	Offset int64
+	Count  int
+}
+
+// A SourceError is the error of a Send whose Source could not be read. It is
+// io.ErrUnexpectedEOF if the file is too short.
+type SourceError struct{ Err error }
+
+func (e *SourceError) Error() string { return "read the file to send: " + e.Err.Error() }
+func (e *SourceError) Unwrap() error { return e.Err }
+
+// SourcePiece is how much of a Source a backend reads at a time, if the system cannot send
+// from a file.
+const SourcePiece = 64 << 10
+
+// Read reads bytes of the Source, from the byte number sent on, into p. It returns at least
+// one, or a *SourceError.
+func (s *Source) Read(p []byte, sent int) (int, error) {
+	p = p[:min(len(p), s.Count-sent)]
+	n, err := s.File.ReadAt(p, s.Offset+int64(sent))
+	if n > 0 {
+		return n, nil
+	}
+	if err == io.EOF || err == nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return 0, &SourceError{err}
 }
 
 // A ConnectOp is an Op of kind Connect.
@@ -168,7 +204,10 @@ type Completion struct {
 	// the headroom before them, to put kept bytes in front of the new ones without
 	// moving those. The loop must Return the buffer before its next call of Next.
 	Lent []byte
-	More bool // multishot: the Op is still in flight
+	// Piped says that the N bytes of a Recv are in the pipe of a Splicer, not in Lent. Before
+	// its next call of Next the loop must take them, by SendPiped or Unpipe.
+	Piped bool
+	More  bool // multishot: the Op is still in flight
 }
 
 // Headroom is the number of bytes before the data in a lent buffer.
@@ -313,6 +352,25 @@ type Direct interface {
 	// available.
 	Send(p []byte) (n int, err error)
 	Recv(p []byte) (n int, ok bool, err error)
+	// SendFile is Send for bytes of a file, of which there is at least one. If the file
+	// cannot be read, the error is a *SourceError.
+	SendFile(f *os.File, offset int64, count int) (n int, err error)
+}
+
+// A Splicer is a Backend that can pass bytes from one stream to another without a copy in the
+// program's memory, through a pipe that is empty between two calls of Next.
+type Splicer interface {
+	// Pipe sets whether Recvs on a stream that have no Buf receive into the pipe, also one in
+	// flight. It reports whether they do: not every stream can. A Recv may receive into a lent
+	// buffer all the same.
+	Pipe(f File, on bool) bool
+	// SendPiped sends the bytes of the last completion, as far as the system takes them now,
+	// like TrySend. It returns 0 while a Send is in flight. ok is false if it cannot send to
+	// such a File.
+	SendPiped(f File) (n int, ok bool, err error)
+	// Unpipe moves the bytes of the last completion that are left to a lent buffer: it sets
+	// Lent, N and Piped.
+	Unpipe(*Completion)
 }
 
 // An Acknowledger is a Backend that can make the system acknowledge received bytes.

@@ -1,5 +1,5 @@
-// Package bridge declares the methods of a Conn and a Loop that coro, netconn, proactor,
-// redis, rtls and workers use besides the public API of package rondo. It imports no package
+// Package bridge declares the methods of a Conn and a Loop that coro, httpd, netconn,
+// proactor, redis, relay, rtls and workers use besides the public API of package rondo. It imports no package
 // of this module, so there is no import cycle: rondo implements the interfaces and sets Of
 // and LoopOf.
 //
@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 )
 
@@ -53,10 +54,21 @@ type IO interface {
 	// receiving.
 	Direct() Direct
 
+	// Watched reports whether something must see each send and receive: a hook of Trace, or
+	// the timer of SetIdle. They do not see those of a Direct.
+	Watched() bool
+
 	// Failed ends the connection, or only its output, for an error that Direct returned, as
 	// if the loop had met the error: the system reports an error once. op is "read" or
 	// "write".
 	Failed(op string, err error)
+
+	// CloseWithin is Close for servers whose peers may go on sending. It bounds the end and
+	// not the output: the peer may take as long as it likes to read that, within AbortUnsentAt.
+	// Behind the output it waits for the peer's end for d at most, in place of Linger, and
+	// discards no more than about n bytes meanwhile. Then it closes the connection. It
+	// changes the end of a connection that is closing already: call it in Keeper.Closing.
+	CloseWithin(d time.Duration, n int)
 
 	// Recall drops output that has not gone to the system. The loop calls the release
 	// functions of WriteOwned after the present event, or when the system no longer uses
@@ -67,6 +79,18 @@ type IO interface {
 	// Acknowledge acknowledges received bytes to the peer now, where the backend can: the
 	// peer need not wait for the delayed acknowledgement (RFC 9293, 3.8.6.3).
 	Acknowledge()
+
+	// Pipe sets whether the loop receives into a pipe, where the backend can: then Piped of
+	// the Handler, if it is a Piper, is called before Data. It reports whether it does. Data
+	// gets bytes all the same when the Handler takes none of a pipe: while input waits, with
+	// Filters, behind Want. Pipe is for connections that receive much at a time.
+	Pipe(on bool) bool
+
+	// SendPiped sends the bytes that Piped of another connection of the loop was called for,
+	// and returns how many the system took. An error is handled like one of Write. It takes
+	// none while output waits. ok is false if it never will: the backend cannot send such
+	// bytes to the connection, it has Filters, or there are Trace hooks for writes.
+	SendPiped() (n int, ok bool)
 
 	// NoOutputLimit lifts MaxOutput and HighWater for this connection. Use it for
 	// handlers whose users bound their output. Unlike SetLimits it takes no
@@ -112,6 +136,9 @@ type Served interface {
 type Direct interface {
 	// Send sends as many bytes of p as the system takes now.
 	Send(p []byte) (n int, err error)
+	// SendFile is Send for count bytes of a file, at least one, from offset on. It waits for
+	// the disk. It returns 0, nil if the system takes no more now.
+	SendFile(f *os.File, offset int64, count int) (n int, err error)
 	// Recv receives the bytes that have arrived. ok is false if there are none yet; n is 0 and
 	// err nil at the end of the stream, which the Conn will also find.
 	Recv(p []byte) (n int, ok bool, err error)
@@ -226,6 +253,13 @@ var _ marked = Ours{}
 // instead. It may be called at other times while the connection is paused.
 type Pauser interface {
 	Paused()
+	marked
+}
+
+// A Piper is a Handler that passes received bytes on without seeing them; see IO.Pipe. Piped
+// is called with n bytes, and sends them by SendPiped. Data gets those that are left.
+type Piper interface {
+	Piped(n int)
 	marked
 }
 

@@ -1,6 +1,6 @@
 // Package load is a load generator on rondo's own loops. Its connections send
-// requests to a server, verify every byte of the replies, and measure the
-// latencies.
+// requests to a server, verify every byte of the replies (of HTTP: status and
+// body), and measure the latencies.
 //
 // It is not a test of the server: one request more or less proves nothing here.
 // It does not measure how fast connections are made: all of them are open

@@ -47,8 +47,9 @@ type Replies interface {
 
 // A Mismatch is the error of a wrong reply.
 type Mismatch struct {
-	Reply int64 // the number of the reply on its connection, from 1
-	Byte  int   // the first different byte in that reply, from 0
+	Reply int64  // the number of the reply on its connection, from 1
+	Byte  int    // the first different byte in that reply, from 0
+	Part  string // " of the body", where Byte counts in a part of the reply; "": in all of it
 	// Got and Want begin a few bytes before that byte, but not before the reply or
 	// the received bytes, and end some bytes after it. Got ends where the received
 	// bytes end.
@@ -56,7 +57,7 @@ type Mismatch struct {
 }
 
 func (m *Mismatch) Error() string {
-	return fmt.Sprintf("reply %d is wrong at byte %d: got %q, want %q", m.Reply, m.Byte, m.Got, m.Want)
+	return fmt.Sprintf("reply %d is wrong at byte %d%s: got %q, want %q", m.Reply, m.Byte, m.Part, m.Got, m.Want)
 }
 
 // The number of bytes that a Mismatch shows: before the wrong byte, and in all.

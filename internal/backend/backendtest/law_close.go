@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // slowly reads want in small pieces, with pauses.
@@ -104,6 +105,97 @@ func lingerEndsUnclosed(w World) {
 	}
 	if d := w.Now().Sub(begin); d < linger {
 		w.Errorf("the connection waited for its peer for only %v", d)
+	}
+}
+
+// closeWithinIsForTheEnd: after CloseWithin a slow peer gets all output, whatever Linger is, and
+// the time begins behind the output. Little is read of a peer that goes on sending.
+func closeWithinIsForTheEnd(w World) {
+	const brief = 200 * time.Millisecond
+	big := pattern(3 << 20)
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		if _, err := c.Write(big); err != nil {
+			w.Errorf("Write: %v", err)
+		}
+		bridge.Of(c).CloseWithin(brief, 100_000)
+		if _, err := c.Write([]byte("more")); !errors.Is(err, rondo.ErrClosed) {
+			w.Errorf("Write after CloseWithin: %v", err)
+		}
+		return len(in), nil
+	}}
+	e := &rondo.Engine{NumLoops: 1, MaxOutput: 4 << 20, Linger: time.Millisecond}
+	p := w.Dial(w.Listen(e, h.one()))
+	send(w, p, []byte("x"))
+	w.Sleep(2 * brief)
+	slowly(w, p, big[:2<<20])
+	slowly(w, p, big[2<<20:])
+	expectEOF(w, p)
+	begin := w.Now()
+	p.SetWriteDeadline(begin.Add(time.Second))
+	for range 16 {
+		if _, err := p.Write(pattern(64 << 10)); err != nil {
+			break // nobody reads, or the connection has ended
+		}
+	}
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+	if d := w.Now().Sub(begin); d > 5*time.Second {
+		w.Errorf("the connection ended after %v", d)
+	}
+	if n := e.Stats().BytesIn; n > 500_000 {
+		w.Errorf("%d bytes were read", n)
+	}
+}
+
+// closeWithinBehindCloseWrite: the time of CloseWithin begins at once if the output has ended.
+func closeWithinBehindCloseWrite(w World) {
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		if string(in) == "x" {
+			c.Write([]byte("bye"))
+			c.CloseWrite()
+		} else {
+			bridge.Of(c).CloseWithin(10*time.Millisecond, 1000)
+		}
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Hour}, h.one()))
+	send(w, p, []byte("x"))
+	expect(w, p, []byte("bye"))
+	expectEOF(w, p)
+	send(w, p, []byte("y"))
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+}
+
+// closeWithinOfAnUnreadyFilter: Linger bounds the end of a connection that has no output, and
+// whose filter does not let it end.
+func closeWithinOfAnUnreadyFilter(w World) {
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: 50 * time.Millisecond}, h.one()))
+	h.do(func(c *rondo.Conn) {
+		c.Use(nil, func(*rondo.Conn) rondo.Filter { return unready{} })
+		bridge.Of(c).CloseWithin(10*time.Millisecond, 1000)
+	})
+	h.untilClosed()
+	p.Close()
+}
+
+// closeWithinOfAClosing: CloseWithin shortens a Close.
+func closeWithinOfAClosing(w World) {
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		c.Write([]byte("bye"))
+		c.Close()
+		bridge.Of(c).CloseWithin(10*time.Millisecond, 1000)
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Hour}, h.one()))
+	send(w, p, []byte("x"))
+	expect(w, p, []byte("bye"))
+	expectEOF(w, p)
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
 	}
 }
 

@@ -10,17 +10,17 @@ import (
 	"github.com/rondo-go/rondo"
 )
 
-// A relay joins two connections by callbacks: each one's input is the other one's output.
+// joined are two connections that callbacks join: each one's input is the other one's output.
 // It paces each direction by itself.
-type relay struct {
+type joined struct {
 	w     World
 	conns [2]*rondo.Conn
 	sides [2]*handler
 	most  atomic.Int64 // bytes of output that have waited for one of them
 }
 
-func newRelay(w World) *relay {
-	r := &relay{w: w}
+func newRelay(w World) *joined {
+	r := &joined{w: w}
 	for i := range r.sides {
 		r.sides[i] = &handler{w: w,
 			data: func(c *rondo.Conn, in []byte) (int, error) {
@@ -40,7 +40,7 @@ func newRelay(w World) *relay {
 }
 
 // open serves two connections, one after the other.
-func (r *relay) open(c *rondo.Conn) *handler {
+func (r *joined) open(c *rondo.Conn) *handler {
 	i := 0
 	if r.conns[0] != nil {
 		i = 1
@@ -56,7 +56,7 @@ func (r *relay) open(c *rondo.Conn) *handler {
 }
 
 // connect returns the peers of the two sides.
-func (r *relay) connect(e *rondo.Engine) (a, b Peer) {
+func (r *joined) connect(e *rondo.Engine) (a, b Peer) {
 	addr := r.w.Listen(e, opener(r.open))
 	return dialBoth(r.w, addr, r.sides)
 }
@@ -127,16 +127,12 @@ func tryRelay(w World, a, b Peer, sides [2]*handler) {
 	}
 }
 
-// relayOfPeersThatOnlySend: both peers send until nothing more is taken, and read nothing.
-// What waits for them is bounded. Then the bytes of each come when the other one reads.
-func relayOfPeersThatOnlySend(w World) {
-	r := newRelay(w)
-	a, b := r.connect(&rondo.Engine{NumLoops: 1})
+// onlySend has two relayed peers send until nothing more is taken, and calls full. Then the
+// bytes of each come when the other one reads, and both end their streams.
+func onlySend(w World, a, b Peer, full func()) {
 	fromA := pushAll(w, a, 0)
 	fromB := pushAll(w, b, 0)
-	if m := r.most.Load(); m > 2*rondo.DefaultHighWater {
-		w.Errorf("%d bytes of output waited, with HighWater at %d", m, rondo.DefaultHighWater)
-	}
+	full()
 	expectAll(w, b, 0, fromA) // while a reads nothing
 	more := pushAll(w, a, fromA)
 	if more == 0 {
@@ -148,6 +144,18 @@ func relayOfPeersThatOnlySend(w World) {
 	b.CloseWrite()
 	expectEOF(w, a)
 	expectEOF(w, b)
+}
+
+// relayOfPeersThatOnlySend: both peers send until nothing more is taken, and read nothing.
+// What waits for them is bounded. Then the bytes of each come when the other one reads.
+func relayOfPeersThatOnlySend(w World) {
+	r := newRelay(w)
+	a, b := r.connect(&rondo.Engine{NumLoops: 1})
+	onlySend(w, a, b, func() {
+		if m := r.most.Load(); m > 2*rondo.DefaultHighWater {
+			w.Errorf("%d bytes of output waited, with HighWater at %d", m, rondo.DefaultHighWater)
+		}
+	})
 	for _, s := range r.sides {
 		if err := s.untilClosed(); err != nil {
 			w.Errorf("Closed got %v", err)

@@ -53,7 +53,7 @@ type Peer interface {
 // Laws tries every law of the engine in a new World, except the laws named in but,
 // which cannot hold in such a World.
 func Laws(t *testing.T, world func(t *testing.T) World, but ...string) {
-	for _, l := range slices.Concat(laws, coLaws, packetLaws) {
+	for _, l := range slices.Concat(laws, coLaws, packetLaws, pairLaws) {
 		if i := slices.Index(but, l.name); i >= 0 {
 			but = slices.Delete(slices.Clone(but), i, i+1)
 			continue
@@ -79,6 +79,10 @@ var laws = []law{
 	{"FailedWriteOfAPausedConn", failedWriteOfAPausedConn},
 	{"LingerEndsUndelivered", lingerEndsUndelivered},
 	{"LingerEndsUnclosed", lingerEndsUnclosed},
+	{"CloseWithinIsForTheEnd", closeWithinIsForTheEnd},
+	{"CloseWithinBehindCloseWrite", closeWithinBehindCloseWrite},
+	{"CloseWithinOfAnUnreadyFilter", closeWithinOfAnUnreadyFilter},
+	{"CloseWithinOfAClosing", closeWithinOfAClosing},
 	{"AbortDropsOutput", abortDropsOutput},
 	{"PeerHalfCloses", peerHalfCloses},
 	{"ServerHalfCloses", serverHalfCloses},
@@ -110,6 +114,12 @@ var laws = []law{
 	{"WritesToMany", writesToMany},
 	{"OwnedIsReleasedOnce", ownedIsReleasedOnce},
 	{"OwnedShowsProgress", ownedShowsProgress},
+	{"FilesKeepOrder", filesKeepOrder},
+	{"FilesDrain", filesDrain},
+	{"FilesEnd", filesEnd},
+	{"FilesAreReleasedOnce", filesAreReleasedOnce},
+	{"FilesStarveNobody", filesStarveNobody},
+	{"FilesStayWhole", filesStayWhole},
 	{"RefOfAClosedConn", refOfAClosedConn},
 	{"RefWritesKeepOrder", refWritesKeepOrder},
 	{"RefWriteIsBounded", refWriteIsBounded},
@@ -125,6 +135,7 @@ var laws = []law{
 	{"DeferKeepsOrder", deferKeepsOrder},
 	{"RefWriteLeavesNoHole", refWriteLeavesNoHole},
 	{"FiltersThatAnswer", filtersThatAnswer},
+	{"FilterCoveredInWrite", filterCoveredInWrite},
 	{"FiltersAreNotReentered", filtersAreNotReentered},
 	{"RemovedInOutbound", removedInOutbound},
 	{"HandlerIsNotReentered", handlerIsNotReentered},

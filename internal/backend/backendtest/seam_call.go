@@ -25,6 +25,7 @@ type call struct {
 	flying bool
 	size   int    // Send: total bytes; Recv: space
 	then   func() // called after every completion, inside the turn
+	piped  func() // Recv: called for bytes in the pipe of a Splicer; those that are left become data
 
 	n       int
 	err     error
@@ -75,6 +76,13 @@ func (l *loop) connect(file backend.File, to net.Addr) *call {
 	return c
 }
 
+func (l *loop) sendFile(file backend.File, s backend.Source) *call {
+	c := &call{send: backend.SendOp{From: s}, size: s.Count}
+	l.start(c, &c.send.Op, file, backend.Send)
+	l.b.Send(&c.send)
+	return c
+}
+
 func (l *loop) send(file backend.File, bufs [][]byte) *call {
 	c := &call{send: backend.SendOp{Bufs: bufs}}
 	for _, b := range bufs {
@@ -102,6 +110,13 @@ func (l *loop) complete(r *backend.Completion) {
 		l.Fatalf("%v: Next did not set all fields of the Completion", c)
 	case c.late && !errors.Is(r.Err, backend.ErrClosed):
 		l.Fatalf("%v was submitted after Close: error %v, want ErrClosed", c, r.Err)
+	}
+	if r.Piped {
+		if c.piped == nil {
+			l.Fatalf("%v: %d bytes are in the pipe, which nobody wants", c, r.N)
+		}
+		c.piped()
+		l.b.(backend.Splicer).Unpipe(r)
 	}
 	c.n, c.err = r.N, r.Err
 	if !r.More {

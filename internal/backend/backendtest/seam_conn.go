@@ -14,14 +14,15 @@ type conn struct {
 	file backend.File
 }
 
-func (c conn) recv(buf []byte) *call         { return c.l.submit(c.file, backend.Recv, buf) }
-func (c conn) send(p ...[]byte) *call        { return c.l.send(c.file, p) }
-func (c conn) shutdown() *call               { return c.l.submit(c.file, backend.Shutdown, nil) }
-func (c conn) close() *call                  { return c.l.submit(c.file, backend.Close, nil) }
-func (c conn) reset() *call                  { return c.l.submit(c.file, backend.Reset, nil) }
-func (c conn) localAddr() net.Addr           { return c.l.b.LocalAddr(c.file) }
-func (c conn) remoteAddr() net.Addr          { return c.l.b.RemoteAddr(c.file) }
-func (c conn) trySend(p []byte) (int, error) { return c.l.b.TrySend(c.file, p) }
+func (c conn) recv(buf []byte) *call           { return c.l.submit(c.file, backend.Recv, buf) }
+func (c conn) send(p ...[]byte) *call          { return c.l.send(c.file, p) }
+func (c conn) sendFile(s backend.Source) *call { return c.l.sendFile(c.file, s) }
+func (c conn) shutdown() *call                 { return c.l.submit(c.file, backend.Shutdown, nil) }
+func (c conn) close() *call                    { return c.l.submit(c.file, backend.Close, nil) }
+func (c conn) reset() *call                    { return c.l.submit(c.file, backend.Reset, nil) }
+func (c conn) localAddr() net.Addr             { return c.l.b.LocalAddr(c.file) }
+func (c conn) remoteAddr() net.Addr            { return c.l.b.RemoteAddr(c.file) }
+func (c conn) trySend(p []byte) (int, error)   { return c.l.b.TrySend(c.file, p) }
 
 // recvN receives exactly n bytes.
 func (c conn) recvN(n int) []byte {

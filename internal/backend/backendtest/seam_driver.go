@@ -140,7 +140,7 @@ func (l *loop) turn(until backend.Time) {
 	}
 	for {
 		// Next must set every field: any of these values that remains shows.
-		c = backend.Completion{N: -1, Err: errLeft, More: true, Lent: make([]byte, 1), Conn: backend.Handle{FD: -2}}
+		c = backend.Completion{N: -1, Err: errLeft, More: true, Piped: true, Lent: make([]byte, 1), Conn: backend.Handle{FD: -2}}
 		if !l.b.Next(&c) {
 			return
 		}

@@ -109,6 +109,23 @@ func (b *Backend) Direct(f backend.File) backend.Direct {
 	return nil
 }
 
+// Pipe works on the main backend's streams.
+func (b *Backend) Pipe(f backend.File, on bool) bool {
+	s, ok := b.Backend.(backend.Splicer)
+	return ok && f.Slot()&backend.SecondTable == 0 && s.Pipe(f, on)
+}
+
+// SendPiped works on the main backend's streams.
+func (b *Backend) SendPiped(f backend.File) (n int, ok bool, err error) {
+	if s, ok := b.Backend.(backend.Splicer); ok && f.Slot()&backend.SecondTable == 0 {
+		return s.SendPiped(f)
+	}
+	return 0, false, nil
+}
+
+// Unpipe is called with completions of the main backend.
+func (b *Backend) Unpipe(c *backend.Completion) { b.Backend.(backend.Splicer).Unpipe(c) }
+
 // armed returns until, or a past time if std has a result waiting.
 func (b *Backend) armed(until backend.Time) backend.Time {
 	if !b.side.Arm() {

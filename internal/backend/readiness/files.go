@@ -30,6 +30,7 @@ type file struct {
 	edged      bool // it is a stream, watched with Edge for input
 	shared     bool // see backend.Handle.Shared
 	meets      bool // connecting, perhaps to itself
+	piped      bool // a Recv without a Buf receives into the pipe
 }
 
 func (f *file) fd() int { return int(f.descriptor) }

@@ -169,6 +169,9 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 	op := f.in
 	buf := op.Buf
 	if buf == nil {
+		if f.piped && !f.shared && !f.mark && b.fill(f, c) {
+			return true
+		}
 		buf = b.lend[backend.Headroom:]
 	}
 	n, ok, err := sys.Recv(f.fd(), buf)
@@ -210,10 +213,16 @@ func (b *Backend) accept(f *file, c *backend.Completion) bool {
 func (b *Backend) send(f *file, c *backend.Completion) bool {
 	op := f.out
 	for {
-		n, err := sendSome(f.fd(), op.Bufs)
+		var n int
+		var err error
+		if op.From.File != nil {
+			n, err = sys.SendFile(f.fd(), f.shared, &op.From, op.Sent)
+		} else {
+			n, err = sendSome(f.fd(), op.Bufs)
+			op.Bufs = sys.Consume(op.Bufs, n)
+		}
 		op.Sent += n
-		op.Bufs = sys.Consume(op.Bufs, n)
-		done := len(op.Bufs) == 0
+		done := len(op.Bufs) == 0 && (op.From.File == nil || op.Sent == op.From.Count)
 		if n == 0 && err == nil && !done {
 			f.full = true
 			if err = b.watch(f, f.watched|Out); err == nil {

@@ -81,6 +81,7 @@ type Backend struct {
 	outDone       bool // of the current event
 	accepted      int  // connections accepted for the current event
 	datagrams
+	piping
 
 	waking sync.Mutex // keeps Wake from using a closed poller
 	closed bool
@@ -89,6 +90,7 @@ type Backend struct {
 var (
 	_ backend.Backend = (*Backend)(nil)
 	_ backend.Parker  = (*Backend)(nil)
+	_ backend.Splicer = (*Backend)(nil)
 )
 
 // queue is work that needs no event of the poller.
@@ -155,6 +157,10 @@ func (b *Backend) Close() error {
 		f.closeNow()
 	}
 	b.files, b.datagrams = table{}, datagrams{}
+	if b.pipe != nil {
+		b.pipe.Close()
+		b.piping = piping{}
+	}
 	return b.poller.Close()
 }
 

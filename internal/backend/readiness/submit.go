@@ -5,6 +5,7 @@ package readiness
 import (
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/sys"
@@ -146,7 +147,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	op.Sent, op.Slot = 0, b.turn
 	op.Bufs = sys.Consume(op.Bufs, 0)
-	if len(op.Bufs) == 0 {
+	if len(op.Bufs) == 0 && op.From.File == nil {
 		b.done(&op.Op, 0, nil)
 		return
 	}
@@ -286,8 +287,11 @@ func (b *Backend) Direct(id backend.File) backend.Direct {
 }
 
 // direct is a file as a backend.Direct; the conversion allocates nothing. Other
-// goroutines read only its descriptor, which never changes.
+// goroutines read only its descriptor and shared, which never change.
 type direct file
 
 func (d *direct) Send(p []byte) (int, error)       { return sys.Send(int(d.descriptor), p) }
 func (d *direct) Recv(p []byte) (int, bool, error) { return sys.Recv(int(d.descriptor), p) }
+func (d *direct) SendFile(f *os.File, offset int64, count int) (int, error) {
+	return sys.SendFile(int(d.descriptor), d.shared, &backend.Source{File: f, Offset: offset, Count: count}, 0)
+}

@@ -275,6 +275,9 @@ func (fl *flight) cancel() {
 // over, by its last byte or by an error.
 func (fl *flight) pump() bool {
 	e := fl.file.end
+	if fl.send.From.File != nil {
+		return fl.pumpFile()
+	}
 	for bufs := fl.send.Bufs; fl.part < len(bufs); {
 		rest := bufs[fl.part][fl.done:]
 		if len(rest) == 0 {
@@ -300,6 +303,35 @@ func (fl *flight) pump() bool {
 			e.peer.in.announceRoom() // there still is room
 		}
 		return false
+	}
+	return true
+}
+
+// pumpFile is pump for a Source.
+func (fl *flight) pumpFile() bool {
+	e, from := fl.file.end, &fl.send.From
+	var p [4 << 10]byte
+	for fl.sent < from.Count {
+		room := 1 // to learn whether e can send at all
+		if e.state == open {
+			room = min(len(p), max(room, e.peer.in.room()))
+		}
+		k, err := from.Read(p[:room], fl.sent)
+		if err == nil {
+			if fl.backend.rand.chance(fl.backend.net.opt.Faults.ShortWrite) {
+				k = 1 + fl.backend.rand.intn(k)
+			}
+			k, err = e.write(p[:k])
+		}
+		if err != nil {
+			fl.err = err
+			return true
+		}
+		fl.sent += k
+		if k == 0 {
+			e.peer.in.wanted = true // the reader will announce room
+			return false
+		}
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package std
 
 import (
 	"net"
+	"sync"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -54,9 +55,30 @@ func (f *file) send() {
 }
 
 func write(conn net.Conn, op *backend.SendOp) (int, error) {
+	if op.From.File != nil {
+		return writeFile(conn, op)
+	}
 	if len(op.Bufs) == 1 {
 		return conn.Write(op.Bufs[0])
 	}
 	n, err := (*net.Buffers)(&op.Bufs).WriteTo(conn)
 	return int(n), err
 }
+
+// writeFile writes op's Source. Package net could have the system send it, but only from the
+// file's own offset, which is not ours to move.
+func writeFile(conn net.Conn, op *backend.SendOp) (n int, err error) {
+	p := pieces.Get().(*[backend.SourcePiece]byte)
+	defer pieces.Put(p)
+	for n < op.From.Count && err == nil {
+		var k int
+		if k, err = op.From.Read(p[:], n); err != nil {
+			return n, err
+		}
+		k, err = conn.Write(p[:k])
+		n += k
+	}
+	return n, err
+}
+
+var pieces = sync.Pool{New: func() any { return new([backend.SourcePiece]byte) }}

@@ -41,6 +41,12 @@ func (b *Backend) Send(op *backend.SendOp) {
 		panic("uring: a Send was submitted while another is in flight on the same file")
 	}
 	op.Sent = 0
+	if op.From.File != nil {
+		if err := b.refill(op); err != nil {
+			b.done(&op.Op, 0, err)
+			return
+		}
+	}
 	op.Bufs = sys.Consume(op.Bufs, 0)
 	if len(op.Bufs) == 0 {
 		b.done(&op.Op, 0, nil)
@@ -48,6 +54,37 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	f.out = op
 	b.transmit(f)
+}
+
+// refill makes the next piece of op's Source its Bufs. A splice through a pipe would save the
+// copy, and cost a pipe for each Send and a link of two requests for each 64 KiB.
+func (b *Backend) refill(op *backend.SendOp) error {
+	if op.Buf == nil {
+		if last := len(b.pieces) - 1; last >= 0 {
+			op.Buf, b.pieces = b.pieces[last], b.pieces[:last]
+		} else {
+			op.Buf = make([]byte, backend.SourcePiece)
+		}
+	}
+	n, err := op.From.Read(op.Buf, op.Sent)
+	if err != nil {
+		b.freePiece(op)
+		return err
+	}
+	op.Bufs = append(op.Bufs[:0], op.Buf[:n])
+	return nil
+}
+
+// keepPieces is how many unused buffers for Sources a backend keeps.
+const keepPieces = 4
+
+func (b *Backend) freePiece(op *backend.SendOp) {
+	if op.Buf != nil {
+		if len(b.pieces) < keepPieces {
+			b.pieces = append(b.pieces, op.Buf)
+		}
+		op.Buf = nil
+	}
 }
 
 // transmit makes the kernel send f.out's remaining bytes, or the first part of them.
@@ -76,8 +113,13 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 		op.Bufs = sys.Consume(op.Bufs, int(e.res))
 	}
 	var err error
+	isShort := len(op.Bufs) > 0
+	if !isShort && op.From.File != nil && op.Sent < op.From.Count && f.flags&(closing|outEnding) == 0 {
+		err = b.refill(op)
+	}
 	switch errno := syscall.Errno(-e.res); {
-	case len(op.Bufs) == 0:
+	case err != nil:
+	case len(op.Bufs) == 0 && (op.From.File == nil || op.Sent == op.From.Count):
 	case f.flags&closing != 0:
 		err = backend.ErrClosed
 	case e.res < 0 && !passing(errno):
@@ -89,11 +131,15 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 		err = backend.ErrCanceled
 	default:
 		if e.res > 0 {
+			f.flags &^= outShort
+		}
+		if e.res > 0 && isShort {
 			f.flags |= outShort
 		}
 		b.transmit(f)
 		return false
 	}
+	b.freePiece(op)
 	*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
 	f.out = nil
 	f.flags &^= outEnding | outShort

@@ -60,6 +60,8 @@ type Backend struct {
 	hot        []byte // headroom and backend.LendSize bytes, lent for bytes that are in no buffer of the ring
 	lent       int    // number of the buffer lent to the loop, or lentNothing or lentHot
 
+	pieces [][]byte // for the Sources of Sends; unused
+
 	waking sync.Mutex // keeps Wake from using a closed descriptor
 	closed bool
 }

@@ -3,7 +3,9 @@ package randomuser
 import (
 	"errors"
 	"net"
+	"os"
 	"time"
+	"unsafe"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
@@ -14,10 +16,14 @@ import (
 var connActions = []action{
 	{"Conn.Write", 12, aConn, func(x *call) { x.write(sizes[x.intn(len(sizes))]) }},
 	{"Conn.WriteOwned", 8, aConn, writeOwned},
+	{"Conn.SendFile", 6, aConn, sendFile},
 	{"Conn.AvailableBuffer", 2, aConn, availableBuffer},
 	{"Conn.Flush", 3, aConn, func(x *call) { x.conn.c.Flush() }},
 	{"Conn.Close", 3, aConn, func(x *call) { x.conn.c.Close() }},
 	{"Conn.CloseWith", 1, aConn, func(x *call) { x.conn.c.CloseWith(errUser) }},
+	{"IO.CloseWithin", 1, aConn, func(x *call) {
+		bridge.Of(x.conn.c).CloseWithin(time.Duration(1+x.intn(1e6)), x.intn(10_000))
+	}},
 	{"Conn.CloseWrite", 2, aConn, func(x *call) { x.conn.c.CloseWrite() }},
 	{"Conn.Abort", 2, aConn, func(x *call) {
 		x.conn.out.tear("Abort")
@@ -181,6 +187,45 @@ func writeOwned(x *call) {
 			err := k.c.WriteOwned(p, func() {
 				t.called(w)
 				w.act(site{kind: "Conn.WriteOwned", who: name, loop: k.loop, conn: k})
+			})
+			if err != nil {
+				return 0, err
+			}
+			return len(p), nil
+		})
+	})
+}
+
+// noiseFile holds the bytes of all streams. It is opened before worlds count open files.
+var noiseFile = func() *os.File {
+	f, err := os.CreateTemp("", "noise")
+	if err == nil {
+		os.Remove(f.Name()) // on Windows it stays
+		_, err = f.Write(noise)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return f
+}()
+
+func sendFile(x *call) {
+	k, w := x.conn, x.w
+	n := sizes[x.intn(len(sizes))]
+	if !k.direct() || k.given || k.over() || k.c.Buffered()+n > k.c.Limits().MaxOutput {
+		n = 0
+	}
+	name := x.child("release")
+	t := w.promise(name, 1, 1)
+	k.out.write(x.size(n), func(p []byte) int {
+		return x.written(p, func() (int, error) {
+			offset := int64(0)
+			if len(p) > 0 {
+				offset = int64(uintptr(unsafe.Pointer(&p[0])) - uintptr(unsafe.Pointer(&noise[0])))
+			}
+			err := k.c.SendFile(noiseFile, offset, int64(len(p)), func() {
+				t.called(w)
+				w.act(site{kind: "Conn.SendFile", who: name, loop: k.loop, conn: k})
 			})
 			if err != nil {
 				return 0, err

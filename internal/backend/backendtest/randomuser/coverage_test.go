@@ -46,6 +46,9 @@ var notTried = map[string]string{
 	"Running.*":      "likewise",
 	"Direct.*":       "is a goroutine's that knows that nothing is under way, as package proactor does",
 	"IO.Failed":      "tells of Direct's errors",
+	"IO.Watched":     "changes nothing",
+	"IO.Pipe":        "is relay's, whose laws try it where the system has splice(2)",
+	"IO.SendPiped":   "likewise",
 }
 
 // notCalled are functions that the engine calls and that are not callbacks of the user.
@@ -72,6 +75,7 @@ var notCalled = map[string]string{
 	"RunQueue.*":       "is a coroutine's site",
 	"Keeper.*":         "calls nothing of the user's",
 	"Replacer.*":       "likewise",
+	"Piper.*":          "likewise",
 	"Loop.AttachNow":   "its function is an OpenFunc",
 	"Running.Handlers": "is for who looks after a loop that stands still",
 	"Running.TakeOver": "likewise",
@@ -83,7 +87,7 @@ var callbacks = []string{
 	"Handler.Data", "Handler.Closed", "EOFHandler.EOF", "DrainHandler.Drained", "Pauser.Paused", "Ender.Ending", "ShutdownHandler.Shutdown",
 	"OpenFunc", "FilterOpenFunc",
 	"Filter.Start", "Filter.Inbound", "Filter.Outbound", "Filter.EOF", "Filter.CloseWrite", "Filter.Closed",
-	"Conn.WriteOwned", "Conn.Control", "Conn.Detach",
+	"Conn.WriteOwned", "Conn.SendFile", "Conn.Control", "Conn.Detach",
 	"Loop.Post", "Loop.Defer", "Loop.Deliver", "Loop.AfterFunc", "Loop.Every", "Loop.OnClose", "Loop.Dial", "Loop.Poll",
 	"LoopLocal.New", "Ref.Do", "Broadcast", "Coroutine", "Co.Go", "Await",
 	"Trace.Accepted", "Trace.BeforeWrite", "Trace.AfterWrite", "Trace.FilterReady", "Trace.FilterFailed", "Trace.Turn",
@@ -124,7 +128,7 @@ func typesOf(t *testing.T) (pkgs []*types.Package) {
 
 // implemented are the interfaces of package bridge that its users implement: the others
 // are theirs to call.
-var implemented = []string{"RunQueue", "Pauser", "Ender", "Keeper", "Replacer"}
+var implemented = []string{"RunQueue", "Pauser", "Piper", "Ender", "Keeper", "Replacer"}
 
 // An api lists what a user can call, and where a user can be called.
 type api struct{ methods, calls []string }

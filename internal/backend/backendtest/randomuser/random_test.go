@@ -23,12 +23,16 @@ var (
 func TestRandomUserSimulated(t *testing.T) {
 	cover := make(map[string]int)
 	var worlds []script
-	for seed := range *seeds {
+	n := *seeds
+	if testing.Short() {
+		n = min(n, 20)
+	}
+	for seed := range n {
 		worlds = append(worlds, script{Backend: "sim", Seed: uint64(*first + seed), Without: omitted()})
 	}
 	playAll(t, worlds, cover)
 	t.Log(coverage(cover, true))
-	if *first == 1 && *seeds >= enoughSeeds && *without == "" && !t.Failed() {
+	if *first == 1 && n >= enoughSeeds && *without == "" && !t.Failed() {
 		demand(t, cover)
 	}
 }
