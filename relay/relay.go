@@ -1,0 +1,468 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
+)
+
+const (
+	// fullSize is how many bytes of unsent output stop a direction. Output is more than this
+	// only if the system did not take all of a receive. The direction goes on when all is
+	// sent: the system has a buffer of its own.
+	fullSize = 16 << 10
+	// mostOutput is the most bytes of unsent output that a connection holds.
+	mostOutput = 64 << 10
+	// After a receive of streamSize bytes or more a connection receives into a pipe, until a
+	// receive has less than messageSize: then a pipe costs more than it saves.
+	streamSize  = 32 << 10
+	messageSize = 4 << 10
+	// failureDelay is how long after the end of a stream the error of a write under way may
+	// come, if the end was a reset.
+	failureDelay = 20 * time.Millisecond
+)
+
+// Options are the options of a pair. The zero value sets no time limit.
+type Options struct {
+	// Idle ends a pair in which no byte has moved for that time in either direction; Err is
+	// rondo.ErrIdle. While bytes wait for a peer that does not read, it may take twice as
+	// long. 0: never.
+	Idle time.Duration
+	// Limit ends a pair that time after it was joined; Err is an os.ErrDeadlineExceeded. 0:
+	// never.
+	Limit time.Duration
+	// Drain is how long a pair may go on after Engine.Shutdown was called; then it ends with
+	// rondo.ErrClosed. 0: until its peers end it, or the Context of Shutdown ends.
+	Drain time.Duration
+	// Done is called once, on the loop, when both connections are closed. It may do what a
+	// posted function may. nil: no call.
+	Done func(End)
+}
+
+// An End tells how a pair has ended.
+type End struct {
+	// By is the connection that ended the pair: the first one that failed or, if Err is nil,
+	// the first one whose peer ended its stream. It is nil if no connection failed: after a
+	// time limit, Pair.Abort, Conn.Close, Conn.Abort(nil), SetHandler, Detach, Move or the
+	// end of the engine, and if the dial failed. By is closed: only compare it.
+	By *rondo.Conn
+	// Err is why the pair ended before its streams did; nil after an orderly end. It is the
+	// first error. Errors that follow from it are not reported.
+	Err error
+	// FromA and FromB are the numbers of bytes that came from one connection and were
+	// written to the other. After an error some of them may not have been sent.
+	FromA, FromB int64
+}
+
+// A Pair is two joined connections. Only the loop of the connections may call its methods.
+type Pair struct {
+	a, b    side
+	options Options
+	clock   bridge.Loop
+	timer   *rondo.Timer // nil: there is no time limit
+	until   int64        // of the clock: the pair ends then, with late; 0: never
+	late    error
+	moved   int64 // of the clock: when bytes moved, if there is an Idle
+	waiting int   // bytes of output that waited when the timer fired last
+
+	by    *rondo.Conn
+	err   error
+	over  bool // by and err are final
+	fixed bool // Shutdown has set until
+}
+
+// A side is one of a pair's connections, as its Handler.
+type side struct {
+	bridge.Ours
+	pair   *Pair
+	conn   *rondo.Conn
+	passed int64 // bytes from conn, to the other side
+	piped  bool  // conn receives into a pipe, where possible
+	plain  bool  // a pipe was tried in vain
+	waits  bool  // paused until the output of the other side has drained
+	cut    bool  // paused because the output of the other side has failed
+	ended  bool  // conn's input has ended
+	closed bool  // conn is closed, or has another Handler
+	doomed error // abort conn with it as soon as its output is sent
+}
+
+var (
+	_ bridge.Replacer       = (*side)(nil)
+	_ bridge.Piper          = (*side)(nil)
+	_ rondo.EOFHandler      = (*side)(nil)
+	_ rondo.DrainHandler    = (*side)(nil)
+	_ rondo.ShutdownHandler = (*side)(nil)
+)
+
+var (
+	errLimit    = fmt.Errorf("relay: the pair has reached its time limit: %w", os.ErrDeadlineExceeded)
+	errDrain    = fmt.Errorf("relay: the pair has not ended in time after Shutdown: %w", rondo.ErrClosed)
+	errReplaced = errors.New("relay: a connection of the pair was given another Handler")
+)
+
+// Join makes each connection's input the other one's output, until both are closed. It sets
+// the Handlers and the Limits of both, and resumes both.
+//
+// Input that the previous Handlers did not consume is passed on first. So a Handler that
+// looks at the beginning of a stream consumes nothing of it. A header that the other peer
+// should get before it (of the PROXY protocol, say) is written before Join is called. The
+// connections keep their Filters and deadlines.
+//
+// The function of a Loop.Dial calls Join, and returns the Handler that the new connection
+// has then (Conn.Handler).
+//
+// Call Join on the loop of both connections. It panics if they are on different loops: Move
+// brings a connection to another loop. If one of them is no longer open, Join aborts the other
+// one. If one of them later gets another Handler or leaves its loop, the pair ends, and the
+// other one is aborted.
+func Join(a, b *rondo.Conn, o Options) *Pair {
+	if a == nil || b == nil {
+		panic("relay: Join: a connection is nil")
+	}
+	clock := bridge.Of(a).Loop()
+	switch {
+	case a == b:
+		panic("relay: Join: a and b are the same connection")
+	case bridge.Of(b).Loop() != clock:
+		panic("relay: Join: the connections are on different loops: Move one of them first, or dial on the loop of the other one")
+	}
+	clock.Check()
+	p := &Pair{options: o, clock: clock}
+	p.a.pair, p.a.conn = p, a
+	p.b.pair, p.b.conn = p, b
+	for _, s := range p.sides() {
+		p.install(s)
+	}
+	if p.over {
+		p.lost()
+		return p
+	}
+	if o.Idle > 0 || o.Limit > 0 {
+		p.moved = clock.In(0)
+		if o.Limit > 0 {
+			p.until, p.late = clock.In(o.Limit), errLimit
+		}
+		p.timer = a.Loop().AfterFunc(p.rest(p.moved), p.check)
+	}
+	a.Resume()
+	b.Resume()
+	return p
+}
+
+// install makes s the Handler of its connection, if that is open.
+func (p *Pair) install(s *side) {
+	c := s.conn
+	if w := bridge.Of(c); !w.IsOpen() {
+		s.closed = true
+		err := w.Cause()
+		if err == nil {
+			err = rondo.ErrClosed
+		}
+		p.ends(c, err)
+		return
+	}
+	l := c.Limits()
+	l.MaxOutput, l.HighWater, l.LowWater = mostOutput, fullSize, 0
+	l.ReadWhenFull = true
+	c.SetLimits(l)
+	c.Want(0)
+	c.SetHandler(s)
+}
+
+// lost ends a pair of which a connection was not open when it was joined.
+func (p *Pair) lost() {
+	for _, s := range p.sides() {
+		if !s.closed {
+			s.conn.Abort(p.err) // Closed does the rest
+			return
+		}
+	}
+	p.a.conn.Loop().Defer(p.tell)
+}
+
+func (p *Pair) sides() [2]*side { return [2]*side{&p.a, &p.b} }
+
+func (s *side) other() *side {
+	if p := s.pair; s == &p.a {
+		return &p.b
+	}
+	return &s.pair.a
+}
+
+// Conns returns the connections, in Join's order.
+func (p *Pair) Conns() (a, b *rondo.Conn) { return p.a.conn, p.b.conn }
+
+// Passed returns the numbers of bytes that came from each connection and were written to the
+// other one.
+func (p *Pair) Passed() (fromA, fromB int64) {
+	p.clock.Check()
+	return p.a.passed, p.b.passed
+}
+
+// Abort ends the pair now: it aborts both connections, so both peers see a reset, and drops
+// unsent bytes. Done gets err; nil stands for rondo.ErrClosed. It does nothing once the pair has
+// ended.
+func (p *Pair) Abort(err error) {
+	p.clock.Check()
+	if err == nil {
+		err = rondo.ErrClosed
+	}
+	p.ends(nil, err)
+	for _, s := range p.sides() {
+		if !s.closed {
+			s.conn.Abort(err)
+		}
+	}
+}
+
+// ends notes why the pair ends, unless that is known.
+func (p *Pair) ends(by *rondo.Conn, err error) {
+	if p.over {
+		return
+	}
+	if err == errReplaced || errors.Is(err, rondo.ErrClosed) || errors.Is(err, rondo.ErrDetached) {
+		by = nil // the program called a method
+	}
+	p.by, p.err, p.over = by, err, true
+}
+
+// Data passes input on. It pauses its connection while the other one's output is full.
+func (s *side) Data(c *rondo.Conn, in []byte) (int, error) {
+	p, to := s.pair, s.other()
+	if s.cut || to.closed || to.doomed != nil {
+		c.Pause()
+		return len(in), nil // there is nowhere to send it
+	}
+	n, err := to.write(in)
+	s.pass(n)
+	switch {
+	case err == nil && !to.conn.Full():
+		if n >= streamSize && !s.piped && !s.plain {
+			s.piped = bridge.Of(c).Pipe(true)
+			s.plain = !s.piped
+		}
+	case err == nil || errors.Is(err, rondo.ErrOutputFull):
+		s.waits = true
+		c.Pause()
+	default:
+		s.cut = true
+		c.Pause()
+		// A failed connection is read to its end, and then closed: the peer may have answered
+		// before it failed.
+		if w := bridge.Of(to.conn); w.IsOpen() && w.Cause() == nil {
+			p.Abort(err) // the program has ended its output
+		}
+	}
+	return n, nil
+}
+
+// write writes p, or as much of it as may wait. n is less than len(p) only with an error, or if
+// output is full: then Drained will be called.
+func (s *side) write(p []byte) (n int, err error) {
+	for {
+		out := p[n:]
+		if len(out) > mostOutput-fullSize {
+			// Behind other output, Write would refuse all of it. It would then need one buffer
+			// where it waits, and another one when it is written.
+			if waiting := s.conn.Buffered(); 0 < waiting && waiting < mostOutput {
+				out = out[:min(len(out), mostOutput-waiting)]
+			}
+		}
+		k, err := s.conn.Write(out)
+		if n += k; err != nil || n == len(p) || s.conn.Full() {
+			return n, err
+		}
+	}
+}
+
+// Piped passes on received bytes that are in a pipe. Data gets what the system does not take.
+func (s *side) Piped(n int) {
+	to := s.other()
+	sent, ok := 0, true
+	if !s.cut && !to.closed && to.doomed == nil {
+		sent, ok = bridge.Of(to.conn).SendPiped()
+		s.pass(sent)
+	}
+	if !ok || n < messageSize {
+		s.piped, s.plain = false, !ok
+		bridge.Of(s.conn).Pipe(false)
+	}
+}
+
+// pass counts bytes that were passed on.
+func (s *side) pass(n int) {
+	s.passed += int64(n)
+	if p := s.pair; p.options.Idle > 0 {
+		p.moved = p.clock.In(0)
+	}
+}
+
+// Drained lets the other side go on.
+func (s *side) Drained(c *rondo.Conn) {
+	if s.doomed != nil {
+		if c.Buffered() == 0 {
+			c.Abort(s.doomed)
+		}
+		return
+	}
+	if from := s.other(); from.waits && !from.closed {
+		from.waits = false
+		from.conn.Resume()
+	}
+}
+
+// EOF passes the end of the stream on. If a reset meets a write under way, the write gets the
+// error, since the system reports it once, and the read an end of the stream, perhaps first.
+// So while output waits, the end is passed on a moment later, unless the write has failed.
+func (s *side) EOF(c *rondo.Conn) {
+	s.ended = true
+	if p := s.pair; p.by == nil && !p.over {
+		p.by = c
+	}
+	if c.Buffered() == 0 {
+		s.passEnd()
+		return
+	}
+	l := c.Loop()
+	l.Defer(func() {
+		if c.Buffered() == 0 { // it was only to be sent at the end of the turn
+			s.passEnd()
+		} else {
+			l.AfterFunc(failureDelay, s.passEnd)
+		}
+	})
+}
+
+func (s *side) passEnd() {
+	if to := s.other(); !s.closed && !to.closed && bridge.Of(s.conn).Cause() == nil {
+		to.conn.CloseWrite()
+	}
+}
+
+// Shutdown lets the pair go on, for the Drain time.
+func (s *side) Shutdown(c *rondo.Conn) {
+	p := s.pair
+	if p.fixed || p.options.Drain <= 0 {
+		return
+	}
+	p.fixed = true
+	if end := p.clock.In(p.options.Drain); p.until == 0 || end < p.until {
+		p.until, p.late = end, errDrain
+	}
+	if p.timer == nil {
+		p.timer = c.Loop().AfterFunc(p.options.Drain, p.check)
+	} else {
+		p.timer.Reset(p.rest(p.clock.In(0)))
+	}
+}
+
+// Closed passes the end of the connection on.
+func (s *side) Closed(_ *rondo.Conn, err error) {
+	if s.leave(err) {
+		s.pair.tell()
+	}
+}
+
+// Replaced ends the pair: the connection has another Handler from now on.
+func (s *side) Replaced() {
+	if s.piped {
+		bridge.Of(s.conn).Pipe(false)
+	}
+	if !s.closed && s.leave(errReplaced) {
+		s.conn.Loop().Defer(s.pair.tell)
+	}
+}
+
+// leave takes a connection out of the pair, and ends the other one. It reports whether that
+// has ended before.
+func (s *side) leave(err error) (last bool) {
+	p, o := s.pair, s.other()
+	s.closed = true
+	switch {
+	case o.closed:
+		if err != nil {
+			p.ends(s.conn, err)
+		}
+		return true
+	case err != nil:
+		p.ends(s.conn, err)
+		o.reset(err)
+	case !s.ended || !o.ended: // somebody has called Close
+		p.by = nil
+		o.conn.Close()
+	default:
+		o.conn.CloseWrite() // passEnd may not have been called yet
+	}
+	return false
+}
+
+// reset aborts the connection when its output is sent, or the Linger time has passed.
+func (s *side) reset(err error) {
+	c := s.conn
+	c.Flush()
+	linger := c.Loop().Engine().Linger
+	if linger == 0 {
+		linger = rondo.DefaultLinger
+	}
+	switch {
+	case bridge.Of(c).IsClosing(): // it is failing, too, or somebody has called Close
+	case c.Buffered() == 0 || linger < 0:
+		c.Abort(err)
+	default:
+		s.doomed = err
+		c.Pause()
+		l := c.Limits()
+		l.HighWater = 0 // so that Drained is called when all is sent
+		c.SetLimits(l)
+		c.AbortUnsentAt(c.Loop().Now().Add(linger))
+	}
+}
+
+// tell makes the last call.
+func (p *Pair) tell() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.options.Done != nil {
+		p.options.Done(End{By: p.by, Err: p.err, FromA: p.a.passed, FromB: p.b.passed})
+	}
+}
+
+// check is called when a time limit may have passed.
+func (p *Pair) check() {
+	now := p.clock.In(0)
+	waiting := 0
+	for _, s := range p.sides() {
+		if !s.closed {
+			waiting += s.conn.Buffered()
+		}
+	}
+	if waiting != p.waiting { // a slow peer has read something
+		p.waiting, p.moved = waiting, now
+	}
+	switch {
+	case p.until > 0 && now >= p.until:
+		p.Abort(p.late)
+	case p.options.Idle > 0 && now-p.moved >= int64(p.options.Idle):
+		p.Abort(rondo.ErrIdle)
+	default:
+		p.timer.Reset(p.rest(now))
+	}
+}
+
+// rest returns how long it is until the next time limit.
+func (p *Pair) rest(now int64) time.Duration {
+	next := int64(math.MaxInt64)
+	if p.until > 0 {
+		next = p.until
+	}
+	if idle := int64(p.options.Idle); idle > 0 && idle < next-p.moved {
+		next = p.moved + idle
+	}
+	return time.Duration(next - now)
+}
