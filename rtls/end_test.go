@@ -10,7 +10,7 @@ import (
 // server's own close_notify comes too late for it, and a reset answers it. That is an
 // orderly end, also if the system takes the server's close_notify in pieces.
 func TestOrderlyEndIsNoError(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range seeds(100) {
 		n := rondotest.New(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Faults{ShortWrite: 0.5}})
 		h := &player{}
 		serve(n, h, serverConfig(0))

@@ -45,6 +45,14 @@ func eachVersion(t *testing.T, f func(t *testing.T, version uint16)) {
 	}
 }
 
+// seeds returns how many seeds to try: a tenth with -short.
+func seeds(all uint64) uint64 {
+	if testing.Short() {
+		return all / 10
+	}
+	return all
+}
+
 // player is a handler that echoes, and notes what happens.
 type player struct {
 	data func(c *rondo.Conn, in []byte) (int, error) // nil: echo

@@ -19,26 +19,35 @@ import (
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// keys are those of one direction of TLS_AES_128_GCM_SHA256 (RFC 8446, 7.1 to 7.3
-// and 5.2, 5.3). Go's client does not update keys, so the test does it by hand.
+// keys are the keys of one direction of a TLS connection (RFC 8446, 7.1 to 7.3 and 5.2, 5.3).
+// The suite is TLS_AES_128_GCM_SHA256 or TLS_CHACHA20_POLY1305_SHA256. Go's client does not
+// update keys, so the test does it by hand.
 type keys struct {
+	suite  uint16
 	secret []byte
 	seq    uint64
 	aead   cipher.AEAD
 	iv     []byte
 }
 
-func newKeys(t *testing.T, secret []byte) *keys {
+func newKeys(t *testing.T, suite uint16, secret []byte) *keys {
 	t.Helper()
-	block, err := aes.NewCipher(expand(secret, "key", 16))
-	if err != nil {
-		t.Fatal(err)
+	k := &keys{suite: suite, secret: secret, iv: expand(secret, "iv", 12)}
+	switch suite {
+	case tls.TLS_AES_128_GCM_SHA256:
+		block, err := aes.NewCipher(expand(secret, "key", 16))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.aead, err = cipher.NewGCM(block); err != nil {
+			t.Fatal(err)
+		}
+	case tls.TLS_CHACHA20_POLY1305_SHA256:
+		k.aead = newChaCha(expand(secret, "key", 32))
+	default:
+		t.Fatalf("the cipher suite is %s: the test knows others", tls.CipherSuiteName(suite))
 	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &keys{secret: secret, aead: aead, iv: expand(secret, "iv", 12)}
+	return k
 }
 
 // expand is HKDF-Expand-Label without a context, of up to 32 bytes.
@@ -51,7 +60,9 @@ func expand(secret []byte, label string, n int) []byte {
 	return h.Sum(nil)[:n]
 }
 
-func (k *keys) next(t *testing.T) *keys { return newKeys(t, expand(k.secret, "traffic upd", 32)) }
+func (k *keys) next(t *testing.T) *keys {
+	return newKeys(t, k.suite, expand(k.secret, "traffic upd", 32))
+}
 
 func (k *keys) nonce() []byte {
 	nonce := bytes.Clone(k.iv)
@@ -86,7 +97,7 @@ func (k *keys) open(t *testing.T, r io.Reader) (kind byte, content []byte) {
 }
 
 // logged finds a secret in what a KeyLogWriter was given.
-func logged(t *testing.T, log, name string) *keys {
+func logged(t *testing.T, suite uint16, log, name string) *keys {
 	t.Helper()
 	for _, line := range strings.Split(log, "\n") {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == name {
@@ -94,7 +105,7 @@ func logged(t *testing.T, log, name string) *keys {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return newKeys(t, secret)
+			return newKeys(t, suite, secret)
 		}
 	}
 	t.Fatalf("no %s in %q", name, log)
@@ -116,10 +127,8 @@ func newByHand(t *testing.T, n *rondotest.Network) *byHand {
 	config := clientConfig()
 	config.KeyLogWriter = &log
 	raw := n.Dial("tcp", "127.0.0.1:7")
-	if suite := handshake(t, raw, config).ConnectionState().CipherSuite; suite != tls.TLS_AES_128_GCM_SHA256 {
-		t.Fatalf("the cipher suite is %s: the test knows another", tls.CipherSuiteName(suite))
-	}
-	return &byHand{t, raw, logged(t, log.String(), "SERVER_TRAFFIC_SECRET_0"), logged(t, log.String(), "CLIENT_TRAFFIC_SECRET_0")}
+	suite := handshake(t, raw, config).ConnectionState().CipherSuite
+	return &byHand{t, raw, logged(t, suite, log.String(), "SERVER_TRAFFIC_SECRET_0"), logged(t, suite, log.String(), "CLIENT_TRAFFIC_SECRET_0")}
 }
 
 func (c *byHand) write(msg string) { c.raw.Write(c.out.seal(23, []byte(msg))) }

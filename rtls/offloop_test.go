@@ -22,7 +22,7 @@ import (
 // On simulated networks nothing differs but where handshakes are computed.
 func TestOffLoop(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version uint16) {
-		for seed := range uint64(10) {
+		for seed := range seeds(10) {
 			o := &rtls.Options{OffLoop: 1 + int(seed)%2}
 			n := rondotest.New(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Harmless(0.1)})
 			config := serverConfig(version)

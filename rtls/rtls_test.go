@@ -19,7 +19,7 @@ import (
 // Go's client and an echo server, from the handshake to both close_notifies.
 func TestServer(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version uint16) {
-		for seed := range uint64(20) {
+		for seed := range seeds(20) {
 			n := rondotest.New(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Harmless(0.1)})
 			h := &player{}
 			serve(n, h, serverConfig(version))

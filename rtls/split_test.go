@@ -52,10 +52,14 @@ func mutual(version uint16) (server, client *tls.Config) {
 }
 
 // on runs f with handshakes on the loop, for every place, and off it, for some:
-// what is cut is read by the same code.
+// what is cut is read by the same code. -short means some for both.
 func on(t *testing.T, f func(t *testing.T, o *rtls.Options, step int)) {
-	t.Run("on the loop", func(t *testing.T) { f(t, &rtls.Options{}, 1) })
-	t.Run("off the loop", func(t *testing.T) { f(t, &rtls.Options{OffLoop: 2}, 13) })
+	on, off := 1, 13
+	if testing.Short() {
+		on, off = 29, 61
+	}
+	t.Run("on the loop", func(t *testing.T) { f(t, &rtls.Options{}, on) })
+	t.Run("off the loop", func(t *testing.T) { f(t, &rtls.Options{OffLoop: 2}, off) })
 }
 
 // Wherever what a client sends is cut, in the handshake, in a message or in
