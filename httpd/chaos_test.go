@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/httpd"
+	"github.com/rondo-go/rondo/internal/pick"
 )
 
 // answerRandomly echoes the body, all of it or a part, in pieces of any size.
@@ -126,11 +126,7 @@ func TestRandomClients(t *testing.T) {
 
 // An engine of the caller's, on each backend.
 func TestBackends(t *testing.T) {
-	backends := []string{"", "std"} // "": the platform's best
-	if runtime.GOOS == "linux" {
-		backends = []string{"epoll", "uring", "poll", "std"}
-	}
-	for _, backend := range backends {
+	for _, backend := range pick.Available() {
 		t.Run(backend, func(t *testing.T) {
 			engine := rondo.Engine{Backend: backend}
 			if err := engine.Start(); err != nil {
@@ -201,7 +197,6 @@ func TestPipelined(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			c.SetDeadline(time.Now().Add(20 * time.Second))
 			go func() {
 				w := bufio.NewWriter(c)
 				for i := range n {
@@ -211,6 +206,7 @@ func TestPipelined(t *testing.T) {
 			}()
 			r := bufio.NewReader(c)
 			for i := range n {
+				c.SetReadDeadline(time.Now().Add(20 * time.Second)) // for each: how long all take is not tested
 				answer, err := http.ReadResponse(r, nil)
 				if err != nil {
 					t.Fatal(i, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/http1"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 const (
@@ -31,48 +33,68 @@ var (
 )
 
 // An exchange is a request and its answer. The loop feeds the body to it, and takes the
-// output; the handler has it as its http.ResponseWriter, on a goroutine or on the loop.
+// output; the handler has it as its http.ResponseWriter, on a goroutine or on the loop. It is
+// one piece of memory with the Request. It is never used again: a handler may keep both.
 type exchange struct {
 	response
 	conn     *conn // the loop's, but for its server and about
 	server   *Server
 	ref      rondo.Ref
-	req      *http.Request
 	handler  http.Handler
-	cancel   context.CancelFunc
+	end      context.CancelFunc // of the request's context; nil: that is ctx
+	in       *input             // nil: the request has no body
 	onLoop   bool
-	expects  bool // the client waits for status 100 before it sends the body
+	routine  *routine // on the loop: runs the handler; nil: it cannot wait
+	expects  bool     // the client waits for status 100 before it sends the body
 	hijacked atomic.Bool
-
-	in input
+	phase    atomic.Uint32 // over, tell
 
 	// The output on its way to the loop.
 	outMu   sync.Mutex
-	outCond sync.Cond // on outMu
-	pending []byte    // bytes that push takes
-	big     []byte    // bytes behind them, in the handler's memory
-	posted  bool      // push is on its way
-	full    bool      // the connection's output is
-	outErr  error     // stays
+	outCond sync.Cond     // on outMu
+	direct  bridge.Direct // to send past the loop, which has no output then; nil: the loop sends
+	pending []byte        // bytes that push takes
+	big     []byte        // bytes behind them, in the handler's memory
+	posted  bool          // push is on its way
+	file    *sending      // a file that the handler waits for
+	full    bool          // the connection's output is
+	failed  bool          // outErr is the system's, and the loop does not know it
+	outErr  error         // stays
 
 	outDeadline time.Time
 	outTimer    *time.Timer
+	readLimit   *rondo.Timer // the loop's; nil: there is none
+
+	req  http.Request
+	url  url.URL
+	ctx  requestContext
+	body requestBody
 }
+
+// The bits of exchange.phase. The goroutine of a handler that has sent its answer past the
+// loop sets over. If tell is set then, it also tells the loop. Otherwise the loop sees over
+// when it next looks at the connection, so a request and its answer wake the loop once.
+const (
+	over = 1 << iota // the answer is sent, and the goroutine has let go of the exchange
+	tell             // the loop waits for the end
+)
 
 // An input is the body of a request, on its way from the loop to the handler.
 type input struct {
-	mu       sync.Mutex
-	cond     sync.Cond
-	body     http1.Body // the loop's
-	buf      []byte
-	done     bool // all of the body is in buf, or was
-	wanted   bool // the handler has begun to wait for it
-	paused   bool // the loop does not read
-	closed   bool
-	err      error
-	deadline time.Time
-	timer    *time.Timer
-	pleases  bool // status 100 must be sent before the body comes
+	mu      sync.Mutex
+	cond    sync.Cond
+	body    http1.Body  // the loop's
+	buf     []byte      // as it came: Hijack gives it back
+	ahead   int         // how many bytes of data are in buf
+	chunks  *http1.Body // at the beginning of buf; nil: buf has data alone
+	done    bool        // all of the body is in buf, or was
+	wanted  bool        // the handler has begun to wait for it
+	paused  bool        // the loop does not read
+	closed  bool
+	late    bool // the time to read has passed
+	moving  int  // calls of SetReadDeadline that the loop has not seen
+	err     error
+	pleases bool // status 100 must be sent before the body comes
 }
 
 var blank http.Request
@@ -80,44 +102,74 @@ var blank http.Request
 // newExchange begins the request that r holds; nil: it was refused.
 func newExchange(c *conn, r *http1.Request) *exchange {
 	a := c.info()
-	ctx, cancel := context.WithCancel(a.ctx)
-	req := blank.WithContext(ctx)
-	if err := r.Into(req); err != nil {
-		cancel()
+	x := &exchange{conn: c, server: c.server, ref: c.conn.Ref()}
+	var ctx context.Context = &x.ctx
+	if a.Done() == nil {
+		x.ctx.Context = a
+	} else {
+		ctx, x.end = context.WithCancel(a)
+	}
+	x.req = *blank.WithContext(ctx)
+	x.req.URL = &x.url
+	if err := r.Into(&x.req); err != nil {
+		x.cancel()
 		c.refuse(err)
 		return nil
 	}
-	req.RemoteAddr, req.TLS = a.remote, a.tls
-	x := &exchange{conn: c, server: c.server, ref: c.conn.Ref(), req: req, cancel: cancel}
-	x.handler = c.server.handler(req)
+	x.req.RemoteAddr, x.req.TLS = a.remote, a.tls
+	x.handler = c.server.handler(&x.req)
 	x.outCond.L = &x.outMu
-	x.in.cond.L = &x.in.mu
-	x.in.body = r.Body()
-	x.in.done = x.in.body.Done()
-	x.expects = r.ExpectContinue && !x.in.done
-	x.in.pleases = x.expects
 	x.response.init(x, r)
-	if !x.in.done {
-		req.Body = &requestBody{x}
+	body := r.Body()
+	if body.Done() {
+		return x
 	}
+	b := &input{body: body}
+	b.cond.L = &b.mu
+	if r.ContentLength < 0 {
+		b.chunks = new(http1.Body)
+		*b.chunks = body
+	}
+	x.in = b
+	x.expects = r.ExpectContinue
+	b.pleases = x.expects
+	x.body.x = x
+	x.req.Body = &x.body
 	if d := c.server.HTTP.ReadTimeout; d > 0 {
-		x.in.deadline = time.Now().Add(d)
+		x.limitRead(c.conn.Loop().Now().Add(d))
 	}
 	return x
 }
 
+// cancel ends the request's context.
+func (x *exchange) cancel() {
+	if x.end != nil {
+		x.end()
+	} else {
+		x.ctx.cancel()
+	}
+}
+
+// received reports whether all of the body has arrived. The loop alone may ask.
+func (x *exchange) received() bool { return x.in == nil || x.in.done }
+
 // feed takes bytes of the body, on the loop.
 func (x *exchange) feed(in []byte) (n int) {
-	b := &x.in
+	b := x.in
+	if b == nil {
+		return 0
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for n < len(in) && !b.done && b.err == nil {
 		room := bodyAhead - len(b.buf)
 		if room <= 0 {
+			x.pause()
 			break
 		}
 		data, k, err := b.body.Next(in[n:min(len(in), n+room)])
-		b.buf = append(b.buf, data...)
+		b.buf = append(b.buf, in[n:n+k]...)
+		b.ahead += len(data)
 		n += k
 		if err != nil {
 			b.err = err
@@ -128,8 +180,11 @@ func (x *exchange) feed(in []byte) (n int) {
 			}
 			http1.AddFields(x.req.Trailer, b.body.Trailer)
 		}
-		if k == 0 {
-			break // a trailer section is incomplete
+		if k == 0 { // a trailer section is incomplete
+			if room < len(in)-n { // only for want of room
+				x.pause()
+			}
+			break
 		}
 	}
 	b.cond.Broadcast()
@@ -139,21 +194,33 @@ func (x *exchange) feed(in []byte) (n int) {
 // hold stops the reading, on the loop, while the handler wants no more of the body, and when
 // the next request waits behind it.
 func (x *exchange) hold(more bool) {
-	b := &x.in
+	b := x.in
+	if b == nil {
+		if more {
+			x.conn.conn.Pause()
+		}
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ended := b.done || b.err != nil
 	if full := len(b.buf) >= bodyAhead; ended && more || !ended && (full || !b.wanted) {
-		b.paused = true
-		x.conn.conn.Pause()
+		x.pause()
 	}
+}
+
+// pause makes the loop not read until readOn. The caller has locked in.mu, and not unlocked
+// it since it found out that there is no room: the handler may be making some.
+func (x *exchange) pause() {
+	x.in.paused = true
+	x.conn.conn.Pause()
 }
 
 // A requestBody is the Body of a request.
 type requestBody struct{ x *exchange }
 
 func (r *requestBody) Read(p []byte) (n int, err error) {
-	x, b := r.x, &r.x.in
+	x, b := r.x, r.x.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for {
@@ -162,9 +229,8 @@ func (r *requestBody) Read(p []byte) (n int, err error) {
 			return 0, http.ErrBodyReadAfterClose
 		case len(p) == 0:
 			return 0, nil
-		case len(b.buf) > 0:
-			n = copy(p, b.buf)
-			b.buf = b.buf[:copy(b.buf, b.buf[n:])]
+		case b.ahead > 0:
+			n = b.take(p)
 			if b.wanted && len(b.buf) < bodyAhead/2 {
 				x.readOn()
 			}
@@ -174,7 +240,7 @@ func (r *requestBody) Read(p []byte) (n int, err error) {
 			return 0, io.EOF
 		case b.err != nil:
 			return 0, b.err
-		case !b.deadline.IsZero() && time.Until(b.deadline) <= 0:
+		case b.late:
 			b.err = os.ErrDeadlineExceeded // stays
 			return 0, b.err
 		}
@@ -187,54 +253,58 @@ func (r *requestBody) Read(p []byte) (n int, err error) {
 		}
 		b.wanted = true
 		x.readOn()
-		if !b.deadline.IsZero() && b.timer == nil {
-			b.timer = time.AfterFunc(time.Until(b.deadline), b.wake)
+		if x.waits() {
+			b.mu.Unlock()
+			x.park()
+			b.mu.Lock()
+		} else {
+			b.cond.Wait()
 		}
-		b.cond.Wait()
 	}
+}
+
+// take moves data from buf to p.
+func (b *input) take(p []byte) (n int) {
+	if b.chunks == nil {
+		n = copy(p, b.buf)
+		b.ahead -= n
+		b.buf = b.buf[:copy(b.buf, b.buf[n:])]
+		return n
+	}
+	used := 0
+	for n < len(p) && b.ahead > 0 {
+		data, k, _ := b.chunks.Next(b.buf[used:min(len(b.buf), used+len(p)-n)])
+		n += copy(p[n:], data)
+		b.ahead -= len(data)
+		used += k
+	}
+	b.buf = b.buf[:copy(b.buf, b.buf[used:])]
+	return n
 }
 
 // Close makes later Reads fail.
 func (r *requestBody) Close() error {
-	b := &r.x.in
+	b := r.x.in
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	if b.timer != nil {
-		b.timer.Stop()
-	}
 	b.cond.Broadcast()
 	return nil
 }
 
-func (b *input) wake() {
-	b.mu.Lock()
-	b.timer = nil
-	b.cond.Broadcast()
-	b.mu.Unlock()
-}
-
-func (b *input) setDeadline(t time.Time) {
-	b.mu.Lock()
-	b.deadline = t
-	if b.timer != nil {
-		b.timer.Stop()
-		b.timer = nil
-	}
-	b.cond.Broadcast() // a waiting Read sets the timer
-	b.mu.Unlock()
-}
-
 // left reports whether some of the body has not been read.
 func (b *input) left() bool {
+	if b == nil {
+		return false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.done || len(b.buf) > 0
+	return !b.done || b.ahead > 0
 }
 
 // readOn makes the loop read. The caller has locked in.mu.
 func (x *exchange) readOn() {
-	if b := &x.in; b.paused && !b.done && b.err == nil {
+	if b := x.in; b.paused && !b.done && b.err == nil {
 		b.paused = false
 		x.ref.Do(x.resume)
 	}
@@ -255,13 +325,14 @@ func discard(r io.Reader, n int64) bool {
 
 // disconnected ends the request: the peer has gone, or has ended its stream.
 func (x *exchange) disconnected(err error) {
-	b := &x.in
-	b.mu.Lock()
-	if b.err == nil && !b.done {
-		b.err = err
+	if b := x.in; b != nil {
+		b.mu.Lock()
+		if b.err == nil && !b.done {
+			b.err = err
+		}
+		b.cond.Broadcast()
+		b.mu.Unlock()
 	}
-	b.cond.Broadcast()
-	b.mu.Unlock()
 	if err != errUnexpectedEOF {
 		x.failOutput(err)
 	}
@@ -277,138 +348,6 @@ func (x *exchange) failOutput(err error) {
 	x.outMu.Unlock()
 }
 
-// flush sends the output gathered so far, and p behind it. It waits while the connection's
-// output is full, and if there is a p, until the loop has taken it.
-func (x *exchange) flush(p []byte) error {
-	if x.onLoop {
-		return x.flushOnLoop(p)
-	}
-	x.outMu.Lock()
-	defer x.outMu.Unlock()
-	for x.writable() && x.full {
-		x.outCond.Wait()
-	}
-	if x.outErr != nil {
-		return x.outErr
-	}
-	if len(x.pending) == 0 {
-		x.pending, x.out = x.out, x.pending
-	} else {
-		x.pending = append(x.pending, x.out...)
-		x.out = x.out[:0]
-	}
-	x.big = p
-	if !x.posted {
-		x.posted = true
-		if err := x.ref.Do(x.pushed); err != nil {
-			x.outErr = err
-			return err
-		}
-	}
-	for len(x.big) > 0 && x.writable() {
-		x.outCond.Wait()
-	}
-	x.big = nil // the handler's memory
-	return x.outErr
-}
-
-// writable reports whether the output has not failed, and sets the timer for a wait. The
-// caller has locked outMu.
-func (x *exchange) writable() bool {
-	if x.outErr != nil || x.outDeadline.IsZero() {
-		return x.outErr == nil
-	}
-	left := time.Until(x.outDeadline)
-	if left <= 0 {
-		x.outErr = os.ErrDeadlineExceeded
-		return false
-	}
-	if x.outTimer == nil && (x.full || len(x.big) > 0) {
-		x.outTimer = time.AfterFunc(left, x.outExpired)
-	}
-	return true
-}
-
-func (x *exchange) outExpired() {
-	x.outMu.Lock()
-	x.outTimer = nil
-	x.outCond.Broadcast()
-	x.outMu.Unlock()
-}
-
-// SetWriteDeadline is for http.ResponseController. A deadline that has passed stays so.
-func (x *exchange) SetWriteDeadline(t time.Time) error {
-	x.outMu.Lock()
-	defer x.outMu.Unlock()
-	x.outDeadline = t
-	if x.outTimer != nil {
-		x.outTimer.Stop()
-		x.outTimer = nil
-	}
-	x.outCond.Broadcast()
-	return nil
-}
-
-func (x *exchange) flushOnLoop(p []byte) error {
-	c := x.conn.conn
-	_, err := c.Write(x.out)
-	x.out = x.out[:0]
-	if err == nil && len(p) > 0 {
-		_, err = c.Write(p)
-	}
-	return err
-}
-
-func (x *exchange) pushed(*rondo.Conn) { x.push() }
-
-// push takes the output, on the loop.
-func (x *exchange) push() {
-	x.outMu.Lock()
-	defer x.outMu.Unlock()
-	c := x.conn.conn
-	x.posted = false
-	for _, p := range [][]byte{x.pending, x.big} {
-		if len(p) == 0 {
-			continue
-		}
-		if _, err := c.Write(p); err != nil && x.outErr == nil {
-			x.outErr = err
-		}
-	}
-	x.pending, x.big = x.pending[:0], nil
-	x.full = c.Full()
-	x.outCond.Broadcast()
-}
-
-// start runs the handler on a goroutine.
-func start(x *exchange) {
-	select {
-	case waiting <- x:
-	default:
-		go work(x)
-	}
-}
-
-// waiting has a receiver for each goroutine without work.
-var waiting = make(chan *exchange)
-
-// idleWorker is how long a goroutine waits for more work.
-const idleWorker = 2 * time.Second
-
-func work(x *exchange) {
-	timer := time.NewTimer(idleWorker)
-	defer timer.Stop()
-	for {
-		x.run()
-		timer.Reset(idleWorker)
-		select {
-		case x = <-waiting:
-		case <-timer.C:
-			return
-		}
-	}
-}
-
 // run calls the handler, and ends the answer.
 func (x *exchange) run() {
 	ended := false
@@ -420,6 +359,7 @@ func (x *exchange) run() {
 		x.server.recovered(x.req.RemoteAddr, v)
 		x.cancel()
 		if x.hijacked.Load() {
+			x.free()
 			return
 		}
 		if x.onLoop {
@@ -428,40 +368,61 @@ func (x *exchange) run() {
 			x.ref.Do(x.abandon)
 		}
 	}()
-	if x.req.Header.Get("Expect") != "" && !hasToken(x.req.Header, "Expect", "100-continue") {
+	x.gather()
+	if wants := x.req.Header["Expect"]; len(wants) > 0 && wants[0] != "" && !hasToken(x.req.Header, "Expect", "100-continue") {
 		x.Header().Set("Connection", "close")
 		x.WriteHeader(http.StatusExpectationFailed)
 	} else {
-		x.handler.ServeHTTP(x, x.req)
+		x.handler.ServeHTTP(x, &x.req)
 	}
 	ended = true
 	x.cancel()
 	if x.hijacked.Load() {
+		x.free()
 		return
 	}
 	x.finish()
 	if x.req.MultipartForm != nil {
 		x.req.MultipartForm.RemoveAll()
 	}
-	if x.onLoop {
-		x.end(x.conn.conn)
-	} else {
-		x.ref.Do(x.end)
+	switch {
+	case x.onLoop:
+		x.ended(x.conn.conn)
+	case !x.sentDirect():
+		x.ref.Do(x.ended)
 	}
 }
 
-// end ends the request, on the loop.
-func (x *exchange) end(*rondo.Conn) {
+// sentDirect sends the rest of the answer past the loop. It reports whether the loop needs to
+// know nothing: the answer is sent, the connection stays open, and no input waits for it.
+func (x *exchange) sentDirect() bool {
+	x.outMu.Lock()
+	if x.direct == nil || !x.writable() {
+		x.outMu.Unlock()
+		return false
+	}
+	x.sendDirect(&x.out)
+	sent := x.direct != nil
+	x.outMu.Unlock()
+	if !sent || x.close {
+		return false
+	}
+	x.free()
+	return x.phase.Or(over)&tell == 0
+}
+
+// ended ends the request, on the loop.
+func (x *exchange) ended(*rondo.Conn) {
 	if x.conn.x == x {
 		x.conn.finished(x)
 	}
 }
 
 // abandon closes the connection after a panic.
-func (x *exchange) abandon(c *rondo.Conn) {
+func (x *exchange) abandon(*rondo.Conn) {
 	if x.conn.x == x {
+		x.limitRead(time.Time{})
 		x.conn.x = nil
-		x.conn.over = true
-		c.Close()
+		x.conn.close()
 	}
 }

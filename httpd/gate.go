@@ -18,9 +18,11 @@ import (
 type gate struct {
 	server *Server
 	addr   net.Addr
-	stop   func() // ends the listening
 	accept chan net.Conn
 	once   sync.Once
+	mu     sync.Mutex
+	start  func() error // begins the listening; nil: it has begun, or never will. Under mu
+	stop   func()       // ends the listening. Under mu
 	closed chan struct{}
 	err    error
 }
@@ -33,15 +35,30 @@ func newGate(s *Server, addr net.Addr) *gate {
 
 func (g *gate) Addr() net.Addr { return g.addr }
 
-// Accept returns the gateConn, and later the error that ends the server.
+// Accept returns the gateConn, and later the error that ends the server. The listening begins
+// with the second call: the http.Server has counted the gateConn then, so a Shutdown after the
+// first request waits.
 func (g *gate) Accept() (net.Conn, error) {
 	select {
 	case c := <-g.accept:
 		return c, nil
 	default:
 	}
+	if err := g.listen(); err != nil {
+		return nil, err
+	}
 	<-g.closed
 	return nil, g.err
+}
+
+func (g *gate) listen() (err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.start != nil {
+		err = g.start()
+		g.start = nil
+	}
+	return err
 }
 
 // Close is called by Shutdown and Close, and when Serve ends.
@@ -57,7 +74,10 @@ func (g *gate) fail(err error) { g.end(err, orphaned) }
 func (g *gate) end(err error, state int32) {
 	g.once.Do(func() {
 		g.err = err
+		g.mu.Lock()
+		g.start = nil
 		g.stop()
+		g.mu.Unlock()
 		close(g.closed)
 		g.server.drain(state)
 	})
@@ -82,7 +102,7 @@ func (c *gateConn) Read(p []byte) (int, error) {
 
 // Write waits until no connection is left.
 func (c *gateConn) Write(p []byte) (int, error) {
-	<-c.gate.server.drained
+	<-c.gate.server.ended
 	return 0, errors.New("httpd: the server has ended")
 }
 
@@ -90,7 +110,7 @@ func (c *gateConn) Write(p []byte) (int, error) {
 func (c *gateConn) Close() error {
 	c.once.Do(func() {
 		select {
-		case <-c.gate.server.drained:
+		case <-c.gate.server.ended:
 		default:
 			c.gate.server.drain(closed)
 		}

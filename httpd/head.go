@@ -2,20 +2,88 @@ package httpd
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rondo-go/rondo/http1"
 )
 
 // A head is what sendHead decides about a response's head.
 type head struct {
-	header      http.Header
+	rendered    bool            // the status line and the header are in the output
+	header      http.Header     // nil if rendered
 	except      map[string]bool // fields of header to leave out; nil: none
 	encoding    string          // the handler's Transfer-Encoding
 	length      int64           // of the body; -1: unknown
-	hasLength   bool            // header has a Content-Length
-	connection  string          // a Connection field to add; "": none
-	contentType string          // a Content-Type field to add; "": none
+	hasLength   bool            // the handler's header has a Content-Length
+	hasType     bool            // and a Content-Type
+	hasDate     bool
+	encoded     bool   // it has a Content-Encoding that is not empty
+	connection  string // a Connection field to add; "": none
+	contentType string // a Content-Type field to add; "": none
+}
+
+// look notes which fields the handler's header has.
+func (d *head) look(h http.Header) {
+	_, d.hasLength = h["Content-Length"]
+	_, d.hasType = h["Content-Type"]
+	_, d.hasDate = h["Date"]
+	coding := h["Content-Encoding"]
+	d.encoded = len(coding) > 0 && coding[0] != ""
+}
+
+// fewFields is how many fields render takes.
+const fewFields = 8
+
+// render writes the status line and the header to the output when the handler has called
+// WriteHeader: later changes of the header mean nothing. That saves a copy of the header. It
+// reports false, and does nothing, if what is not known yet may change one of the fields.
+func (w *response) render() bool {
+	if !hasBody(w.status) || len(w.header) > fewFields {
+		return false
+	}
+	var fields [fewFields]struct {
+		name   string
+		values []string
+	}
+	n, length := 0, int64(-1)
+	for name, values := range w.header {
+		switch {
+		case name == "Connection", name == "Transfer-Encoding", name == "Trailer", strings.HasPrefix(name, http.TrailerPrefix):
+			return false
+		case name == "Content-Length":
+			if length = parseLength(values); length < 0 {
+				return false
+			}
+		}
+		i := n
+		for ; i > 0 && fields[i-1].name > name; i-- {
+			fields[i] = fields[i-1]
+		}
+		fields[i].name, fields[i].values = name, values
+		n++
+	}
+	b := http1.AppendStatus(w.out, w.minor, w.status)
+	for _, f := range fields[:n] {
+		for _, value := range f.values {
+			b = http1.AppendField(b, f.name, value)
+		}
+	}
+	w.out, w.length = b, length
+	w.head.rendered = true
+	w.head.look(w.header)
+	return true
+}
+
+// parseLength returns the length that the values of Content-Length state; -1: none.
+func parseLength(values []string) int64 {
+	if len(values) > 0 {
+		if n, err := strconv.ParseInt(values[0], 10, 64); err == nil && n >= 0 {
+			return n
+		}
+	}
+	return -1
 }
 
 // drop leaves a field out.
@@ -33,14 +101,16 @@ func (d *head) drop(name string) {
 // body, and all of it if the handler has returned.
 func (w *response) sendHead(p []byte) {
 	w.headSent = true
-	d := &head{header: w.sent}
-	if d.header == nil {
-		d.header = w.header
+	d, trailers := &w.head, false
+	if !d.rendered {
+		if d.header = w.sent; d.header == nil {
+			d.header = w.header
+		}
+		d.look(d.header)
+		trailers = w.announce(d.header, d.drop)
+		d.encoding = d.header.Get("Transfer-Encoding")
 	}
-	trailers := w.announce(d.header, d.drop)
-	d.encoding = d.header.Get("Transfer-Encoding")
 	d.length = w.length
-	_, d.hasLength = d.header["Content-Length"]
 	if w.done && !trailers && d.encoding == "" && hasBody(w.status) && !d.hasLength && (w.x.req.Method != "HEAD" || len(p) > 0) {
 		d.length = int64(len(p))
 	}
@@ -82,7 +152,7 @@ func (w *response) keepOrClose(d *head) {
 // must not have.
 func (w *response) describe(d *head, p []byte) {
 	if hasBody(w.status) {
-		if _, has := d.header["Content-Type"]; !has && d.encoding == "" && d.header.Get("Content-Encoding") == "" && len(p) > 0 {
+		if !d.hasType && d.encoding == "" && !d.encoded && len(p) > 0 {
 			d.contentType = http.DetectContentType(p)
 		}
 		return
@@ -118,10 +188,13 @@ func (w *response) chooseFraming(d *head) {
 }
 
 func (w *response) appendHead(d *head) {
-	b := http1.AppendStatus(w.out, w.minor, w.status)
-	b = http1.AppendHeader(b, d.header, d.except)
-	if _, has := d.header["Date"]; !has {
-		b = appendDate(b)
+	b := w.out
+	if !d.rendered {
+		b = http1.AppendStatus(b, w.minor, w.status)
+		b = http1.AppendHeader(b, d.header, d.except)
+	}
+	if !d.hasDate {
+		b = appendDate(b, w.x.now())
 	}
 	if !d.hasLength && d.length >= 0 && hasBody(w.status) && !w.chunked {
 		b = http1.AppendLength(b, d.length)
@@ -136,4 +209,12 @@ func (w *response) appendHead(d *head) {
 		b = http1.AppendChunked(b)
 	}
 	w.out = http1.AppendEnd(b)
+}
+
+// now is the loop's time, or on a goroutine the system's.
+func (x *exchange) now() time.Time {
+	if x.onLoop {
+		return x.conn.conn.Loop().Now()
+	}
+	return time.Now()
 }

@@ -181,6 +181,10 @@ var answerCases = []struct {
 		w.(http.Flusher).Flush()
 		io.WriteString(w, "b")
 	}},
+	{"an Expect without a value", "GET / HTTP/1.1\r\nHost: a\r\nExpect: \r\nConnection: close\r\n\r\n",
+		func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }},
+	{"another Expect", "GET / HTTP/1.1\r\nHost: a\r\nExpect: a-pony\r\nConnection: close\r\n\r\n",
+		func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }},
 	{"identity", get, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Transfer-Encoding", "identity")
 		io.WriteString(w, "hello")

@@ -1,31 +1,27 @@
 package httpd
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/http1"
-	"github.com/rondo-go/rondo/netconn"
 )
 
 // A response is the answer to a request: the handler's side of an exchange.
 type response struct {
 	x        *exchange
-	header   http.Header
+	header   http.Header // nil: Header was not called
 	sent     http.Header // a copy, if the handler may change header before it is sent
-	trailers []string    // announced
+	head     head
+	trailers []string // announced
 
 	status     int // 0: WriteHeader was not called
 	length     int64
@@ -36,7 +32,6 @@ type response struct {
 	minor      int
 	is10       bool // the client wants to keep a connection of HTTP/1.0
 	chunked    bool
-	called     bool // Header was
 	headSent   bool
 	done       bool // the handler has returned
 	close      bool // the connection ends behind the answer
@@ -50,9 +45,13 @@ var (
 )
 
 func (w *response) init(x *exchange, r *http1.Request) {
+	w.x, w.length, w.minor, w.is10, w.close = x, -1, r.Minor, r.KeepAlive(), r.Close
+}
+
+// gather gives the answer memory, when the handler begins.
+func (w *response) gather() {
 	m := memories.Get().(*memory)
-	*w = response{x: x, header: make(http.Header), length: -1, minor: r.Minor, is10: r.KeepAlive(), close: r.Close,
-		body: m.body[:0], out: m.out[:0], memory: m}
+	w.memory, w.body, w.out = m, m.body[:0], m.out[:0]
 }
 
 // A memory is what an answer is gathered in.
@@ -67,13 +66,17 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 // left behind, fails.
 func (w *response) free() {
 	w.body, w.out = nil, nil
-	memories.Put(w.memory)
-	w.memory = nil
+	if w.memory != nil {
+		memories.Put(w.memory)
+		w.memory = nil
+	}
 }
 
 // Header implements http.ResponseWriter.
 func (w *response) Header() http.Header {
-	w.called = true
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
 	return w.header
 }
 
@@ -102,17 +105,26 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	if w.called && !w.done {
-		w.sent = w.header.Clone()
+	if w.render() {
+		return
 	}
-	if text := w.header.Get("Content-Length"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err == nil && n >= 0 {
-			w.length = n
-		} else {
-			w.x.server.logf("http: invalid Content-Length of %q", text)
-			w.header.Del("Content-Length")
+	if !w.done {
+		if w.sent = w.header.Clone(); w.sent == nil {
+			w.sent = make(http.Header)
 		}
+	}
+	w.setLength()
+}
+
+// setLength takes the length that the handler has set.
+func (w *response) setLength() {
+	values := w.header["Content-Length"]
+	if len(values) == 0 || values[0] == "" {
+		return
+	}
+	if w.length = parseLength(values); w.length < 0 {
+		w.x.server.logf("http: invalid Content-Length of %q", values[0])
+		delete(w.header, "Content-Length")
 	}
 }
 
@@ -137,10 +149,11 @@ func (w *response) misused(what string) {
 
 // keepContinue makes status 100 come no more: the answer begins.
 func (w *response) keepContinue() {
-	b := &w.x.in
-	b.mu.Lock()
-	b.pleases = false
-	b.mu.Unlock()
+	if b := w.x.in; b != nil {
+		b.mu.Lock()
+		b.pleases = false
+		b.mu.Unlock()
+	}
 }
 
 // sendContinue asks the client for the body.
@@ -244,13 +257,6 @@ func (w *response) frame(p []byte) error {
 	return nil
 }
 
-// ReadFrom implements io.ReaderFrom.
-func (w *response) ReadFrom(r io.Reader) (n int64, err error) {
-	p := copies.Get().(*[]byte)
-	defer copies.Put(p)
-	return io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, *p)
-}
-
 var copies = sync.Pool{New: func() any { p := make([]byte, 32<<10); return &p }}
 
 // Flush implements http.Flusher.
@@ -332,7 +338,7 @@ func (w *response) trailer() http.Header {
 // settleBody reads the rest of a body that the handler has not read, and reports whether it
 // was short.
 func (w *response) settleBody() bool {
-	b := &w.x.in
+	b := w.x.in
 	if !b.left() {
 		return true
 	}
@@ -343,7 +349,7 @@ func (w *response) settleBody() bool {
 	wasClosed := b.closed
 	b.closed = false
 	b.mu.Unlock()
-	ok := discard(&requestBody{w.x}, drainBody)
+	ok := discard(&w.x.body, drainBody)
 	b.mu.Lock()
 	b.closed = wasClosed
 	b.mu.Unlock()
@@ -363,59 +369,11 @@ func (w *response) finish() {
 	if w.length >= 0 && w.written != w.length && hasBody(w.status) && w.x.req.Method != "HEAD" {
 		w.close = true // the client waits for more
 	}
-	if w.x.in.left() {
-		w.close = true
-	}
-	(&requestBody{w.x}).Close()
-}
-
-// Hijack implements http.Hijacker. Without filters the net.Conn is the system's, such as a
-// *net.TCPConn, or one that first returns what was received already; with filters (TLS) it is
-// a *netconn.Conn.
-func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	switch {
-	case x.done:
-		panic("httpd: Hijack called after ServeHTTP finished")
-	case x.hijacked.Load():
-		return nil, nil, http.ErrHijacked
-	case x.onLoop:
-		return nil, nil, fmt.Errorf("httpd: Hijack on a loop: %w", http.ErrNotSupported)
-	}
-	if x.status != 0 {
-		if err := x.FlushError(); err != nil {
-			return nil, nil, err
+	if w.x.in != nil {
+		if w.x.in.left() {
+			w.close = true
 		}
-	}
-	found := make(chan hijackedConn, 1)
-	if err := x.ref.Do(func(c *rondo.Conn) { x.leave(c, found) }); err != nil {
-		return nil, nil, err
-	}
-	h := <-found
-	if h.err != nil {
-		return nil, nil, h.err
-	}
-	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
-}
-
-type hijackedConn struct {
-	conn net.Conn
-	err  error
-}
-
-// leave gives the connection to the handler, on the loop.
-func (x *exchange) leave(c *rondo.Conn, found chan<- hijackedConn) {
-	c.CloseAt(time.Time{})
-	c.AbortUnsentAt(time.Time{})
-	x.hijacked.Store(true)
-	err := c.Detach(func(nc net.Conn, err error) { found <- hijackedConn{nc, err} })
-	switch {
-	case err == nil:
-	case errors.Is(err, rondo.ErrClosed):
-		x.hijacked.Store(false)
-		found <- hijackedConn{nil, err}
-	default: // it has filters
-		found <- hijackedConn{netconn.New(c), nil}
-		x.conn.left()
+		w.x.body.Close()
 	}
 }
 
@@ -424,12 +382,6 @@ func (x *exchange) CloseNotify() <-chan bool {
 	gone := make(chan bool, 1)
 	context.AfterFunc(x.req.Context(), func() { gone <- true })
 	return gone
-}
-
-// SetReadDeadline is for http.ResponseController.
-func (x *exchange) SetReadDeadline(t time.Time) error {
-	x.in.setDeadline(t)
-	return nil
 }
 
 // EnableFullDuplex is for http.ResponseController.
@@ -449,12 +401,21 @@ func hasToken(h http.Header, name, token string) bool {
 	return false
 }
 
-// appendDate appends the Date field. Goroutines share a pool of texts.
-func appendDate(b []byte) []byte {
-	d := dates.Get().(*http1.Date)
-	b = d.Append(b, time.Now())
-	dates.Put(d)
-	return b
+// appendDate appends the Date field for a time.
+func appendDate(b []byte, now time.Time) []byte {
+	d, second := lastDate.Load(), now.Unix()
+	if d == nil || d.second != second {
+		d = &dateText{second, new(http1.Date).Append(nil, now)}
+		lastDate.Store(d)
+	}
+	return append(b, d.text...)
 }
 
-var dates = sync.Pool{New: func() any { return new(http1.Date) }}
+// A dateText is the Date field of a second.
+type dateText struct {
+	second int64
+	text   []byte
+}
+
+// lastDate is the present second's.
+var lastDate atomic.Pointer[dateText]

@@ -16,10 +16,11 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/http1"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/rtls"
 )
 
-// A Server serves HTTP/1 on an Engine of the caller's, with Open:
+// A Server serves HTTP on an Engine of the caller's, with Open:
 //
 //	s := httpd.Server{HTTP: &http.Server{Handler: h}}
 //	engine.Listen("tcp", ":80", rondo.SocketOptions{}, s.Open)
@@ -31,14 +32,21 @@ type Server struct {
 	// HTTP is the configuration. Do not change it afterwards. nil: the zero http.Server.
 	HTTP *http.Server
 
-	once    sync.Once
-	base    context.Context
-	rules   http1.Rules
-	loops   rondo.LoopLocal[*loop]
-	state   atomic.Int32 // of the server: serving, draining, closed
-	mu      sync.Mutex
-	conns   map[*conn]struct{}
-	drained chan struct{} // closed when the server is draining and has no connections
+	once      sync.Once
+	base      context.Context
+	original  *original
+	protocols http.Protocols // that it speaks
+	noHTTP2   error          // why there is none though HTTP wants it
+	rules     http1.Rules
+	loops     rondo.LoopLocal[*loop]
+	state     atomic.Int32 // of the server: serving, draining, closed
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	stocks    map[*rondo.Engine]*stock
+	drained   chan struct{} // closed when the server is draining and has no connections
+	ended     chan struct{} // closed when connections of other protocols have ended too
+	life      context.Context
+	cut       context.CancelFunc // ends life: connections are aborted
 }
 
 // The states of a Server.
@@ -48,11 +56,6 @@ const (
 	draining // connections close when they are idle
 	closed   // connections are aborted
 )
-
-// A loop is what the connections of a loop share.
-type loop struct {
-	request http1.Request
-}
 
 // Serve serves ln with srv's configuration until srv.Shutdown or srv.Close, and returns
 // http.ErrServerClosed then, as srv.Serve does. It makes an engine with a loop for each
@@ -77,13 +80,21 @@ func ListenAndServe(addr string, h http.Handler) error {
 }
 
 // ServeTLS is Serve for TLS by package rtls, with srv.TLSConfig and the certificate of the
-// two files, which may be empty if TLSConfig has one. It offers HTTP/1.1 alone.
+// two files, which may be empty if TLSConfig has one. As srv.ServeTLS it offers HTTP/2,
+// unless srv.Protocols or srv.TLSNextProto say otherwise. A handshake may take as long as the
+// shortest of ReadTimeout, ReadHeaderTimeout and WriteTimeout says.
 func ServeTLS(srv *http.Server, ln net.Listener, certFile, keyFile string) error {
-	config := new(tls.Config)
-	if srv.TLSConfig != nil {
-		config = srv.TLSConfig.Clone()
+	s := &Server{HTTP: srv}
+	s.init(ln)
+	if s.noHTTP2 != nil {
+		ln.Close()
+		return s.noHTTP2
 	}
-	config.NextProtos = []string{"http/1.1"}
+	config := new(tls.Config)
+	if s.original.tls != nil {
+		config = s.original.tls.Clone()
+	}
+	config.NextProtos = offered(config.NextProtos, s.protocols)
 	if certFile != "" || keyFile != "" || len(config.Certificates) == 0 && config.GetCertificate == nil && config.GetConfigForClient == nil {
 		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
@@ -92,8 +103,25 @@ func ServeTLS(srv *http.Server, ln net.Listener, certFile, keyFile string) error
 		}
 		config.Certificates = []tls.Certificate{cert}
 	}
-	s := &Server{HTTP: srv}
-	return s.serve(new(rondo.Engine), ln, rtls.Server(config))
+	engine := new(rondo.Engine)
+	engine.Trace = &rondo.Trace{FilterFailed: func(c *rondo.Conn, _ rondo.Filter, err error) {
+		if _, done := rtls.ConnectionState(c); !done {
+			s.logf("http: TLS handshake error from %s: %v", c.RemoteAddr(), err)
+			bridge.Of(c).CloseWithin(lastTime, lastInput)
+		}
+	}}
+	o := &rtls.Options{HandshakeTimeout: handshakeTime(srv)}
+	return s.serve(engine, ln, newPlain, o.Server(config))
+}
+
+// handshakeTime returns how long a handshake may take, as net/http; 0: the default.
+func handshakeTime(srv *http.Server) (shortest time.Duration) {
+	for _, d := range []time.Duration{srv.ReadTimeout, srv.ReadHeaderTimeout, srv.WriteTimeout} {
+		if d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	return shortest
 }
 
 func (s *Server) serve(engine *rondo.Engine, ln net.Listener, filters ...rondo.FilterOpenFunc) error {
@@ -104,20 +132,27 @@ func (s *Server) serve(engine *rondo.Engine, ln net.Listener, filters ...rondo.F
 		open = rondo.Filtered(open, filters...)
 	}
 	g := newGate(s, ln.Addr())
-	hide(s.HTTP, s.base)
-	if err := s.listen(engine, ln, open, g); err != nil {
-		engine.Close()
-		ln.Close()
-		return err
-	}
+	g.start = func() error { return s.listen(engine, ln, open, g) }
+	g.stop = func() { ln.Close() }
+	hide(s.HTTP, s.original)
+	defer unhide(s.HTTP)
 	s.HTTP.RegisterOnShutdown(func() { s.drain(draining) }) // also when the listener has failed before
 	err := s.HTTP.Serve(g)
 	g.Close()
-	go func() {
-		<-s.drained
-		engine.Close()
-	}()
+	go s.closeEngine(engine)
 	return err
+}
+
+// closeEngine closes the engine when nobody uses it any more. Connections that handlers have
+// taken over live on, as with net/http; without filters they are not the engine's.
+func (s *Server) closeEngine(engine *rondo.Engine) {
+	<-s.drained
+	s.sayGoodbye(engine)
+	close(s.ended)
+	for wait := time.Millisecond; engine.Stats().Open > 0; wait = min(2*wait, 100*time.Millisecond) {
+		time.Sleep(wait)
+	}
+	engine.Close()
 }
 
 // listen makes the engine accept from ln, until g is closed or ln is.
@@ -127,8 +162,7 @@ func (s *Server) listen(engine *rondo.Engine, ln net.Listener, open rondo.OpenFu
 		SyscallConn() (syscall.RawConn, error)
 	})
 	if !ok {
-		g.stop = func() { ln.Close() }
-		go func() { g.fail(acceptAll(engine, ln, open)) }()
+		go func() { g.fail(s.acceptAll(engine, ln, open)) }()
 		return engine.Start()
 	}
 	same, err := duplicate(socket)
@@ -178,28 +212,8 @@ func watch(raw syscall.RawConn, ln net.Listener, g *gate) {
 	}
 }
 
-// hide keeps the gate's connection from srv's hooks.
-func hide(srv *http.Server, base context.Context) {
-	srv.BaseContext = func(net.Listener) context.Context { return base }
-	if hook := srv.ConnContext; hook != nil {
-		srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-			if _, ours := c.(*gateConn); ours {
-				return ctx
-			}
-			return hook(ctx, c)
-		}
-	}
-	if hook := srv.ConnState; hook != nil {
-		srv.ConnState = func(c net.Conn, state http.ConnState) {
-			if _, ours := c.(*gateConn); !ours {
-				hook(c, state)
-			}
-		}
-	}
-}
-
 // acceptAll passes the connections of a listener to the engine.
-func acceptAll(engine *rondo.Engine, ln net.Listener, open rondo.OpenFunc) error {
+func (s *Server) acceptAll(engine *rondo.Engine, ln net.Listener, open rondo.OpenFunc) error {
 	for {
 		c, err := ln.Accept()
 		if err != nil {
@@ -210,10 +224,43 @@ func acceptAll(engine *rondo.Engine, ln net.Listener, open rondo.OpenFunc) error
 			}
 			return err
 		}
-		if _, err := engine.Attach(c, open); err != nil {
-			c.Close()
+		switch c := c.(type) {
+		case *tls.Conn:
+			go s.attachTLS(engine, c, open)
+		default:
+			attach(engine, c, open)
 		}
 	}
+}
+
+func attach(engine *rondo.Engine, c net.Conn, open rondo.OpenFunc) {
+	if _, err := engine.Attach(c, open); err != nil {
+		c.Close()
+	}
+}
+
+// attachTLS does the handshake of a connection that tls.NewListener has made.
+func (s *Server) attachTLS(engine *rondo.Engine, tc *tls.Conn, open rondo.OpenFunc) {
+	d := handshakeTime(s.HTTP)
+	if d == 0 {
+		d = rtls.DefaultHandshakeTimeout
+	}
+	tc.SetDeadline(time.Now().Add(d))
+	if err := tc.Handshake(); err != nil {
+		s.logf("http: TLS handshake error from %s: %v", tc.RemoteAddr(), err)
+		tc.Close()
+		return
+	}
+	tc.SetDeadline(time.Time{})
+	state := tc.ConnectionState()
+	attach(engine, tc, func(rc *rondo.Conn) rondo.Handler {
+		h := open(rc)
+		if c, served := h.(*conn); served {
+			a := c.info()
+			a.tls, a.keep = &state, true
+		}
+		return h
+	})
 }
 
 func (s *Server) init(ln net.Listener) {
@@ -222,7 +269,8 @@ func (s *Server) init(ln net.Listener) {
 			s.HTTP = new(http.Server)
 		}
 		s.base = context.Background()
-		if f := s.HTTP.BaseContext; f != nil && ln != nil {
+		s.original = originalOf(s.HTTP)
+		if f := s.original.base; f != nil && ln != nil {
 			s.base = f(ln)
 		}
 		s.base = context.WithValue(s.base, http.ServerContextKey, s.HTTP)
@@ -232,9 +280,11 @@ func (s *Server) init(ln net.Listener) {
 		}
 		head += 4096 // as net/http
 		s.rules = http1.Rules{Line: head, Head: head, Fields: head / 16, BareLF: true, NonASCII: true}
-		s.loops.New = func(*rondo.Loop) *loop { return new(loop) }
+		s.loops.New = func(on *rondo.Loop) *loop { return newLoop(s, on) }
 		s.conns = make(map[*conn]struct{})
-		s.drained = make(chan struct{})
+		s.drained, s.ended = make(chan struct{}), make(chan struct{})
+		s.life, s.cut = context.WithCancel(context.Background())
+		s.noHTTP2 = s.chooseProtocols()
 	})
 }
 
@@ -259,12 +309,12 @@ func (s *Server) Open(rc *rondo.Conn) rondo.Handler {
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
-	s.ended()
+	s.settle()
 	s.mu.Unlock()
 }
 
-// ended closes drained if it is time. The caller has locked mu.
-func (s *Server) ended() {
+// settle closes drained if it is time. The caller has locked mu.
+func (s *Server) settle() {
 	if s.state.Load() != serving && len(s.conns) == 0 {
 		select {
 		case <-s.drained:
@@ -286,8 +336,12 @@ func (s *Server) drain(state int32) {
 		for c := range s.conns {
 			c.conn.Ref().Do(c.drain)
 		}
+		s.drainStocks(state)
 	}
-	s.ended()
+	if state == closed {
+		s.cut()
+	}
+	s.settle()
 }
 
 func (s *Server) handler(r *http.Request) http.Handler {
@@ -324,9 +378,11 @@ func (s *Server) recovered(remote string, v any) {
 	}
 }
 
-// OnLoop marks a handler that does not block: it runs on the connection's loop, without a
-// goroutine. While it runs, all other connections of the loop wait. Only a request whose body
-// has arrived runs there; the others get a goroutine. There is no Hijack on a loop.
+// OnLoop marks a handler that does not block: it runs on the connection's loop, as a coroutine.
+// When it waits for its request's body, or writes while the connection's output is full, the
+// loop goes on with other connections. While it runs, and while it waits for anything else,
+// all of them wait. The methods of its ResponseWriter and Body may be called from other
+// goroutines only while it waits in one of them. There is no Hijack on a loop.
 //
 // OnLoop has an effect on Server.Handler itself only, not on handlers in a ServeMux.
 func OnLoop(h http.Handler) http.Handler { return onLoop{h} }

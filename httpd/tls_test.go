@@ -9,7 +9,9 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo/httpd"
 	"github.com/rondo-go/rondo/internal/testcert"
@@ -46,7 +48,7 @@ func TestTLS(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		w.Write(body)
 	})
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: config}}
 	defer client.CloseIdleConnections()
 	for _, size := range []int{0, 5, 1 << 20} {
 		answer, err := client.Post("https://"+addr, "a/b", io.LimitReader(zeros{}, int64(size)))
@@ -96,6 +98,39 @@ func TestHijackTLS(t *testing.T) {
 	}
 	io.WriteString(c, "second\n")
 	if got, err := io.ReadAll(r); string(got) != "second\n" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A client that forgets TLS gets an answer, and one that sends nonsense an end, soon: with any
+// split of the bytes.
+func TestPlainToTLS(t *testing.T) {
+	addr, config := serveTLS(t, path)
+	const request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+	for _, piece := range []int{1, 4, 5, len(request)} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.(*net.TCPConn).SetNoDelay(true)
+		for rest := request; rest != ""; rest = rest[min(piece, len(rest)):] {
+			io.WriteString(c, rest[:min(piece, len(rest))])
+			time.Sleep(time.Millisecond)
+		}
+		got, err := io.ReadAll(c)
+		if !strings.HasPrefix(string(got), "HTTP/1.0 400 Bad Request\r\n\r\nClient sent") {
+			t.Errorf("in pieces of %d: %q, %v", piece, got, err)
+		}
+	}
+	c, err := tls.Dial("tcp", addr, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+	if got, err := io.ReadAll(c); !strings.HasSuffix(string(got), "/a") || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
 }

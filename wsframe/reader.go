@@ -18,17 +18,36 @@ type Reader struct {
 	// Deflate permits RSV1 in the first frame of a message: permessage-deflate was
 	// negotiated.
 	Deflate bool
+
+	// Of the message that has begun, and of its frame whose payload is being read. The order
+	// of the fields leaves no holes: each idle connection has a Reader.
+
+	opcode Opcode // Text or Binary; Continuation: there is no message
+	flags  readerFlags
+	key    uint32 // for the next byte
+
 	// MaxFrame is the largest length of a data frame. 0: no limit.
 	MaxFrame int64
 
-	// Of the data frame whose payload is being read:
-	left int64  // bytes that have not arrived
-	key  uint32 // for the next byte
-	fin  bool
+	left int64 // bytes of the frame that have not arrived
+}
 
-	// Of the message to which that frame belongs, or whose next frame may come:
-	opcode   Opcode // Text or Binary; Continuation: there is no message
-	deflated bool
+// readerFlags are what the first frame's, or the present frame's, header says.
+type readerFlags uint8
+
+const (
+	deflated  readerFlags = 1 << iota // the message is compressed
+	lastFrame                         // of the message
+)
+
+func flagsOf(h *Header) (f readerFlags) {
+	if h.RSV != 0 {
+		f |= deflated
+	}
+	if h.Fin {
+		f |= lastFrame
+	}
+	return f
 }
 
 // A Piece is a control frame, or a run of bytes of a data frame.
@@ -78,10 +97,13 @@ func (r *Reader) Read(in []byte) (p Piece, n, want int, err error) {
 		return p, 0, 0, errFrameSize
 	}
 	first := h.Opcode != Continuation
+	flags := flagsOf(&h)
 	if first {
-		r.opcode, r.deflated = h.Opcode, h.RSV != 0
+		r.opcode = h.Opcode
+	} else {
+		flags |= r.flags & deflated
 	}
-	r.left, r.fin, r.key = h.Length, h.Fin, binary.LittleEndian.Uint32(h.Key[:])
+	r.left, r.flags, r.key = h.Length, flags, binary.LittleEndian.Uint32(h.Key[:])
 	p, took := r.payload(in[n:])
 	p.First = first
 	return p, n + took, 0, nil
@@ -118,15 +140,15 @@ func (r *Reader) payload(in []byte) (p Piece, n int) {
 	if int64(n) > r.left {
 		n = int(r.left)
 	}
-	p = Piece{Opcode: r.opcode, Deflated: r.deflated, Payload: in[:n:n]}
+	p = Piece{Opcode: r.opcode, Deflated: r.flags&deflated != 0, Payload: in[:n:n]}
 	if r.key != 0 {
 		mask(p.Payload, r.key)
 		r.key = bits.RotateLeft32(r.key, -8*(n&3))
 	}
 	r.left -= int64(n)
-	if r.left == 0 && r.fin {
+	if r.left == 0 && r.flags&lastFrame != 0 {
 		p.Last = true
-		r.opcode, r.deflated = Continuation, false
+		r.opcode, r.flags = Continuation, 0
 	}
 	return p, n
 }

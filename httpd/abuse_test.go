@@ -1,0 +1,377 @@
+package httpd_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo/httpd"
+)
+
+var abusers = flag.Int("abusers", fewAbusers, "connections of each kind of abuse")
+
+const fewAbusers = 100
+
+// timed reports whether times are tested, and the memory of a few connections: not beside other
+// tests, which may take the processors. What the runtime and the loops keep is more than what few
+// connections take.
+func timed() bool { return *abusers > fewAbusers }
+
+// clients are what the loads can do, by name.
+var clients = map[string]client{
+	"once":      askOnce,
+	"onceTLS":   secured(askOnce),
+	"silent":    stay,
+	"heads":     slowly("GET / HTTP/1.1\r\nHost: a\r\n", "X: y\r\n"),
+	"bodies":    slowly("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n", "x"),
+	"readers":   slowly("GET /long HTTP/1.1\r\nHost: a\r\n\r\n", "\r\n"), // and reads nothing
+	"uploads":   flood("POST /deaf HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n", "x"),
+	"fields":    flood("GET / HTTP/1.1\r\nHost: a\r\n", "X-Flood: y\r\n"),
+	"requests":  flood("", "GET /much HTTP/1.1\r\nHost: a\r\n\r\n"),
+	"pipelines": pipeline,
+	"cuts":      cut,
+	"whole":     upload("/whole"),
+	"drips":     upload("/slow"),
+}
+
+// stay does nothing.
+func stay(c net.Conn, _ int, ready func(), stop <-chan struct{}) error {
+	ready()
+	go func() {
+		<-stop
+		c.Close()
+	}()
+	io.Copy(io.Discard, c)
+	return nil
+}
+
+// askOnce gets an answer, and keeps the connection.
+func askOnce(c net.Conn, i int, ready func(), stop <-chan struct{}) error {
+	io.WriteString(c, "GET /idle HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test/1.0\r\nAccept: text/html\r\n\r\n")
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return err
+	}
+	io.Copy(io.Discard, answer.Body)
+	return stay(c, i, ready, stop)
+}
+
+// secured is a client over TLS.
+func secured(do client) client {
+	return func(c net.Conn, i int, ready func(), stop <-chan struct{}) error {
+		return do(tls.Client(c, &tls.Config{InsecureSkipVerify: true}), i, ready, stop)
+	}
+}
+
+// slowly sends the beginning, and then a byte now and then.
+func slowly(begin, more string) client {
+	return func(c net.Conn, _ int, ready func(), stop <-chan struct{}) error {
+		io.WriteString(c, begin)
+		ready()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return nil
+			case <-time.After(200 * time.Millisecond):
+			}
+			if _, err := io.WriteString(c, more[i%len(more):][:1]); err != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// flood sends as much as the server takes, and reads nothing.
+func flood(begin, more string) client {
+	more = strings.Repeat(more, 16<<10/len(more))
+	return func(c net.Conn, _ int, ready func(), stop <-chan struct{}) error {
+		go func() {
+			<-stop
+			c.Close()
+		}()
+		io.WriteString(c, begin+more)
+		ready()
+		for {
+			if _, err := io.WriteString(c, more); err != nil {
+				return nil
+			}
+		}
+	}
+}
+
+// pipelined is how many requests a client of pipeline sends.
+const pipelined = 10_000
+
+// pipeline sends all its requests at once, and wants all answers.
+func pipeline(c net.Conn, _ int, ready func(), _ <-chan struct{}) error {
+	go func() {
+		w := bufio.NewWriter(c)
+		for i := range pipelined {
+			fmt.Fprintf(w, "GET /%d HTTP/1.1\r\nHost: a\r\n\r\n", i)
+		}
+		w.Flush()
+	}()
+	r := bufio.NewReader(c)
+	for i := range pipelined {
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return fmt.Errorf("answer %d: %w", i, err)
+		}
+		if got, _ := io.ReadAll(answer.Body); string(got) != fmt.Sprintf("/%d", i) {
+			return fmt.Errorf("answer %d is %q", i, got)
+		}
+		ready()
+	}
+	return nil
+}
+
+// cut goes at any byte of a request, with a reset or without.
+func cut(c net.Conn, i int, _ func(), _ <-chan struct{}) error {
+	const request = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n"
+	io.WriteString(c, request[:i/2%(len(request)+1)])
+	if i%2 == 0 {
+		c.(*net.TCPConn).SetLinger(0)
+	}
+	return nil
+}
+
+// uploaded is how long an upload's body is, and what a short test sends of it.
+const uploaded = 20 << 20
+
+// upload sends a body to a path.
+func upload(path string) client {
+	return func(c net.Conn, _ int, ready func(), _ <-chan struct{}) error {
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", path, uploaded)
+		ready()
+		go io.CopyN(c, zeros{}, uploaded)
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return err
+		}
+		if got, _ := io.ReadAll(answer.Body); string(got) != fmt.Sprint(uploaded) {
+			return fmt.Errorf("the upload's answer is %q", got)
+		}
+		return nil
+	}
+}
+
+// victim is the handler of the abused server. Handlers at /deaf end when over is closed.
+func victim(running *atomic.Int64, over chan bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Add(-1)
+		switch r.URL.Path {
+		case "/read", "/whole", "/echo":
+			n, _ := io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, n)
+		case "/slow":
+			n, piece := 0, make([]byte, 512<<10)
+			for {
+				k, err := io.ReadFull(r.Body, piece)
+				if n += k; err != nil {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			fmt.Fprint(w, n)
+		case "/long":
+			piece := make([]byte, 32<<10)
+			for range (100 << 20) / len(piece) {
+				if _, err := w.Write(piece); err != nil {
+					return
+				}
+			}
+		case "/deaf":
+			select {
+			case <-r.Context().Done():
+			case <-over:
+			}
+		case "/some":
+			w.Write(make([]byte, 1000))
+		case "/much": // few answers fill what the system takes for a client that reads nothing
+			w.Write(make([]byte, 16<<10))
+		default:
+			io.WriteString(w, r.URL.Path)
+		}
+	})
+}
+
+// TestAbuse: hostile clients take a bounded memory each, the limits of time end them, and
+// another client is answered meanwhile. The memory is the server's, in heap and stacks.
+func TestAbuse(t *testing.T) {
+	for _, a := range []struct {
+		name   string
+		bytes  int  // of memory that a connection may take
+		share  int  // of abusers, as a divisor
+		limits bool // the limits of time end the connections; false: they end by themselves
+	}{
+		{"silent", 1 << 10, 1, true},
+		{"heads", 2 << 10, 1, true},
+		{"bodies", 40 << 10, 1, true},
+		{"readers", 160 << 10, 1, true},
+		{"uploads", 192 << 10, 1, true},
+		{"fields", 160 << 10, 1, true},
+		{"requests", 160 << 10, 1, true},
+		{"pipelines", 256 << 10, 50, false},
+		{"cuts", 16 << 10, 1, false},
+	} {
+		t.Run(a.name, func(t *testing.T) {
+			count := max(1, *abusers/a.share)
+			limit := 2*time.Second + time.Duration(count)*2*time.Millisecond
+			var running atomic.Int64
+			over := make(chan bool)
+			addr := serve(t, &http.Server{ReadHeaderTimeout: limit, ReadTimeout: limit, WriteTimeout: limit, IdleTimeout: limit,
+				MaxHeaderBytes: 64 << 10, Handler: victim(&running, over)})
+			calm := bystander(t, addr)
+			before := memory()
+			began := time.Now()
+			l := startLoad(t, a.name, addr, count)
+			l.wait("ready")
+			took := (memory() - before) / count
+			disturbed := bystander(t, addr)
+			close(over)
+			l.wait("ended")
+			eventually(t, "the handlers end", func() bool { return running.Load() == 0 })
+			ended := time.Since(began)
+			eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+constant/count })
+			t.Logf("%d connections: %d bytes each, ended after %v; the bystander's median is %v, before %v, its longest %v, before %v",
+				count, took, ended.Round(time.Millisecond), disturbed[len(disturbed)/2], calm[len(calm)/2], disturbed[len(disturbed)-1], calm[len(calm)-1])
+			if took > a.bytes+constant/count && count >= fewAbusers {
+				t.Errorf("a connection takes %d bytes, want at most %d", took, a.bytes)
+			}
+			if !timed() {
+				return // that they end at all shows the limits: by themselves they never do
+			}
+			if longest := disturbed[len(disturbed)-1]; longest > limit/2 {
+				t.Errorf("the bystander waited for %v", longest)
+			}
+			if a.limits && ended > 2*limit+3*time.Second {
+				t.Errorf("the connections end after %v, though the limits are %v", ended, limit)
+			}
+		})
+	}
+}
+
+// bystander asks a hundred times, and returns how long each answer took, in order.
+func bystander(t *testing.T, addr string) (took []time.Duration) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	r := bufio.NewReader(c)
+	for range 100 {
+		began := time.Now()
+		fmt.Fprint(c, "GET /some HTTP/1.1\r\nHost: a\r\n\r\n")
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		took = append(took, time.Since(began))
+		time.Sleep(time.Millisecond)
+	}
+	slices.Sort(took)
+	return took
+}
+
+// TestUploads: bodies of 20 MiB, however fast they come and however slowly they are read, take at
+// most 256 KiB for each connection.
+func TestUploads(t *testing.T) {
+	const each = 256 << 10
+	for _, name := range []string{"whole", "drips"} {
+		t.Run(name, func(t *testing.T) {
+			count := max(4, min(256, *abusers/10))
+			var running atomic.Int64
+			addr := serve(t, &http.Server{Handler: victim(&running, nil)})
+			bystander(t, addr)
+			before := memory()
+			l := startLoad(t, name, addr, count)
+			most := 0
+			l.wait("ready")
+			for running.Load() > 0 {
+				most = max(most, memory()-before)
+				time.Sleep(5 * time.Millisecond)
+			}
+			l.wait("ended")
+			handlers := 0
+			if name == "drips" {
+				handlers = 512 << 10 // the handler's own piece
+			}
+			t.Logf("%d uploads: %d bytes each at most", count, most/count-handlers)
+			if most > 4*constant+count*(each+handlers) && timed() {
+				t.Errorf("%d uploads take %d bytes each", count, most/count-handlers)
+			}
+		})
+	}
+}
+
+// TestIdleMemory: a connection whose last request was some seconds ago holds no goroutine and
+// no buffer.
+func TestIdleMemory(t *testing.T) {
+	h := http.HandlerFunc(path)
+	for _, s := range []struct {
+		name, client string
+		most         int // bytes that a connection may take
+		serve        func(*testing.T) string
+	}{
+		{"goroutine", "once", 512, func(t *testing.T) string { return serve(t, &http.Server{Handler: h}) }},
+		{"loop", "once", 512, func(t *testing.T) string { return serve(t, &http.Server{Handler: httpd.OnLoop(h)}) }},
+		{"TLS", "onceTLS", 8 << 10, func(t *testing.T) string { addr, _ := serveTLS(t, h); return addr }},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			addr := s.serve(t)
+			startLoad(t, s.client, addr, 10).wait("ready") // what the first connections cost
+			time.Sleep(100 * time.Millisecond)
+			goroutines, before := runtime.NumGoroutine(), memory()
+			count := max(1000, *abusers)
+			startLoad(t, s.client, addr, count).wait("ready")
+			took := 0
+			for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+				if took = (memory() - before) / count; took <= s.most && runtime.NumGoroutine() <= goroutines+kept {
+					break
+				}
+			}
+			t.Logf("%d connections: %d bytes each", count, took)
+			if took > s.most || runtime.NumGoroutine() > goroutines+kept {
+				t.Errorf("an idle connection takes %d bytes, want at most %d; %d goroutines, before %d", took, s.most, runtime.NumGoroutine(), goroutines)
+			}
+		})
+	}
+}
+
+// constant is how much memory a server may keep for the next connections, and kept how many
+// goroutines. The loops' free buffers may take four times as much.
+const (
+	constant = 1 << 20
+	kept     = 150
+)
+
+// memory returns how many bytes are in use, in heap and stacks.
+func memory() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%s: not within a minute", what)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package httpd_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Hostile and idle clients run in a process of their own: a process has a limited number of
+// descriptors, and the memory of the server is measured without theirs. The process is this
+// test's program again, with loadEnv set.
+const loadEnv = "RONDO_HTTPD_LOAD"
+
+func TestMain(m *testing.M) {
+	if order := os.Getenv(loadEnv); order != "" {
+		loadMain(order)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// A client is what a connection of a load does until the server ends it or stop is closed; i is
+// its number. It calls ready when the connection is as it will stay. An error ends the load.
+type client func(c net.Conn, i int, ready func(), stop <-chan struct{}) error
+
+// loadMain is the program of the other process: order names the client, the address and the
+// number of connections. It says on standard output when all clients are ready, and when all of
+// them have ended. The end of standard input stops it.
+func loadMain(order string) {
+	words := strings.Fields(order)
+	do, addr := clients[words[0]], words[1]
+	count, err := strconv.Atoi(words[2])
+	if err != nil {
+		panic(err)
+	}
+	stop := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		close(stop)
+	}()
+	var ready, ended sync.WaitGroup
+	for i := range count {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			fmt.Println("dial:", err)
+			return
+		}
+		ready.Add(1)
+		ended.Add(1)
+		go func() {
+			defer ended.Done()
+			defer c.Close()
+			once := sync.OnceFunc(ready.Done)
+			defer once()
+			if err := do(c, i, once, stop); err != nil {
+				fmt.Println(err)
+			}
+		}()
+	}
+	ready.Wait()
+	fmt.Println("ready")
+	ended.Wait()
+	fmt.Println("ended")
+	<-stop
+}
+
+// A load is the other process.
+type load struct {
+	t     *testing.T
+	lines chan string
+	stdin io.Closer
+}
+
+// startLoad starts count clients of a name. They end with the test.
+func startLoad(t *testing.T, name, addr string, count int) *load {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", loadEnv, name, addr, count))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l := &load{t, make(chan string), stdin}
+	go func() {
+		defer close(l.lines)
+		for s := bufio.NewScanner(stdout); s.Scan(); {
+			l.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		stdin.Close()
+		for range l.lines {
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the load: %v", err)
+		}
+	})
+	return l
+}
+
+// wait waits until the load says word.
+func (l *load) wait(word string) {
+	l.t.Helper()
+	select {
+	case got := <-l.lines:
+		if got != word {
+			l.t.Fatalf("the load says %q, want %q", got, word)
+		}
+	case <-time.After(3 * time.Minute):
+		l.t.Fatalf("the load does not say %q", word)
+	}
+}
