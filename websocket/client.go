@@ -252,7 +252,7 @@ func (a *answer) data(c *Conn, in []byte) (n int, err error) {
 	var protocol string
 	var d *deflate
 	if err == nil {
-		protocol, d, err = a.check(c, r)
+		protocol, d, err = a.plan.check(r)
 	}
 	if err != nil {
 		return len(in), c.end(&HandshakeError{r, err})
@@ -262,8 +262,8 @@ func (a *answer) data(c *Conn, in []byte) (n int, err error) {
 }
 
 // check checks a server's answer (RFC 6455, 4.1).
-func (a *answer) check(c *Conn, r *http.Response) (protocol string, d *deflate, err error) {
-	key := a.plan.request.Header.Get("Sec-Websocket-Key")
+func (p *plan) check(r *http.Response) (protocol string, d *deflate, err error) {
+	key := p.request.Header.Get("Sec-Websocket-Key")
 	accept, protocols := r.Header["Sec-Websocket-Accept"], r.Header["Sec-Websocket-Protocol"]
 	switch {
 	case r.StatusCode != http.StatusSwitchingProtocols:
@@ -272,13 +272,13 @@ func (a *answer) check(c *Conn, r *http.Response) (protocol string, d *deflate, 
 		return "", nil, errors.New("the server does not upgrade to websocket")
 	case len(accept) != 1 || accept[0] != wsframe.AcceptKey(key):
 		return "", nil, errors.New("the server's Sec-WebSocket-Accept is wrong")
-	case len(protocols) > 1 || len(protocols) == 1 && !slices.Contains(a.plan.dialer.Subprotocols, protocols[0]):
+	case len(protocols) > 1 || len(protocols) == 1 && !slices.Contains(p.dialer.Subprotocols, protocols[0]):
 		return "", nil, fmt.Errorf("the server chooses the subprotocol %q, which was not offered", protocols)
 	case len(protocols) == 1:
 		protocol = protocols[0]
 	}
 	extensions, err := wsframe.ParseExtensions(r.Header["Sec-Websocket-Extensions"])
-	switch z := c.set.compression; {
+	switch z := p.set.compression; {
 	case err != nil:
 		return "", nil, err
 	case z == nil && len(extensions) > 0:

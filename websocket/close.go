@@ -59,13 +59,11 @@ func (c *Conn) sendClose(code Code, reason string) bool {
 // end makes err the connection's last error, unless there is one already, and returns that.
 func (c *Conn) end(err error) error {
 	c.state = over
-	if c.rare == nil {
-		c.rare = new(rare)
+	r := c.some()
+	if r.err == nil {
+		r.err = err
 	}
-	if c.rare.err == nil {
-		c.rare.err = err
-	}
-	return c.rare.err
+	return r.err
 }
 
 // fail sends a Close frame that tells of err, unless one was sent. It returns err, with
@@ -136,11 +134,13 @@ func (w *wire) EOF(raw *rondo.Conn) {
 func (w *wire) Closed(_ *rondo.Conn, err error) {
 	c := (*Conn)(w)
 	c.shared.wait(c, 0)
-	c.shared.free(c.message)
-	c.message = nil
 	c.state = over
-	if c.rare != nil && c.rare.err != nil {
-		err = c.rare.err
+	if r := c.rare; r != nil {
+		c.shared.free(r.message)
+		r.message = nil
+		if r.err != nil {
+			err = r.err
+		}
 	}
 	c.handler.Closed(c, err)
 }

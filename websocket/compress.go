@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/rondo-go/rondo/wsframe"
@@ -158,17 +159,14 @@ type inflater struct {
 func (c *Conn) inflate(op Opcode, p []byte) error {
 	z := &c.shared.inflater
 	out, err := z.inflate(p, c.deflate.in.window, c.set.maxMessage)
-	c.shared.inflated += len(out)
+	c.shared.countInflated(len(out))
 	if err != nil {
 		z.keep(out)
 		return c.fail(err)
 	}
 	defer z.keep(out) // even if the handler panics
-	if op == Text {
-		c.text.Reset()
-		if !c.text.Valid(out) || !c.text.Complete() {
-			return c.fail(errText)
-		}
+	if op == Text && !utf8.Valid(out) {
+		return c.fail(errText)
 	}
 	c.deflate.in.slide(out)
 	return c.deliver(op, out, true)

@@ -21,23 +21,26 @@ type Conn struct {
 	handler Handler // a handshake, until that is done
 	shared  *shared // of the loop
 	reader  wsframe.Reader
-	text    wsframe.UTF8 // of the message that is arriving
+	wait    *wait // nil: it waits for nothing
+	rare    *rare // nil: none
 	state   connState
 	streams bool  // the handler is a FragmentHandler
 	paused  bool  // Pause was called
 	heard   bool  // something was received since the last tick
 	silent  uint8 // ticks since then
-
-	message  []byte // what has arrived of a message; nil: nothing is kept
-	streamed int64  // bytes of the message that the FragmentHandler is getting
-	waits    wait
-	rare     *rare // nil: none
+	heavy   bool  // its compressed messages took more than their share of a turn
 }
 
-// rare is what few connections have, or only at their end.
+// rare is what few connections have, or only at times: so it adds nothing to most idle ones.
 type rare struct {
 	protocol string
 	err      error // for Closed, in place of the one of raw
+
+	// Of a message that arrives in pieces:
+
+	message []byte // what is kept of it
+	size    int64  // bytes that have arrived
+	text    wsframe.UTF8
 }
 
 // connState is the state of a Conn. The states follow each other in this order; any of
@@ -78,7 +81,7 @@ func newConn(raw *rondo.Conn, set *settings, hand handshake) *Conn {
 func (c *Conn) opened(protocol string, d *deflate, newHandler func() Handler) {
 	c.state, c.deflate = open, d
 	if protocol != "" {
-		c.rare = &rare{protocol: protocol}
+		c.some().protocol = protocol
 	}
 	c.reader.Deflate = d != nil
 	c.heard = true
@@ -90,6 +93,14 @@ func (c *Conn) opened(protocol string, d *deflate, newHandler func() Handler) {
 	} else {
 		c.Close(wsframe.CodePolicyViolation, "")
 	}
+}
+
+// some returns c.rare, and makes it if there is none.
+func (c *Conn) some() *rare {
+	if c.rare == nil {
+		c.rare = c.shared.takeRare()
+	}
+	return c.rare
 }
 
 // Underlying returns the rondo.Conn below: for its addresses, limits and deadlines, its

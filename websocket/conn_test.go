@@ -631,7 +631,7 @@ func TestBroadcastFull(t *testing.T) {
 
 // TestConnIsSmall: an idle connection has only this.
 func TestConnIsSmall(t *testing.T) {
-	if size := unsafe.Sizeof(Conn{}); size > 160 {
+	if size := unsafe.Sizeof(Conn{}); size > 96 {
 		t.Errorf("a Conn has %d bytes", size)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
+
+	"github.com/rondo-go/rondo/http1"
 )
 
 // What this package knows of HTTP/1.1: the head of a request and of a response, which
@@ -32,23 +35,30 @@ func (h *head) end(in []byte, most int) (n int, err error) {
 	return n, nil
 }
 
-var (
-	errLines = errors.New("malformed header")
-	errHost  = errors.New("want one Host")
-)
+var errLines = errors.New("malformed header")
 
-// readRequest parses the head of a request. It is stricter than http.ReadRequest.
+// requests are http1.Requests that nobody uses.
+var requests = sync.Pool{New: func() any { return new(http1.Request) }}
+
+// readRequest parses the head of a request. Its error is a RefusedError.
 func readRequest(head []byte) (*http.Request, error) {
-	hosts, err := checkLines(head)
-	if err != nil {
-		return nil, err
+	p := requests.Get().(*http1.Request)
+	defer func() {
+		p.Reset()
+		requests.Put(p)
+	}()
+	_, err := p.Parse(head, http1.Rules{Line: len(head), Head: len(head), NonASCII: true})
+	var r *http.Request
+	if err == nil {
+		r, err = p.ToHTTP()
 	}
-	if hosts != 1 {
-		return nil, errHost
-	}
-	r, err := http.ReadRequest(bufio.NewReaderSize(bytes.NewReader(head), len(head)))
 	if err != nil {
-		return nil, errors.New("malformed request")
+		refused := &RefusedError{Status: http.StatusBadRequest, Text: err.Error()}
+		var e *http1.Error
+		if errors.As(err, &e) {
+			refused.Status = e.Status
+		}
+		return nil, refused
 	}
 	r.Body = http.NoBody // what it says about a body is in ContentLength and TransferEncoding
 	return r, nil
@@ -56,7 +66,7 @@ func readRequest(head []byte) (*http.Request, error) {
 
 // readResponse parses the head of a response.
 func readResponse(head []byte, r *http.Request) (*http.Response, error) {
-	if _, err := checkLines(head); err != nil {
+	if err := checkLines(head); err != nil {
 		return nil, err
 	}
 	resp, err := http.ReadResponse(bufio.NewReaderSize(bytes.NewReader(head), len(head)), r)
@@ -67,15 +77,14 @@ func readResponse(head []byte, r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkLines checks the lines of a head: each ends with CR LF, has no other control bytes
-// but tabs, and but for the first is a field without blanks before its colon. It counts
-// Host.
-func checkLines(head []byte) (hosts int, err error) {
+// checkLines checks the lines of a response's head: each ends with CR LF, has no other control
+// bytes but tabs, and but for the first is a field without blanks before its colon.
+func checkLines(head []byte) error {
 	lines := bytes.Split(bytes.TrimSuffix(head, []byte("\r\n\r\n")), []byte("\r\n"))
 	for i, line := range lines {
 		for _, c := range line {
 			if c < ' ' && c != '\t' || c == 0x7f {
-				return 0, errLines
+				return errLines
 			}
 		}
 		if i == 0 {
@@ -83,13 +92,10 @@ func checkLines(head []byte) (hosts int, err error) {
 		}
 		name, _, ok := bytes.Cut(line, []byte(":"))
 		if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
-			return 0, errLines
-		}
-		if strings.EqualFold(string(name), "Host") {
-			hosts++
+			return errLines
 		}
 	}
-	return hosts, nil
+	return nil
 }
 
 // hasToken reports whether headers, as one list, have a token, in any case of letters.

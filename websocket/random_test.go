@@ -149,7 +149,11 @@ func (p *player) end(n *rondotest.Network) {
 // TestRandomClient: whatever a client sends, in whatever pieces, comes back right; and each
 // Handler that was made is closed once.
 func TestRandomClient(t *testing.T) {
-	for i := range uint64(*seeds) {
+	n := uint64(*seeds)
+	if testing.Short() {
+		n = min(n, 10)
+	}
+	for i := range n {
 		if !t.Run(fmt.Sprint(*first+i), func(t *testing.T) { playOne(t, *first+i) }) {
 			return
 		}

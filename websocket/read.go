@@ -24,16 +24,15 @@ func (w *wire) Data(raw *rondo.Conn, in []byte) (n int, err error) {
 			return n, err
 		}
 	}
-	c.shared.inflated = 0
-	for first := true; n < len(in); first = false {
+	before := c.shared.inflated
+	for frames := 0; n < len(in); frames++ {
 		switch {
 		case c.state == over:
 			return len(in), nil
-		case !first && (c.paused || raw.Full()):
+		case frames > 0 && (c.paused || raw.Full()):
 			return n, nil // the loop offers the rest later
-		case c.shared.inflated > inflatedPerTurn:
-			raw.Pause()
-			raw.Resume() // offers the rest in the next turn
+		case frames == framesPerTurn, c.isSpent(before):
+			c.shared.hold(c)
 			return n, nil
 		}
 		p, took, want, err := c.reader.Read(in[n:])
@@ -54,13 +53,32 @@ func (w *wire) Data(raw *rondo.Conn, in []byte) (n int, err error) {
 			return len(in), err
 		}
 	}
+	c.heavy = c.shared.inflated-before > inflatedShare
 	return n, nil
 }
 
-// inflatedPerTurn bounds how many bytes the messages of one receive may have before the
-// loop's other connections have their turn: compressed messages may be a thousand times as
-// long as what was received.
-const inflatedPerTurn = 1 << 20
+// framesPerTurn bounds how many frames of a receive are handled before other connections have
+// their turn: it may have ten thousand.
+const framesPerTurn = 1024
+
+// isSpent reports whether the connection must wait for the next turn. before is what inflated
+// was when its turn began.
+func (c *Conn) isSpent(before int) bool {
+	if c.shared.inflated <= inflatedPerTurn {
+		return false
+	}
+	c.heavy = c.heavy || c.shared.inflated-before > inflatedShare
+	return c.heavy
+}
+
+// Compressed messages may be a thousand times as long as what was received. So there is a
+// bound for the bytes that they may have in a turn of the loop, all connections together.
+// When it is reached, connections that have had more than their share wait for the next turn,
+// in the order of their coming. Others are served.
+const (
+	inflatedPerTurn = 1 << 20
+	inflatedShare   = 64 << 10
+)
 
 // data handles a piece of a message. Its error ends the connection, and a Close frame was
 // sent.
@@ -68,49 +86,69 @@ func (c *Conn) data(p *wsframe.Piece) error {
 	if c.state != open { // the peer has not seen our Close frame yet
 		return nil
 	}
-	whole := p.First && p.Last && !p.Deflated
-	if p.First {
-		c.text.Reset()
+	if p.First && p.Last {
+		return c.whole(p)
 	}
-	if p.Opcode == Text && !p.Deflated && !c.validText(p, whole) {
+	r := c.some()
+	if p.First {
+		r.size = 0
+		r.text.Reset()
+	}
+	if p.Opcode == Text && !p.Deflated && !(r.text.Valid(p.Payload) && (!p.Last || r.text.Complete())) {
 		return c.fail(errText)
 	}
-	if whole && len(p.Payload) <= c.set.maxMessage {
-		return c.deliver(p.Opcode, p.Payload, true)
-	}
-	if c.streams && !p.Deflated {
-		return c.stream(p)
-	}
-	most := c.set.maxMessage
-	if p.Deflated {
-		most = maxDeflated(most)
-	}
-	if left := most - len(c.message) - len(p.Payload); left < 0 || left < c.reader.Left() {
+	r.size += int64(len(p.Payload))
+	if r.size > int64(c.mostOf(p)-c.reader.Left()) {
 		return c.fail(errMessageSize)
 	}
-	if !p.First || !p.Last {
-		c.message = c.shared.extend(c.message, p.Payload, c.reader.Left())
+	if c.streams && !p.Deflated {
+		if p.Last {
+			c.doneWithRare()
+		}
+		return c.deliver(p.Opcode, p.Payload, p.Last)
 	}
-	switch {
-	case !p.Last:
+	r.message = c.shared.extend(r.message, p.Payload, c.reader.Left())
+	if !p.Last {
 		return nil
-	case !p.Deflated:
-		return c.deliverKept(p.Opcode)
-	case p.First:
-		return c.inflate(p.Opcode, p.Payload)
 	}
-	kept := c.message
-	c.message = nil
-	defer c.shared.free(kept)
-	return c.inflate(p.Opcode, kept)
+	message := r.message
+	c.doneWithRare()
+	defer c.shared.free(message) // even if the handler panics
+	if p.Deflated {
+		return c.inflate(p.Opcode, message)
+	}
+	return c.deliver(p.Opcode, message, true)
 }
 
-// validText checks a piece of a text, or a whole one.
-func (c *Conn) validText(p *wsframe.Piece, whole bool) bool {
-	if whole {
-		return utf8.Valid(p.Payload)
+// whole handles a message that has arrived in one piece.
+func (c *Conn) whole(p *wsframe.Piece) error {
+	switch {
+	case p.Opcode == Text && !p.Deflated && !utf8.Valid(p.Payload):
+		return c.fail(errText)
+	case len(p.Payload) > c.mostOf(p):
+		return c.fail(errMessageSize)
+	case p.Deflated:
+		return c.inflate(p.Opcode, p.Payload)
 	}
-	return c.text.Valid(p.Payload) && (!p.Last || c.text.Complete())
+	return c.deliver(p.Opcode, p.Payload, true)
+}
+
+// mostOf is how many bytes the message of a piece may have on the wire.
+func (c *Conn) mostOf(p *wsframe.Piece) int {
+	if p.Deflated {
+		return maxDeflated(c.set.maxMessage)
+	}
+	return c.set.maxMessage
+}
+
+// doneWithRare gives c.rare back when a message has arrived, unless there is more in it.
+func (c *Conn) doneWithRare() {
+	r := c.rare
+	r.message = nil
+	if r.protocol == "" && r.err == nil {
+		c.rare = nil
+		c.shared.freeRare(r)
+	}
 }
 
 var (
@@ -118,26 +156,6 @@ var (
 	errMessageSize = &wsframe.ProtocolError{Code: wsframe.CodeTooBig, Text: "message over the limit"}
 	errDeflated    = &wsframe.ProtocolError{Code: wsframe.CodeInvalidPayload, Text: "compressed message that cannot be decompressed"}
 )
-
-// stream delivers a piece of a message that is not kept.
-func (c *Conn) stream(p *wsframe.Piece) error {
-	if p.First {
-		c.streamed = 0
-	}
-	c.streamed += int64(len(p.Payload))
-	if c.streamed+int64(c.reader.Left()) > int64(c.set.maxMessage) {
-		return c.fail(errMessageSize)
-	}
-	return c.deliver(p.Opcode, p.Payload, p.Last)
-}
-
-// deliverKept delivers the message that was kept.
-func (c *Conn) deliverKept(op Opcode) error {
-	kept := c.message
-	c.message = nil
-	defer c.shared.free(kept) // even if the handler panics
-	return c.deliver(op, kept, true)
-}
 
 // deliver calls the handler.
 func (c *Conn) deliver(op Opcode, p []byte, last bool) error {

@@ -1,19 +1,20 @@
 package websocket
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/wsframe"
 )
 
-// A Server makes WebSocket connections of a listener's connections. Open must be set. Do not
-// change the fields after OpenFunc was called.
+// A Server makes WebSocket connections: of a listener's connections with OpenFunc, which
+// needs Open, or of HTTP requests with Upgrade or as an http.Handler. Do not change the
+// fields after a method was called.
 type Server struct {
 	// Open makes the Handler of a new connection, on its loop, when the handshake is done.
 	// It may write. r is the request; it has no body. If Open returns nil, the connection
@@ -39,7 +40,35 @@ type Server struct {
 	// body is not read. nil: the answer is 426 Upgrade Required.
 	Other func(c io.Writer, r *http.Request)
 
+	// Engine serves the connections that Upgrade takes from servers other than package
+	// httpd's: net/http's own, for instance. nil: Upgrade returns an error for these.
+	Engine *rondo.Engine
+
 	Options
+
+	once  sync.Once
+	set   *settings
+	wrong string // about a field's value
+}
+
+// mustSettings returns the settings. It panics if a field has an invalid value.
+func (s *Server) mustSettings() *settings {
+	s.once.Do(func() {
+		set, err := s.Options.settings("Server")
+		for _, p := range s.Subprotocols {
+			if err == nil && !wsframe.IsToken(p) {
+				err = fmt.Errorf("websocket: Server.Subprotocols has %q: want names without blanks and commas", p)
+			}
+		}
+		if err != nil {
+			s.wrong = err.Error()
+		}
+		s.set = set
+	})
+	if s.wrong != "" {
+		panic(s.wrong)
+	}
+	return s.set
 }
 
 // A RefusedError refuses a request with an answer.
@@ -63,17 +92,9 @@ func (e *RefusedError) text() string {
 // OpenFunc returns the OpenFunc of the server's connections, for Engine.Listen or
 // rondo.Serve. It panics if a field has an invalid value.
 func (s *Server) OpenFunc() rondo.OpenFunc {
-	set, err := s.Options.settings("Server")
-	if err == nil && s.Open == nil {
-		err = errors.New("websocket: Server.Open is nil: want a function that makes each connection's Handler")
-	}
-	for _, p := range s.Subprotocols {
-		if err == nil && !wsframe.IsToken(p) {
-			err = fmt.Errorf("websocket: Server.Subprotocols has %q: want names without blanks and commas", p)
-		}
-	}
-	if err != nil {
-		panic(err.Error())
+	set := s.mustSettings()
+	if s.Open == nil {
+		panic("websocket: Server.Open is nil: want a function that makes each connection's Handler")
 	}
 	return func(raw *rondo.Conn) rondo.Handler {
 		return (*wire)(newConn(raw, set, &upgrade{server: s}))

@@ -12,14 +12,20 @@ type shared struct {
 	began     time.Time
 	waits     map[time.Duration]*waits
 	spare     [][]byte // for messages that arrive in pieces
-	scratch   []byte   // for a frame that is being written
+	spareRare []*rare
+	scratch   []byte // for a frame that is being written
 	inflater  inflater
-	inflated  int // bytes of compressed messages in the present call of Data
+	inflated  int     // bytes of compressed messages in the present turn
+	held      []*Conn // until the end of the turn
+	ending    bool    // endTurn will be called
+	endTurn   func()
 	deflaters deflaters
 }
 
 var perLoop = rondo.LoopLocal[*shared]{New: func(l *rondo.Loop) *shared {
-	return &shared{loop: l, began: l.Now(), waits: make(map[time.Duration]*waits)}
+	s := &shared{loop: l, began: l.Now(), waits: make(map[time.Duration]*waits)}
+	s.endTurn = s.release
+	return s
 }}
 
 const (
@@ -78,10 +84,63 @@ func (s *shared) free(b []byte) {
 	}
 }
 
+// takeRare returns an empty rare.
+func (s *shared) takeRare() *rare {
+	if n := len(s.spareRare); n > 0 {
+		r := s.spareRare[n-1]
+		s.spareRare = s.spareRare[:n-1]
+		return r
+	}
+	return new(rare)
+}
+
+// freeRare takes back what takeRare returned.
+func (s *shared) freeRare(r *rare) {
+	if len(s.spareRare) < maxSpare {
+		*r = rare{}
+		s.spareRare = append(s.spareRare, r)
+	}
+}
+
+// countInflated counts bytes of compressed messages until the end of the turn.
+func (s *shared) countInflated(n int) {
+	s.inflated += n
+	s.awaitTurn()
+}
+
+// hold pauses c until the end of the turn: the next one offers what has arrived. It is not read
+// meanwhile, or more and more would wait.
+func (s *shared) hold(c *Conn) {
+	c.raw.Pause()
+	s.held = append(s.held, c)
+	s.awaitTurn()
+}
+
+// awaitTurn has release called at the end of the turn.
+func (s *shared) awaitTurn() {
+	if !s.ending {
+		s.ending = true
+		s.loop.Defer(s.endTurn)
+	}
+}
+
+// release ends a turn.
+func (s *shared) release() {
+	s.ending, s.inflated = false, 0
+	for _, c := range s.held {
+		if !c.paused {
+			c.raw.Resume()
+		}
+	}
+	clear(s.held)
+	s.held = s.held[:0]
+}
+
 // wait is a Conn's place in a list.
 type wait struct {
-	list       *waits // nil: it waits for nothing
-	next, prev *Conn
+	conn       *Conn
+	list       *waits
+	next, prev *wait
 	due        time.Duration // since shared.began
 }
 
@@ -90,15 +149,19 @@ type wait struct {
 type waits struct {
 	shared      *shared
 	time        time.Duration
-	first, last *Conn
+	first, last *wait
 	timer       *rondo.Timer
 	armed       bool
 }
 
 // wait calls c.tick once, after d, in place of what c waited for. 0: never.
 func (s *shared) wait(c *Conn, d time.Duration) {
-	c.waits.leave(c)
+	w := c.wait
+	if w != nil {
+		w.leave()
+	}
 	if d <= 0 {
+		c.wait = nil
 		return
 	}
 	l := s.waits[d]
@@ -106,20 +169,23 @@ func (s *shared) wait(c *Conn, d time.Duration) {
 		l = &waits{shared: s, time: d}
 		s.waits[d] = l
 	}
-	l.add(c)
+	if w == nil {
+		w = &wait{conn: c}
+		c.wait = w
+	}
+	l.add(w)
 }
 
 func (s *shared) now() time.Duration { return s.loop.Now().Sub(s.began) }
 
-func (l *waits) add(c *Conn) {
-	w := &c.waits
+func (l *waits) add(w *wait) {
 	w.list, w.due, w.prev = l, l.shared.now()+l.time, l.last
 	if l.last != nil {
-		l.last.waits.next = c
+		l.last.next = w
 	} else {
-		l.first = c
+		l.first = w
 	}
-	l.last = c
+	l.last = w
 	if l.armed {
 		return
 	}
@@ -131,22 +197,23 @@ func (l *waits) add(c *Conn) {
 	}
 }
 
-func (w *wait) leave(c *Conn) {
+// leave takes w out of its list, if it is in one.
+func (w *wait) leave() {
 	l := w.list
 	if l == nil {
 		return
 	}
 	if w.prev != nil {
-		w.prev.waits.next = w.next
+		w.prev.next = w.next
 	} else {
 		l.first = w.next
 	}
 	if w.next != nil {
-		w.next.waits.prev = w.prev
+		w.next.prev = w.prev
 	} else {
 		l.last = w.prev
 	}
-	*w = wait{}
+	w.list, w.next, w.prev = nil, nil, nil
 }
 
 // ticksPerTurn bounds how many connections a turn may look at.
@@ -157,18 +224,18 @@ func (l *waits) fire() {
 	defer l.rearm() // even if a tick panics
 	now := l.shared.now()
 	for range ticksPerTurn {
-		c := l.first
-		if c == nil || c.waits.due > now {
+		w := l.first
+		if w == nil || w.due > now {
 			return
 		}
-		c.waits.leave(c)
-		c.tick()
+		w.leave()
+		w.conn.tick()
 	}
 }
 
 // rearm sets the timer, which has fired, for the first connection.
 func (l *waits) rearm() {
 	if l.armed = l.first != nil; l.armed {
-		l.timer.Reset(max(0, l.first.waits.due-l.shared.now()))
+		l.timer.Reset(max(0, l.first.due-l.shared.now()))
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/rondo-go/rondo/wsframe"
 )
 
-// upgrade is a server's handshake.
+// upgrade is a server's handshake on a connection of its own, without package net/http's
+// server.
 type upgrade struct {
 	noMessage
 	server *Server
@@ -30,33 +31,78 @@ func (u *upgrade) data(c *Conn, in []byte) (n int, err error) {
 	}
 	r, err := readRequest(in[:n])
 	if err != nil {
-		return len(in), u.refuse(c, &RefusedError{Status: http.StatusBadRequest, Text: err.Error()})
+		return len(in), u.refuse(c, err)
 	}
 	if !hasToken(r.Header["Upgrade"], "websocket") && u.server.Other != nil {
 		u.server.Other(c.raw, r)
 		return len(in), errRefused
 	}
-	if err := check(r); err != nil {
+	a, err := u.server.agree(c.set, r, make(http.Header))
+	if err != nil {
 		return len(in), u.refuse(c, err)
 	}
-	reply := make(http.Header)
-	if err := u.accept(r, reply); err != nil {
-		return len(in), u.refuse(c, err)
-	}
-	return n, u.open(c, r, reply)
+	return n, a.open(c, func() Handler { return u.server.Open(c, r) })
 }
 
-// accept asks the server.
-func (u *upgrade) accept(r *http.Request, reply http.Header) error {
-	check := u.server.CheckOrigin
+// An agreement is a handshake that a server has accepted.
+type agreement struct {
+	head     []byte // of the answer
+	protocol string
+	deflate  *wsframe.Deflate // nil: no compression
+}
+
+// agree checks a request, and negotiates. reply is the header of the answer so far. The
+// error is for the client, as a RefusedError or without an answer of its own.
+func (s *Server) agree(set *settings, r *http.Request, reply http.Header) (*agreement, error) {
+	if err := check(r); err != nil {
+		return nil, err
+	}
+	if err := s.accept(r, reply); err != nil {
+		return nil, err
+	}
+	extensions, err := wsframe.ParseExtensions(r.Header["Sec-Websocket-Extensions"])
+	if err != nil {
+		return nil, &RefusedError{Status: http.StatusBadRequest, Text: "malformed Sec-WebSocket-Extensions"}
+	}
+	a := new(agreement)
+	if a.protocol, err = s.choose(r.Header["Sec-Websocket-Protocol"]); err != nil {
+		return nil, err
+	}
+	b := append(make([]byte, 0, 256), "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: "...)
+	b = append(b, wsframe.AcceptKey(r.Header["Sec-Websocket-Key"][0])...)
+	if a.protocol != "" {
+		b = append(b, "\r\nSec-WebSocket-Protocol: "+a.protocol...)
+	}
+	if z := set.compression; z != nil {
+		if answer, ok := z.server().Answer(extensions); ok {
+			b = append(b, "\r\nSec-WebSocket-Extensions: "+answer.String()...)
+			a.deflate = &answer
+		}
+	}
+	a.head = append(appendHeader(append(b, "\r\n"...), reply), "\r\n"...)
+	return a, nil
+}
+
+// open answers the request, and makes c open.
+func (a *agreement) open(c *Conn, newHandler func() Handler) error {
+	if _, err := c.raw.Write(a.head); err != nil {
+		return err
+	}
+	c.opened(a.protocol, newDeflate(a.deflate, false), newHandler)
+	return nil
+}
+
+// accept asks the server's functions.
+func (s *Server) accept(r *http.Request, reply http.Header) error {
+	check := s.CheckOrigin
 	if check == nil {
 		check = SameOrigin
 	}
 	if !check(r) {
 		return &RefusedError{Status: http.StatusForbidden, Text: "origin not allowed"}
 	}
-	if u.server.Accept != nil {
-		return u.server.Accept(r, reply)
+	if s.Accept != nil {
+		return s.Accept(r, reply)
 	}
 	return nil
 }
@@ -67,10 +113,10 @@ func check(r *http.Request) error {
 	h := r.Header
 	key, version := h["Sec-Websocket-Key"], h["Sec-Websocket-Version"]
 	switch {
+	case r.ProtoMajor != 1 || r.ProtoMinor < 1: // also an extended CONNECT of HTTP/2
+		return &RefusedError{Status: http.StatusHTTPVersionNotSupported, Text: "a WebSocket needs HTTP/1.1, and this is " + r.Proto}
 	case r.Method != http.MethodGet:
 		return &RefusedError{Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"GET"}}}
-	case r.ProtoMajor != 1 || r.ProtoMinor < 1:
-		return &RefusedError{Status: http.StatusHTTPVersionNotSupported}
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
 		return bad("a handshake has no body")
 	case !hasToken(h["Upgrade"], "websocket"):
@@ -86,38 +132,8 @@ func check(r *http.Request) error {
 	return nil
 }
 
-// open answers the request, and makes the connection open.
-func (u *upgrade) open(c *Conn, r *http.Request, reply http.Header) error {
-	extensions, err := wsframe.ParseExtensions(r.Header["Sec-Websocket-Extensions"])
-	if err != nil {
-		return u.refuse(c, &RefusedError{Status: http.StatusBadRequest, Text: "malformed Sec-WebSocket-Extensions"})
-	}
-	protocol, err := u.choose(r.Header["Sec-Websocket-Protocol"])
-	if err != nil {
-		return u.refuse(c, err)
-	}
-	b := []byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ")
-	b = append(b, wsframe.AcceptKey(r.Header["Sec-Websocket-Key"][0])...)
-	if protocol != "" {
-		b = append(b, "\r\nSec-WebSocket-Protocol: "+protocol...)
-	}
-	var d *deflate
-	if z := c.set.compression; z != nil {
-		if answer, ok := z.server().Answer(extensions); ok {
-			b = append(b, "\r\nSec-WebSocket-Extensions: "+answer.String()...)
-			d = newDeflate(&answer, false)
-		}
-	}
-	b = appendHeader(append(b, "\r\n"...), reply)
-	if _, err := c.raw.Write(append(b, "\r\n"...)); err != nil {
-		return err
-	}
-	c.opened(protocol, d, func() Handler { return u.server.Open(c, r) })
-	return nil
-}
-
 // choose chooses a subprotocol among those that the client offers; "": none.
-func (u *upgrade) choose(offered []string) (string, error) {
+func (s *Server) choose(offered []string) (string, error) {
 	var all []string
 	for _, line := range offered {
 		for name := range strings.SplitSeq(line, ",") {
@@ -128,7 +144,7 @@ func (u *upgrade) choose(offered []string) (string, error) {
 			all = append(all, name)
 		}
 	}
-	for _, name := range u.server.Subprotocols {
+	for _, name := range s.Subprotocols {
 		if slices.Contains(all, name) {
 			return name, nil
 		}
@@ -136,20 +152,30 @@ func (u *upgrade) choose(offered []string) (string, error) {
 	return "", nil
 }
 
+// refusal returns the answer to a request that is refused with err.
+func refusal(err error) (e *RefusedError, status int) {
+	e = &RefusedError{Status: http.StatusForbidden}
+	errors.As(err, &e)
+	if e.Status < 300 || e.Status > 599 {
+		return e, http.StatusInternalServerError
+	}
+	return e, e.Status
+}
+
 // refuse answers a request that is refused. It returns an error that closes the connection.
 func (u *upgrade) refuse(c *Conn, err error) error {
-	e := &RefusedError{Status: http.StatusForbidden}
-	errors.As(err, &e)
-	status := e.Status
-	if status < 300 || status > 599 {
-		status = http.StatusInternalServerError
-	}
+	c.raw.Write(refusalBytes(err))
+	return errRefused
+}
+
+// refusalBytes is the answer to a request that is refused.
+func refusalBytes(err error) []byte {
+	e, status := refusal(err)
 	text := e.text() + "\n"
 	b := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %d\r\n",
 		status, http.StatusText(status), len(text))
 	b = append(appendHeader(b, e.Header), "\r\n"...)
-	c.raw.Write(append(b, text...))
-	return errRefused
+	return append(b, text...)
 }
 
 func (u *upgrade) late(c *Conn) {
