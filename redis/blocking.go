@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/resp"
 )
 
 // A wait is what a blocked client waits for: that one of its keys gets a value of a type.
@@ -32,6 +33,13 @@ type wait struct {
 	// which has the type. It returns false if there is nothing for the client.
 	serve func(c *client, key []byte, it store.Item) bool
 	stop  func() bool // stops the timer; nil without a timeout
+	// missed adds the reply to a client that did not get what it waited for; nil: a null.
+	missed func(*resp.Reply)
+
+	postponed [][]byte // instead of keys: the command waits for the end of CLIENT PAUSE
+
+	args [][]byte      // of the command
+	took time.Duration // its run, before it waited
 }
 
 // A waiter stands for a client in the queue of a key.
@@ -66,7 +74,7 @@ func (b *blocking) init(s *Server) {
 
 // mayBlock reports whether a command may block the client. Otherwise it replies at once,
 // as after a timeout.
-func (c *client) mayBlock() bool { return !c.executing }
+func (c *client) mayBlock() bool { return !c.executing && !c.nowait }
 
 // block makes the client wait for one of the keys. No other request of it runs, and the
 // running command must not reply. timeout is in milliseconds; 0 means none.
@@ -214,12 +222,15 @@ func (c *client) answer(reply func(*client) bool) {
 			s.condemn(c, errPanicked)
 		}
 	}()
+	start := time.Now()
 	answered := reply(c)
+	took := time.Since(start)
 	completed = true
 	if !answered {
 		c.B = nil
 		return
 	}
+	s.countAnswer(c, w, took)
 	w.cmd.calls++
 	if c.errors != c.charged {
 		w.cmd.failed++
@@ -228,8 +239,7 @@ func (c *client) answer(reply func(*client) bool) {
 		c.endSilent()
 	}
 	if len(c.B) > 0 {
-		c.transport.write(c.B)
-		s.checkOutput(c)
+		c.send(c.B, nil)
 	}
 	if s.blocking.buffer = c.B; cap(c.B) > 2*spillSize {
 		s.blocking.buffer = nil
@@ -238,6 +248,18 @@ func (c *client) answer(reply func(*client) bool) {
 	c.endWait()
 	c.exemptFromIdle()
 	c.transport.resume()
+}
+
+// countAnswer counts a command whose client was blocked. took is how long its reply took.
+func (s *Server) countAnswer(c *client, w *wait, took time.Duration) {
+	s.latency.add(eventUnblocking, took, s.space.now)
+	took += w.took
+	if s.config.latencyTracking {
+		w.cmd.observe(took)
+	}
+	if w.args != nil && s.slowlog.limit >= 0 && took >= s.slowlog.limit {
+		s.slowlog.add(c, w.cmd, w.args, took)
+	}
 }
 
 // giveUp answers a blocked client that did not get what it waited for.
@@ -256,8 +278,17 @@ func (s *Server) timedOut(w *wait) {
 	}
 	s.begin(c)
 	defer s.end(c)
-	c.giveUp(c.NullArray)
+	c.giveUp(w.miss)
 	s.completed = true
+}
+
+// miss adds the reply of a timeout.
+func (w *wait) miss() {
+	if w.missed != nil {
+		w.missed(&w.client.Reply)
+		return
+	}
+	w.client.NullArray()
 }
 
 // hold ends a blocked client that sends too much.
@@ -318,14 +349,14 @@ func clientUnblockCommand(c *client, args [][]byte) {
 		return
 	}
 	x := c.server.clients.byID[id]
-	if x == nil || x.wait == nil || x.closing {
+	if x == nil || x.wait == nil || x.wait.postponed != nil || x.closing {
 		c.Int(0)
 		return
 	}
 	if failing {
 		x.giveUp(func() { x.fail("UNBLOCKED client unblocked via CLIENT UNBLOCK") })
 	} else {
-		x.giveUp(x.NullArray)
+		x.giveUp(x.wait.miss)
 	}
 	c.Int(1)
 }

@@ -9,15 +9,35 @@ import (
 type broker struct {
 	channels topics
 	patterns topics
+	shards   topics // shard channels, a namespace of their own
 	// encoded holds the message being published, once in RESP2 and once in
 	// RESP3, so that it is not encoded for each subscriber.
 	encoded [2]resp.Reply
+	// held says that the message belongs to a change of a key: the running command's reply
+	// may be incomplete.
+	held bool
 }
 
 // topics is the set of channels, or of patterns, that have subscribers.
 type topics struct {
 	byName map[string]*topic
 	list   []*topic
+}
+
+// topicKind is what the members of a set of topics are.
+type topicKind uint8
+
+const (
+	ofChannels topicKind = iota
+	ofPatterns
+	ofShards
+)
+
+// verb returns a word for the kind: psubscribe for subscribe, say.
+func (k topicKind) verb(word string) string { return [...]string{"", "p", "s"}[k] + word }
+
+func (b *broker) topics(k topicKind) *topics {
+	return [...]*topics{&b.channels, &b.patterns, &b.shards}[k]
 }
 
 // topic is a channel or a pattern.
@@ -66,19 +86,31 @@ type subscriptionSet struct {
 
 // subscriptions holds all subscriptions of a client.
 type subscriptions struct {
-	channels, patterns subscriptionSet
+	channels, patterns, shards subscriptionSet
 }
 
-func (s *subscriptions) count() int {
-	if s == nil {
+func (s *subscriptions) set(k topicKind) *subscriptionSet {
+	return [...]*subscriptionSet{&s.channels, &s.patterns, &s.shards}[k]
+}
+
+// count returns the number that confirmations tell: of shard channels, or of all others.
+func (s *subscriptions) count(k topicKind) int {
+	switch {
+	case s == nil:
 		return 0
+	case k == ofShards:
+		return len(s.shards.list)
 	}
 	return len(s.channels.list) + len(s.patterns.list)
 }
 
+// total returns the number of all subscriptions.
+func (s *subscriptions) total() int { return s.count(ofChannels) + s.count(ofShards) }
+
 func (b *broker) init() {
 	b.channels.byName = make(map[string]*topic)
 	b.patterns.byName = make(map[string]*topic)
+	b.shards.byName = make(map[string]*topic)
 	b.encoded[1].Proto = 3
 }
 
@@ -119,15 +151,7 @@ func (set *subscriptionSet) end(ts *topics, sub *subscription) {
 // publish sends a message to the subscribers of a channel, and of the patterns
 // that match the channel. It returns the number of receivers.
 func (b *broker) publish(channel, message []byte) (receivers int) {
-	if t := b.channels.byName[string(channel)]; t != nil {
-		b.encode(func(r *resp.Reply) {
-			r.Push(3)
-			r.BulkString("message")
-			r.Bulk(channel)
-			r.Bulk(message)
-		})
-		receivers += b.deliver(t)
-	}
+	receivers = b.publishTo(ofChannels, channel, message)
 	for _, t := range b.patterns.list {
 		if !glob(t.name, channel, false) {
 			continue
@@ -141,12 +165,39 @@ func (b *broker) publish(channel, message []byte) (receivers int) {
 		})
 		receivers += b.deliver(t)
 	}
+	b.shrink()
+	return receivers
+}
+
+// publishShard sends a message to the subscribers of a shard channel.
+func (b *broker) publishShard(channel, message []byte) (receivers int) {
+	receivers = b.publishTo(ofShards, channel, message)
+	b.shrink()
+	return receivers
+}
+
+// publishTo sends a message to the subscribers of one channel.
+func (b *broker) publishTo(k topicKind, channel, message []byte) (receivers int) {
+	t := b.topics(k).byName[string(channel)]
+	if t == nil {
+		return 0
+	}
+	b.encode(func(r *resp.Reply) {
+		r.Push(3)
+		r.BulkString(k.verb("message"))
+		r.Bulk(channel)
+		r.Bulk(message)
+	})
+	return b.deliver(t)
+}
+
+// shrink drops the memory of a large message.
+func (b *broker) shrink() {
 	for i := range b.encoded {
 		if cap(b.encoded[i].B) > spillSize {
 			b.encoded[i].B = nil
 		}
 	}
-	return receivers
 }
 
 func (b *broker) encode(message func(*resp.Reply)) {
@@ -181,8 +232,8 @@ func (c *client) deliver(message []byte) bool {
 	switch {
 	case c.closing:
 		return false
-	case c.executing:
-		// A push must not stand in the middle of EXEC's array.
+	case c.executing, c.server.current == c && c.server.broker.held:
+		// A push must not stand in the middle of EXEC's array, or another reply.
 		if len(c.late)+len(message) > maxOutput {
 			c.server.condemn(c, rondo.ErrOutputFull)
 			return false
@@ -191,10 +242,17 @@ func (c *client) deliver(message []byte) bool {
 	case c.server.current == c:
 		c.push(message)
 	default:
-		c.transport.write(message)
-		c.server.checkOutput(c)
+		c.send(message, nil)
 	}
 	return true
+}
+
+// deliverLate adds the messages that were held back to the output of the batch.
+func (c *client) deliverLate() {
+	late := c.late
+	c.late = nil
+	c.base = len(c.B) // the reply is complete
+	c.push(late)
 }
 
 // push adds b to the output of the batch. CLIENT REPLY OFF does not silence it.
@@ -212,7 +270,7 @@ func (c *client) unsilenced(add func()) {
 }
 
 func (c *client) spillPush() {
-	if len(c.B) >= spillSize {
+	if c.isMuch() {
 		c.flush()
 	}
 	c.base = len(c.B)

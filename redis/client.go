@@ -49,11 +49,18 @@ type client struct {
 	dirtyCAS  bool         // a watched key has changed
 	watching  map[watchID]*watch
 	pubsub    *subscriptions // nil without subscriptions
-	late      []byte         // messages held back until the end of EXEC
-	executing bool           // EXEC is running
+	late      []byte         // messages held back until the end of EXEC, or of the command
+	executing bool           // EXEC, or an added command, is running
+	limited   bool           // local or monitor: may not use every command
+	local     bool           // of a Client or a Call
+	monitor   bool           // has called MONITOR
+	nowait    bool           // a Client's command, which must not block
+	depth     int            // of added commands that run within each other
 	wait      *wait          // nil unless the client is blocked
 
 	condemned error // not nil: the end of the batch aborts the client with it
+	noted     int64 // of clientMemory.held
+	listed    int64 // of noted: subscriptions and watches
 	softSince int64 // since when the output exceeds the soft limit; 0: it does not
 }
 
@@ -75,10 +82,28 @@ func (c *client) silent() bool { return c.reply == replyOff || c.reply == replyS
 // pipeline does not grow the buffer further.
 const spillSize = 64 << 10
 
+// From spillLeast bytes on a buffer that has no more than spillRoom left goes to the
+// transport too, since it would have to be copied to a larger one.
+const (
+	spillLeast = 8 << 10
+	spillRoom  = 1 << 10
+)
+
+// isMuch reports whether the collected output should go to the transport. That of a client
+// with a strict limit waits until the limit is reached.
+func (c *client) isMuch() bool {
+	n := len(c.B)
+	if n < spillSize && (n < spillLeast || cap(c.B)-n > spillRoom) {
+		return false
+	}
+	strict := c.strict()
+	return strict == 0 || n >= max(spillSize, strict)
+}
+
 // spill hands collected output over if it is much. Replies with many parts call
 // it.
 func (c *client) spill() {
-	if len(c.B) < spillSize {
+	if !c.isMuch() {
 		return
 	}
 	if c.silent() {
@@ -93,11 +118,7 @@ func (c *client) flush() { c.flushWith(nil) }
 
 // flushWith is flush, followed by more.
 func (c *client) flushWith(more []byte) {
-	c.transport.write(c.B)
-	if len(more) > 0 {
-		c.transport.write(more) // before buffer: a write invalidates its result
-	}
-	c.server.checkOutput(c)
+	c.send(c.B, more) // more before buffer: a write invalidates its result
 	if c.wait != nil {
 		c.B = c.B[:0] // see answer
 	} else {
@@ -111,14 +132,18 @@ func (c *client) ok() { c.B = append(c.B, "+OK\r\n"...) }
 
 // fail adds an error reply; text begins with its code.
 func (c *client) fail(text string) {
+	c.countError(text)
+	c.Error(text)
+}
+
+func (c *client) countError(text string) {
 	c.errors++
 	c.server.stats.countError(text)
-	c.Error(text)
 }
 
 // value adds a bulk string of any length. A long one bypasses the reply buffer.
 func (c *client) value(v []byte) {
-	if len(v) < spillSize || c.silent() {
+	if len(v) < spillSize || len(v) < c.strict() || c.silent() {
 		c.Bulk(v)
 		c.spill()
 		return

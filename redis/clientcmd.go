@@ -23,15 +23,19 @@ func clientCommands() []*command {
 			doc: doc{"A container for commands about connections.", "2.4.0", group, "depends on the subcommand", "", ""},
 			subs: []*command{
 				sub("getname", 2, plain, clientGetnameCommand, "2.6.9", "Returns the connection's name."),
+				sub("getredir", 2, plain, func(c *client, _ [][]byte) { c.Int(-1) }, "6.0.0", "Returns -1: the connection's messages about keys go to no other one."),
 				sub("help", 2, flagLoading|flagStale, clientHelpCommand, "5.0.0", "Returns help about the subcommands."),
 				sub("id", 2, plain, clientIDCommand, "5.0.0", "Returns the connection's number."),
 				sub("info", 2, plain, clientInfoCommand, "6.2.0", "Returns information about the connection.", "nondeterministic_output"),
 				sub("kill", -3, admin, clientKillCommand, "2.4.0", "Closes connections."),
 				sub("list", -2, admin, clientListCommand, "2.4.0", "Returns information about all connections.", "nondeterministic_output"),
 				sub("no-evict", 3, admin, clientNoEvictCommand, "7.0.0", "Exempts the connection from being closed to free memory."),
+				sub("pause", -3, admin, clientPauseCommand, "2.9.50", "Makes the commands of clients wait for some time."),
 				sub("reply", 3, plain, clientReplyCommand, "3.2.0", "Turns replies on, off, or off for the next command."),
 				sub("setinfo", 4, plain, clientSetinfoCommand, "7.2.0", "Sets the name or version of the client's library."),
 				sub("setname", 3, plain, clientSetnameCommand, "2.6.9", "Gives the connection a name."),
+				sub("trackinginfo", 2, plain, clientTrackinginfoCommand, "6.2.0", "Returns that keys are not tracked for the connection."),
+				sub("unpause", 2, admin, clientUnpauseCommand, "6.2.0", "Ends the wait that CLIENT PAUSE began."),
 				sub("unblock", -3, admin, clientUnblockCommand, "5.0.0", "Ends the wait of a connection that is blocked."),
 			}},
 	}
@@ -165,14 +169,15 @@ func (c *client) classArg(arg []byte) (class, bool) {
 // unknown here, such as the descriptor, as 0.
 func (c *client) describe() string {
 	now := c.server.space.now
-	sub, psub, multi, multiMem := 0, 0, -1, 0
+	sub, psub, ssub, multi, multiMem := 0, 0, 0, -1, 0
 	if c.pubsub != nil {
-		sub, psub = len(c.pubsub.channels.list), len(c.pubsub.patterns.list)
+		sub, psub, ssub = len(c.pubsub.channels.list), len(c.pubsub.patterns.list), len(c.pubsub.shards.list)
 	}
 	if c.tx != nil {
 		multi, multiMem = len(c.tx.queue), c.tx.size
 	}
 	pending := c.transport.pending()
+	total, _ := c.memory()
 	c.transport.refresh() // for the next describe
 	events := "r"
 	if pending > 0 {
@@ -182,11 +187,11 @@ func (c *client) describe() string {
 	if c.lastCmd != nil {
 		cmd = c.lastCmd.name
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=0 multi=%d "+
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=%s cmd=%s "+
 		"user=default redir=-1 resp=%d%s",
-		c.id, c.addr(), c.laddr(), c.name, (now-c.created)/1000, (now-c.active)/1000, c.flagLetters(), c.db.keys.Index(), sub, psub, multi,
-		c.input, multiMem, pending, c.input+multiMem+pending, events, cmd, c.Proto, c.library())
+		c.id, c.addr(), c.laddr(), c.name, (now-c.created)/1000, (now-c.active)/1000, c.flagLetters(), c.db.keys.Index(), sub, psub, ssub, multi,
+		c.input, multiMem, pending, total, events, cmd, c.Proto, c.library())
 }
 
 // library returns the values that CLIENT SETINFO set. The lines of Redis 7.0 do
@@ -224,7 +229,7 @@ func (c *client) flagLetters() string {
 		on     bool
 		letter byte
 	}{
-		{c.subscribed(), 'P'}, {c.tx != nil, 'x'}, {c.wait != nil, 'b'}, {c.dirtyCAS, 'd'}, {c.closing, 'c'}, {!c.isTCP(), 'U'}, {c.noEvict, 'e'},
+		{c.monitor, 'O'}, {c.subscribed(), 'P'}, {c.tx != nil, 'x'}, {c.wait != nil, 'b'}, {c.dirtyCAS, 'd'}, {c.closing, 'c'}, {!c.isTCP(), 'U'}, {c.noEvict, 'e'},
 	} {
 		if f.on {
 			flags = append(flags, f.letter)
@@ -234,6 +239,11 @@ func (c *client) flagLetters() string {
 		return "N"
 	}
 	return string(flags)
+}
+
+func (c *client) isUnix() bool {
+	_, ok := c.transport.peer().(*net.UnixAddr)
+	return ok
 }
 
 func (c *client) isTCP() bool {
@@ -261,8 +271,18 @@ func clientReplyCommand(c *client, args [][]byte) {
 	}
 }
 
-// clientNoEvictCommand only stores the mode: the server closes no client to
-// free memory.
+func clientTrackinginfoCommand(c *client, _ [][]byte) {
+	c.Map(3)
+	c.BulkString("flags")
+	c.Set(1)
+	c.BulkString("off")
+	c.BulkString("redirect")
+	c.Int(-1)
+	c.BulkString("prefixes")
+	c.Array(0)
+}
+
+// clientNoEvictCommand exempts a client from clientMemory.check.
 func clientNoEvictCommand(c *client, args [][]byte) {
 	switch mode := args[2]; {
 	case isWord(mode, "ON"):
@@ -280,6 +300,8 @@ func clientHelpCommand(c *client, _ [][]byte) {
 	c.help("CLIENT",
 		"GETNAME",
 		"    The name of this connection.",
+		"GETREDIR",
+		"    -1: no other connection gets the messages about this one's keys.",
 		"ID",
 		"    The number of this connection.",
 		"INFO",
@@ -296,13 +318,19 @@ func clientHelpCommand(c *client, _ [][]byte) {
 		"LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)|ID <number> ...]",
 		"    Information about connections.",
 		"NO-EVICT (ON|OFF)",
-		"    Accepted, without effect: the server closes no connection to free memory.",
+		"    Whether to spare this connection when clients hold more than maxmemory-clients.",
+		"PAUSE <milliseconds> [WRITE|ALL]",
+		"    Make commands of clients wait: those that may write, or all (default).",
 		"REPLY (ON|OFF|SKIP)",
 		"    Turn replies on, off, or off for the next command.",
 		"SETINFO (LIB-NAME|LIB-VER) <text>",
 		"    Set the name or version of the client's library.",
 		"SETNAME <name>",
 		"    Name this connection.",
+		"TRACKINGINFO",
+		"    How keys are tracked for this connection: not at all.",
 		"UNBLOCK <id> [TIMEOUT|ERROR]",
-		"    End the wait of a blocked connection, as a timeout does or with an error.")
+		"    End the wait of a blocked connection, as a timeout does or with an error.",
+		"UNPAUSE",
+		"    End the wait that CLIENT PAUSE began.")
 }

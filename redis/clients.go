@@ -99,20 +99,7 @@ const maxOutput = 1 << 30
 // replies with the reason and closes the connection.
 func (l *clients) admit(t transport) *client {
 	s := l.server
-	l.lastID++
-	l.connections++
-	s.stats.connections++
-	now := s.tick()
-	c := &client{
-		Reply:     resp.Reply{Proto: 2},
-		server:    s,
-		transport: t,
-		db:        &s.space.dbs[0],
-		id:        l.lastID,
-		authed:    s.config.password == "",
-		created:   now,
-		active:    now,
-	}
+	c := l.newClient(t)
 	refusal := ""
 	switch {
 	case l.stopping:
@@ -127,13 +114,47 @@ func (l *clients) admit(t transport) *client {
 		l.refuse(c)
 		return c
 	}
-	c.index = len(l.list)
-	l.list = append(l.list, c)
-	l.byID[c.id] = c
+	l.add(c)
 	if s.config.timeout > 0 {
 		t.setIdle(time.Duration(s.config.timeout) * time.Second)
 	}
 	return c
+}
+
+// admitLocal makes the client of a Client. It refuses none, but ends it at once
+// if the server is shutting down.
+func (l *clients) admitLocal(t *local) *client {
+	c := l.newClient(t)
+	t.client, c.local, c.limited, c.authed, c.Proto = c, true, true, true, 3
+	l.add(c)
+	if l.stopping || l.over {
+		c.abort(rondo.ErrClosed)
+	}
+	return c
+}
+
+func (l *clients) newClient(t transport) *client {
+	s := l.server
+	l.lastID++
+	l.connections++
+	s.stats.connections++
+	now := s.tick()
+	return &client{
+		Reply:     resp.Reply{Proto: 2},
+		server:    s,
+		transport: t,
+		db:        &s.space.dbs[0],
+		id:        l.lastID,
+		authed:    s.config.password == "",
+		created:   now,
+		active:    now,
+	}
+}
+
+func (l *clients) add(c *client) {
+	c.index = len(l.list)
+	l.list = append(l.list, c)
+	l.byID[c.id] = c
 }
 
 // maxRefused is the number of refused clients that may take their time to
@@ -204,7 +225,9 @@ func (c *client) leave() {
 	c.discard()
 	c.endWait()
 	c.endSubscriptions()
+	c.endMonitor()
 	c.server.upkeep.forget(c)
+	c.server.clientMemory.set(c, 0)
 }
 
 // close ends the client once its written output has been sent.
@@ -320,6 +343,11 @@ func (l *clients) everybody() []*client {
 // loops may end after this loop has ended, and are then no longer counted.
 func (l *clients) engineEnds() {
 	l.over = true
+	for _, c := range l.everybody() {
+		if c.local {
+			c.abort(rondo.ErrClosed)
+		}
+	}
 	l.checkIdle()
 }
 
@@ -371,7 +399,7 @@ func classByName(name []byte) (class, bool) {
 // idleChanged tells the transport how long the client may now be silent.
 func (c *client) idleChanged() {
 	seconds := c.server.config.timeout
-	if c.subscribed() || c.wait != nil {
+	if c.subscribed() || c.wait != nil || c.monitor {
 		seconds = 0
 	}
 	c.transport.setIdle(time.Duration(seconds) * time.Second)

@@ -3,6 +3,8 @@ package redis
 import (
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -35,6 +37,8 @@ type count struct {
 	rejected int64 // not called: wrong number of arguments, no permission ...
 	timed    int64 // of calls: measured in time
 	time     time.Duration
+
+	histogram *hdrhistogram.Histogram // of the durations; nil: none
 }
 
 // timing reports whether to measure the next call. Reading the clock twice
@@ -85,6 +89,7 @@ const (
 	flagInMulti      // runs within a transaction instead of being queued
 	flagInSubscribed // allowed while subscribed with RESP2
 	flagProtected    // may be refused to clients from other hosts
+	flagBrief        // takes no longer than to copy its arguments and its reply
 )
 
 var flagNames = []string{
@@ -148,6 +153,8 @@ func (cmd *command) categories() category {
 type keySpec struct {
 	flags keyFlags
 	notes string
+	// vary returns the flags for a request, if flags has keyVariable.
+	vary  func(args [][]byte) keyFlags
 	first int // index of the first key
 	last  int // of the last key, counted from first; -1: the last argument
 	step  int
@@ -156,6 +163,9 @@ type keySpec struct {
 	counted bool
 	// keyword, if there is one, stands somewhere from first on, and the key behind it.
 	keyword string
+	// unknown says that no rule tells clients where the keys are. search finds them.
+	unknown bool
+	search  func(args [][]byte) (first, last int)
 }
 
 type keyFlags uint16
@@ -169,11 +179,12 @@ const (
 	keyUpdate
 	keyInsert
 	keyDelete
+	keyNot // a shard channel, which cluster clients route as they do a key
 	keyVariable
 )
 
 var keyFlagNames = []string{
-	"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "variable_flags",
+	"RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key", "variable_flags",
 }
 
 // oneKey is for commands whose only key is the first argument.
@@ -197,6 +208,9 @@ func countedKeys(f keyFlags, at int) keySpec {
 func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 	n := len(args)
 	switch {
+	case k.unknown:
+		first, last = k.search(args)
+		return first, last, true
 	case k.counted:
 		if k.first >= n {
 			return 0, 0, false
@@ -214,9 +228,19 @@ func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 		}
 		return 0, -1, true
 	case k.last < 0:
-		return k.first, n + k.last, true
+		last = n + k.last
+	default:
+		last = k.first + k.last
 	}
-	return k.first, k.first + k.last, true
+	return k.first, last, k.first <= last
+}
+
+// flagsOf returns what a request does to the keys.
+func (k *keySpec) flagsOf(args [][]byte) keyFlags {
+	if k.vary == nil {
+		return k.flags
+	}
+	return k.vary(args)
 }
 
 // keyRange sums the keys up in the three numbers that COMMAND has reported
@@ -224,7 +248,7 @@ func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 func (cmd *command) keyRange() (first, last, step int) {
 	for i := range cmd.keys {
 		k := &cmd.keys[i]
-		if k.counted || k.keyword != "" {
+		if k.counted || k.keyword != "" || k.unknown {
 			continue
 		}
 		if step == 0 {
@@ -246,24 +270,32 @@ func (cmd *command) arityOK(n int) bool {
 type commandTable struct {
 	byName map[string]*command
 	list   []*command // in the order of the families
+	last   *command   // the last found that has no subcommands: pipelines repeat it
 }
 
 func newCommandTable(families ...[]*command) *commandTable {
 	t := &commandTable{byName: make(map[string]*command)}
 	for _, family := range families {
 		for _, cmd := range family {
-			t.byName[cmd.name] = cmd
-			t.list = append(t.list, cmd)
-			if cmd.subs == nil {
-				continue
-			}
-			cmd.byName = make(map[string]*command)
-			for _, sub := range cmd.subs {
-				cmd.byName[sub.name[len(cmd.name)+1:]] = sub
-			}
+			t.add(cmd)
 		}
 	}
 	return t
+}
+
+func (t *commandTable) add(cmd *command) {
+	if cmd.flags&flagFast != 0 || brief[cmd.name] {
+		cmd.flags |= flagBrief
+	}
+	t.byName[cmd.name] = cmd
+	t.list = append(t.list, cmd)
+	if cmd.subs == nil {
+		return
+	}
+	cmd.byName = make(map[string]*command)
+	for _, sub := range cmd.subs {
+		cmd.byName[sub.name[len(cmd.name)+1:]] = sub
+	}
 }
 
 // maxName is longer than the name of any command.
@@ -285,11 +317,31 @@ func lookup(names map[string]*command, name []byte) *command {
 // request has a second argument, find returns the subcommand of that name, or
 // nil.
 func (t *commandTable) find(args [][]byte) *command {
+	if t.last != nil && t.last.isNamed(args[0]) {
+		return t.last
+	}
 	cmd := lookup(t.byName, args[0])
-	if cmd != nil && cmd.byName != nil && len(args) > 1 {
+	switch {
+	case cmd == nil:
+	case cmd.byName == nil:
+		t.last = cmd
+	case len(args) > 1:
 		return lookup(cmd.byName, args[1])
 	}
 	return cmd
+}
+
+// isNamed compares the command's name with one in any mix of cases.
+func (cmd *command) isNamed(name []byte) bool {
+	if len(name) != len(cmd.name) {
+		return false
+	}
+	for i, b := range name {
+		if lower(b) != cmd.name[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // named finds a command by its full name, such as "get" or "client|id".

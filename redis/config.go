@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,18 +25,32 @@ type config struct {
 	queryLimit   int64
 	maxMemory    int64
 	eviction     eviction
-	listSize     int64 // see quicklist.LimitOf
-	listDepth    int64 // list-compress-depth, which has no effect
+	events       eventClass // notify-keyspace-events
+	listSize     int64      // see quicklist.LimitOf
+	listDepth    int64      // list-compress-depth, which has no effect
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
+	slowerThan      int64 // microseconds; negative: no slow log
+	slowlogLen      int64
+	latencyLimit    int64 // milliseconds; 0: no latency monitor
+	latencyTracking bool
+	percentiles     []float64 // of the durations of commands, for INFO
+
 	zsetEntries, zsetValue             int64 // the largest sorted sets that are listpacks
 	hashEntries, hashValue, setEntries int64 // limits of compact encodings
+	hllSparse                          int64 // hll-sparse-max-bytes
+
+	clientMemory int64 // bytes; negative: percent of maxMemory
+	defrag       bool
+	defragFrom   int64 // percent of free memory between entries
+	inert        [maxInert]string
 
 	port       int
 	bind       string
 	unixSocket string
 	debug      DebugAccess
+	compress   bool // rdbcompression
 }
 
 func (c *config) init(s *Server) {
@@ -54,10 +69,18 @@ func (c *config) init(s *Server) {
 			classPubsub:  {hard: 32 << 20, soft: 8 << 20, seconds: 60},
 		},
 		logLevel: levelIndex(s.Level),
+
+		slowerThan: 10000, slowlogLen: 128,
+		latencyTracking: true, percentiles: []float64{50, 99, 99.9},
+
 		debug:    s.Debug,
+		compress: true,
 
 		zsetEntries: 128, zsetValue: 64,
 		hashEntries: 512, hashValue: 64, setEntries: 512,
+		hllSparse: 3000,
+
+		defrag: true, defragFrom: defragFrom, inert: inertDefaults,
 	}
 	c.eviction.init()
 }
@@ -102,49 +125,84 @@ type param struct {
 	set func(*config, string) (failure string)
 	// apply is called after a successful CONFIG SET.
 	apply func(*Server)
+	// secret says that logs and MONITOR must not show the value.
+	secret bool
+	// hidden says that a pattern of CONFIG GET does not match the name.
+	hidden bool
 }
 
 // params lists all parameters, sorted by name.
-var params = []*param{
-	onlyParam("appendonly", "no", "yes"),
-	fixedParam("bind", func(c *config) string { return c.bind }),
-	outputLimitParam("client-output-buffer-limit"),
-	memoryParam("client-query-buffer-limit", func(c *config) *int64 { return &c.queryLimit }, 1<<20),
-	fixedParam("cluster-enabled", constant("no")),
-	fixedParam("daemonize", constant("no")),
-	fixedParam("databases", constant(strconv.Itoa(databases))),
-	fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
-	limitParam("hash-max-listpack-entries", func(c *config) *int64 { return &c.hashEntries }),
-	memoryParam("hash-max-listpack-value", func(c *config) *int64 { return &c.hashValue }, 0),
-	limitParam("hash-max-ziplist-entries", func(c *config) *int64 { return &c.hashEntries }),
-	memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
-	{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
-	fixedParam("io-threads", constant("1")),
-	rangeParam("lfu-decay-time", func(c *config) *int64 { return &c.eviction.decayTime }, 0, applyEviction),
-	rangeParam("lfu-log-factor", func(c *config) *int64 { return &c.eviction.logFactor }, 0, applyEviction),
-	intParam("list-compress-depth", func(c *config) *int64 { return &c.listDepth }, 0, math.MaxInt32, nil),
-	intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
-	intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
-	{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
-	{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
-	memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
-	{name: "maxmemory-policy", get: func(c *config) string { return policyNames[c.eviction.policy] }, set: setPolicy, apply: applyEviction},
-	rangeParam("maxmemory-samples", func(c *config) *int64 { return &c.eviction.samples }, 1, nil),
-	onlyParam("notify-keyspace-events", ""),
-	{name: "port", get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
-	{name: "protected-mode", get: func(c *config) string { return yesNo(c.protected) }, set: setProtected},
-	memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
-	{name: "requirepass", get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
-	onlyParam("save", ""),
-	limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
-	{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
-		set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
-		apply: applyTimeout},
-	fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
-	limitParam("zset-max-listpack-entries", func(c *config) *int64 { return &c.zsetEntries }),
-	memoryParam("zset-max-listpack-value", func(c *config) *int64 { return &c.zsetValue }, 0),
-	limitParam("zset-max-ziplist-entries", func(c *config) *int64 { return &c.zsetEntries }),
-	memoryParam("zset-max-ziplist-value", func(c *config) *int64 { return &c.zsetValue }, 0),
+var params, inertDefaults = allParams()
+
+func allParams() ([]*param, [maxInert]string) {
+	inert, defaults := inertParams()
+	all := append(ownParams(), inert...)
+	slices.SortFunc(all, func(a, b *param) int { return strings.Compare(a.name, b.name) })
+	return all, defaults
+}
+
+// ownParams returns the parameters that have an effect, or none but one value.
+func ownParams() []*param {
+	return []*param{
+		intParam("active-defrag-threshold-lower", func(c *config) *int64 { return &c.defragFrom }, 0, 1000, applyDefrag),
+		boolParam("activedefrag", func(c *config) *bool { return &c.defrag }, applyDefrag),
+		onlyParam("appendonly", "no", "yes"),
+		{name: "bind", get: func(c *config) string { return c.bind }, set: setBind},
+		outputLimitParam("client-output-buffer-limit"),
+		memoryParam("client-query-buffer-limit", func(c *config) *int64 { return &c.queryLimit }, 1<<20),
+		fixedParam("cluster-enabled", constant("no")),
+		fixedParam("daemonize", constant("no")),
+		fixedParam("databases", constant(strconv.Itoa(databases))),
+		fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
+		limitParam("hash-max-listpack-entries", func(c *config) *int64 { return &c.hashEntries }),
+		memoryParam("hash-max-listpack-value", func(c *config) *int64 { return &c.hashValue }, 0),
+		limitParam("hash-max-ziplist-entries", func(c *config) *int64 { return &c.hashEntries }),
+		memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
+		memoryParam("hll-sparse-max-bytes", func(c *config) *int64 { return &c.hllSparse }, 0),
+		{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
+		fixedParam("io-threads", constant("1")),
+		intParam("latency-monitor-threshold", func(c *config) *int64 { return &c.latencyLimit }, 0, math.MaxInt64, applyLimits),
+		boolParam("latency-tracking", func(c *config) *bool { return &c.latencyTracking }, nil),
+		{name: "latency-tracking-info-percentiles", get: getPercentiles, set: setPercentiles},
+		rangeParam("lfu-decay-time", func(c *config) *int64 { return &c.eviction.decayTime }, 0, applyEviction),
+		rangeParam("lfu-log-factor", func(c *config) *int64 { return &c.eviction.logFactor }, 0, applyEviction),
+		intParam("list-compress-depth", func(c *config) *int64 { return &c.listDepth }, 0, math.MaxInt32, nil),
+		intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
+		intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
+		{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
+		{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
+		memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
+		{name: "maxmemory-clients", get: getClientMemory, set: setClientMemory, apply: func(s *Server) { s.clientMemory.check(s) }},
+		{name: "maxmemory-policy", get: func(c *config) string { return policyNames[c.eviction.policy] }, set: setPolicy, apply: applyEviction},
+		rangeParam("maxmemory-samples", func(c *config) *int64 { return &c.eviction.samples }, 1, nil),
+		eventsParam("notify-keyspace-events"),
+		{name: "port", get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
+		boolParam("protected-mode", func(c *config) *bool { return &c.protected }, nil),
+		memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
+		boolParam("rdbcompression", func(c *config) *bool { return &c.compress }, nil),
+		{name: "requirepass", secret: true, get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
+		onlyParam("save", ""),
+		limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
+		intParam("slowlog-log-slower-than", func(c *config) *int64 { return &c.slowerThan }, -1, math.MaxInt64, applyLimits),
+		intParam("slowlog-max-len", func(c *config) *int64 { return &c.slowlogLen }, 0, math.MaxInt64, applyLimits),
+		{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
+			set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
+			apply: applyTimeout},
+		fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
+		limitParam("zset-max-listpack-entries", func(c *config) *int64 { return &c.zsetEntries }),
+		memoryParam("zset-max-listpack-value", func(c *config) *int64 { return &c.zsetValue }, 0),
+		limitParam("zset-max-ziplist-entries", func(c *config) *int64 { return &c.zsetEntries }),
+		memoryParam("zset-max-ziplist-value", func(c *config) *int64 { return &c.zsetValue }, 0),
+	}
+}
+
+// applyDefrag makes the store move entries together, or not.
+func applyDefrag(s *Server) {
+	from := 0
+	if s.config.defrag {
+		from = int(max(s.config.defragFrom, 1))
+	}
+	s.space.store.SetDefrag(from)
 }
 
 func findParam(name string) *param {
@@ -210,6 +268,25 @@ func intParam(name string, field func(*config) *int64, least, most int64, apply 
 	return &param{name: name, get: getInt(field), apply: apply, set: func(c *config, v string) string {
 		return parseRange(v, least, most, field(c))
 	}}
+}
+
+// boolParam is a parameter that is yes or no.
+func boolParam(name string, field func(*config) *bool, apply func(*Server)) *param {
+	return &param{name: name, apply: apply,
+		get: func(c *config) string { return yesNo(*field(c)) },
+		set: func(c *config, v string) string { return parseYesNo(v, field(c)) }}
+}
+
+func parseYesNo(v string, to *bool) string {
+	switch strings.ToLower(v) {
+	case "yes":
+		*to = true
+	case "no":
+		*to = false
+	default:
+		return errYesNo
+	}
+	return ""
 }
 
 func getInt(field func(*config) *int64) func(*config) string {
@@ -282,6 +359,14 @@ func setHz(c *config, v string) string {
 	return ""
 }
 
+// setBind accepts only the addresses that the server listens on.
+func setBind(c *config, v string) string {
+	if v != c.bind {
+		return "the addresses cannot change while the server runs"
+	}
+	return ""
+}
+
 // setPort accepts only the port that the server listens on.
 func setPort(c *config, v string) string {
 	var n int64
@@ -289,7 +374,7 @@ func setPort(c *config, v string) string {
 		return failure
 	}
 	if int(n) != c.port {
-		return "the port cannot change while the server runs"
+		return "Unable to listen on this port: it cannot change while the server runs"
 	}
 	return ""
 }
@@ -303,18 +388,6 @@ func setMaxClients(c *config, v string) string {
 	c.maxClients = int(min(n, math.MaxInt))
 	if most, ok := c.clientsThatFit(); !ok {
 		return fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)
-	}
-	return ""
-}
-
-func setProtected(c *config, v string) string {
-	switch strings.ToLower(v) {
-	case "yes":
-		c.protected = true
-	case "no":
-		c.protected = false
-	default:
-		return errYesNo
 	}
 	return ""
 }

@@ -49,7 +49,7 @@ func (p *param) asked(patterns [][]byte) (name string, ok bool) {
 		if strings.EqualFold(p.name, string(pattern)) {
 			return string(pattern), true
 		}
-		if glob(pattern, p.name, true) {
+		if !p.hidden && glob(pattern, p.name, true) {
 			name, ok = p.name, true
 		}
 	}
@@ -101,6 +101,7 @@ func configSetCommand(c *client, args [][]byte) {
 func configResetstatCommand(c *client, _ [][]byte) {
 	s := c.server
 	s.stats.reset()
+	s.stats.freedBefore = s.space.store.Work().Freed
 	s.space.hits, s.space.misses = 0, 0
 	s.space.store.ResetExpired()
 	s.commands.all(func(cmd *command) { cmd.count = count{} })

@@ -162,11 +162,12 @@ func (c *client) helloOptions(args [][]byte) bool {
 func resetCommand(c *client, _ [][]byte) {
 	c.discard()
 	c.endSubscriptions()
+	c.endMonitor()
 	c.idleChanged()
 	c.db = &c.server.space.dbs[0]
 	c.Proto = 2
 	c.name = ""
 	c.reply = replyOn
-	c.authed = c.server.config.password == ""
+	c.authed = c.server.config.password == "" || c.local
 	c.Simple("RESET")
 }

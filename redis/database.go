@@ -24,6 +24,7 @@ func (db *database) read(key []byte) store.Item {
 		db.space.hits++
 	} else {
 		db.space.misses++
+		db.notify(eventMiss, "keymiss", key)
 	}
 	return it
 }
@@ -35,7 +36,10 @@ func (db *database) hidden(key []byte) bool {
 }
 
 // expiring is called before an expired key is deleted.
-func (db *database) expiring(key []byte) { db.touched(key, true) }
+func (db *database) expiring(key []byte) {
+	db.touched(key, true)
+	db.notify(eventExpired, "expired", key)
+}
 
 // flush deletes all keys. The store gives their memory back in slices.
 func (db *database) flush() { db.keys.Flush() }

@@ -3,7 +3,6 @@ package redis
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // dispatch runs a request, queues it, or refuses it. The checks are in Redis's
@@ -27,6 +26,9 @@ func (c *client) dispatch(args [][]byte) {
 	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:
 		c.reject(cmd, fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / "+
 			"(P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.name))
+	case c.limited && c.forbidden(cmd):
+	case s.pause.on && s.pause.holds(c, cmd):
+		c.postpone(cmd, args)
 	case c.tx != nil && cmd.flags&flagInMulti == 0:
 		c.queue(cmd, args)
 	default:
@@ -35,15 +37,18 @@ func (c *client) dispatch(args [][]byte) {
 	if c.reply != replyOn && c.wait == nil {
 		c.endSilent()
 	}
-	if len(s.space.ready) > 0 {
+	if len(s.space.ready) > 0 && s.current == c {
 		s.serveBlocked()
+	}
+	if c.late != nil {
+		c.deliverLate()
 	}
 }
 
 // memoryFull reports whether maxmemory is exceeded. It counts the memory that
-// the program used when it started, and that of keys and values.
+// the server used when it started, that of keys and values, and the clients'.
 func (s *Server) memoryFull() bool {
-	return s.baseMemory+s.space.memory() > s.config.maxMemory
+	return s.usedMemory()+s.clientMemory.held > s.config.maxMemory
 }
 
 // needsMemory reports whether a command must neither run nor be queued while
@@ -61,15 +66,17 @@ func (c *client) needsMemory(cmd *command) bool {
 // call runs a command and counts it. An error counts for the innermost call, so
 // for a queued command and not for EXEC.
 func (c *client) call(cmd *command, args [][]byte) {
+	s := c.server
 	c.charged = c.errors
-	c.server.stats.commands++
-	if cmd.timing() {
-		start := time.Now()
-		cmd.run(c, args)
-		cmd.time += time.Since(start)
-		cmd.timed++
+	s.stats.commands++
+	if cmd.timing() || s.watch.single(c, cmd) {
+		c.callMeasured(cmd, args)
 	} else {
+		s.watch.group++
 		cmd.run(c, args)
+	}
+	if len(s.monitors.list) > 0 {
+		s.monitors.feed(c, cmd, args)
 	}
 	if c.wait != nil {
 		return // answer counts the call
@@ -78,6 +85,28 @@ func (c *client) call(cmd *command, args [][]byte) {
 	if c.errors != c.charged {
 		cmd.failed++
 		c.charged = c.errors
+	}
+}
+
+func (c *client) callMeasured(cmd *command, args [][]byte) {
+	s := c.server
+	start := s.watch.start(c)
+	cmd.run(c, args)
+	d := s.watch.stop(start)
+	if c.wait != nil {
+		c.wait.took = d
+		if s.slowlog.limit >= 0 {
+			c.wait.args = copyArgs(args, 0)
+		}
+		return
+	}
+	if s.config.latencyTracking {
+		cmd.observe(d)
+	} else {
+		cmd.clock(d)
+	}
+	if s.watch.on {
+		s.spent(c, cmd, args, d)
 	}
 }
 

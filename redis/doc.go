@@ -1,12 +1,20 @@
 // Package redis is a Redis server on rondo's loops. It speaks the protocol, and
 // sends the replies and error texts, of Redis 7.0.
 //
-// A [Server] serves strings, lists, hashes, sets, sorted sets and geo in 16 databases,
-// with expiry, transactions, publish/subscribe, AUTH and the administrative
-// commands that clients and redis-cli rely on. COMMAND LIST returns their names.
-// There are no streams, and no persistence, replication, cluster or scripting: a
-// Server is a cache, or a stand-in for Redis in tests. The package contains no
-// client.
+// A [Server] serves strings, bits, lists, hashes, sets, sorted sets, geo and HyperLogLogs
+// in 16 databases, with expiry, transactions, publish/subscribe, events of keys, DUMP and
+// RESTORE, AUTH and the administrative commands that clients and redis-cli rely on.
+// COMMAND LIST returns their names. There are no streams, and no persistence, replication,
+// cluster or scripting: a Server is a cache, or a stand-in for Redis in tests. The package
+// contains no client for other servers.
+//
+// # Within a program
+//
+// A [Client] calls commands without a connection; a server that nobody has called
+// Listen on serves its Clients only. A [Command] adds a command of the program's
+// own. On a network of package rondotest a server has a clock that jumps, and
+// Server.Seed decides what is random, so a test of expiry or of blocking commands
+// takes no time and always does the same.
 //
 // # One loop owns the keyspace
 //
@@ -26,19 +34,40 @@
 //   - A client may publish, within a transaction, to a channel it subscribes
 //     to. With RESP3 that message follows EXEC's reply, as in Redis 7.2. Redis
 //     7.0 puts it in the middle of the reply.
+//   - Likewise, a client that subscribes with RESP3 to events of keys gets those of its
+//     own commands behind their replies.
+//   - RESTORE checks all of a payload, whatever sanitize-dump-payload says.
+//   - SORT compares texts by their bytes, in every locale. It leaves a small sorted set a
+//     listpack, which Redis converts.
 //   - client-query-buffer-limit counts a whole request, and cuts a client off
 //     as soon as the request announces that it will exceed the limit.
-//   - maxmemory counts the memory of keys and values in the store, and what the
-//     program used when it started.
-//   - DEBUG has LOG, SLEEP, SET-ACTIVE-EXPIRE and QUICKLIST-PACKED-THRESHOLD only;
-//     see [Server.Debug].
+//   - maxmemory counts the memory of keys and values in the store, what clients held at the
+//     last count, some 10 ms ago, and what the server used when it started, 4 MiB at most.
+//   - DEBUG has DIGEST, DIGEST-VALUE, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
+//     SET-ACTIVE-EXPIRE, QUICKLIST-PACKED-THRESHOLD and REPLYBUFFER only; see
+//     [Server.Debug]. The last two have no effect. OBJECT's serializedlength is the size in
+//     memory. RELOAD writes no file.
+//   - A connection holds no buffers while it waits: CLIENT LIST has 0 for qbuf-free and rbs.
+//   - client-output-buffer-limit with a hard limit above 1 MiB counts what the system has
+//     not taken. Up to 1 MiB it counts all output of a batch, as in Redis.
 //   - Lists are not compressed: list-compress-depth is accepted and has no effect.
 //   - CLIENT SETINFO comes from Redis 7.2, since current clients call it.
-//   - CONFIG knows the parameters that have an effect here. It also knows some
-//     that clients ask for (save, appendonly); they accept one value only. INFO
-//     leaves out what does not exist here. It estimates usec of Commandstats
-//     from a sample.
-//   - HELP texts and COMMAND DOCS are our own.
+//   - CONFIG knows the parameters that have an effect here, and some that clients
+//     ask for and that accept one value only (save, appendonly). Parameters of
+//     persistence, replication, streams and C's allocator are checked and kept
+//     without an effect; activedefrag is yes from the start.
+//   - INFO has the fields of Redis; those of what does not exist here are 0. It
+//     estimates usec of Commandstats and the histograms of commands that take
+//     little time from a sample.
+//   - SLOWLOG and LATENCY measure brief commands of a pipeline in groups of up to
+//     16. A group that takes too long is logged as its last command. With
+//     slowlog-log-slower-than or latency-monitor-threshold below 1 ms each command
+//     is measured.
+//   - Keys expire during CLIENT PAUSE too.
+//   - maxmemory-clients counts the clients' memory at the end of a batch, less
+//     often if there are thousands of clients.
+//   - HELP texts, the reports of LATENCY DOCTOR and MEMORY DOCTOR, and the texts of
+//     COMMAND DOCS are our own. COMMAND DOCS has no history.
 //   - Distances that GEOSEARCHSTORE and GEORADIUS store may have another last
 //     bit: C's sines are not always the nearest.
 //
@@ -50,6 +79,8 @@
 //     lower limits before AUTH.
 //   - The server stops running a client's commands while the client does not
 //     read its replies.
-//   - client-output-buffer-limit bounds published messages.
-//   - maxmemory bounds keys and values.
+//   - client-output-buffer-limit bounds published messages, and what MONITOR shows; replies
+//     too, once it is set for normal clients.
+//   - maxmemory-clients bounds what all clients hold, once it is set.
+//   - maxmemory bounds keys, values and what clients hold.
 package redis

@@ -6,6 +6,7 @@ const (
 	errSyntax      = "ERR syntax error"
 	errWrongType   = "WRONGTYPE Operation against a key holding the wrong kind of value"
 	errNotInteger  = "ERR value is not an integer or out of range"
+	errNotFloat    = "ERR value is not a valid float"
 	errOverflow    = "ERR increment or decrement would overflow"
 	errNoSuchKey   = "ERR no such key"
 	errDBIndex     = "ERR DB index is out of range"

@@ -3,6 +3,7 @@ package redis
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/rondo-go/rondo/redis/store"
 )
@@ -64,6 +65,13 @@ const evictAtOnce = 64
 // makeRoom evicts keys while maxmemory is exceeded. It reports whether commands
 // that need memory may run: they may also while more keys are being evicted.
 func (s *Server) makeRoom() bool {
+	if !s.memoryFull() {
+		return true
+	}
+	if s.latency.limit >= 0 {
+		start := time.Now()
+		defer func() { s.latency.add(eventEviction, time.Since(start), s.space.now) }()
+	}
 	for range evictAtOnce {
 		if !s.memoryFull() {
 			return true
@@ -75,7 +83,9 @@ func (s *Server) makeRoom() bool {
 		s.evicted = append(s.evicted[:0], it.Key()...)
 		db.Delete(it)
 		s.stats.evicted++
-		s.space.dbs[db.Index()].touched(s.evicted, false)
+		from := &s.space.dbs[db.Index()]
+		from.touched(s.evicted, false)
+		from.notify(eventEvicted, "evicted", s.evicted)
 	}
 	if s.memoryFull() {
 		s.tidying.start()

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -61,4 +62,15 @@ func TestEvictionIsSeen(t *testing.T) {
 	if info := b.do("a", "INFO", "stats"); !strings.Contains(info, "evicted_keys:1 ") {
 		t.Error(info)
 	}
+}
+
+// TestMaxMemoryInALargeProgram: the memory of the program around a server does not count.
+func TestMaxMemoryInALargeProgram(t *testing.T) {
+	other := make([]byte, 64<<20)
+	b := newBench(t, &Server{MaxMemory: 32 << 20})
+	b.script(`
+		SET key value => +OK
+		GET key => $5 value
+	`)
+	runtime.KeepAlive(other)
 }

@@ -100,12 +100,15 @@ func (c *client) expire(args [][]byte, cmd string, unit, base int64) {
 		c.Int(0)
 		return
 	}
+	event := "expire"
 	if at <= c.db.space.now {
+		event = "del"
 		c.db.keys.Delete(it)
 	} else {
 		c.db.keys.SetDeadline(it, at)
 	}
 	c.changed(args[1])
+	c.notify(eventGeneric, event, args[1])
 	c.Int(1)
 }
 
@@ -154,6 +157,7 @@ func persistCommand(c *client, args [][]byte) {
 	if it := c.db.find(args[1]); it.Exists() && it.Deadline() != 0 {
 		c.db.keys.Persist(it)
 		c.changed(args[1])
+		c.notify(eventGeneric, "persist", args[1])
 		c.Int(1)
 		return
 	}

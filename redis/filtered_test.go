@@ -64,9 +64,13 @@ func pipelined(c net.Conn, requests, size int, wait func()) error {
 // A client that sends many requests before it reads gets all replies, with any
 // output limit and any filters.
 func TestNetworkPipelinesThroughFilters(t *testing.T) {
+	step := 7_500
+	if testing.Short() {
+		step = 40_000
+	}
 	for _, w := range wrappings() {
 		t.Run(w.name, func(t *testing.T) {
-			for size := 10_000; size <= 100_000; size += 7_500 {
+			for size := 10_000; size <= 100_000; size += step {
 				seeds(t, 1, func(t *testing.T, net *rondotest.Network, loops int) {
 					serve(t, net, loops, &Server{}, w.filters...)
 					for range min(loops, 2) {

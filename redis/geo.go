@@ -277,7 +277,7 @@ func (c *client) geoSource(key []byte) (s zset.Set, exists, ok bool) {
 }
 
 // storeFound makes the results of a search the sorted set of a key.
-func (c *client) storeFound(key []byte, found []geoFound, shape *geoShape, distances bool) {
+func (c *client) storeFound(key []byte, found []geoFound, shape *geoShape, distances bool, event string) {
 	var all scoredMembers
 	for _, x := range found {
 		score := x.score
@@ -287,5 +287,5 @@ func (c *client) storeFound(key []byte, found []geoFound, shape *geoShape, dista
 		all = append(all, scoredMember{x.member, score})
 	}
 	all.sort()
-	c.storeZset(key, all)
+	c.storeZset(key, all, event)
 }

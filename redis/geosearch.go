@@ -243,7 +243,11 @@ func (g *geoSearch) run(c *client, name []byte) {
 		found = found[:g.count]
 	}
 	if g.target != nil {
-		c.storeFound(g.target, found, &g.shape, g.distances)
+		event := "georadiusstore"
+		if g.kind.search {
+			event = "geosearchstore"
+		}
+		c.storeFound(g.target, found, &g.shape, g.distances, event)
 		return
 	}
 	c.Array(len(found))

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"math"
-	"math/big"
 	"strconv"
 
 	"github.com/rondo-go/rondo/redis/store"
@@ -98,6 +97,7 @@ func (c *client) hset(args [][]byte) (created int, ok bool) {
 		}
 	}
 	e.finish(true)
+	c.notify(eventHash, "hset", args[1])
 	return created, true
 }
 
@@ -116,6 +116,7 @@ func hsetnxCommand(c *client, args [][]byte) {
 	e := c.editHash(args[1], it)
 	e.set(args[2], args[3])
 	e.finish(true)
+	c.notify(eventHash, "hset", args[1])
 	c.Int(1)
 }
 
@@ -139,6 +140,9 @@ func hdelCommand(c *client, args [][]byte) {
 		}
 	}
 	e.finish(deleted > 0)
+	if deleted > 0 {
+		c.notifyTaken(eventHash, "hdel", args[1])
+	}
 	c.Int(int64(deleted))
 }
 
@@ -262,6 +266,7 @@ func hincrbyCommand(c *client, args [][]byte) {
 	e := c.editHash(args[1], it)
 	e.set(args[2], appendInt(text[:0], n))
 	e.finish(true)
+	c.notify(eventHash, "hincrby", args[1])
 	c.Int(n)
 }
 
@@ -275,35 +280,35 @@ func (c *client) hashValue(it store.Item, field []byte) ([]byte, bool) {
 }
 
 func hincrbyfloatCommand(c *client, args [][]byte) {
-	by, ok := parseLongDouble(args[3])
-	if !ok {
-		c.fail("ERR value is not a valid float")
-		return
-	}
-	if by.IsInf() {
-		c.fail("ERR value is NaN or Infinity")
-		return
+	if _, ok := parseExtended(args[3]); !ok {
+		by, ok := parseLongDouble(args[3])
+		if !ok {
+			c.fail(errNotFloat)
+			return
+		}
+		if by.IsInf() {
+			c.fail("ERR value is NaN or Infinity")
+			return
+		}
 	}
 	it := c.db.find(args[1])
 	if !c.typed(it, store.Hash) {
 		return
 	}
-	n := new(big.Float)
-	if old, ok := c.hashValue(it, args[2]); ok {
-		if n, ok = parseLongDouble(old); !ok {
-			c.fail("ERR hash value is not a float")
-			return
-		}
-	}
-	sum, ok := addLongDouble(n, by)
+	old, ok := c.hashValue(it, args[2])
 	if !ok {
-		c.fail("ERR increment would produce NaN or Infinity")
+		old = zeroText
+	}
+	var room [64]byte
+	text, failure := appendFloatSum(room[:0], old, args[3], "ERR hash value is not a float")
+	if failure != "" {
+		c.fail(failure)
 		return
 	}
-	text := appendLongDouble(nil, sum)
 	e := c.editHash(args[1], it)
 	e.set(args[2], text)
 	e.finish(true)
+	c.notify(eventHash, "hincrbyfloat", args[1])
 	c.Bulk(text)
 }
 

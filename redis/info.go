@@ -30,7 +30,7 @@ var infoSections = []infoSection{
 	{name: "Modules", write: infoNothing},
 	{name: "Commandstats", write: infoCommandstats, extra: true},
 	{name: "Errorstats", write: infoErrorstats},
-	{name: "Latencystats", write: infoNothing, extra: true},
+	{name: "Latencystats", write: infoLatencystats, extra: true},
 	{name: "Cluster", write: func(_ *Server, put func(string, any)) { put("cluster_enabled", 0) }},
 	{name: "Keyspace", write: infoKeyspace},
 }
@@ -69,8 +69,7 @@ func (i *infoSection) wanted(names [][]byte) bool {
 	return false
 }
 
-// infoNothing is for sections that Redis has and this server does not: modules,
-// and percentiles of commands' durations.
+// infoNothing is for a section that Redis has and this server does not: modules.
 func infoNothing(*Server, func(string, any)) {}
 
 func infoServer(s *Server, put func(string, any)) {
@@ -86,6 +85,8 @@ func infoServer(s *Server, put func(string, any)) {
 	put("arch_bits", strconv.IntSize)
 	put("monotonic_clock", "Go "+runtime.Version())
 	put("multiplexing_api", s.Engine.BackendName())
+	put("atomicvar_api", "sync/atomic")
+	put("gcc_version", "0.0.0")
 	put("process_id", os.Getpid())
 	put("process_supervised", "no")
 	put("run_id", s.runID)
@@ -95,100 +96,26 @@ func infoServer(s *Server, put func(string, any)) {
 	put("uptime_in_days", up/86400)
 	put("hz", s.config.hz)
 	put("configured_hz", s.config.hz)
+	put("lru_clock", now.Unix()&(1<<24-1))
 	put("executable", executable)
 	put("config_file", "")
 	put("io_threads_active", 0)
 }
 
 func infoClients(s *Server, put func(string, any)) {
-	connected := 0
-	for range s.clients.listed() {
+	connected, input, output := 0, 0, 0
+	for c := range s.clients.listed() {
 		connected++
+		input, output = max(input, c.input), max(output, c.transport.pending())
 	}
 	put("connected_clients", connected)
 	put("cluster_connections", 0)
 	put("maxclients", s.config.maxClients)
+	put("client_recent_max_input_buffer", input)
+	put("client_recent_max_output_buffer", output)
 	put("blocked_clients", s.blocking.count)
 	put("tracking_clients", 0)
 	put("clients_in_timeout_table", s.blocking.timed)
-}
-
-// heapMemory returns the size of the program's heap objects in bytes.
-func heapMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
-
-// usedMemory returns the bytes that the program uses: heap objects, and what the
-// store holds elsewhere.
-func (s *Server) usedMemory() int64 {
-	return heapMemory() + s.space.memory() - s.space.store.Memory().Heap
-}
-
-func memoryMetric(name string) int64 {
-	sample := []metrics.Sample{{Name: name}}
-	metrics.Read(sample)
-	if sample[0].Value.Kind() != metrics.KindUint64 {
-		return 0
-	}
-	return int64(sample[0].Value.Uint64())
-}
-
-// residentMemory returns the number of bytes that the system holds for the
-// program: from the system on Linux, from the Go runtime elsewhere.
-func residentMemory() int64 {
-	var pages, resident int64
-	text, err := os.ReadFile("/proc/self/statm")
-	if err == nil {
-		_, err = fmt.Sscan(string(text), &pages, &resident)
-	}
-	if err == nil {
-		return resident * int64(os.Getpagesize())
-	}
-	return memoryMetric("/memory/classes/total:bytes") - memoryMetric("/memory/classes/heap/released:bytes")
-}
-
-func infoMemory(s *Server, put func(string, any)) {
-	used, resident := s.usedMemory(), residentMemory()
-	s.stats.peakMemory = max(s.stats.peakMemory, used)
-	data := s.space.memory()
-	for _, m := range []struct {
-		name  string
-		bytes int64
-	}{
-		{"used_memory", used}, {"used_memory_rss", resident}, {"used_memory_peak", s.stats.peakMemory},
-	} {
-		put(m.name, m.bytes)
-		put(m.name+"_human", human(m.bytes))
-	}
-	put("used_memory_peak_perc", fmt.Sprintf("%.2f%%", 100*float64(used)/float64(s.stats.peakMemory)))
-	put("used_memory_dataset", data)
-	put("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", 100*float64(data)/float64(used)))
-	put("maxmemory", s.config.maxMemory)
-	put("maxmemory_human", human(s.config.maxMemory))
-	put("maxmemory_policy", policyNames[s.config.eviction.policy])
-	put("mem_fragmentation_ratio", fmt.Sprintf("%.2f", float64(resident)/float64(used)))
-	put("mem_allocator", "go")
-}
-
-// human writes an amount of memory for people, such as 1.50M.
-func human(n int64) string {
-	if n < 1<<10 {
-		return strconv.FormatInt(n, 10) + "B"
-	}
-	f, unit := float64(n), 0
-	for f >= 1<<10 && unit < len(" KMGTP")-1 {
-		f /= 1 << 10
-		unit++
-	}
-	return fmt.Sprintf("%.2f%c", f, " KMGTP"[unit])
-}
-
-func infoPersistence(s *Server, put func(string, any)) {
-	put("loading", 0)
-	put("async_loading", 0)
-	put("rdb_changes_since_last_save", s.space.dirty)
-	put("rdb_bgsave_in_progress", 0)
-	put("rdb_last_save_time", s.since.Unix())
-	put("aof_enabled", 0)
-	put("aof_rewrite_in_progress", 0)
 }
 
 func infoStats(s *Server, put func(string, any)) {
@@ -198,19 +125,31 @@ func infoStats(s *Server, put func(string, any)) {
 	put("instantaneous_ops_per_sec", s.stats.ops.average())
 	put("total_net_input_bytes", engine.BytesIn)
 	put("total_net_output_bytes", engine.BytesOut)
+	putFields(put, "total_net_repl_input_bytes:0 total_net_repl_output_bytes:0")
 	put("instantaneous_input_kbps", fmt.Sprintf("%.2f", float64(s.stats.input.average())/1024))
 	put("instantaneous_output_kbps", fmt.Sprintf("%.2f", float64(s.stats.output.average())/1024))
+	putFields(put, "instantaneous_input_repl_kbps:0.00 instantaneous_output_repl_kbps:0.00")
 	put("rejected_connections", s.stats.rejected)
+	putFields(put, "sync_full:0 sync_partial_ok:0 sync_partial_err:0")
 	put("expired_keys", s.space.store.Expired())
+	putFields(put, "expired_stale_perc:0.00 expired_time_cap_reached_count:0 expire_cycle_cpu_milliseconds:0")
 	put("evicted_keys", s.stats.evicted)
-	put("evicted_clients", 0)
+	put("evicted_clients", s.stats.evictedClients)
+	putFields(put, "total_eviction_exceeded_time:0 current_eviction_exceeded_time:0")
 	put("keyspace_hits", s.space.hits)
 	put("keyspace_misses", s.space.misses)
 	put("pubsub_channels", len(s.broker.channels.list))
 	put("pubsub_patterns", len(s.broker.patterns.list))
+	putFields(put, "latest_fork_usec:0 total_forks:0 migrate_cached_sockets:0 slave_expires_tracked_keys:0")
+	put("active_defrag_hits", s.space.store.Work().Moved)
+	putFields(put, "active_defrag_misses:0 active_defrag_key_hits:0 active_defrag_key_misses:0 "+
+		"total_active_defrag_time:0 current_active_defrag_time:0 "+
+		"tracking_total_keys:0 tracking_total_items:0 tracking_total_prefixes:0 unexpected_error_replies:0")
 	put("total_error_replies", s.stats.totalErrors)
+	put("dump_payload_sanitizations", 0)
 	put("total_reads_processed", engine.Receives)
 	put("total_writes_processed", engine.Sends)
+	putFields(put, "io_threaded_reads_processed:0 io_threaded_writes_processed:0 reply_buffer_shrinks:0 reply_buffer_expands:0")
 }
 
 func infoReplication(s *Server, put func(string, any)) {
@@ -218,7 +157,10 @@ func infoReplication(s *Server, put func(string, any)) {
 	put("connected_slaves", 0)
 	put("master_failover_state", "no-failover")
 	put("master_replid", s.runID)
-	put("master_repl_offset", 0)
+	put("master_replid2", strings.Repeat("0", len(s.runID)))
+	putFields(put, "master_repl_offset:0 second_repl_offset:-1 repl_backlog_active:0")
+	put("repl_backlog_size", findParam("repl-backlog-size").get(&s.config))
+	putFields(put, "repl_backlog_first_byte_offset:0 repl_backlog_histlen:0")
 }
 
 // cpuTime returns the program's processor time in seconds. On Linux the numbers
@@ -249,6 +191,7 @@ func infoCPU(_ *Server, put func(string, any)) {
 	sys, user := cpuTime()
 	put("used_cpu_sys", fmt.Sprintf("%.6f", sys))
 	put("used_cpu_user", fmt.Sprintf("%.6f", user))
+	putFields(put, "used_cpu_sys_children:0.000000 used_cpu_user_children:0.000000")
 }
 
 func infoCommandstats(s *Server, put func(string, any)) {

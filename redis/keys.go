@@ -60,6 +60,7 @@ func delCommand(c *client, args [][]byte) {
 		if it := c.db.find(key); it.Exists() {
 			c.db.keys.Delete(it)
 			c.changed(key)
+			c.notify(eventGeneric, "del", key)
 			n++
 		}
 	}
@@ -114,6 +115,8 @@ func (c *client) rename(args [][]byte, nx bool) {
 		c.db.keys.Rename(c.db.find(from), to)
 		c.db.touched(from, false)
 		c.changed(to)
+		c.notify(eventGeneric, "rename_from", from)
+		c.notify(eventGeneric, "rename_to", to)
 		c.db.ready(to)
 	}
 	if nx {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"github.com/rondo-go/rondo/redis/hll"
 	"github.com/rondo-go/rondo/redis/quicklist"
 	"github.com/rondo-go/rondo/redis/store"
 	"github.com/rondo-go/rondo/redis/zset"
@@ -26,12 +27,15 @@ type keyspace struct {
 
 	ready []*waitQueue // of keys that have got what clients may wait for
 
+	events events
+
 	dirty  int64 // changes
 	hits   int64
 	misses int64
 
-	scratch []byte // see takeScratch
-	digits  digits
+	scratch  []byte // see takeScratch
+	digits   digits
+	hllRanks *hll.Ranks // see ranks
 }
 
 // digits has room for the texts of two integers that are stored as such.
@@ -44,8 +48,12 @@ var storeOptions = store.Options{Databases: databases}
 // store moves them together.
 const defragFrom = 10
 
-func (k *keyspace) init() {
-	k.store = store.New(storeOptions)
+func (k *keyspace) init(seed uint64) {
+	o := storeOptions
+	if seed != 0 {
+		o.Seed = seed
+	}
+	k.store = store.New(o)
 	k.store.SetDefrag(defragFrom)
 	k.store.SetNodeOps(store.ZSet, zset.Nodes{})
 	k.store.SetNodeOps(store.Hash, store.DictNodes{})

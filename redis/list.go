@@ -89,17 +89,15 @@ func (c *client) element(v listpack.Value) {
 // elements adds an array of n elements, from an index forth or back.
 func (c *client) elements(list quicklist.View, start, n int, back bool) {
 	c.Array(n)
-	if n == 0 {
-		return
+	nextPack, next := list.NextPack, listpack.Next
+	if back {
+		nextPack, next = list.PrevPack, listpack.Prev
 	}
-	p := list.Seek(start)
-	for c.element(p.Value()); n > 1; n-- {
-		if back {
-			p = list.Prev(p)
-		} else {
-			p = list.Next(p)
+	for p := list.Seek(start); n > 0; p = nextPack(p) {
+		for lp, at := p.Pack(); at >= 0 && n > 0; n-- {
+			c.element(listpack.At(lp, at))
+			at = next(lp, at)
 		}
-		c.element(p.Value())
 	}
 }
 
@@ -139,6 +137,7 @@ func (c *client) pushElements(args [][]byte, front, mustExist bool) {
 	}
 	n := c.db.push(it, key, front, values...)
 	c.changedBy(key, len(values))
+	c.notify(eventList, endEvent(front, "lpush", "rpush"), key)
 	c.Int(int64(n))
 }
 
@@ -231,6 +230,7 @@ func ltrimCommand(c *client, args [][]byte) {
 		c.db.cut(c.db.keys.Peek(args[1]), 0, first)
 	}
 	c.changedBy(args[1], length-n)
+	c.notifyTaken(eventList, "ltrim", args[1])
 	c.ok()
 }
 
@@ -253,6 +253,7 @@ func lsetCommand(c *client, args [][]byte) {
 	}
 	c.db.setElement(it, int(index), listpack.String(args[3]))
 	c.changed(args[1])
+	c.notify(eventList, "lset", args[1])
 	c.ok()
 }
 
@@ -278,6 +279,7 @@ func linsertCommand(c *client, args [][]byte) {
 	}
 	n := c.db.insertElement(it, p, behind, listpack.String(args[4]))
 	c.changed(args[1])
+	c.notify(eventList, "linsert", args[1])
 	c.Int(int64(n))
 }
 
@@ -298,6 +300,7 @@ func lremCommand(c *client, args [][]byte) {
 	removed := c.db.removeElements(it, listpack.String(args[3]), int(n))
 	if removed > 0 {
 		c.changedBy(args[1], removed)
+		c.notifyTaken(eventList, "lrem", args[1])
 	}
 	c.Int(int64(removed))
 }

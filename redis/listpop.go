@@ -39,6 +39,14 @@ func (c *client) popCommand(name string, args [][]byte, front bool) {
 	}
 }
 
+// endEvent returns the event of an end of a list.
+func endEvent(front bool, left, right string) string {
+	if front {
+		return left
+	}
+	return right
+}
+
 // pop replies with an element at an end of a list, and removes it.
 func (c *client) pop(key []byte, it store.Item, front bool) {
 	list := c.db.list(it)
@@ -49,6 +57,7 @@ func (c *client) pop(key []byte, it store.Item, front bool) {
 	c.element(list.Seek(index).Value())
 	c.db.cut(it, index, 1)
 	c.changed(key)
+	c.notifyTaken(eventList, endEvent(front, "lpop", "rpop"), key)
 }
 
 // popMany replies with up to count elements from an end of a list, and removes them.
@@ -64,6 +73,7 @@ func (c *client) popMany(key []byte, it store.Item, front bool, count int64) {
 		c.db.cut(it, length-n, n)
 	}
 	c.changedBy(key, n)
+	c.notifyTaken(eventList, endEvent(front, "lpop", "rpop"), key)
 }
 
 // A popper replies with what it takes from a list that is not empty.
@@ -267,4 +277,6 @@ func (c *client) transfer(t transfer) {
 	}
 	c.db.touched(t.to, false)
 	c.changed(t.from)
+	c.notify(eventList, endEvent(t.toFront, "lpush", "rpush"), t.to)
+	c.notifyTaken(eventList, endEvent(t.fromFront, "lpop", "rpop"), t.from)
 }

@@ -192,7 +192,7 @@ func (db *database) insertElement(it store.Item, p quicklist.Pos, behind bool, v
 	}
 	lp := it.Bytes()
 	old, n := len(lp), listpack.Len(lp)+1
-	at := p.At()
+	_, at := p.Pack()
 	if behind {
 		at += listpack.SizeAt(lp, at)
 	}

@@ -122,3 +122,26 @@ func appendLongDouble(dst []byte, f *big.Float) []byte {
 	}
 	return dst
 }
+
+const errNotFinite = "ERR increment would produce NaN or Infinity"
+
+// appendFloatSum appends the sum of two numbers as Redis stores it. If that fails it returns
+// an error's text: notFloat if a is no number.
+func appendFloatSum(dst, a, b []byte, notFloat string) (sum []byte, failure string) {
+	if sum, ok := appendExtendedSum(dst, a, b); ok {
+		return sum, ""
+	}
+	x, ok := parseLongDouble(a)
+	if !ok {
+		return dst, notFloat
+	}
+	y, ok := parseLongDouble(b)
+	if !ok {
+		return dst, errNotFloat
+	}
+	n, ok := addLongDouble(x, y)
+	if !ok {
+		return dst, errNotFinite
+	}
+	return appendLongDouble(dst, n), ""
+}

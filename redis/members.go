@@ -84,7 +84,8 @@ func saddCommand(c *client, args [][]byte) {
 	if !c.typed(it, store.Set) {
 		return
 	}
-	e := c.editSet(args[1], it)
+	var e setEdit
+	e.begin(c, args[1], it)
 	added := 0
 	for _, member := range args[2:] {
 		if e.add(member) {
@@ -92,6 +93,9 @@ func saddCommand(c *client, args [][]byte) {
 		}
 	}
 	e.finish(added > 0)
+	if added > 0 {
+		c.notify(eventSet, "sadd", args[1])
+	}
 	c.Int(int64(added))
 }
 
@@ -104,7 +108,8 @@ func sremCommand(c *client, args [][]byte) {
 	if !c.typed(it, store.Set) {
 		return
 	}
-	e := c.editSet(args[1], it)
+	var e setEdit
+	e.begin(c, args[1], it)
 	removed := 0
 	for _, member := range args[2:] {
 		if e.remove(member) {
@@ -112,6 +117,9 @@ func sremCommand(c *client, args [][]byte) {
 		}
 	}
 	e.finish(removed > 0)
+	if removed > 0 {
+		c.notifyTaken(eventSet, "srem", args[1])
+	}
 	c.Int(int64(removed))
 }
 
@@ -131,11 +139,18 @@ func smoveCommand(c *client, args [][]byte) {
 		c.truth(s.has(member))
 		return
 	}
-	source := c.editSet(from, it)
+	var source setEdit
+	source.begin(c, from, it)
 	source.remove(member)
 	source.finish(true)
-	target := c.editSet(to, c.db.keys.Peek(to))
-	target.finish(target.add(member))
+	c.notifyTaken(eventSet, "srem", from)
+	var target setEdit
+	target.begin(c, to, c.db.keys.Peek(to))
+	added := target.add(member)
+	target.finish(added)
+	if added {
+		c.notify(eventSet, "sadd", to)
+	}
 	c.Int(1)
 }
 
@@ -212,11 +227,16 @@ func spopCommand(c *client, args [][]byte) {
 		}
 		c.db.keys.Delete(it)
 		c.changed(args[1])
+		c.notifyTaken(eventSet, "spop", args[1])
 		return
 	}
-	e := c.editSet(args[1], it)
+	var e setEdit
+	e.begin(c, args[1], it)
 	e.pop(n)
 	e.finish(n > 0)
+	if n > 0 {
+		c.notify(eventSet, "spop", args[1])
+	}
 }
 
 // pop removes n random members, and adds them to the reply.

@@ -33,6 +33,8 @@ func moveCommand(c *client, args [][]byte) {
 	to.touched(key, false)
 	to.ready(key)
 	c.changed(key)
+	c.notify(eventGeneric, "move_from", key)
+	to.notify(eventGeneric, "move_to", key)
 	c.Int(1)
 }
 

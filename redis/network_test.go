@@ -18,8 +18,11 @@ import (
 )
 
 // seeds runs a test on many simulated networks, with a server of one loop and
-// with one of three.
+// with one of three. -short means a tenth of them, with and without faults.
 func seeds(t *testing.T, n int, test func(t *testing.T, net *rondotest.Network, loops int)) {
+	if testing.Short() {
+		n = max(n/10, min(n, 2))
+	}
 	for _, loops := range []int{1, 3} {
 		t.Run(fmt.Sprint(loops, "loops"), func(t *testing.T) {
 			for seed := range n {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 
 	"github.com/rondo-go/rondo/redis/store"
@@ -18,12 +19,12 @@ func objectCommands() []*command {
 			doc:  doc{"Copies the value of a key to another key.", "6.2.0", group, "O(N), N the number of elements; O(1) for strings", "", ""}},
 		{name: "memory", arity: -2,
 			doc: doc{"A container for commands about memory.", "4.0.0", "server", "depends on the subcommand", "", ""},
-			subs: []*command{
+			subs: append(memorySubcommands(), []*command{
 				{name: "memory|help", arity: 2, flags: flagLoading | flagStale, run: memoryHelpCommand,
 					doc: doc{"Returns help about the subcommands.", "4.0.0", "server", "O(1)", "", ""}},
 				{name: "memory|usage", arity: -3, flags: flagReadonly, keys: second, run: memoryUsageCommand,
 					doc: doc{"Estimates the memory that a key takes.", "4.0.0", "server", "O(N), N the number of samples", "", ""}},
-			}},
+			}...)},
 		{name: "object", arity: -2,
 			doc: doc{"A container for commands about the inside of values.", "2.2.3", group, "depends on the subcommand", "", ""},
 			subs: []*command{
@@ -81,18 +82,42 @@ func objectEncodingCommand(c *client, args [][]byte) {
 	}
 }
 
-// objectRefcountCommand knows that Redis shares the objects of small integers.
 func objectRefcountCommand(c *client, args [][]byte) {
+	if it, ok := c.inspected(args[2]); ok {
+		c.Int(c.server.refcount(it))
+	}
+}
+
+// refcount knows that Redis shares the objects of small integers, unless maxmemory-policy
+// needs to know when each key was used.
+func (s *Server) refcount(it store.Item) int64 {
 	const shared = 10000
-	it, ok := c.inspected(args[2])
-	if !ok {
+	if s.config.maxMemory > 0 && s.config.eviction.policy.Tracking() != store.TrackNothing {
+		return 1
+	}
+	if it.Type() == store.String && it.Form() == store.Integer {
+		if n, _ := it.Int(); n >= 0 && n < shared {
+			return math.MaxInt32
+		}
+	}
+	return 1
+}
+
+// debugObject replies with what is known about a value's memory: the place of its entry, as
+// a number that stays while the entry does, and its size there.
+func (c *client) debugObject(key []byte) {
+	it := c.db.keys.Peek(key)
+	if !it.Exists() || it.Expired() {
+		c.fail(errNoSuchKey)
 		return
 	}
-	if n, ok := it.Int(); ok && it.Type() == store.String && it.Form() == store.Integer && n >= 0 && n < shared {
-		c.Int(math.MaxInt32)
-		return
+	const clockBits = 24 // of Redis's clock in seconds
+	now, idle := c.db.space.now/1000, int64(0)
+	if c.db.space.store.Tracking() == store.TrackLRU {
+		idle = it.Idle() / 1000
 	}
-	c.Int(1)
+	c.Simple(fmt.Sprintf("Value at:%#x refcount:%d encoding:%s serializedlength:%d lru:%d lru_seconds_idle:%d",
+		it.Entry(), c.server.refcount(it), encodings[it.Type()](it), it.Size(), (now-idle)&(1<<clockBits-1), idle))
 }
 
 const trackedLater = "Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."
@@ -161,6 +186,14 @@ func memoryUsageCommand(c *client, args [][]byte) {
 
 func memoryHelpCommand(c *client, _ [][]byte) {
 	c.help("MEMORY",
+		"DOCTOR",
+		"    A report about memory.",
+		"MALLOC-STATS",
+		"    The figures of Go's runtime and of the store.",
+		"PURGE",
+		"    Give free memory back to the system, in the background.",
+		"STATS",
+		"    What memory is used for.",
 		"USAGE <key> [SAMPLES <count>]",
 		"    The memory that a key takes in bytes. The server chooses the samples.")
 }
@@ -205,6 +238,7 @@ func copyCommand(c *client, args [][]byte) {
 	c.db.keys.Copy(c.db.find(from), target.keys, to)
 	c.server.space.dirty++
 	target.touched(to, false)
+	target.notify(eventGeneric, "copy_to", to)
 	target.ready(to)
 	c.Int(1)
 }

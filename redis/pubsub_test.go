@@ -1,9 +1,13 @@
 package redis
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo/resp"
 )
 
 func TestPubsub(t *testing.T) {
@@ -165,9 +169,43 @@ func TestOutputLimitOfNormalClients(t *testing.T) {
 	a.waiting = 1 << 30
 	b.script(`
 		GET k => $100...
-		CONFIG SET client-output-buffer-limit "normal 1000 0 0" => +OK
+		CONFIG SET client-output-buffer-limit "normal 1000 0 0" =>
 	`)
 	if a.aborted == nil {
 		t.Error("not cut off by the limit it has set")
 	}
+}
+
+// A hard limit of up to a megabyte holds for the output of a batch, though the client
+// reads: then nothing of that is sent.
+func TestStrictOutputLimit(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		SET k ` + strings.Repeat("x", 10_000) + ` => +OK
+		SET long ` + strings.Repeat("x", 150_000) + ` => +OK
+		HSET h f v => :1
+		CONFIG SET client-output-buffer-limit "normal 100000 0 0" => +OK
+	`)
+	gets := bytes.Repeat(resp.AppendRequest(nil, "GET", "k"), 15)
+	for name, in := range map[string][]byte{
+		"a value":     resp.AppendRequest(nil, "GET", "long"),
+		"an array":    resp.AppendRequest(nil, append([]string{"MGET"}, slices.Repeat([]string{"k"}, 13)...)...),
+		"a pipeline":  gets,
+		"no end":      resp.AppendRequest(nil, "HRANDFIELD", "h", "-999999999"),
+		"transaction": append(append([]byte("MULTI\r\n"), gets...), "SET done 1\r\nEXEC\r\n"...),
+	} {
+		f := b.connect(name)
+		b.send(f, in)
+		if f.aborted == nil || len(f.out) > 0 {
+			t.Errorf("%s: the client got %d bytes, and is closed: %v", name, len(f.out), f.aborted)
+		}
+	}
+	f := b.connect("one by one")
+	for range 15 {
+		b.send(f, gets[:len(gets)/15])
+	}
+	if f.aborted != nil || len(f.out) < 150_000 {
+		t.Errorf("a client that reads got %d bytes, and is closed: %v", len(f.out), f.aborted)
+	}
+	b.script(`GET done => $1 1`)
 }

@@ -12,6 +12,7 @@ import (
 func (s *Server) begin(c *client) {
 	s.current, s.completed = c, false
 	s.expiry.before = s.space.dirty
+	s.watch.restart()
 	c.active = s.tick()
 }
 
@@ -27,18 +28,24 @@ func (s *Server) tick() int64 {
 // aborts the client, whose state is unknown.
 func (s *Server) end(c *client) {
 	if !s.completed {
-		c.executing = false
+		c.executing, c.late = false, nil
+		s.broker.held = false
 		c.abort(errPanicked)
-	} else if s.expiry.behind > 0 {
-		s.expiry.assist()
 	}
 	s.current = nil
+	if s.completed && s.expiry.behind > 0 {
+		s.expiry.assist()
+	}
 	defer s.handOver() // also if the log panics in carryOut
 	if s.space.soonest() < s.expiry.at {
 		s.expiry.set()
 	}
 	if !s.upkeep.running {
 		s.upkeep.start()
+	}
+	if s.config.clientMemory != 0 || s.config.maxMemory != 0 {
+		s.clientMemory.note(c)
+		s.clientMemory.check(s)
 	}
 	if len(s.clients.condemned) > 0 {
 		s.clients.carryOut()
@@ -83,6 +90,9 @@ func (c *client) run(in []byte) (n, want int) {
 		}
 		if len(args) > 0 {
 			c.runRequest(args, c.request.copied)
+			if w := &s.watch; w.on && w.group > 0 && (w.group >= maxGroup || c.flushed || n == len(in)) {
+				s.endGroup(c, args)
+			}
 		} else {
 			c.blank()
 		}
@@ -121,7 +131,7 @@ func (c *client) blank() {
 // mayGoOn reports whether the next request may run. It may not while much
 // output waits for the peer to read it.
 func (c *client) mayGoOn() bool {
-	if len(c.B) >= spillSize {
+	if c.isMuch() {
 		c.flush()
 	}
 	if !c.flushed {
@@ -135,8 +145,7 @@ func (c *client) mayGoOn() bool {
 // command of the batch asked for it.
 func (c *client) conclude() {
 	if len(c.B) > 0 {
-		c.transport.write(c.B)
-		c.server.checkOutput(c)
+		c.send(c.B, nil)
 	}
 	c.B = nil
 	if c.closing && c.condemned == nil {

@@ -2,14 +2,13 @@ package redis
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"github.com/rondo-go/rondo/redis/store"
 	"github.com/rondo-go/rondo/resp"
 )
 
 // randomIndex returns a random number from 0 to n-1.
-func (c *client) randomIndex(n int) int { return rand.IntN(n) }
+func (c *client) randomIndex(n int) int { return c.server.random.IntN(n) }
 
 // randomCount parses the count of SRANDMEMBER, say.
 func (c *client) randomCount(arg []byte) (int64, bool) {

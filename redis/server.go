@@ -3,17 +3,18 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis/rdb"
 	"github.com/rondo-go/rondo/redis/zset"
 )
 
@@ -63,14 +64,21 @@ type Server struct {
 	// rounded up to whole seconds. Subscribed clients are exempt. 0 means
 	// never.
 	Timeout time.Duration
-	// MaxMemory is the number of bytes that keys and values may take. Above it
-	// the server refuses commands that add to them, unless maxmemory-policy,
-	// set by CONFIG SET, names keys that make room. 0 means no limit.
+	// MaxMemory is the number of bytes that keys and values may take, with what
+	// connections hold. Above it the server refuses commands that need memory,
+	// unless maxmemory-policy, set by CONFIG SET, names keys that make room. 0
+	// means no limit.
 	MaxMemory int64
 	// NoProtectedMode admits clients from other hosts even without a Password.
 	NoProtectedMode bool
 	// Debug says who may use DEBUG.
 	Debug DebugAccess
+	// Commands are the program's own commands, in addition to Redis's.
+	Commands []Command
+	// Seed decides all that is random: the order of SCAN, SRANDMEMBER, which keys
+	// are evicted. 0 means a random secret, so that clients cannot choose keys
+	// that collide. Use another number only in tests.
+	Seed uint64
 	// Logger logs events that no reply reports. nil means slog.Default().
 	Logger *slog.Logger
 	// Level is the level that CONFIG SET loglevel changes. It should be the
@@ -91,25 +99,34 @@ type Server struct {
 	loop       *rondo.Loop
 	clock      func() time.Time // of loop
 	since      time.Time
-	baseMemory int64 // bytes that the program used before it had keys
+	baseMemory int64 // bytes that the server used before it had keys
 	runID      string
 	commands   *commandTable
 	config     config
 	space      keyspace
 	zsets      zset.Sets
+	encoder    rdb.Encoder // for DUMP
 	broker     broker
 	stats      stats
-	clients    clients
-	expiry     expiryTimer
-	blocking   blocking
-	upkeep     upkeep
-	tidying    tidyTimer
-	evicted    []byte    // the last evicted key
-	args       [][]byte  // arguments of the request being read
-	ahead      lookahead // of the client whose batch runs
-	current    *client   // the client whose batch runs
-	completed  bool      // the batch ended without a panic
-	outgoing   []*remote // remotes with output to hand over at the end of the batch
+	watch      stopwatch
+	slowlog    slowlog
+	latency    latency
+	monitors   monitors
+
+	clientMemory clientMemory
+	pause        pause
+	clients      clients
+	expiry       expiryTimer
+	blocking     blocking
+	upkeep       upkeep
+	tidying      tidyTimer
+	evicted      []byte // the last evicted key
+	random       *rand.Rand
+	args         [][]byte  // arguments of the request being read
+	ahead        lookahead // of the client whose batch runs
+	current      *client   // the client whose batch runs
+	completed    bool      // the batch ended without a panic
+	outgoing     []*remote // remotes with output to hand over at the end of the batch
 }
 
 // Listen serves clients on an address; see rondo.Engine.Listen. It may be
@@ -185,6 +202,9 @@ func (s *Server) startOn(engine *rondo.Engine) error {
 	}
 	s.clock = s.loop.Now
 	s.init()
+	if err := s.addCommands(); err != nil {
+		return err
+	}
 	if err := s.fitMaxClients(); err != nil {
 		return err
 	}
@@ -213,28 +233,42 @@ func (s *Server) checkFields() error {
 // init sets up the state that does not need the engine.
 func (s *Server) init() {
 	s.config.init(s)
-	s.space.init()
+	s.initRandom()
+	s.space.init(s.Seed)
 	s.broker.init()
 	s.stats.init()
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
 	s.blocking.init(s)
 	applyListSize(s)
+	applyLimits(s)
 	s.upkeep.server = s
 	s.tidying.server = s
-	s.baseMemory = heapMemory()
+	s.baseMemory = min(heapMemory(), maxBase)
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
-		tableCommands(), keyCommands(), expiryCommands(), stringCommands(),
+		tableCommands(), slowlogCommands(), latencyCommands(), monitorCommands(), standaloneCommands(),
+		keyCommands(), expiryCommands(), stringCommands(), numberCommands(), bitCommands(), hyperloglogCommands(),
 		objectCommands(),
 		zsetCommands(), zsetRangeCommands(), zsetPopCommands(), zsetAlgebraCommands(), geoCommands(),
 		hashCommands(),
 		setTypeCommands(),
 		listCommands(), moveCommands(),
+		sortCommands(), dumpCommands(),
 		transactionCommands(), pubsubCommands(),
 	)
+}
+
+// initRandom makes the source of random choices and the run's name.
+func (s *Server) initRandom() {
+	s.random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	if s.Seed != 0 {
+		s.random = rand.New(rand.NewPCG(s.Seed, 1))
+	}
 	var id [20]byte
-	rand.Read(id[:])
+	for i := range id {
+		id[i] = byte(s.random.Uint32())
+	}
 	s.runID = hex.EncodeToString(id[:])
 }
 
@@ -329,6 +363,7 @@ func (s *Server) stop(end func()) <-chan struct{} {
 		s.expiry.stop()
 		s.upkeep.stop()
 		s.tidying.stop()
+		s.pause.end(s)
 		s.clients.checkIdle()
 	})
 	if err != nil {

@@ -60,7 +60,7 @@ func TestConfig(t *testing.T) {
 		CONFIG SET proto-max-bulk-len 1 => -ERR CONFIG SET failed (possibly related to argument 'proto-max-bulk-len') - argument must be between 1048576 and 9223372036854775807 inclusive
 		CONFIG SET loglevel x => -ERR CONFIG SET failed (possibly related to argument 'loglevel') - argument(s) must be one of the following: debug, verbose, notice, warning
 		CONFIG SET port x => -ERR CONFIG SET failed (possibly related to argument 'port') - argument couldn't be parsed into an integer
-		CONFIG SET port 1 => -ERR CONFIG SET failed (possibly related to argument 'port') - the port cannot change while the server runs
+		CONFIG SET port 1 => -ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port: it cannot change while the server runs
 		CONFIG SET port 0 => +OK
 		CONFIG REWRITE => -ERR The server is running without a config file
 		CONFIG RESETSTAT => +OK
@@ -184,6 +184,7 @@ func TestServerCommands(t *testing.T) {
 		DEBUG SLEEP 0.001 => +OK
 		DEBUG SLEEP x => +OK
 		DEBUG SET-ACTIVE-EXPIRE 0 => +OK
+		DEBUG REPLYBUFFER RESIZING 0 => +OK
 		DEBUG bogus => -ERR unknown subcommand or wrong number of arguments for 'bogus'. Try DEBUG HELP.
 		DEBUG LOG => -ERR unknown subcommand or wrong number of arguments for 'LOG'. Try DEBUG HELP.
 		DEBUG HELP => *...
@@ -226,7 +227,7 @@ func TestCommandTable(t *testing.T) {
 		COMMAND INFO get => *1 *10 $3 get :2 *2 +readonly +fast :1 :1 :1 *3 +@read +@string +@fast *0 *1 *6 $5 flags *2 +RO +access $12 begin_search *4 $4 type $5 index $4 spec *2 $5 index :1 $9 find_keys *4 $4 type $5 range $4 spec *6 $7 lastkey :0 $7 keystep :1 $5 limit :0 *0
 		COMMAND INFO nope client|id => *2 $-1 *10 $9 client|id :2 *3 +noscript +loading +stale :0 :0 :0 *2 +@slow +@connection *0 *0 *0
 		COMMAND DOCS nope => *0
-		COMMAND DOCS GET => *2 $3 get *8 $7 summary...
+		COMMAND DOCS GET => *2 $3 get *10 $7 summary...
 		COMMAND LIST FILTERBY ACLCAT transaction => *5 $7 discard $4 exec $5 multi $7 unwatch $5 watch
 		COMMAND LIST FILTERBY PATTERN GETR* => *1 $8 getrange
 		COMMAND LIST FILTERBY MODULE x => *0
@@ -264,7 +265,7 @@ func TestCommandTableIsSound(t *testing.T) {
 			t.Errorf("%s: no arity", cmd.name)
 		case cmd.doc.summary == "" || cmd.doc.since == "" || cmd.doc.group == "" || cmd.doc.complexity == "":
 			t.Errorf("%s: not documented", cmd.name)
-		case cmd.flags&(flagWrite|flagReadonly) != 0 && len(cmd.keys) == 0 && cmd.cats&(catKeyspace|catScripting) == 0:
+		case cmd.flags&(flagWrite|flagReadonly) != 0 && len(cmd.keys) == 0 && cmd.cats&(catKeyspace|catScripting) == 0 && cmd.name != "lolwut":
 			t.Errorf("%s: touches keys but does not say which", cmd.name)
 		}
 		if got := b.s.commands.named([]byte(strings.ToUpper(cmd.name))); got != cmd {

@@ -110,19 +110,49 @@ const errDebug = `ERR DEBUG command not allowed. If the enable-debug-command opt
 
 func debugCommand(c *client, args [][]byte) {
 	switch sub := args[1]; {
+	case isWord(sub, "PROTOCOL") && len(args) == 3:
+		c.debugReply(args[2])
+		return
 	case isWord(sub, "SLEEP") && len(args) == 3:
 		c.sleep(args[2])
 	case isWord(sub, "LOG") && len(args) == 3:
 		c.server.log().Warn("DEBUG LOG", "text", string(args[2]))
+	case isWord(sub, "OBJECT") && len(args) == 3:
+		c.debugObject(args[2])
+		return
 	case isWord(sub, "SET-ACTIVE-EXPIRE") && len(args) == 3:
 		c.server.expiry.enable(string(args[2]) != "0")
 	case isWord(sub, "QUICKLIST-PACKED-THRESHOLD") && len(args) == 3: // all elements lie in listpacks
+	case isWord(sub, "REPLYBUFFER") && len(args) == 4: // no client keeps a buffer for replies
+	case isWord(sub, "DIGEST") && len(args) == 2:
+		c.debugDigest()
+		return
+	case isWord(sub, "DIGEST-VALUE"):
+		c.debugDigestValues(args[2:])
+		return
+	case isWord(sub, "RELOAD") && len(args) == 2:
+		if !c.debugReload() {
+			c.fail("ERR Error trying to load the RDB dump")
+			return
+		}
 	case isWord(sub, "HELP") && len(args) == 2:
 		c.help("DEBUG",
+			"DIGEST",
+			"    A checksum of all keys and values.",
+			"DIGEST-VALUE [<key> ...]",
+			"    The checksums of values.",
 			"LOG <text>",
 			"    Write a text to the log.",
+			"OBJECT <key>",
+			"    Where the value of a key lies, how it is stored, and its bytes in memory.",
+			"PROTOCOL <type>",
+			"    Reply with a value of a type, to test clients.",
 			"QUICKLIST-PACKED-THRESHOLD <size>",
 			"    Accepted, without effect: no element of a list is stored by itself.",
+			"RELOAD",
+			"    Encode all values as in a file, and read them again.",
+			"REPLYBUFFER (PEAK-RESET-TIME (<ms>|NEVER|RESET)|RESIZING (0|1))",
+			"    Accepted, without effect: no client keeps a buffer for replies.",
 			"SET-ACTIVE-EXPIRE (0|1)",
 			"    Delete keys when they expire (1), or only when a command asks for them (0).",
 			"SLEEP <seconds>",

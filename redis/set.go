@@ -181,15 +181,20 @@ func getexCommand(c *client, args [][]byte) {
 		}
 	}
 	c.stringValue(it)
+	event := ""
 	switch {
 	case o.absolute && at <= c.db.space.now:
+		event = "del"
 		c.db.keys.Delete(it)
 	case o.expire != nil:
+		event = "expire"
 		c.db.keys.SetDeadline(it, at)
 	case o.persist && it.Deadline() != 0:
+		event = "persist"
 		c.db.keys.Persist(it)
 	default:
 		return
 	}
 	c.changed(args[1])
+	c.notify(eventGeneric, event, args[1])
 }

@@ -106,20 +106,21 @@ func (c *client) combine(args [][]byte, op setOperation) {
 	c.spill()
 }
 
-func sinterstoreCommand(c *client, args [][]byte) { c.combineStore(args, intersection) }
-func sunionstoreCommand(c *client, args [][]byte) { c.combineStore(args, union) }
+func sinterstoreCommand(c *client, args [][]byte) { c.combineStore(args, "sinterstore", intersection) }
+func sunionstoreCommand(c *client, args [][]byte) { c.combineStore(args, "sunionstore", union) }
 
 // combineStore stores the result of an operation, and replies with its size.
-func (c *client) combineStore(args [][]byte, op setOperation) {
+func (c *client) combineStore(args [][]byte, event string, op setOperation) {
 	if sets, ok := c.sets(args[2:]); ok {
-		c.storeSet(args[1], op(sets), false)
+		c.storeSet(args[1], op(sets), false, event)
 	}
 }
 
 // storeSet stores members at a key, and replies with their number. The set is a
 // Dict from the beginning if nested is true.
-func (c *client) storeSet(key []byte, members func(yield func([]byte) bool), nested bool) {
-	e := c.editSet(key, store.Item{})
+func (c *client) storeSet(key []byte, members func(yield func([]byte) bool), nested bool, event string) {
+	var e setEdit
+	e.begin(c, key, store.Item{})
 	if nested {
 		e.convert()
 	}
@@ -127,7 +128,7 @@ func (c *client) storeSet(key []byte, members func(yield func([]byte) bool), nes
 		e.add(m)
 	}
 	c.Int(int64(e.len()))
-	e.replace()
+	e.replace(event)
 }
 
 func sdiffstoreCommand(c *client, args [][]byte) {
@@ -135,7 +136,7 @@ func sdiffstoreCommand(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	c.storeSet(args[1], difference(sets), c.diffIsNested(sets))
+	c.storeSet(args[1], difference(sets), c.diffIsNested(sets), "sdiffstore")
 }
 
 // diffIsNested reports whether Redis makes the result of SDIFFSTORE a hashtable,

@@ -112,10 +112,10 @@ type setEdit struct {
 	it  store.Item // zero: the set is new
 }
 
-// editSet begins to change a set. The Item may be zero; it must not change before
+// begin begins to change a set. The Item may be zero; it must not change before
 // finish.
-func (c *client) editSet(key []byte, it store.Item) setEdit {
-	e := setEdit{c: c, key: key, it: it}
+func (e *setEdit) begin(c *client, key []byte, it store.Item) {
+	e.c, e.key, e.it = c, key, it
 	e.digits = &c.db.space.digits
 	switch {
 	case !it.Exists():
@@ -126,7 +126,6 @@ func (c *client) editSet(key []byte, it store.Item) setEdit {
 	default:
 		e.ints = append(c.db.space.takeScratch(), it.Bytes()...)
 	}
-	return e
 }
 
 // maxInts returns how many members an intset may have.
@@ -190,16 +189,18 @@ func (e *setEdit) finish(changed bool) {
 	}
 }
 
-// replace stores the new set at the key, whatever that was. It deletes the key if
-// the set is empty.
-func (e *setEdit) replace() {
+// replace stores the new set at the key, whatever that was, and publishes an event. It
+// deletes the key if the set is empty.
+func (e *setEdit) replace(event string) {
 	keys := e.c.db.keys
 	if e.len() > 0 {
 		keys.Put(e.key, e.value(), store.NoDeadline)
 		e.c.changed(e.key)
+		e.c.notify(eventSet, event, e.key)
 	} else if old := e.c.db.find(e.key); old.Exists() {
 		keys.Delete(old)
 		e.c.changed(e.key)
+		e.c.notify(eventGeneric, "del", e.key)
 	}
 	if e.nested && e.len() == 0 {
 		store.FreeDict(keys.Cells(), e.dict.Root(), math.MaxInt)

@@ -11,10 +11,13 @@ type stats struct {
 	totalErrors int64
 	evicted     int64
 
-	peakMemory int64
-	ops        rate
-	input      rate
-	output     rate
+	evictedClients int64
+
+	peakMemory  int64
+	freedBefore int64 // values that were freed before the last CONFIG RESETSTAT
+	ops         rate
+	input       rate
+	output      rate
 }
 
 func (s *stats) init() { s.errors = make(map[string]int64) }

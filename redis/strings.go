@@ -13,12 +13,6 @@ func stringCommands() []*command {
 		{name: "append", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
 			keys: oneKey(keyRW | keyInsert), run: appendCommand,
 			doc: doc{"Appends to a string. A missing one counts as empty.", "2.0.0", group, "O(1) amortized", "", ""}},
-		{name: "decr", arity: 2, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
-			keys: oneKey(keyRW | keyAccess | keyUpdate), run: decrCommand,
-			doc: doc{"Subtracts one from the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
-		{name: "decrby", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
-			keys: oneKey(keyRW | keyAccess | keyUpdate), run: decrbyCommand,
-			doc: doc{"Subtracts a number from the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "get", arity: 2, flags: flagReadonly | flagFast, cats: catString,
 			keys: oneKey(keyRO | keyAccess), run: getCommand,
 			doc: doc{"Returns a string.", "1.0.0", group, "O(1)", "", ""}},
@@ -35,12 +29,9 @@ func stringCommands() []*command {
 		{name: "getset", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
 			keys: oneKey(keyRW | keyAccess | keyUpdate), run: getsetCommand,
 			doc: doc{"Sets a string and returns the one it replaces.", "1.0.0", group, "O(1)", "6.2.0", "`SET` with the `GET` argument"}},
-		{name: "incr", arity: 2, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
-			keys: oneKey(keyRW | keyAccess | keyUpdate), run: incrCommand,
-			doc: doc{"Adds one to the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
-		{name: "incrby", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
-			keys: oneKey(keyRW | keyAccess | keyUpdate), run: incrbyCommand,
-			doc: doc{"Adds a number to the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "lcs", arity: -3, flags: flagReadonly, cats: catString,
+			keys: []keySpec{{flags: keyRO | keyAccess, first: 1, last: 1, step: 1}}, run: lcsCommand,
+			doc: doc{"Finds the longest common subsequence of two strings.", "7.0.0", group, "O(N*M), N and M the lengths of the strings", "", ""}},
 		{name: "mget", arity: -2, flags: flagReadonly | flagFast, cats: catString,
 			keys: allKeys(keyRO|keyAccess, 1), tips: []string{"request_policy:multi_shard"}, run: mgetCommand,
 			doc: doc{"Returns several strings.", "1.0.0", group, "O(N), N the number of keys", "", ""}},
@@ -54,9 +45,10 @@ func stringCommands() []*command {
 			keys: oneKey(keyOW | keyUpdate), run: psetexCommand,
 			doc: doc{"Sets a string that expires after a number of milliseconds.", "2.6.0", group, "O(1)", "", ""}},
 		{name: "set", arity: -3, flags: flagWrite | flagDenyOOM, cats: catString,
-			keys: []keySpec{{flags: keyRW | keyAccess | keyUpdate | keyVariable, notes: "RW and ACCESS due to the optional `GET` argument", first: 1, step: 1}},
-			run:  setCommand,
-			doc:  doc{"Sets a string, and replaces a value of any type.", "1.0.0", group, "O(1)", "", ""}},
+			keys: []keySpec{{flags: keyRW | keyAccess | keyUpdate | keyVariable, vary: setKeyFlags,
+				notes: "RW and ACCESS due to the optional `GET` argument", first: 1, step: 1}},
+			run: setCommand,
+			doc: doc{"Sets a string, and replaces a value of any type.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "setex", arity: 4, flags: flagWrite | flagDenyOOM, cats: catString,
 			keys: oneKey(keyOW | keyUpdate), run: setexCommand,
 			doc: doc{"Sets a string that expires after a number of seconds.", "2.0.0", group, "O(1)", "", ""}},
@@ -72,6 +64,28 @@ func stringCommands() []*command {
 		{name: "substr", arity: 4, flags: flagReadonly, cats: catString,
 			keys: oneKey(keyRO | keyAccess), run: getrangeCommand,
 			doc: doc{"Returns a part of a string.", "1.0.0", group, "O(N), N the length of the part", "2.0.0", "`GETRANGE`"}},
+	}
+}
+
+// numberCommands returns the commands for strings that are numbers.
+func numberCommands() []*command {
+	const group = "string"
+	return []*command{
+		{name: "decr", arity: 2, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
+			keys: oneKey(keyRW | keyAccess | keyUpdate), run: decrCommand,
+			doc: doc{"Subtracts one from the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "decrby", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
+			keys: oneKey(keyRW | keyAccess | keyUpdate), run: decrbyCommand,
+			doc: doc{"Subtracts a number from the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "incr", arity: 2, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
+			keys: oneKey(keyRW | keyAccess | keyUpdate), run: incrCommand,
+			doc: doc{"Adds one to the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "incrby", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
+			keys: oneKey(keyRW | keyAccess | keyUpdate), run: incrbyCommand,
+			doc: doc{"Adds a number to the integer that a string holds.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "incrbyfloat", arity: 3, flags: flagWrite | flagDenyOOM | flagFast, cats: catString,
+			keys: oneKey(keyRW | keyAccess | keyUpdate), run: incrbyfloatCommand,
+			doc: doc{"Adds a number to the floating-point number that a string holds.", "2.6.0", group, "O(1)", "", ""}},
 	}
 }
 
@@ -119,6 +133,10 @@ func (c *client) store(key, v []byte) { c.storeUntil(key, v, store.NoDeadline) }
 func (c *client) storeUntil(key, v []byte, deadline int64) {
 	c.db.keys.Put(key, c.argument(v), deadline)
 	c.changed(key)
+	c.notify(eventString, "set", key)
+	if deadline > store.NoDeadline {
+		c.notify(eventGeneric, "expire", key)
+	}
 }
 
 // argument returns an argument of the running command as a value for the store.
@@ -148,6 +166,7 @@ func getdelCommand(c *client, args [][]byte) {
 	if it, _ := c.get(args[1]); it.Exists() {
 		c.db.keys.Delete(it)
 		c.changed(args[1])
+		c.notify(eventGeneric, "del", args[1])
 	}
 }
 
@@ -180,6 +199,7 @@ func appendCommand(c *client, args [][]byte) {
 		copy(b[old:], tail)
 	}
 	c.changed(key)
+	c.notify(eventString, "append", key)
 	c.Int(int64(n))
 }
 
@@ -223,8 +243,10 @@ func setrangeCommand(c *client, args [][]byte) {
 	}
 	_, b := c.db.keys.Resize(it, max(old, int(offset)+len(part)))
 	copy(b[offset:], part)
+	n := len(b)
 	c.changed(key)
-	c.Int(int64(len(b)))
+	c.notify(eventString, "setrange", key)
+	c.Int(int64(n))
 }
 
 func getrangeCommand(c *client, args [][]byte) {
@@ -354,5 +376,52 @@ func (c *client) incr(key []byte, by int64) {
 		c.db.keys.Put(key, store.IntValue(n), store.NoDeadline)
 	}
 	c.changed(key)
+	c.notify(eventString, "incrby", key)
 	c.Int(n)
+}
+
+// incrbyfloatCommand stores its result as bytes: also a whole number is no integer for
+// OBJECT ENCODING then, as in Redis.
+func incrbyfloatCommand(c *client, args [][]byte) {
+	it := c.db.find(args[1])
+	if !c.isString(it) {
+		return
+	}
+	old := zeroText
+	if it.Exists() {
+		old = c.text(it, 0)
+	}
+	text, failure := appendFloatSum(c.db.space.takeScratch(), old, args[2], errNotFloat)
+	if failure != "" {
+		c.db.space.keepScratch(text)
+		c.fail(failure)
+		return
+	}
+	c.db.put(args[1], it, store.BytesValue(store.String, text, false))
+	c.changed(args[1])
+	c.notify(eventString, "incrbyfloat", args[1])
+	c.Bulk(text)
+	c.db.space.keepScratch(text)
+}
+
+// zeroText is the number that a missing one counts as.
+var zeroText = []byte("0")
+
+// text returns the bytes of a string. Those of an integer are in one of the two buffers for
+// digits.
+func (c *client) text(it store.Item, buffer int) []byte {
+	if it.Form() == store.Integer {
+		return it.AppendTo(c.db.space.digits[buffer][:0])
+	}
+	return it.Bytes()
+}
+
+// setKeyFlags knows that SET reads the key only if it returns the old value.
+func setKeyFlags(args [][]byte) keyFlags {
+	for _, arg := range args[3:] {
+		if isWord(arg, "GET") {
+			return keyRW | keyAccess | keyUpdate
+		}
+	}
+	return keyOW | keyUpdate
 }

@@ -106,6 +106,12 @@ func (c *client) keySpec(k *keySpec) {
 	c.BulkString("flags")
 	c.names(uint32(k.flags), keyFlagNames, "")
 	c.BulkString("begin_search")
+	if k.unknown {
+		c.keySearch("unknown", 0)
+		c.BulkString("find_keys")
+		c.keySearch("unknown", 0)
+		return
+	}
 	if k.keyword != "" {
 		c.keySearch("keyword", 2)
 		c.pair("keyword", k.keyword)
@@ -157,35 +163,41 @@ func commandDocsCommand(c *client, args [][]byte) {
 	}
 }
 
+// forTests are the commands that Redis marks as of its own use.
+var forTests = map[string]bool{"debug": true, "pfdebug": true, "pfselftest": true}
+
 // commandDocs adds a command's name and its entry of COMMAND DOCS.
 func (c *client) commandDocs(cmd *command) {
 	c.BulkString(cmd.name)
-	n := 4
-	if cmd.doc.deprecated != "" {
-		n += 3
-	}
-	if cmd.subs != nil {
-		n++
-	}
-	c.Map(n)
-	c.pair("summary", cmd.doc.summary)
-	c.pair("since", cmd.doc.since)
-	c.pair("group", cmd.doc.group)
-	c.pair("complexity", cmd.doc.complexity)
-	if cmd.doc.deprecated != "" {
-		c.BulkString("doc_flags")
-		c.Set(1)
-		c.Simple("deprecated")
-		c.pair("deprecated_since", cmd.doc.deprecated)
-		c.pair("replaced_by", cmd.doc.instead)
-	}
-	if cmd.subs != nil {
-		c.BulkString("subcommands")
-		c.Map(len(cmd.subs))
-		for _, sub := range cmd.subs {
-			c.commandDocs(sub)
+	c.mapOf(func(f *fields) {
+		f.text("summary", cmd.doc.summary)
+		f.text("since", cmd.doc.since)
+		f.text("group", cmd.doc.group)
+		f.text("complexity", cmd.doc.complexity)
+		switch {
+		case cmd.doc.deprecated != "":
+			f.key("doc_flags")
+			c.Set(1)
+			c.Simple("deprecated")
+			f.text("deprecated_since", cmd.doc.deprecated)
+			f.text("replaced_by", cmd.doc.instead)
+		case forTests[cmd.name]:
+			f.key("doc_flags")
+			c.Set(1)
+			c.Simple("syscmd")
 		}
-	}
+		if list := syntax()[cmd.name]; list != nil {
+			f.key("arguments")
+			c.arguments(list)
+		}
+		if cmd.subs != nil {
+			f.key("subcommands")
+			c.Map(len(cmd.subs))
+			for _, sub := range cmd.subs {
+				c.commandDocs(sub)
+			}
+		}
+	})
 }
 
 func commandListCommand(c *client, args [][]byte) {
@@ -242,7 +254,7 @@ func (c *client) keysOf(args [][]byte, withFlags bool) {
 	case cmd == nil:
 		c.fail("ERR Invalid command specified")
 		return
-	case len(cmd.keys) == 0:
+	case len(cmd.keys) == 0 || cmd.keys[0].flags&keyNot != 0:
 		c.fail("ERR The command has no key arguments")
 		return
 	case !cmd.arityOK(len(args)):
@@ -264,7 +276,7 @@ func (c *client) keysOf(args [][]byte, withFlags bool) {
 				if withFlags {
 					c.Array(2)
 					c.Bulk(args[at])
-					c.names(uint32(cmd.keyFlags(k, args)), keyFlagNames, "")
+					c.names(uint32(k.flagsOf(args)), keyFlagNames, "")
 				} else {
 					c.Bulk(args[at])
 				}
@@ -272,20 +284,6 @@ func (c *client) keysOf(args [][]byte, withFlags bool) {
 		}
 		return n
 	})
-}
-
-// keyFlags returns what a request does to the keys of k.
-func (cmd *command) keyFlags(k *keySpec, args [][]byte) keyFlags {
-	if k.flags&keyVariable == 0 {
-		return k.flags
-	}
-	// SET reads the key only if it returns the old value.
-	for _, arg := range args[3:] {
-		if isWord(arg, "GET") {
-			return keyRW | keyAccess | keyUpdate
-		}
-	}
-	return keyOW | keyUpdate
 }
 
 func commandHelpCommand(c *client, _ [][]byte) {

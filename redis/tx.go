@@ -24,6 +24,8 @@ type transaction struct {
 	size    int // bytes that queue holds
 	flags   cmdFlags
 	spoiled bool // a command was refused, so EXEC will fail
+
+	publishes bool // a command sends messages to subscribers
 }
 
 type queued struct {
@@ -45,6 +47,7 @@ func (c *client) queue(cmd *command, args [][]byte) {
 		}
 		tx.queue = append(tx.queue, queued{cmd, args, c.owned})
 		tx.flags |= cmd.flags
+		tx.publishes = tx.publishes || cmd.name == "publish"
 		tx.size += size + 24*len(args) + 64
 		c.checkInput(0)
 	}
@@ -121,12 +124,8 @@ func execCommand(c *client, _ [][]byte) {
 		c.owned = q.owned
 		c.call(q.cmd, q.args)
 	}
-	c.executing = false
 	c.discard()
-	if c.late != nil {
-		c.push(c.late)
-		c.late = nil
-	}
+	c.executing = false
 }
 
 func watchCommand(c *client, args [][]byte) {

@@ -55,7 +55,8 @@ func (t *expiryTimer) fire() {
 	s := t.server
 	t.at = never
 	s.tick()
-	s.space.expire(expirePerTurn << t.behind)
+	defer s.published()
+	s.measured(eventExpiry, func() { s.space.expire(expirePerTurn << t.behind) })
 	if s.space.soonest() <= s.space.now {
 		t.behind = min(t.behind+1, maxBehind)
 	} else {
@@ -63,6 +64,15 @@ func (t *expiryTimer) fire() {
 	}
 	if s.space.soonest() != never {
 		t.set()
+	}
+}
+
+// published finishes a turn of a timer in which keys may have expired, or been evicted, and
+// subscribers have got messages about it.
+func (s *Server) published() {
+	defer s.handOver() // also if the log panics
+	if len(s.clients.condemned) > 0 {
+		s.clients.carryOut()
 	}
 }
 
@@ -113,6 +123,7 @@ func (t *tidyTimer) fire() {
 	t.running = false
 	s := t.server
 	if s.config.maxMemory > 0 {
+		defer s.published()
 		s.makeRoom()
 	}
 	if s.space.store.Tick(tidyWork) {
@@ -186,6 +197,7 @@ func (u *upkeep) check() {
 		c.transport.refresh() // for the next check
 		s.checkOutput(c)
 	}
+	s.clientMemory.check(s)
 	s.clients.carryOut()
 }
 

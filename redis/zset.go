@@ -50,7 +50,6 @@ func zsetCommands() []*command {
 }
 
 const (
-	errNotFloat   = "ERR value is not a valid float"
 	errNaN        = "ERR resulting score is not a number (NaN)"
 	errScoreRange = "ERR min or max is not a float"
 	errLexRange   = "ERR min or max not valid string range item"
@@ -78,10 +77,10 @@ func (c *client) readZset(key []byte) (s zset.Set, ok bool) {
 
 // editZset returns the sorted set of a key, to change. It exists if the key does. ok is
 // false if the reply is an error.
-func (c *client) editZset(key []byte) (s zset.Set, exists, ok bool) {
+func (c *client) editZset(key []byte) (s *zset.Set, exists, ok bool) {
 	it := c.db.find(key)
 	if !c.isZset(it) {
-		return s, false, false
+		return nil, false, false
 	}
 	return c.server.sortedSets().Edit(c.db.keys, key, it), it.Exists(), true
 }
@@ -170,7 +169,7 @@ func (c *client) zadd(key []byte, pairs [][]byte, o *zaddOptions) {
 	if !ok {
 		return
 	}
-	a := zsetAdder{set: &s, zaddOptions: o}
+	a := zsetAdder{set: s, zaddOptions: o}
 	if exists || !o.xx {
 		for i := 0; i < len(scores) && !a.nan; i++ {
 			a.add(pairs[2*i+1], scores[i])
@@ -179,6 +178,11 @@ func (c *client) zadd(key []byte, pairs [][]byte, o *zaddOptions) {
 	s.Commit()
 	if a.added+a.updated > 0 {
 		c.changed(key)
+		if o.incr {
+			c.notify(eventZset, "zincr", key)
+		} else {
+			c.notify(eventZset, "zadd", key)
+		}
 		c.db.ready(key)
 	}
 	switch {
@@ -253,6 +257,7 @@ func zremCommand(c *client, args [][]byte) {
 	s.Commit()
 	if n > 0 {
 		c.changed(args[1])
+		c.notifyTaken(eventZset, "zrem", args[1])
 	}
 	c.Int(int64(n))
 }

@@ -62,8 +62,9 @@ func (all scoredMembers) sort() {
 }
 
 // storeZset makes members, in their order, the sorted set of a key, in the place of
-// whatever the key has, and replies with their number. None delete the key.
-func (c *client) storeZset(key []byte, all scoredMembers) {
+// whatever the key has, publishes an event, and replies with their number. None delete the
+// key.
+func (c *client) storeZset(key []byte, all scoredMembers, event string) {
 	if len(all) == 0 {
 		c.storeNothing(key)
 		return
@@ -78,6 +79,7 @@ func (c *client) storeZset(key []byte, all scoredMembers) {
 	}
 	s.Commit()
 	c.changed(key)
+	c.notify(eventZset, event, key)
 	c.db.ready(key)
 	c.Int(int64(len(all)))
 }
@@ -87,6 +89,7 @@ func (c *client) storeNothing(key []byte) {
 	if old := c.db.find(key); old.Exists() {
 		c.db.keys.Delete(old)
 		c.changed(key)
+		c.notify(eventGeneric, "del", key)
 	}
 	c.Int(0)
 }
@@ -349,7 +352,7 @@ func (c *client) algebra(args [][]byte, name string, kind algebraKind, result fu
 func (c *client) algebraStore(args [][]byte, name string, kind algebraKind, result func(*algebra) scoredMembers) {
 	var a algebra
 	if a.parse(c, args[2:], name, kind) {
-		c.storeZset(args[1], result(&a))
+		c.storeZset(args[1], result(&a), name)
 	}
 }
 

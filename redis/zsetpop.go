@@ -61,7 +61,7 @@ func (c *client) zpop(args [][]byte, highest bool) {
 	} else {
 		c.Array(2 * n)
 	}
-	c.zpopMembers(args[1], &s, n, highest, nested)
+	c.zpopMembers(args[1], s, n, highest, nested)
 }
 
 // zpopMembers removes the first n members, or the last ones, and adds them to the reply.
@@ -86,6 +86,9 @@ func (c *client) zpopMembers(key []byte, s *zset.Set, n int, highest, nested boo
 		c.changed(key)
 	}
 	s.Commit()
+	if n > 0 {
+		c.notifyTaken(eventZset, endEvent(highest, "zpopmax", "zpopmin"), key)
+	}
 }
 
 // zmpopOptions are the arguments of ZMPOP from the number of keys on.
@@ -152,7 +155,7 @@ func (o *zmpopOptions) pop(c *client, key []byte, it store.Item) {
 	c.Array(2)
 	c.Bulk(key)
 	c.Array(n)
-	c.zpopMembers(key, &s, n, o.highest, true)
+	c.zpopMembers(key, s, n, o.highest, true)
 }
 
 func bzpopminCommand(c *client, args [][]byte) { c.bzpop(args, false) }
@@ -166,7 +169,7 @@ func (c *client) bzpop(args [][]byte, highest bool) {
 		s := c.server.sortedSets().Edit(c.db.keys, key, it)
 		c.Array(3)
 		c.Bulk(key)
-		c.zpopMembers(key, &s, 1, highest, false)
+		c.zpopMembers(key, s, 1, highest, false)
 	})
 }
 

@@ -345,6 +345,7 @@ func zrangestoreCommand(c *client, args [][]byte) {
 	}
 	target.Commit()
 	c.changed(args[1])
+	c.notify(eventZset, "zrangestore", args[1])
 	c.db.ready(args[1])
 	c.Int(int64(len(all)))
 }
@@ -375,11 +376,12 @@ func (c *client) removeRange(args [][]byte, kind rangeKind) {
 	if !ok {
 		return
 	}
-	rank, count := r.ranks(&s)
+	rank, count := r.ranks(s)
 	s.RemoveRanks(rank, count)
 	s.Commit()
 	if count > 0 {
 		c.changed(args[1])
+		c.notifyTaken(eventZset, [...]string{byRank: "zremrangebyrank", byScore: "zremrangebyscore", byLex: "zremrangebylex"}[kind], args[1])
 	}
 	c.Int(int64(count))
 }

@@ -66,11 +66,14 @@ func randomGeoShape(r *rand.Rand) []string {
 	return join(by, from)
 }
 
+// nearKeys are the keys under which places near another are stored.
+var nearKeys = []string{"near1", "near2"}
+
 // randomGeo returns a request about places. Those that store distances are compared by
 // their order alone: the last bit of a sine may differ.
 func randomGeo(r *rand.Rand) []string {
 	key, member := randomGeoKey(r), randomGeoMember(r)
-	target := pick(r, "near1", "near2")
+	target := pick(r, nearKeys...)
 	radius := []string{randomLength(r), randomUnit(r)}
 	switch r.IntN(16) {
 	case 0, 1, 2:

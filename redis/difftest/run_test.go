@@ -59,6 +59,7 @@ func (s *server) play(step *step, clients map[string]*client) ([]byte, error) {
 		}
 		clients[step.client] = c
 	}
+	c.SetDeadline(time.Now().Add(patience))
 	if len(step.send) > 0 {
 		if _, err := c.Write(step.send); err != nil {
 			return nil, err
@@ -154,6 +155,7 @@ func (c *client) quit() error {
 	if c.ended {
 		return nil
 	}
+	c.SetDeadline(time.Now().Add(patience))
 	if _, err := c.Write(resp.AppendRequest(nil, "QUIT")); err != nil {
 		return err
 	}

@@ -114,9 +114,11 @@ func Find(lp []byte, at int, v Value, skip int) int {
 	if at < 0 {
 		return -1
 	}
+	var digits [20]byte
+	text := v.Bytes(digits[:0])
 	for lp[at] != encEnd {
 		size := sizeAt(lp[at:])
-		if matches(lp[at:at+size], v) {
+		if matches(lp[at:at+size], v, text) {
 			return at
 		}
 		at += size + backSize(size)
@@ -127,24 +129,21 @@ func Find(lp []byte, at int, v Value, skip int) int {
 	return -1
 }
 
-// matches reports whether the element that b consists of is v.
-func matches(b []byte, v Value) bool {
+// matches reports whether the element that b consists of is v, whose text is given.
+func matches(b []byte, v Value, text []byte) bool {
 	c := b[0]
 	if c < encStr6 || c >= encInt13 && c < encStr12 || c > encStr32 {
-		if !v.integer {
+		if v.s != nil {
 			return false
 		}
 		n, _ := get(b).Int()
 		return n == v.n
 	}
-	if v.integer && v.s == nil {
-		return get(b).Equal(v)
-	}
 	switch {
 	case c < encInt13:
-		return bytes.Equal(b[1:], v.s)
+		return bytes.Equal(b[1:], text)
 	case c < encStr32:
-		return bytes.Equal(b[2:], v.s)
+		return bytes.Equal(b[2:], text)
 	}
-	return bytes.Equal(b[5:], v.s)
+	return bytes.Equal(b[5:], text)
 }

@@ -26,31 +26,36 @@ const (
 
 // A Value is an element: a string or an integer. Values that [At] returns alias the
 // listpack.
+//
+// It has no more than four words: the compiler keeps no larger struct in registers, and a
+// copy of one waits for the words that were just written.
 type Value struct {
-	s       []byte
-	n       int64
-	integer bool
+	s []byte // nil: an integer
+	n int64
 }
 
 // String returns the Value of a string. Like Redis, it takes a string for an integer if
-// the integer's decimal digits are that string. The Value aliases s.
+// the integer's decimal digits are that string. The Value of another string aliases s.
 func String(s []byte) Value {
 	if n, ok := resp.ParseInt(s); ok {
-		return Value{s, n, true}
+		return Int(n)
+	}
+	if s == nil {
+		s = []byte{}
 	}
 	return Value{s: s}
 }
 
 // Int returns the Value of an integer.
-func Int(n int64) Value { return Value{n: n, integer: true} }
+func Int(n int64) Value { return Value{n: n} }
 
 // Int returns the Value's integer; ok is false if it is a string. A listpack of another
 // server may have strings that look like integers; see [Value.ParseInt].
-func (v Value) Int() (n int64, ok bool) { return v.n, v.integer }
+func (v Value) Int() (n int64, ok bool) { return v.n, v.s == nil }
 
 // ParseInt returns the integer that the Value's text is in decimal.
 func (v Value) ParseInt() (n int64, ok bool) {
-	if v.integer {
+	if v.s == nil {
 		return v.n, true
 	}
 	return resp.ParseInt(v.s)
@@ -59,7 +64,7 @@ func (v Value) ParseInt() (n int64, ok bool) {
 // Bytes returns the Value's text. It writes the digits of an integer to buf, if that has
 // the capacity: 20 bytes are enough. The result aliases buf, or what the Value aliases.
 func (v Value) Bytes(buf []byte) []byte {
-	if v.integer {
+	if v.s == nil {
 		return strconv.AppendInt(buf[:0], v.n, 10)
 	}
 	return v.s
@@ -67,7 +72,7 @@ func (v Value) Bytes(buf []byte) []byte {
 
 // AppendTo appends the Value's text to dst.
 func (v Value) AppendTo(dst []byte) []byte {
-	if v.integer {
+	if v.s == nil {
 		return strconv.AppendInt(dst, v.n, 10)
 	}
 	return append(dst, v.s...)
@@ -75,7 +80,7 @@ func (v Value) AppendTo(dst []byte) []byte {
 
 // Len returns the length of the Value's text.
 func (v Value) Len() int {
-	if v.integer {
+	if v.s == nil {
 		var buf [20]byte
 		return len(strconv.AppendInt(buf[:0], v.n, 10))
 	}
@@ -84,7 +89,7 @@ func (v Value) Len() int {
 
 // Equal reports whether two Values have the same text.
 func (v Value) Equal(w Value) bool {
-	if v.integer && w.integer {
+	if v.s == nil && w.s == nil {
 		return v.n == w.n
 	}
 	var a, b [20]byte
@@ -99,7 +104,7 @@ func (v Value) Size() int {
 
 // encoded returns the size of the encoding and the data.
 func (v Value) encoded() int {
-	if !v.integer {
+	if v.s != nil {
 		switch n := len(v.s); {
 		case n < 1<<6:
 			return 1 + n
@@ -127,7 +132,7 @@ func (v Value) encoded() int {
 // put writes the element, Size bytes, to the start of b.
 func (v Value) put(b []byte) {
 	size := v.encoded()
-	if v.integer {
+	if v.s == nil {
 		putInt(b[:size], v.n)
 	} else {
 		putString(b[:size], v.s)

@@ -10,7 +10,8 @@
 //
 // # Cells
 //
-//	root  first and last node, number of elements, number of nodes: 8 bytes each
+//	root  first and last node, number of elements, number of nodes, the node from which
+//	      defragmentation goes on: 8 bytes each
 //	node  the nodes before and behind it, 8 bytes each; then a listpack
 //
 // No node is empty, except of a list that never had an element. A node may be larger than

@@ -197,6 +197,7 @@ func (l List) detach(from, to store.Handle, nodes, elements int) (rest store.Han
 	away.setHandle(away.root, rootLast, to)
 	away.setNumber(rootLen, elements)
 	away.setNumber(rootNodes, nodes)
+	away.setHandle(away.root, rootSweep, 0)
 	return away.root
 }
 

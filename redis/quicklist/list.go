@@ -19,7 +19,8 @@ const (
 	rootLast  = 8
 	rootLen   = 16
 	rootNodes = 24
-	rootSize  = 32
+	rootSweep = 32 // the node from which defragmentation goes on, or 0
+	rootSize  = 40
 )
 
 // Offsets in a node's cell.
@@ -120,6 +121,9 @@ func (l List) joined(h, prev, next store.Handle) {
 // unlink takes the nodes from one to another out of the list.
 func (l List) unlink(from, to store.Handle, nodes int) {
 	prev, next := l.prev(from), l.next(to)
+	if l.sweep() != 0 {
+		l.sweepPast(from, to)
+	}
 	if prev != 0 {
 		l.setHandle(prev, nodeNext, next)
 	} else {
@@ -146,6 +150,9 @@ func (l List) move(h store.Handle, size int) store.Handle {
 	l.setHandle(moved, nodePrev, prev)
 	l.setHandle(moved, nodeNext, next)
 	l.joined(moved, prev, next)
+	if l.sweep() == h {
+		l.setHandle(l.root, rootSweep, moved)
+	}
 	l.cells.Free(h)
 	return moved
 }

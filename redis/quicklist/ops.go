@@ -1,8 +1,15 @@
 package quicklist
 
-import "github.com/rondo-go/rondo/redis/store"
+import (
+	"math"
 
-var _ store.NodeOps = Ops{}
+	"github.com/rondo-go/rondo/redis/store"
+)
+
+var (
+	_ store.NodeOps      = Ops{}
+	_ store.SlicedDefrag = Ops{}
+)
 
 // Ops are the store.NodeOps of lists.
 type Ops struct{}
@@ -36,8 +43,22 @@ func (Ops) Copy(c *store.Cells, root store.Handle, to *store.Cells) store.Handle
 	return l.root
 }
 
-// Defrag moves the cells that the store wants to move.
-func (Ops) Defrag(c *store.Cells, root store.Handle) store.Handle {
+// Defrag implements store.NodeOps.
+func (o Ops) Defrag(c *store.Cells, root store.Handle) store.Handle {
+	root, _, _ = o.DefragSlice(c, root, 0, math.MaxInt)
+	return root
+}
+
+// Work of DefragSlice, in units of about 20 ns.
+const (
+	lookWork = 3 // go on to the next node
+	moveWork = 8 // besides the bytes
+)
+
+// DefragSlice implements store.SlicedDefrag. A node's number would be slow to find, and its
+// Handle may name another cell by the next slice. So the root has the Handle, the List keeps
+// that right when nodes move or go, and the cursor is 0 or 1.
+func (Ops) DefragSlice(c *store.Cells, root store.Handle, cursor uint64, budget int) (now store.Handle, next uint64, work int) {
 	if c.Sparse(root) {
 		moved := c.Alloc(rootSize)
 		copy(c.Bytes(moved)[:rootSize], c.Bytes(root))
@@ -45,14 +66,40 @@ func (Ops) Defrag(c *store.Cells, root store.Handle) store.Handle {
 		root = moved
 	}
 	l := List{c, root}
-	for h := l.first(); h != 0; {
-		next := l.next(h)
-		if c.Sparse(h) {
-			l.move(h, len(l.pack(h)))
-		}
-		h = next
+	h := l.sweep()
+	if cursor == 0 {
+		h = l.first()
 	}
-	return root
+	for ; h != 0 && work < budget; h = l.next(h) {
+		work += lookWork
+		if c.Sparse(h) {
+			h = l.move(h, len(l.pack(h)))
+			work += moveWork + c.Size(h)/512
+		}
+	}
+	l.setHandle(root, rootSweep, h)
+	if h != 0 {
+		next = 1
+	}
+	return root, next, work
+}
+
+// sweep returns the node from which DefragSlice goes on, or 0.
+func (l List) sweep() store.Handle { return l.handle(l.root, rootSweep) }
+
+// sweepPast makes DefragSlice go on behind the nodes from one to another if it would go on
+// at one of them.
+func (l List) sweepPast(from, to store.Handle) {
+	at := l.sweep()
+	for h := from; ; h = l.next(h) {
+		if h == at {
+			l.setHandle(l.root, rootSweep, l.next(to))
+			return
+		}
+		if h == to {
+			return
+		}
+	}
 }
 
 // Size estimates the memory of a list from its first nodes.

@@ -287,6 +287,95 @@ func TestDeleteRangeIsSliced(t *testing.T) {
 	}
 }
 
+// interleaved makes the list of n nodes, each beside one that has been freed. So
+// defragmentation wants half of the nodes to move.
+func (w *world) interleaved(n int) {
+	w.fill(0)
+	other := New(w.db.Cells(), listpack.Init(nil))
+	w.db.Put([]byte("other"), store.NodeValue(store.List, other.Root(), false), store.NoDeadline)
+	for i := range n {
+		w.push(false, strconv.Itoa(i))
+		other.Push(false, listpack.Int(int64(i)), w.limit)
+	}
+	w.db.Delete(w.db.Find([]byte("other")))
+}
+
+// nodes returns the Handles of the nodes.
+func (w *world) nodes() map[store.Handle]bool {
+	all := make(map[store.Handle]bool)
+	for h := w.list.first(); h != 0; h = w.list.next(h) {
+		all[h] = true
+	}
+	return all
+}
+
+// A long list is defragmented in slices, while it changes.
+func TestDefragIsSliced(t *testing.T) {
+	w := newWorld(1, 1)
+	defer w.store.Close()
+	const n = 20_000
+	w.interleaved(n)
+	held := w.store.Memory().Held
+	ticks, most, all := 0, 0, 0
+	for more := true; more; ticks++ {
+		before := w.nodes()
+		more = w.store.Tick(1000)
+		w.list = Open(w.db.Cells(), w.db.Find(key).Root())
+		moved := 0
+		for h := range w.nodes() {
+			if !before[h] {
+				moved++
+			}
+		}
+		most, all = max(most, moved), all+moved
+		if moved > 0 {
+			i := w.rng.IntN(len(w.model) - 1)
+			w.list.DeleteRange(i, 2)
+			w.model = slices.Delete(w.model, i, i+2)
+			w.push(true, "new")
+		}
+		if moved > 0 || !more {
+			if err := w.check(); err != nil {
+				t.Fatalf("after tick %d: %v", ticks, err)
+			}
+		}
+	}
+	if now := w.store.Memory().Held; most > 150 || all < n/4 || now > held*7/10 {
+		t.Errorf("a tick moved up to %d nodes, all %d; %d bytes are held, before %d", most, all, now, held)
+	}
+}
+
+// The next slice begins where nodes are that were not there at the end of the one before,
+// and behind nodes that are gone.
+func TestDefragGoesOnInAChangedList(t *testing.T) {
+	for _, change := range []func(l List){
+		func(l List) { l.drop(l.sweep()) },
+		func(l List) { l.move(l.sweep(), 100) },
+		func(l List) { l.DeleteRange(1, l.Len()-2) },
+		func(l List) { l.DeleteRange(l.Len()/2, l.Len()/2) },
+	} {
+		w := newWorld(1, 1)
+		w.fill(1000)
+		root, cursor, _ := Ops{}.DefragSlice(w.list.cells, w.list.root, 0, 500*lookWork)
+		if cursor == 0 || w.list.sweep() == 0 {
+			t.Fatal("the first slice is the last one")
+		}
+		change(w.list)
+		at := w.list.sweep()
+		found := at == 0
+		for h := w.list.first(); h != 0; h = w.list.next(h) {
+			found = found || h == at
+		}
+		if !found {
+			t.Error("defragmentation goes on at a node that is not in the list")
+		}
+		if _, cursor, _ = (Ops{}).DefragSlice(w.list.cells, root, cursor, 2000*lookWork); cursor != 0 || w.list.sweep() != 0 {
+			t.Error("the second slice is not the last one")
+		}
+		w.store.Close()
+	}
+}
+
 func BenchmarkList(b *testing.B) {
 	bench := func(name string, f func(w *world, v listpack.Value)) {
 		b.Run(name, func(b *testing.B) {

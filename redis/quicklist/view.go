@@ -29,8 +29,9 @@ func (p Pos) Exists() bool { return p.at >= 0 }
 // Value returns the element. It aliases the store's memory.
 func (p Pos) Value() listpack.Value { return listpack.At(p.lp, p.at) }
 
-// At returns the element's position in the listpack of a short list.
-func (p Pos) At() int { return p.at }
+// Pack returns the listpack that the element is in, and its position there. The listpack
+// aliases the store's memory.
+func (p Pos) Pack() (lp []byte, at int) { return p.lp, p.at }
 
 // Len returns the number of elements.
 func (v View) Len() int {
@@ -60,16 +61,32 @@ func (v View) Seek(index int) Pos {
 
 // Next returns the element behind another one.
 func (v View) Next(p Pos) Pos {
-	if p.at = listpack.Next(p.lp, p.at); p.at >= 0 || v.lp != nil {
+	if p.at = listpack.Next(p.lp, p.at); p.at >= 0 {
 		return p
 	}
-	return v.list.pos(v.list.next(p.node), 0)
+	return v.NextPack(p)
 }
 
 // Prev returns the element before another one.
 func (v View) Prev(p Pos) Pos {
-	if p.at = listpack.Prev(p.lp, p.at); p.at >= 0 || v.lp != nil {
+	if p.at = listpack.Prev(p.lp, p.at); p.at >= 0 {
 		return p
+	}
+	return v.PrevPack(p)
+}
+
+// NextPack returns the first element behind those of p's listpack.
+func (v View) NextPack(p Pos) Pos {
+	if v.lp != nil {
+		return none
+	}
+	return v.list.pos(v.list.next(p.node), 0)
+}
+
+// PrevPack returns the last element before those of p's listpack.
+func (v View) PrevPack(p Pos) Pos {
+	if v.lp != nil {
+		return none
 	}
 	return v.list.pos(v.list.prev(p.node), -1)
 }
@@ -82,10 +99,7 @@ func (v View) Find(p Pos, e listpack.Value) Pos {
 			p.at = at
 			return p
 		}
-		if v.lp != nil {
-			break
-		}
-		p = v.list.pos(v.list.next(p.node), 0)
+		p = v.NextPack(p)
 	}
 	return none
 }

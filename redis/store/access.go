@@ -124,10 +124,11 @@ func (it Item) Frequency() int {
 	return lfuInitial
 }
 
-// SetIdle sets what Idle returns.
+// SetIdle sets what Idle returns: at least so much, and up to 128 ms more.
 func (db *DB) SetIdle(it Item, milliseconds int64) Item {
 	it = db.t.accessed(it)
-	it.e().setAccess(uint32((db.store.now-milliseconds)>>lruUnit) & lruMask)
+	units := (milliseconds + 1<<lruUnit - 1) >> lruUnit
+	it.e().setAccess((db.store.lruClock() - uint32(units)) & lruMask)
 	return it
 }
 

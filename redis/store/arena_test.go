@@ -146,7 +146,7 @@ func TestLargeCellsGrow(t *testing.T) {
 		data := bytes.Repeat([]byte("x"), 100_000)
 		copy(a.bytes(h), data)
 		for n := 200_000; n < 10_000_000; n *= 2 {
-			h = a.enlarge(h, n)
+			h = a.enlarge(h, len(data), n)
 			data = append(data, make([]byte, n-len(data))...)
 			if !bytes.Equal(a.bytes(h)[:n], data) {
 				t.Fatalf("wrong bytes after growing to %d", n)

@@ -64,7 +64,7 @@ func (db *DB) PutHashed(key []byte, hash uint64, v Value, deadline int64) Item {
 		it = Item{}
 	}
 	if it.t == nil {
-		return db.t.insert(key, hash, &v, max(deadline, NoDeadline))
+		return db.inserted(key, db.t.insert(key, hash, &v, max(deadline, NoDeadline)))
 	}
 	return db.t.replace(it, hash, &v, deadline)
 }
@@ -78,12 +78,12 @@ func (db *DB) Replace(it Item, v Value, deadline int64) Item {
 // which the caller may write until the next call that changes the Store. New bytes are
 // zero. n must not be negative.
 func (db *DB) Resize(it Item, n int) (Item, []byte) {
-	return db.t.resize(it, db.Hash(it.Key()), n)
+	return db.t.resize(it, n)
 }
 
 // SetAlt sets Value.Alt of an Item.
 func (db *DB) SetAlt(it Item, alt bool) {
-	db.t.changing(db.Hash(it.Key()))
+	db.t.changingItem(it)
 	e := it.e()
 	e[0] &^= altBit
 	if alt {
@@ -96,7 +96,7 @@ func (db *DB) SetRoot(it Item, root Handle) { it.e().setHandleAt(int(it.at), roo
 
 // Changing must be called before cells of a Node value are changed: a Snapshot reads them
 // first.
-func (db *DB) Changing(it Item) { db.t.changing(db.Hash(it.Key())) }
+func (db *DB) Changing(it Item) { db.t.changingItem(it) }
 
 // SetDeadline makes a key expire at a time in milliseconds since 1970.
 func (db *DB) SetDeadline(it Item, at int64) Item {
@@ -124,13 +124,21 @@ func (db *DB) Rename(it Item, key []byte) Item { return db.Move(it, db, key) }
 // Move gives an Item's value, with its deadline, to a key of a DB, where it must not exist,
 // and deletes the Item's key. A Node value that moves to another DB is copied.
 func (db *DB) Move(it Item, to *DB, key []byte) Item {
-	return db.t.move(it, db.Hash(it.Key()), to.t, key, to.Hash(key))
+	return to.inserted(key, db.t.move(it, db.Hash(it.Key()), to.t, key, to.Hash(key)))
 }
 
 // Copy gives a copy of an Item's value and deadline to a key of a DB, where it must not
 // exist. it becomes invalid.
 func (db *DB) Copy(it Item, to *DB, key []byte) Item {
-	return db.t.copyTo(it, to.t, key, to.Hash(key))
+	return to.inserted(key, db.t.copyTo(it, to.t, key, to.Hash(key)))
+}
+
+// inserted tells Store.OnInsert of a new key, and returns its Item.
+func (db *DB) inserted(key []byte, it Item) Item {
+	if db.store.OnInsert != nil {
+		db.store.OnInsert(db, key)
+	}
+	return it
 }
 
 // Flush deletes all keys. Their memory goes back to the system in slices, by Tick.

@@ -151,6 +151,7 @@ func (t *table) sweepSlot(b bucket, slot, budget int) int {
 	work := 0
 	if h := handleAt(b, slot); t.cells.isSparse(h) {
 		size := t.cells.size(h)
+		t.store.moved++
 		moved := t.cells.alloc(size)
 		copy(t.entry(moved)[:size], t.entry(h))
 		setHandle(b, slot, moved)

@@ -124,3 +124,21 @@ func TestLargeValues(t *testing.T) {
 		t.Errorf("a string of 1 MiB has form %d and takes %d bytes", it.Form(), it.Size())
 	}
 }
+
+// A kept string that outgrows its slice has zeros behind it, whatever the spare capacity of
+// the slice holds.
+func TestKeptStringGrows(t *testing.T) {
+	for _, heap := range []bool{false, true} {
+		s := New(Options{GoHeap: heap})
+		const n = 50_000
+		text := bytes.Repeat([]byte("x"), n+100)
+		it := s.DB(0).Put([]byte("k"), KeptString(text[:n]), NoDeadline)
+		for _, size := range []int{n + 10, n + 5000} {
+			var b []byte
+			if it, b = s.DB(0).Resize(it, size); !bytes.Equal(b[n:], make([]byte, size-n)) {
+				t.Errorf("heap %t: %d bytes end with %q", heap, size, b[size-8:])
+			}
+		}
+		s.Close()
+	}
+}

@@ -170,3 +170,17 @@ func TestTrackingBeginsLater(t *testing.T) {
 	db.Find([]byte("k"))
 	checkTable(t, db.t)
 }
+
+// An idle time that was set is not shorter a moment later, whatever the clock says.
+func TestSetIdle(t *testing.T) {
+	s := New(Options{Databases: 1})
+	s.Track(TrackLRU)
+	db := s.DB(0)
+	for ms := range int64(300) {
+		s.SetNow(1_700_000_000_000 + ms)
+		it := db.SetIdle(db.Put([]byte("k"), StringValue(nil), NoDeadline), 1_000_000)
+		if idle := it.Idle(); idle < 1_000_000 || idle > 1_000_000+128 {
+			t.Fatalf("at %d ms: %d ms", ms, idle)
+		}
+	}
+}

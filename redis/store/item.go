@@ -122,6 +122,10 @@ func digits(n int64) int {
 // Root returns the Handle of a Node value.
 func (it Item) Root() Handle { return it.e().handleAt(int(it.at)) }
 
+// Entry returns the Handle of the key's entry. It stays the same as long as the entry does
+// not move: to see that a change was made in place.
+func (it Item) Entry() Handle { return handleAt(it.b, int(it.slot)) }
+
 // Size estimates the memory that the key takes, in bytes: its cells, its share of the
 // table and of the wheel.
 func (it Item) Size() int {

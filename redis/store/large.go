@@ -92,9 +92,10 @@ func (s *space) shorten() int {
 	return (len(m)-rest)/chunkSize*workDrop + 1
 }
 
-// enlarge makes a large cell at least n bytes long, and returns its Handle, which may be
-// another one. The bytes behind the old ones are zero.
-func (a *arena) enlarge(h Handle, n int) Handle {
+// enlarge makes a large cell, of which used bytes are in use, at least n bytes long. It
+// returns its Handle, which may be another one. The bytes behind the used ones are zero,
+// but for an adopted slice that is long enough.
+func (a *arena) enlarge(h Handle, used, n int) Handle {
 	number := uint32(h >> offsetBits)
 	old := a.mem[number]
 	if n <= len(old) {
@@ -114,7 +115,7 @@ func (a *arena) enlarge(h Handle, n int) Handle {
 		}
 	}
 	grown := a.reserve(n, size)
-	copy(a.bytes(grown), old)
+	copy(a.bytes(grown), old[:used])
 	a.freeLarge(number)
 	return grown
 }

@@ -3,8 +3,8 @@ package store
 import "strconv"
 
 // resize makes a string n bytes long; see DB.Resize.
-func (t *table) resize(it Item, hash uint64, n int) (Item, []byte) {
-	t.changing(hash)
+func (t *table) resize(it Item, n int) (Item, []byte) {
+	t.changingItem(it)
 	e := it.e()
 	head := int(it.at) - prefix(e[0])
 	fits := int(it.at)+varintSize(n)+n <= maxEmbedded
@@ -15,7 +15,7 @@ func (t *table) resize(it Item, hash uint64, n int) (Item, []byte) {
 		digits := strconv.AppendInt(text[:0], e.intAt(int(it.at)), 10)
 		it = t.recast(it, e[0], head, varintSize(len(digits))+len(digits))
 		t.put(it, &Value{Type: it.Type(), bytes: digits}, Embedded)
-		return t.resize(it, hash, n)
+		return t.resize(it, n)
 	case form == Large:
 		old = t.resizeLarge(it, n)
 	case fits:
@@ -71,7 +71,7 @@ func (t *table) resizeLarge(it Item, n int) int {
 		// What lies behind the value stays zero: it may grow again.
 		clear(t.cells.bytes(h)[n:old])
 	}
-	h = t.cells.enlarge(h, n)
+	h = t.cells.enlarge(h, min(old, n), n)
 	e.setHandleAt(at, h)
 	e.setLargeLen(at, n)
 	if t.space.meta[h>>offsetBits].state == chunkAdopted {

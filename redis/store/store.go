@@ -37,6 +37,9 @@ type Store struct {
 	// OnExpire is called before an expired key is deleted, by Find, Put or Expire. key
 	// is valid during the call. It must not change the Store.
 	OnExpire func(db *DB, key []byte)
+	// OnInsert is called when a key has been added by Put, Move, Rename or Copy. It must not
+	// change the Store. nil is the usual value, and costs nothing.
+	OnInsert func(db *DB, key []byte)
 
 	space    *space
 	dbs      []*DB
@@ -52,6 +55,7 @@ type Store struct {
 	lfu      LFU
 	pool     pool
 	trash    trash
+	moved    int64
 	waste    int // percent; 0: no defragmentation
 	cleanup  runtime.Cleanup
 }
@@ -165,6 +169,25 @@ type Memory struct {
 	Waiting int64
 }
 
+// Work is what the Store does in slices besides commands.
+type Work struct {
+	// Pending is how many deleted values and arenas of flushed DBs are still to free.
+	Pending int
+	// Freed is how many of them have been freed.
+	Freed int64
+	// Moved is how many entries defragmentation has moved.
+	Moved int64
+}
+
+// Work returns how much there was to do.
+func (s *Store) Work() Work {
+	return Work{
+		Pending: len(s.trash.nodes) + len(s.trash.owners) + len(s.trash.waiting),
+		Freed:   s.trash.freed,
+		Moved:   s.moved,
+	}
+}
+
 // Memory returns what the Store takes.
 func (s *Store) Memory() Memory {
 	var m Memory
@@ -178,6 +201,11 @@ func (s *Store) Memory() Memory {
 	}
 	m.Waiting += s.space.waiting() + s.trash.bytes
 	return m
+}
+
+// Overhead returns the bytes of a DB's hash table, and of what orders its deadlines.
+func (db *DB) Overhead() (table, deadlines int64) {
+	return db.t.indexBytes(), db.t.wheel.blocks.used
 }
 
 // Used returns Memory().Used for one DB.

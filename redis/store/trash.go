@@ -11,6 +11,7 @@ type trash struct {
 	at      int      // the next chunk that may belong to the first owner
 	nodes   []deadNode
 	bytes   int64 // at most this much waits
+	freed   int64 // values and arenas
 }
 
 // deadNode is the rest of a value.
@@ -76,12 +77,14 @@ func (x *trash) empty(budget int) int {
 		budget -= cells * workMove
 		if x.nodes[0].free(cells) {
 			x.nodes = slices.Delete(x.nodes, 0, 1)
+			x.freed++
 		}
 	}
 	for budget > 0 && len(x.owners) > 0 {
 		if x.at == len(x.space.meta) {
 			x.at = 0
 			x.owners = slices.Delete(x.owners, 0, 1)
+			x.freed++
 			if len(x.owners) == 0 {
 				x.bytes = 0
 			}

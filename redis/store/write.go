@@ -9,6 +9,14 @@ func (t *table) changing(hash uint64) {
 	}
 }
 
+// changingItem is changing for a key whose hash is not known: it is needed only while there
+// is a snapshot.
+func (t *table) changingItem(it Item) {
+	if t.snap != nil {
+		t.changing(t.store.hasher.hash(it.Key()))
+	}
+}
+
 // insert adds a key that does not exist.
 func (t *table) insert(key []byte, hash uint64, v *Value, deadline int64) Item {
 	if len(key) > maxKey {

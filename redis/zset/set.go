@@ -15,6 +15,7 @@ type Sets struct {
 	Entries, Value int
 
 	scratch []byte
+	set     Set // that is open for changes: a copy of so many words costs as much as the change
 }
 
 // A Set is the sorted set of a key, for the time of a command. It may be read until the
@@ -33,8 +34,13 @@ type Set struct {
 }
 
 // Open returns the Set of an Item, to read. The zero Item gives an empty Set.
-func Open(db *store.DB, it store.Item) Set {
-	s := Set{db: db, it: it}
+func Open(db *store.DB, it store.Item) (s Set) {
+	s.open(db, it)
+	return s
+}
+
+func (s *Set) open(db *store.DB, it store.Item) {
+	s.db, s.it = db, it
 	switch {
 	case !it.Exists():
 		s.small = empty
@@ -43,16 +49,17 @@ func Open(db *store.DB, it store.Item) Set {
 	default:
 		s.small = it.Bytes()
 	}
-	return s
 }
 
 var empty = listpack.Init(nil)
 
 // Edit returns the Set of a key and its Item, to change. The zero Item stands for a key
-// that does not exist. key must not be memory of the store.
-func (x *Sets) Edit(db *store.DB, key []byte, it store.Item) Set {
-	s := Open(db, it)
-	s.sets, s.key = x, key
+// that does not exist. key must not be memory of the store. The Set is valid until the next
+// call of Edit or Create.
+func (x *Sets) Edit(db *store.DB, key []byte, it store.Item) *Set {
+	s := &x.set
+	*s = Set{sets: x, key: key}
+	s.open(db, it)
 	if !s.isLarge {
 		x.scratch = append(x.scratch[:0], s.small...)
 		s.small = x.scratch
@@ -63,7 +70,7 @@ func (x *Sets) Edit(db *store.DB, key []byte, it store.Item) Set {
 // Create returns an empty Set, which Commit gives to a key in the place of what it has. It
 // is for members of whose number, and greatest length, something is known: if these are
 // above the thresholds, the Set is a table and a Tree from the beginning.
-func (x *Sets) Create(db *store.DB, key []byte, members, longest int) Set {
+func (x *Sets) Create(db *store.DB, key []byte, members, longest int) *Set {
 	s := x.Edit(db, key, store.Item{})
 	if members > x.Entries || longest > x.Value {
 		s.enlarge()
@@ -98,6 +105,16 @@ func (s *Set) Commit() {
 	default:
 		s.db.Put(s.key, s.value(), store.NoDeadline)
 	}
+}
+
+// Take ends the changes of a Set that Create has made, and returns it as a value for a key,
+// with the root of its cells, or 0. The value is valid until another Set is edited.
+func (s *Set) Take() (v store.Value, root store.Handle) {
+	if s.isLarge {
+		return s.value(), s.large.root
+	}
+	s.sets.scratch = s.small
+	return s.value(), 0
 }
 
 func (s *Set) value() store.Value {

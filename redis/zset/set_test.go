@@ -32,7 +32,7 @@ func newSetModel(t *testing.T, entries, value int) *setModel {
 func (m *setModel) edit(change func(s *Set)) {
 	db := m.s.DB(0)
 	s := m.sets.Edit(db, setKey, db.Find(setKey))
-	change(&s)
+	change(s)
 	s.Commit()
 	m.check(db, setKey)
 }

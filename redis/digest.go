@@ -1,0 +1,109 @@
+package redis
+
+import (
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/redis/zset"
+)
+
+// digest is what DEBUG DIGEST and DEBUG DIGEST-VALUE compute of values, the same as Redis: a
+// SHA-1 that does not depend on how values are stored, or on an order that they do not have.
+type digest [sha1.Size]byte
+
+// xor adds bytes whose order does not matter.
+func (d *digest) xor(b []byte) {
+	for i, x := range sha1.Sum(b) {
+		d[i] ^= x
+	}
+}
+
+// mix adds bytes whose order matters.
+func (d *digest) mix(b []byte) {
+	d.xor(b)
+	*d = sha1.Sum(d[:])
+}
+
+func (d *digest) mixNumber(n int) {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], uint32(n))
+	d.mix(b[:])
+}
+
+// xorPair adds a field with its value, or a member with its score.
+func (d *digest) xorPair(first, second []byte) {
+	var pair digest
+	pair.mix(first)
+	pair.mix(second)
+	d.xor(pair[:])
+}
+
+// mixValue adds the value of an Item, and whether it expires.
+func (d *digest) mixValue(db *database, it store.Item) {
+	d.mixNumber(int(it.Type()))
+	switch it.Type() {
+	case store.String:
+		if it.Form() == store.Integer {
+			d.mix(it.AppendTo(nil))
+		} else {
+			d.mix(it.Bytes())
+		}
+	case store.List:
+		list := db.list(it)
+		for p := list.Seek(0); p.Exists(); p = list.Next(p) {
+			d.mix(p.Value().Bytes(nil))
+		}
+	case store.Set:
+		s := db.viewSet(it)
+		for member := range s.each {
+			d.xor(member)
+		}
+	case store.Hash:
+		h := db.viewHash(it)
+		for field, value := range h.each {
+			d.xorPair(field, value)
+		}
+	default:
+		s := zset.Open(db.keys, it)
+		var buf [32]byte
+		for member, score := range s.From(0) {
+			d.xorPair(member, zset.AppendScore(buf[:0], score))
+		}
+	}
+	if it.Deadline() != 0 {
+		d.xor([]byte("!!expire!!"))
+	}
+}
+
+// debugDigest replies with the digest of all keys.
+func (c *client) debugDigest() {
+	var all digest
+	for i := range c.server.space.dbs {
+		db := &c.server.space.dbs[i]
+		if db.len() == 0 {
+			continue
+		}
+		all.mixNumber(i)
+		db.keys.Each(func(it store.Item) {
+			var one digest
+			one.mix(it.Key())
+			one.mixValue(db, it)
+			all.xor(one[:])
+		})
+	}
+	c.Simple(hex.EncodeToString(all[:]))
+}
+
+// debugDigestValues replies with the digests of the values of keys, of nothing 0.
+func (c *client) debugDigestValues(keys [][]byte) {
+	c.Array(len(keys))
+	for _, key := range keys {
+		var d digest
+		if it := c.db.keys.Peek(key); it.Exists() {
+			d.mixValue(c.db, it)
+		}
+		c.Simple(hex.EncodeToString(d[:]))
+	}
+}
