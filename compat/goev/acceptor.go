@@ -84,7 +84,7 @@ func socket(family, recvBuffer int) (fd int, err error) {
 // OnRead accepts.
 func (a *Acceptor) OnRead() bool {
 	for range a.times {
-		fd, _, err := unix.Accept4(a.Fd(), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		fd, err := a.accept()
 		switch err {
 		case nil:
 			h := a.make()
@@ -93,7 +93,7 @@ func (a *Acceptor) OnRead() bool {
 				h.OnClose()
 			}
 		case unix.EINTR, unix.ECONNABORTED:
-		case unix.EAGAIN:
+		case unix.EAGAIN, unix.EBADF: // no more, or Destroy
 			return true
 		default: // such as EMFILE: try again a little later
 			if a.ScheduleTimer(a, 100, 0) == nil {
@@ -103,6 +103,13 @@ func (a *Acceptor) OnRead() bool {
 		}
 	}
 	return true
+}
+
+func (a *Acceptor) accept() (fd int, err error) {
+	a.mu.Lock() // Destroy, on another goroutine, must not give the number away now
+	defer a.mu.Unlock()
+	fd, _, err = unix.Accept4(a.Fd(), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	return fd, err
 }
 
 // OnTimeout accepts again.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,5 +129,57 @@ func TestAcceptorFails(t *testing.T) {
 		if _, err := NewAcceptor(r, addr, nil); err == nil {
 			t.Errorf("%q is no error", addr)
 		}
+	}
+}
+
+// The pollers of a Reactor get about as many connections each, whatever the numbers of
+// their descriptors are: the loop takes numbers too.
+func TestPollersShare(t *testing.T) {
+	const pollers, conns = 4, 40
+	for name, apart := range map[string]bool{"one Reactor": false, "two": true} {
+		serves := reactor(t, EvPollNum(pollers))
+		accepts := serves
+		if apart {
+			accepts = reactor(t)
+		}
+		var mu sync.Mutex
+		got := make(map[*poller]int)
+		at := acceptor(t, accepts, "tcp", func() EvHandler {
+			return &handler{r: serves, read: func(h *handler) bool {
+				mu.Lock()
+				got[h.entry.Load().poller]++
+				mu.Unlock()
+				return echo(h)
+			}}
+		})
+		for range conns {
+			echoes(t, dial(t, at), "x")
+		}
+		mu.Lock()
+		for _, n := range got {
+			if len(got) != pollers || n < conns/pollers-1 || n > conns/pollers+1 {
+				t.Errorf("%s: %d of %d pollers have connections, one of them %d of %d", name, len(got), pollers, n, conns)
+			}
+		}
+		mu.Unlock()
+	}
+}
+
+// A descriptor that two Reactors watch is closed for both, and for the peer.
+func TestTwoReactorsWatch(t *testing.T) {
+	r, other := reactor(t), reactor(t)
+	at := acceptor(t, r, "tcp", func() EvHandler {
+		h := &handler{r: r, read: echo}
+		h.opened = func(h *handler) bool {
+			return other.AddEvHandler(&handler{}, h.Fd(), EvOutET) == nil && r.AddEvHandler(h, h.Fd(), EvIn) == nil
+		}
+		return h
+	})
+	c := dial(t, at).(*net.TCPConn)
+	echoes(t, c, "hello")
+	c.CloseWrite()
+	c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if b, err := io.ReadAll(c); err != nil || len(b) > 0 {
+		t.Errorf("got %q, %v", b, err)
 	}
 }

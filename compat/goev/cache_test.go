@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"testing"
 )
 
@@ -25,8 +26,9 @@ func TestCache(t *testing.T) {
 		return &handler{r: r, read: func(h *handler) bool {
 			_, n, _ := h.Read()
 			v, ok := h.PCachedGet(1)
-			h.PCachedSet(100+h.Fd()%pollers, true)
-			_, others := h.PCachedGet(100 + (h.Fd()+1)%pollers)
+			mine := slices.Index(r.pollers, h.entry.Load().poller)
+			h.PCachedSet(100+mine, true)
+			_, others := h.PCachedGet(100 + (mine+1)%pollers)
 			if n > 0 {
 				seen <- fmt.Sprintf("%v %t %t", v, ok, others)
 			}
@@ -47,5 +49,17 @@ func TestCache(t *testing.T) {
 				t.Errorf("seen %q", s)
 			}
 		}
+	}
+}
+
+// To set a value costs no more when there are many.
+func TestCacheOfMany(t *testing.T) {
+	r := reactor(t, EvPollNum(2))
+	set := func(id int) { r.PollSyncOpt(PollSyncCache, PollSyncCacheOpt{ID: id, Value: true}) }
+	for id := range 10000 {
+		set(id)
+	}
+	if n := testing.AllocsPerRun(100, func() { set(5000) }); n > 20 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -108,7 +108,7 @@ func (p *connecting) OnWrite() bool {
 	}
 	p.over = true
 	p.CancelTimer(p)
-	p.entry.Load().poller.remove(p.entry.Load())
+	p.entry.Load().remove()
 	opened(p.eh, fd)
 	return true
 }

@@ -18,9 +18,12 @@
 // OnOpen of a connection that moves to another Reactor races with its OnRead.
 //
 // The system closes a connection when the handler's Destroy, or netfd.Close, has
-// closed its descriptor: the loop watches a duplicate, which these two close. A
-// program that closes a descriptor by a system call of its own must call
-// RemoveEvent before.
+// closed its descriptor: the loop watches a duplicate, which these two close. So
+// a program needs two descriptors for each that it watches. A program that
+// closes a descriptor by a system call of its own must call RemoveEvent before.
+//
+// A descriptor goes to the poller that watches the fewest; in the original its
+// number chooses.
 //
 // At the peer's reset the original calls OnClose. Here it calls OnRead; its Read
 // returns the error, and then OnClose is called, whatever OnRead returns. At a

@@ -3,6 +3,7 @@
 package goev
 
 import (
+	"bytes"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/compat/goev/netfd"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // An EvHandler handles the events of a descriptor. Its poller calls one method
@@ -57,7 +59,7 @@ type IOHandle struct {
 	noCopy
 
 	fd      atomic.Int32
-	broken  atomic.Bool // Read had an error
+	broken  atomic.Bool // Read had an error, or output that nobody else is told of
 	reactor atomic.Pointer[Reactor]
 	entry   atomic.Pointer[entry]
 	timer   atomic.Pointer[timer]
@@ -65,19 +67,21 @@ type IOHandle struct {
 	mu      sync.Mutex // guards what follows
 	queue   [][]byte   // not sent yet
 	waiting bool       // for EvOut
+	posted  bool       // the poller is about to send
+	file    int        // a descriptor that is no socket
 }
 
 var errNotAdded = errors.New("ev handler has not been added to the reactor yet")
 
 // Init must be called before a handler is used again.
 func (h *IOHandle) Init() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue, h.waiting = nil, false
 	h.setFd(-1)
 	h.reactor.Store(nil)
 	h.entry.Store(nil)
 	h.timer.Store(nil)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.queue, h.waiting = nil, false
 }
 
 func (h *IOHandle) added(r *Reactor, e *entry) {
@@ -92,7 +96,7 @@ func (h *IOHandle) added(r *Reactor, e *entry) {
 	}
 }
 
-// failed reports whether Read had an error while the handler was called for e.
+// failed reports whether there was an error while the handler was called for e.
 func (h *IOHandle) failed(e *entry) bool { return h.broken.Load() && h.entry.Load() == e }
 
 // mustBeAdded returns the entry, or panics if there is none.
@@ -116,12 +120,18 @@ func (h *IOHandle) setFd(fd int) { h.fd.Store(int32(fd)) }
 // until the handler's method returns. n is 0 at the end of the stream, and
 // negative with an error, such as unix.EAGAIN. Only the poller may call Read.
 func (h *IOHandle) Read() (bf []byte, n int, err error) {
-	fd := h.Fd()
-	if fd < 1 {
+	if h.Fd() < 1 {
 		return nil, 0, unix.EBADF
 	}
 	buf := h.mustBeAdded("Read").poller.read
-	n, err = netfd.Read(fd, buf)
+	h.mu.Lock() // Destroy, on another goroutine, must not give the number away now
+	fd := h.Fd()
+	if fd < 1 {
+		h.mu.Unlock()
+		return nil, 0, unix.EBADF
+	}
+	n, err = h.readOnce(fd, buf)
+	h.mu.Unlock()
 	if n > 0 {
 		return buf[:n], n, nil
 	}
@@ -131,55 +141,110 @@ func (h *IOHandle) Read() (bf []byte, n int, err error) {
 	return nil, n, err
 }
 
+// readOnce is netfd.Read, and writeOnce is netfd.Write, for sockets without telling the
+// scheduler, which takes long: no socket makes them wait. mu is held.
+func (h *IOHandle) readOnce(fd int, p []byte) (n int, err error) {
+	if h.file != fd {
+		n, ok, err := sys.Recv(fd, p)
+		switch {
+		case !ok:
+			return -1, unix.EAGAIN
+		case err == nil:
+			return n, nil
+		case !h.isFile(fd, err):
+			return -1, cause(err)
+		}
+	}
+	return netfd.Read(fd, p)
+}
+
+func (h *IOHandle) writeOnce(fd int, p []byte) (n int, err error) {
+	if h.file != fd {
+		n, err := sys.Send(fd, p)
+		if err == nil {
+			return n, nil
+		}
+		if !h.isFile(fd, err) {
+			return n, cause(err)
+		}
+	}
+	n, err = netfd.Write(fd, p)
+	if err == unix.EAGAIN {
+		err = nil
+	}
+	return max(n, 0), err
+}
+
+// isFile reports whether an error says that a descriptor is no socket.
+func (h *IOHandle) isFile(fd int, err error) bool {
+	if cause(err) != unix.ENOTSOCK {
+		return false
+	}
+	h.file = fd
+	return true
+}
+
+// cause returns an error as the system has it.
+func cause(err error) error {
+	var number unix.Errno
+	if errors.As(err, &number) {
+		return number
+	}
+	return err
+}
+
 // WriteBuff returns the poller's buffer for output, which all its handlers share.
 // Only the poller may use it.
 func (h *IOHandle) WriteBuff() []byte { return h.mustBeAdded("WriteBuff").poller.write }
 
 // PCachedGet returns a value of the poller's cache. It takes no lock.
 func (h *IOHandle) PCachedGet(id int) (any, bool) {
-	v, ok := (*h.mustBeAdded("PCachedGet").poller.cache.Load())[id]
-	return v, ok
+	return h.mustBeAdded("PCachedGet").poller.cache.Load(id)
 }
 
 // PCachedSet sets a value in the cache of the handler's poller alone.
-func (h *IOHandle) PCachedSet(id int, val any) { h.mustBeAdded("PCachedSet").poller.set(id, val) }
+func (h *IOHandle) PCachedSet(id int, val any) {
+	h.mustBeAdded("PCachedSet").poller.cache.Store(id, val)
+}
 
 // Write writes bf, and keeps a copy of what the system does not take now. That is
 // sent, in order, when the descriptor is writable (see OnWrite). An error is the
 // system's, and final. Any goroutine may call Write.
 func (h *IOHandle) Write(bf []byte) (n int, err error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.write(bf)
+	n, err = h.write(bf)
+	h.mu.Unlock() // without defer, which takes longer
+	return n, err
 }
 
-// write is Write with mu held.
 func (h *IOHandle) write(bf []byte) (n int, err error) {
 	fd := h.Fd()
 	if fd < 1 {
 		return 0, unix.EBADF
 	}
+	if len(h.queue) > 0 && !h.waiting {
+		h.send() // what AsyncWrite has kept
+	}
 	if len(h.queue) == 0 {
-		n, err = netfd.Write(fd, bf)
-		n = max(n, 0)
-		if n == len(bf) || err != nil && err != unix.EAGAIN {
+		n, err = h.writeOnce(fd, bf)
+		if n == len(bf) || err != nil {
 			return n, err
 		}
 		if h.entry.Load() == nil {
 			return n, errNotAdded
 		}
 	}
-	h.queue = append(h.queue, append([]byte(nil), bf[n:]...))
+	h.queue = append(h.queue, bytes.Clone(bf[n:]))
 	if !h.waiting {
-		h.waiting = true
-		h.entry.Load().change(EvOut, 0)
+		h.wait()
 	}
 	return len(bf), nil
 }
 
 // AsyncWrite has the poller write a copy of buf, after all that this goroutine
 // passed to AsyncWrite before. Any goroutine may call it. If the handler is
-// destroyed first, buf is dropped. eh is the handler itself.
+// destroyed first, buf is dropped. eh is the handler itself. Nothing bounds what
+// waits: AsyncWaitWriteQLen tells of it.
 func (h *IOHandle) AsyncWrite(eh EvHandler, buf []byte) {
 	fd := h.Fd()
 	if fd < 1 {
@@ -189,14 +254,16 @@ func (h *IOHandle) AsyncWrite(eh EvHandler, buf []byte) {
 		panic("goev: AsyncWrite EvHandler is invalid")
 	}
 	e := h.mustBeAdded("AsyncWrite")
-	data := append([]byte(nil), buf...)
-	e.poller.loop.Post(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if h.entry.Load() == e {
-			h.write(data) // OnRead tells of the error
-		}
-	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.Fd() < 1 || len(buf) == 0 {
+		return
+	}
+	h.queue = append(h.queue, bytes.Clone(buf))
+	if !h.waiting && !h.posted {
+		h.posted = true
+		e.poller.loop.Post(h.sendPosted)
+	}
 }
 
 // AsyncOrderedFlush sends what Write and AsyncWrite have kept. It is called by
@@ -214,27 +281,67 @@ func (h *IOHandle) AsyncOrderedFlush(eh EvHandler) {
 func (h *IOHandle) flush() (drained bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.waiting && h.send()
+}
+
+// sendPosted sends what AsyncWrite has kept.
+func (h *IOHandle) sendPosted() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.posted = false
+	if !h.waiting {
+		h.send() // OnRead tells of an error
+	}
+}
+
+// send sends, with mu held, what there is, and reports whether that is done.
+func (h *IOHandle) send() (done bool) {
 	fd := h.Fd()
-	if fd < 1 || !h.waiting {
+	if fd < 1 {
 		return false
 	}
 	for len(h.queue) > 0 {
 		first := h.queue[0]
-		n, err := netfd.Write(fd, first)
-		if n = max(n, 0); n < len(first) {
+		n, err := h.writeOnce(fd, first)
+		if err != nil {
+			h.fail()
+			return false
+		}
+		if n < len(first) {
 			h.queue[0] = first[n:]
-			if err == nil || err == unix.EAGAIN {
-				h.entry.Load().change(unix.EPOLLOUT, 0) // for EvOutET
-				return false
-			}
-			h.queue = h.queue[:1] // an error that OnRead tells of: nothing can be sent any more
+			h.wait() // again, for EvOutET
+			return false
 		}
 		h.queue[0] = nil
 		h.queue = h.queue[1:]
 	}
-	h.queue, h.waiting = nil, false
-	h.entry.Load().change(0, unix.EPOLLOUT)
+	h.queue = nil
+	if h.waiting {
+		h.waiting = false
+		h.entry.Load().change(0, unix.EPOLLOUT)
+	}
 	return true
+}
+
+// wait makes the poller call OnWrite. mu is held.
+func (h *IOHandle) wait() {
+	h.waiting = true
+	h.entry.Load().change(EvOut, 0)
+}
+
+// fail drops what waits, after an error of output. mu is held. OnRead tells of the
+// error; a handler that does not watch for input gets OnClose.
+func (h *IOHandle) fail() {
+	h.queue = nil
+	e := h.entry.Load()
+	switch {
+	case e.events.Load()&unix.EPOLLIN == 0:
+		h.broken.Store(true)
+		e.change(unix.EPOLLOUT, 0)
+	case h.waiting:
+		e.change(0, unix.EPOLLOUT)
+	}
+	h.waiting = false
 }
 
 // AsyncWaitWriteQLen returns how many pieces of output wait.
@@ -250,10 +357,7 @@ func (h *IOHandle) Destroy(eh EvHandler) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if fd := int(h.fd.Swap(-1)); fd > 0 {
-		if e := h.entry.Load(); e != nil {
-			e.poller.remove(e)
-		}
-		unix.Close(fd)
+		netfd.Close(fd)
 	}
 	h.queue, h.waiting = nil, false
 }

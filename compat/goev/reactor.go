@@ -5,9 +5,9 @@ package goev
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +23,7 @@ type Reactor struct {
 
 	engine  rondo.Engine
 	pollers []*poller
+	turn    int           // of the poller that is asked first; watched.mu guards it
 	running chan struct{} // closed by Run: until then the loops wait
 	once    sync.Once
 }
@@ -33,19 +34,18 @@ type noCopy struct{}
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// A poller is a loop with what its handlers share. mu guards handlers.
+// A poller is a loop with what its handlers share.
 type poller struct {
-	loop  *rondo.Loop
-	read  []byte
-	write []byte
-	cache atomic.Pointer[map[int]any] // never changed: a change makes another map
-
-	mu       sync.Mutex
-	handlers map[int]*entry
+	reactor *Reactor
+	loop    *rondo.Loop
+	read    []byte
+	write   []byte
+	cache   sync.Map // from int
+	entries int      // in watched; its mu guards this
 }
 
 // An entry is a descriptor that a poller watches. poll and told belong to the
-// loop.
+// loop, next to watched.
 type entry struct {
 	poller *poller
 	fd     int
@@ -53,18 +53,35 @@ type entry struct {
 	events atomic.Uint32 // asked for
 	gone   atomic.Bool   // removed
 	poll   *rondo.Poll
-	told   bool // OnWrite was called for EvOutET
+	told   bool   // OnWrite was called for EvOutET
+	next   *entry // of the same descriptor, in another Reactor
 }
 
-// entries are all entries by their descriptors, for netfd.Close.
-var entries sync.Map
+// watched are all entries by their descriptors.
+var watched struct {
+	mu      sync.Mutex
+	entries map[int]*entry
+}
 
 func init() {
+	watched.entries = make(map[int]*entry)
 	closing.Hook = func(fd int) {
-		if e, ok := entries.Load(fd); ok {
-			e.(*entry).poller.remove(e.(*entry))
+		for e := forgetAll(fd); e != nil; e = e.next {
+			e.remove()
 		}
 	}
+}
+
+// forgetAll takes all entries of a descriptor that is about to be closed.
+func forgetAll(fd int) (first *entry) {
+	watched.mu.Lock()
+	defer watched.mu.Unlock()
+	first = watched.entries[fd]
+	for e := first; e != nil; e = e.next {
+		e.poller.entries--
+	}
+	delete(watched.entries, fd)
+	return first
 }
 
 // NewReactor makes a Reactor. Its pollers begin with Run.
@@ -74,13 +91,13 @@ func NewReactor(opts ...Option) (*Reactor, error) {
 	r.engine.NumLoops = o.pollers
 	r.engine.LockThreads = o.lockThreads
 	r.engine.Repanic = true
+	r.engine.Spin = 20 * time.Microsecond // goev looks once more before it sleeps
 	if err := r.engine.Start(); err != nil {
 		return nil, fmt.Errorf("goev: %w", err)
 	}
 	for l := range r.engine.Loops() {
-		p := &poller{loop: l, handlers: make(map[int]*entry)}
+		p := &poller{reactor: r, loop: l}
 		p.read, p.write = make([]byte, o.readBuffer), make([]byte, o.writeBuffer)
-		p.cache.Store(new(map[int]any))
 		r.pollers = append(r.pollers, p)
 		l.Post(func() { <-r.running })
 	}
@@ -93,20 +110,83 @@ func (r *Reactor) Run() error {
 	return r.engine.Wait()
 }
 
-func (r *Reactor) poller(fd int) *poller { return r.pollers[fd%len(r.pollers)] }
-
 // AddEvHandler makes a poller watch a descriptor for events, and call their
-// methods of eh. The descriptor's number chooses the poller. eh may be called
-// before AddEvHandler returns.
+// methods of eh: the poller that watches the fewest. eh may be called before
+// AddEvHandler returns.
 func (r *Reactor) AddEvHandler(eh EvHandler, fd int, events uint32) error {
 	if fd < 1 || eh == nil {
 		return errors.New("AddEvHandler: invalid params")
 	}
-	p := r.poller(fd)
-	e := &entry{poller: p, fd: fd, eh: eh}
+	e := &entry{fd: fd, eh: eh}
 	e.events.Store(events)
+	old := r.remember(e)
 	eh.added(r, e)
-	return p.add(e)
+	if old != nil {
+		old.remove()
+	}
+	return e.begin()
+}
+
+// remember gives an entry its poller: that of the entry it replaces, or the one
+// with the fewest.
+func (r *Reactor) remember(e *entry) (old *entry) {
+	watched.mu.Lock()
+	defer watched.mu.Unlock()
+	if old = watched.entries[e.fd].of(r); old != nil {
+		e.poller = old.poller
+		old.unlink()
+	} else {
+		e.poller = r.fewest()
+	}
+	e.poller.entries++
+	e.next = watched.entries[e.fd]
+	watched.entries[e.fd] = e
+	return old
+}
+
+// fewest returns a poller with the fewest entries. Equal ones take turns.
+func (r *Reactor) fewest() (best *poller) {
+	for i := range r.pollers {
+		if p := r.pollers[(r.turn+i)%len(r.pollers)]; best == nil || p.entries < best.entries {
+			best = p
+		}
+	}
+	r.turn = (r.turn + 1) % len(r.pollers)
+	return best
+}
+
+// of returns the Reactor's entry, of e and those that follow.
+func (e *entry) of(r *Reactor) *entry {
+	for e != nil && e.poller.reactor != r {
+		e = e.next
+	}
+	return e
+}
+
+// unlink takes an entry from watched, whose mu is held, if it is there.
+func (e *entry) unlink() {
+	first := watched.entries[e.fd]
+	switch at := first; {
+	case first == e && e.next == nil:
+		delete(watched.entries, e.fd)
+	case first == e:
+		watched.entries[e.fd] = e.next
+	default:
+		for at != nil && at.next != e {
+			at = at.next
+		}
+		if at == nil {
+			return
+		}
+		at.next = e.next
+	}
+	e.poller.entries--
+}
+
+func (r *Reactor) find(fd int) *entry {
+	watched.mu.Lock()
+	defer watched.mu.Unlock()
+	return watched.entries[fd].of(r)
 }
 
 // AppendEvent adds events to those that fd is watched for.
@@ -114,7 +194,7 @@ func (r *Reactor) AppendEvent(fd int, events uint32) error {
 	if fd < 1 || events == 0 {
 		return errors.New("AppendEvent: invalid params")
 	}
-	e := r.poller(fd).find(fd)
+	e := r.find(fd)
 	if e == nil {
 		return errors.New("append: not found")
 	}
@@ -128,7 +208,7 @@ func (r *Reactor) RemoveEvent(fd int, events uint32) error {
 	if fd < 1 || events == 0 {
 		return errors.New("RemoveEvent: invalid params")
 	}
-	e := r.poller(fd).find(fd)
+	e := r.find(fd)
 	if e == nil {
 		return errors.New("remove: not found")
 	}
@@ -157,7 +237,7 @@ func (r *Reactor) PollSyncOpt(typ int, val any) {
 	}
 	o := val.(PollSyncCacheOpt)
 	for _, p := range r.pollers {
-		p.set(o.ID, o.Value)
+		p.cache.Store(o.ID, o.Value)
 	}
 }
 
@@ -170,39 +250,14 @@ func (p *poller) do(f func()) {
 	p.loop.Post(f)
 }
 
-func (p *poller) set(id int, value any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	next := maps.Clone(*p.cache.Load())
-	if next == nil {
-		next = make(map[int]any)
-	}
-	next[id] = value
-	p.cache.Store(&next)
-}
-
-func (p *poller) find(fd int) *entry {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.handlers[fd]
-}
-
-// add begins to watch. On another goroutine than the loop's it duplicates the
+// begin begins to watch. On another goroutine than the loop's it duplicates the
 // descriptor, which may be closed, and its number be used again, before the loop
 // takes it.
-func (p *poller) add(e *entry) error {
-	p.mu.Lock()
-	old := p.handlers[e.fd]
-	p.handlers[e.fd] = e
-	p.mu.Unlock()
-	entries.Store(e.fd, e)
-	if old != nil {
-		p.remove(old)
-	}
-	if p.loop.Calling() {
+func (e *entry) begin() error {
+	if e.poller.loop.Calling() {
 		err := e.watch(e.fd)
 		if err != nil {
-			p.remove(e)
+			e.remove()
 		}
 		return err
 	}
@@ -214,13 +269,13 @@ func (p *poller) add(e *entry) error {
 		}
 	}
 	if err != nil {
-		p.remove(e)
+		e.remove()
 		return fmt.Errorf("epoll_ctl add: %w", err)
 	}
-	p.loop.Post(func() {
+	e.poller.loop.Post(func() {
 		defer unix.Close(fd)
 		if !e.gone.Load() && e.watch(fd) != nil {
-			p.remove(e)
+			e.remove()
 			e.eh.OnClose()
 		}
 	})
@@ -239,18 +294,15 @@ func watchable(fd int) error {
 	return nil
 }
 
-// remove forgets an entry.
-func (p *poller) remove(e *entry) {
+// remove ends the watching.
+func (e *entry) remove() {
 	if e.gone.Swap(true) {
 		return
 	}
-	p.mu.Lock()
-	if p.handlers[e.fd] == e {
-		delete(p.handlers, e.fd)
-	}
-	p.mu.Unlock()
-	entries.CompareAndDelete(e.fd, e)
-	p.do(func() {
+	watched.mu.Lock()
+	e.unlink()
+	watched.mu.Unlock()
+	e.poller.do(func() {
 		if e.poll != nil {
 			e.poll.Close()
 		}
@@ -267,7 +319,7 @@ func (e *entry) change(more, less uint32) {
 		}
 	}
 	if now == 0 {
-		e.poller.remove(e)
+		e.remove()
 		return
 	}
 	e.poller.do(func() {
@@ -311,14 +363,14 @@ func (e *entry) happened(got rondo.Events) {
 		return // removed by another goroutine
 	}
 	if got == rondo.Failed || got&rondo.Writable != 0 && !e.writable() || got&rondo.Readable != 0 && !e.readable() {
-		e.poller.remove(e)
+		e.remove()
 		e.eh.OnClose()
 	}
 }
 
 func (e *entry) writable() bool {
 	e.told = true
-	if !e.eh.OnWrite() {
+	if !e.eh.OnWrite() || e.eh.failed(e) {
 		return false
 	}
 	e.update()

@@ -134,6 +134,10 @@ func (c *conn) do(out []byte, action Action) {
 	}
 	switch {
 	case action == None:
+	case action == Shutdown: // a peer that does not read must not keep the server from ending
+		c.then = Shutdown
+		rc.Flush()
+		c.server.after(Shutdown) // which closes the connection, and sends on
 	case action == Detach && c.server.events.Detached != nil && len(c.translators) == 0:
 		c.then = Detach
 		rc.Detach(c.detached)
@@ -153,8 +157,6 @@ func (c *conn) do(out []byte, action Action) {
 // sent carries out the action that waited for the output.
 func (c *conn) sent() {
 	switch {
-	case c.then == Shutdown:
-		c.server.after(Shutdown) // which closes the connection
 	case c.then == Detach && c.server.events.Detached != nil:
 		c.conn.Pause() // what comes now is for the new owner
 		for _, t := range c.translators {

@@ -12,7 +12,8 @@
 // # What differs
 //
 // What package compat/evio says of Close and Shutdown, of errors of accepting,
-// of unix sockets' files and of TCP_NODELAY holds here too.
+// of unix sockets' files and of TCP_NODELAY holds here too. But Shutdown waits
+// for no peer: what is left of the output is sent after Serve has returned.
 //
 // Each connection has exactly one Opened and one Closed, or one Opened and one
 // Detached. In the original a Dial whose time limit passed while its name was

@@ -126,9 +126,15 @@ func (s *server) end() {
 		c.Close()
 	}
 	s.open.Wait()
-	any := false
-	s.wait(func() { any = s.closeAll() })
-	if !any {
+	left := false
+	s.wait(func() {
+		s.closeAll()
+		for range s.loop.Conns() { // also those whose Closed was called, which end in order
+			left = true
+			break
+		}
+	})
+	if !left {
 		s.engine.Close()
 		return
 	}
@@ -281,9 +287,8 @@ func (s *server) written(rc *rondo.Conn, n int) {
 	}
 }
 
-// closeAll ends all connections, the youngest first, and reports whether there
-// were any.
-func (s *server) closeAll() bool {
+// closeAll ends all connections, the youngest first.
+func (s *server) closeAll() {
 	s.mu.Lock()
 	conns := s.conns
 	s.conns = nil
@@ -298,7 +303,6 @@ func (s *server) closeAll() bool {
 	for _, id := range s.peers.all() {
 		s.closed(id, nil)
 	}
-	return len(conns) > 0
 }
 
 // closed calls the event Closed.

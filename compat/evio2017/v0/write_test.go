@@ -3,6 +3,7 @@ package evio
 import (
 	"io"
 	"testing"
+	"time"
 )
 
 // Prewrite and Postwrite tell of all bytes, whatever the peer takes at once.
@@ -53,5 +54,23 @@ func TestActionsDeliver(t *testing.T) {
 			t.Errorf("action %d: %d bytes of %d came, %v", action, n, len(out), err)
 		}
 		w.await("closed 1, <nil>")
+	}
+}
+
+// Shutdown does not wait for a peer that does not read its output.
+func TestShutdownBesideSlowPeer(t *testing.T) {
+	for _, scheme := range []string{"tcp", "tcp-net"} {
+		w := serve(t, Events{Data: func(int, []byte) ([]byte, Action) { return make([]byte, 64<<20), Shutdown }}, at(t, scheme))
+		c := w.dial(0)
+		say(t, c, "x")
+		select {
+		case err := <-w.served:
+			w.served <- err
+		case <-time.After(4 * time.Second):
+			t.Errorf("%s: Serve does not return", scheme)
+		}
+		c.Close()
+		w.end()
+		w.wantLog("opened 1 at 0", "closed 1, <nil>")
 	}
 }
