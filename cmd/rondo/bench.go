@@ -21,6 +21,7 @@ import (
 
 type benchCommand struct {
 	Echo  benchEchoCommand  `cmd:"" help:"Measure an echo server." set:"payload=of messages"`
+	HTTP  benchHTTPCommand  `cmd:"" help:"Measure an HTTP server." set:"payload=of the bodies of --post"`
 	Redis benchRedisCommand `cmd:"" help:"Measure a Redis server." set:"payload=of values"`
 }
 
@@ -41,7 +42,9 @@ type benchFlags struct {
 	JSON bool `help:"Print the results as JSON, with times in microseconds, and no progress unless standard error is a terminal."`
 }
 
-const benchHelp = `Every byte of the replies is verified. A wrong byte, or a lost connection, ends the program with exit code 1. Ctrl-C ends it early: it prints the measurements so far.
+const benchHelp = "Every byte of the replies is verified. " + benchEnds
+
+const benchEnds = `A wrong byte, or a lost connection, ends the program with exit code 1. Ctrl-C ends it early: it prints the measurements so far.
 
 Progress goes to standard error once a second, results go to standard output. Latencies are those of requests sent (with --rate: due) after the warm-up; a latency ends when the reply is received.`
 
@@ -54,7 +57,7 @@ const (
 
 // bench generates loads, and prints their results.
 type bench struct {
-	command  string // "echo" or "redis"
+	command  string // of rondo that would serve it: "echo"
 	addr     string // as given
 	flags    *benchFlags
 	size     int

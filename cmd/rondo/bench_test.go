@@ -3,13 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,6 +130,54 @@ func TestBenchRedis(t *testing.T) {
 	}
 }
 
+// Files and an echo, over TLS and a unix socket too.
+func TestBenchHTTP(t *testing.T) {
+	d := newTree(t)
+	d.write("a.txt", "hello world", early)
+	_, files := serveHTTP(t, "--dir", d.dir)
+	f := newKeyFiles(t)
+	_, echo := start(t, f.args("http", "--echo", "--access-log", "off")...)
+	for _, c := range []struct {
+		args string
+		size float64
+	}{
+		{"--addr " + files + " --path /a.txt -P 16", 11},
+		{"--addr " + files + " --path /a.txt -H Range:bytes=0-4", 5},
+		{"--addr " + files + " --path / --rate 1000", 0},
+		{"--addr " + echo[0] + " --tls --tls-ca " + f.ca + " --post --size 100KiB -P 2", 100 << 10},
+		{"--addr " + echo[0] + " --tls --insecure", 0},
+	} {
+		r := results(t, append([]string{"http", "--conns", "4", "--count", "200", "--loops", "2"}, strings.Fields(c.args)...)...)
+		if len(r) != 1 || r[0]["test"] != "http" || r[0]["requests"] != 200.0 || c.size > 0 && r[0]["size_bytes"] != c.size {
+			t.Errorf("%s: %v", c.args, r)
+		}
+	}
+}
+
+// An HTTP load tells what is wrong with the server.
+func TestBenchHTTPFailures(t *testing.T) {
+	_, files := serveHTTP(t, "--dir", t.TempDir())
+	var n atomic.Int32
+	changing := serveBackend(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "answer %04d", n.Add(1)) })
+	closing := serveBackend(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Connection", "close") })
+	echo, missing := echoHere(t), freePort(t)
+	for _, c := range []struct{ args, want string }{
+		{"--addr " + files + " --path /none", files + ` answers GET /none with 404 Not Found: "404 page not found"; choose another request with --path or --header`},
+		{"--conns 1 --addr " + changing[len("http://"):], "connection 1 of 1: reply 1 is wrong at byte 10 of the body: got \"answer 0002\", want \"answer 0001\""},
+		{"--addr " + closing[len("http://"):], " closes the connection after its answer"},
+		{"--addr " + echo, echo + " gives no answer over HTTP: malformed HTTP"},
+		{"--addr " + missing, "cannot connect to " + missing + `: no server listens there; start one, such as "rondo http --dir .", or give another address with --addr`},
+	} {
+		stdout, stderr, code := runBench(t, append(strings.Fields("http --json --warmup 0 "), strings.Fields(c.args)...)...)
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit code %d, output %q, errors %q, want %q", c.args, code, stdout, stderr, c.want)
+		}
+	}
+	if r := results(t, "http", "--any-body", "--count", "10", "--addr", changing[len("http://"):]); len(r) != 1 || r[0]["requests"] != 10.0 {
+		t.Errorf("with --any-body: %v", r)
+	}
+}
+
 // The text output.
 func TestBenchText(t *testing.T) {
 	stdout, stderr, code := runBench(t, "echo", "--addr", echoHere(t), "--conns", "2", "--count", "1200", "--warmup", "0", "--rate", "500")
@@ -234,7 +285,8 @@ func TestBenchFailures(t *testing.T) {
 
 func TestBenchHelpTeaches(t *testing.T) {
 	for args, want := range map[string][]string{
-		"bench --help":       {"bench echo", "bench redis"},
+		"bench --help":       {"bench echo", "bench http", "bench redis"},
+		"bench http --help":  {"Examples:", "rondo bench http --post", "Size of the bodies of --post", "the body of the first", "Ctrl-C"},
 		"bench echo --help":  {"Examples:", "rondo bench echo --rate 20000", "the time the request was due", "Size of messages", "Ctrl-C"},
 		"bench redis --help": {"Examples:", "-t set,get -P 32", "Size of values", "a server whose data matters"},
 	} {

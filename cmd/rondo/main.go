@@ -1,5 +1,6 @@
-// Command rondo runs servers built on the rondo library: a Redis server and an
-// echo server. It also has a load generator that measures such servers.
+// Command rondo runs servers built on the rondo library: a Redis server, an HTTP
+// server and an echo server. It also has a load generator that measures such
+// servers.
 //
 // Run "rondo --help" for the commands, and "rondo redis --help" for one of
 // them.
@@ -18,8 +19,9 @@ import (
 
 // program is the command line.
 type program struct {
-	Redis       redisCommand     `cmd:"" help:"Serve Redis clients from one event loop."`
-	Echo        echoCommand      `cmd:"" help:"Send back what clients send."`
+	Redis       redisCommand     `cmd:"" help:"Serve Redis clients from one event loop." set:"authclients=yes"`
+	HTTP        httpCommand      `cmd:"" help:"Serve files over HTTP, or pass requests on to another server." set:"authclients=no"`
+	Echo        echoCommand      `cmd:"" help:"Send back what clients send." set:"authclients=yes"`
 	Bench       benchCommand     `cmd:"" help:"Measure a server with a load generator."`
 	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, the commit, and the Go version."`
 	Version     kong.VersionFlag `help:"Print the version, the commit, and the Go version."`
@@ -34,6 +36,9 @@ Examples:
 
   rondo redis --addr :6379 --addr unix:///tmp/redis.sock --requirepass secret
       Serve on all interfaces and on a unix socket, with a password.
+
+  rondo http --dir .
+      Serve the files in the current directory. Try: curl http://127.0.0.1:8080/
 
   rondo echo --addr 127.0.0.1:5000 --loops 4
       Echo on four loops. Try: nc 127.0.0.1 5000

@@ -283,6 +283,7 @@ func TestHelpTeaches(t *testing.T) {
 	}{
 		{"--help", []string{"Examples:", "rondo redis --addr :6379", "redis-cli", "echo"}},
 		{"redis --help", []string{"Examples:", "--requirepass", "--loops=N", "need no locks", "SIGTERM"}},
+		{"http --help", []string{"Examples:", "rondo http --dir .", "curl http://127.0.0.1:8080/", "--proxy=URL", "SIGHUP", "app.js.br"}},
 		{"echo --help", []string{"Examples:", "nc 127.0.0.1 5000", "--timeout"}},
 	} {
 		out, code := run(t, strings.Fields(c.args)...)
@@ -306,6 +307,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"redis --loops x", "loops"},
 		{"redis --nope", "nope"},
 		{"redis more", "more"},
+		{"http", "--dir DIR, --echo or --proxy URL"},
 		{"redis --addr", "addr"},
 		{"nope", "nope"},
 		{"bench", "redis"},

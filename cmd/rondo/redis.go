@@ -23,7 +23,7 @@ type redisCommand struct {
 	Requirepass        string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
 	ProtectedMode      bool     `help:"Refuse clients from other hosts while no password is set." default:"true" negatable:""`
 	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local means clients on this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
-	Maxmemory          size     `help:"Memory for keys and values, as in 512MiB. Above it, commands that add data are refused, or keys are evicted: CONFIG SET maxmemory-policy. 0: no limit." default:"0" placeholder:"SIZE"`
+	Maxmemory          size     `help:"Memory for keys, values and clients, as in 512MiB. Above it, commands that add data are refused, or keys are evicted: CONFIG SET maxmemory-policy. 0: no limit." default:"0" placeholder:"SIZE"`
 	tlsFlags
 	engineFlags
 }

@@ -21,7 +21,7 @@ type tlsFlags struct {
 	TLSCert        string `name:"tls-cert" help:"Serve TLS 1.2 and 1.3 on all TCP addresses, with the certificate in this file (PEM), followed by those up to its authority. SIGHUP reloads the files; existing connections are not affected." placeholder:"FILE"`
 	TLSKey         string `name:"tls-key" help:"The certificate's key (PEM). Default: in the certificate's file." placeholder:"FILE"`
 	TLSCA          string `name:"tls-ca" help:"Certificates of the authorities that may sign clients' certificates (PEM)." placeholder:"FILE"`
-	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients need a certificate: yes, no (the server asks for none) or optional (a client's certificate must be valid)." enum:"yes,no,optional" default:"yes" placeholder:"WHETHER"`
+	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients need a certificate: yes, no (the server asks for none) or optional (a client's certificate must be valid)." enum:"yes,no,optional" default:"${authclients}" placeholder:"WHETHER"`
 }
 
 var clientAuths = map[string]tls.ClientAuthType{
@@ -76,12 +76,20 @@ func loadCA(file string) (*x509.CertPool, error) {
 }
 
 // filters returns the filters of connections to TCP addresses: none, or TLS
-// with the files' current content. From now on SIGHUP reloads the files.
-func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpenFunc, error) {
+// with the files' current content, which offers the protocols by ALPN. From now
+// on SIGHUP reloads the files.
+func (f *tlsFlags) filters(log *slog.Logger, protocols ...string) ([]rondo.FilterOpenFunc, error) {
 	if err := f.check(); err != nil || !f.on() {
 		return nil, err
 	}
-	first, err := f.load()
+	load := func() (*tls.Config, error) {
+		config, err := f.load()
+		if err == nil {
+			config.NextProtos = protocols
+		}
+		return config, err
+	}
+	first, err := load()
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +99,7 @@ func (f *tlsFlags) filters(log *slog.Logger) ([]rondo.FilterOpenFunc, error) {
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
 		for range hangups {
-			if config, err := f.load(); err != nil {
+			if config, err := load(); err != nil {
 				log.Error("cannot load the TLS files: keeping the old certificate", "error", err)
 			} else {
 				current.Store(config)

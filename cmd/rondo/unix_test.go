@@ -128,3 +128,27 @@ func TestRedisFitsMaxclientsToTheDescriptors(t *testing.T) {
 		talk(t, dial(t, addresses[0]), "", "-ERR max number of clients reached\r\n")
 	}
 }
+
+// A pipe in the directory is not found: to open it would wait for its writer.
+func TestHTTPFilesArePlain(t *testing.T) {
+	d := newTree(t)
+	if err := syscall.Mkfifo(filepath.Join(d.dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, address := serveHTTP(t, "--dir", d.dir)
+	if got := ask(t, address, "GET /pipe"); got.StatusCode != 404 {
+		t.Errorf("%s, %q", got.Status, got.body)
+	}
+}
+
+func TestHTTPOverUnix(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	p, addresses := start(t, "http", "--echo", "--addr", "unix://"+socket, "--access-log", "text")
+	if got := askWith(t, dial(t, addresses[0]), "POST /", "hello"); got.body != "hello" {
+		t.Errorf("%s, %q", got.Status, got.body)
+	}
+	p.stop(syscall.SIGTERM, 0)
+	if !strings.Contains(p.stderr(), "msg=request client=- method=POST") {
+		t.Errorf("no request in\n%s", p.stderr())
+	}
+}

@@ -19,7 +19,7 @@ func TestMistakesAreOneSentence(t *testing.T) {
 		noStream = "want tcp, tcp4, tcp6 or unix"
 		noPacket = "want tcp, tcp4, tcp6, unix, udp, udp4, udp6 or unixgram"
 	)
-	commands := []string{"redis", "echo", "bench redis", "bench echo"}
+	commands := []string{"redis", "http --echo", "echo", "bench redis", "bench http", "bench echo"}
 	type mistake struct{ args, want string }
 	var mistakes []mistake
 	for _, c := range commands {
@@ -41,13 +41,13 @@ func TestMistakesAreOneSentence(t *testing.T) {
 			mistake{c + " --loops 1000000", "--loops is 1000000: want 1024 or less"},
 		)
 	}
-	for _, c := range []string{"redis", "bench redis", "bench echo"} {
+	for _, c := range []string{"redis", "http --echo", "bench redis", "bench http", "bench echo"} {
 		mistakes = append(mistakes,
 			mistake{c + " --addr udp://127.0.0.1:0", "--addr udp://127.0.0.1:0: the network is udp: " + noStream},
 			mistake{c + " --addr unixgram:///tmp/s", "--addr unixgram:///tmp/s: the network is unixgram: " + noStream},
 		)
 	}
-	for _, c := range []string{"redis", "echo"} {
+	for _, c := range []string{"redis", "http --echo", "echo"} {
 		mistakes = append(mistakes,
 			mistake{c + " --loops -1", "--loops is -1: want 0 or more"},
 			mistake{c + " --loops=-1", "--loops is -1: want 0 or more"},
@@ -69,8 +69,13 @@ func TestMistakesAreOneSentence(t *testing.T) {
 		mistake{"bench redis --tests", "--tests: the value is missing"},
 		mistake{"bench redis --rate", "--rate: the value is missing"},
 		mistake{"bench redis --keyspace 2000000000", "--keyspace is 2000000000: want 1000000000 or less"},
+		mistake{"bench http --path index.html", `--path, --host and --header make no request: parse "index.html": invalid URI for request`},
+		mistake{"bench http --path *", "--path *: want a path that begins with a slash"},
+		mistake{"bench http -H Accept", `--path, --host and --header make no request: malformed MIME header: missing colon: "Accept"`},
+		mistake{"bench http -H Connection:close", "--header: connections must stay open: leave out Connection"},
+		mistake{"bench http -H Content-Length:5", "--header: only --post sends a body, and its length"},
 	)
-	for _, c := range []string{"bench redis", "bench echo"} {
+	for _, c := range []string{"bench redis", "bench http", "bench echo"} {
 		mistakes = append(mistakes,
 			mistake{c + " --loops -1", "--loops is -1: want 1 or more"},
 			mistake{c + " --count -1", "--count is -1: want 0 or more"},
@@ -97,6 +102,7 @@ func TestFailuresAreOneSentence(t *testing.T) {
 	for args, want := range map[string]string{
 		"echo --addr 192.0.2.1:5000":        "cannot listen on 192.0.2.1:5000: bind: ",
 		"redis --addr tcp://192.0.2.1:5000": "cannot listen on tcp://192.0.2.1:5000: bind: ",
+		"http --echo --addr 192.0.2.1:5000": "cannot listen on 192.0.2.1:5000: bind: ",
 	} {
 		out, code := run(t, strings.Fields(args)...)
 		if code != 1 || !strings.HasPrefix(out, "rondo: "+want) || strings.Count(out, "\n") != 1 {
@@ -117,7 +123,7 @@ func TestAddressesInUse(t *testing.T) {
 	}
 	free := ln.Addr().String()
 	ln.Close()
-	for _, c := range []string{"redis", "echo"} {
+	for _, c := range []string{"redis", "http --echo", "echo"} {
 		for addrs, want := range map[string]string{
 			" --addr unix://" + file:                     "unix://" + file + ": there is a file of that name, which is no socket; remove it, or choose another address with --addr\n",
 			" --addr " + free + " --addr tcp4://" + free: "tcp4://" + free + ": another program, or another --addr, has that address; stop that program, or choose another address\n",
@@ -139,8 +145,11 @@ func TestDefaultsAreShown(t *testing.T) {
 	for cmd, want := range map[string]map[string]string{
 		"redis": {"loops": "1", "addr": "tcp://127.0.0.1:6379", "maxclients": "10000", "high-water": "256KiB", "protected-mode": "yes",
 			"requirepass": "none", "balance": "roundrobin", "tls-auth-clients": "yes", "tls-cert": "none"},
+		"http": {"addr": "tcp://127.0.0.1:8080", "dir": "none", "echo": "no", "proxy": "none", "list": "yes", "hidden": "no", "compressed": "yes",
+			"access-log": "combined", "max-header": "64KiB", "send-timeout": "1m", "timeout": "2m", "tls-auth-clients": "no"},
 		"echo":        {"loops": "0", "timeout": "0", "shutdown-timeout": "10s", "log-level": "info"},
 		"bench echo":  {"conns": "50", "json": "no", "spin": "yes", "size": "64", "tls": "no"},
+		"bench http":  {"path": "/", "post": "no", "header": "none"},
 		"bench redis": {"tests": "ping,set,get,incr,mset", "keyspace": "1", "password": "none", "rate": "0"},
 	} {
 		out, code := run(t, append(strings.Fields(cmd), "--help")...)
@@ -180,8 +189,9 @@ func TestDefaultsAreShown(t *testing.T) {
 // take the handshake for an incomplete request and wait.
 func TestBenchTellsOfAServerWithoutTLS(t *testing.T) {
 	_, redis := start(t, "redis", "--addr", "127.0.0.1:0", "--requirepass", "secret")
+	_, web := serveHTTP(t, "--echo")
 	_, echo := start(t, "echo", "--addr", "127.0.0.1:0")
-	for cmd, addr := range map[string]string{"redis": redis[0], "echo": echo[0]} {
+	for cmd, addr := range map[string]string{"redis": redis[0], "http": web, "echo": echo[0]} {
 		began := time.Now()
 		stdout, stderr, code := runBench(t, cmd, "--addr", addr, "--tls", "--insecure", "--timeout", "1h")
 		want := fmt.Sprintf("rondo: %s does not speak TLS: leave out --tls, or give another address with --addr\n", addr)

@@ -1,4 +1,5 @@
-// Webchat is a chat room for browsers. It serves the page, and the page's WebSocket.
+// Webchat is a chat room for browsers: an http.Handler with a page, and the page's
+// WebSocket, on the loops of package httpd.
 //
 //	go run ./examples/webchat
 //
@@ -8,13 +9,13 @@ package main
 import (
 	_ "embed"
 	"flag"
-	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"time"
 
-	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/httpd"
 	"github.com/rondo-go/rondo/websocket"
 )
 
@@ -22,29 +23,30 @@ import (
 var page string
 
 func main() {
-	address := flag.String("addr", "tcp://127.0.0.1:5003", "address to listen on")
+	address := flag.String("addr", "127.0.0.1:5003", "address to listen on")
 	flag.Parse()
-	log.Fatal(rondo.Serve(*address, server(new(room)).OpenFunc()))
+	ln, err := net.Listen("tcp", *address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Printf("serving http://%s", ln.Addr())
+	log.Fatal(httpd.Serve(server(new(room)), ln))
 }
 
-// server serves a room.
-func server(r *room) *websocket.Server {
-	return &websocket.Server{
-		Open:  r.enter,
-		Other: servePage,
+// server serves a room. Its handlers do not wait for anything, so they run on the loops.
+func server(r *room) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, page)
+	})
+	mux.Handle("/room", &websocket.Server{
+		Open: r.enter,
 		Options: websocket.Options{
 			MaxMessage:   1000,
 			PingInterval: 20 * time.Second,
 			IdleTimeout:  time.Minute,
 		},
-	}
-}
-
-// servePage answers a request that is none for a WebSocket.
-func servePage(c io.Writer, r *http.Request) {
-	status, body := "200 OK", page
-	if r.URL.Path != "/" || r.Method != http.MethodGet {
-		status, body = "404 Not Found", "not found\n"
-	}
-	fmt.Fprintf(c, "HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", status, len(body), body)
+	})
+	return &http.Server{Handler: httpd.OnLoop(mux), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
 }

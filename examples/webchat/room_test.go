@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/httpd"
 	"github.com/rondo-go/rondo/rondotest"
 	"github.com/rondo-go/rondo/websocket"
 	"github.com/rondo-go/rondo/wsframe"
@@ -34,7 +35,7 @@ func enter(t *testing.T, n *rondotest.Network, e *rondo.Engine, name string) *vi
 	v := &visitor{}
 	var err error
 	n.Await(func() {
-		v.ref, err = websocket.Dial(context.Background(), e, "ws://127.0.0.1:5003/?name="+name, func(*websocket.Conn, *http.Response) websocket.Handler { return v })
+		v.ref, err = websocket.Dial(context.Background(), e, "ws://127.0.0.1:5003/room?name="+name, func(*websocket.Conn, *http.Response) websocket.Handler { return v })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestRoom(t *testing.T) {
 		n := rondotest.New(t, rondotest.Options{Seed: seed + 1, Faults: rondotest.Harmless(0.1)})
 		r := new(room)
 		e := n.Engine(&rondo.Engine{NumLoops: 2})
-		n.Listen(e, "tcp", ":5003", server(r).OpenFunc())
+		n.Listen(e, "tcp", ":5003", (&httpd.Server{HTTP: server(r)}).Open)
 		browsers := n.Engine(&rondo.Engine{})
 		ann, bob := enter(t, n, browsers, "ann"), enter(t, n, browsers, "bob")
 		ann.ref.WriteMessage(websocket.Text, []byte("hello"))
@@ -70,8 +71,8 @@ func TestRoom(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	n := rondotest.New(t, rondotest.Options{})
-	n.Serve(":5003", server(new(room)).OpenFunc())
-	for path, want := range map[string]string{"/": page, "/other": "not found\n"} {
+	n.Serve(":5003", (&httpd.Server{HTTP: server(new(room))}).Open)
+	for path, want := range map[string]string{"/": page, "/other": "404 page not found\n"} {
 		c := n.Dial("tcp", "127.0.0.1:5003")
 		c.Send("GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:5003\r\n\r\n")
 		c.CloseWrite()
