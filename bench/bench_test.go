@@ -60,11 +60,17 @@ func TestWorkloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cal.close()
-	bases := map[string]string{"echo": limitServer, "redis": "net", "udp": "net", "tls": "net", "completions": "gaio"}
+	bases := map[string]string{"echo": limitServer, "redis": "net", "udp": "net", "tls": "net", "completions": "gaio", "http": "net-http", "https": "net-http",
+		"ws": "gws", "wsz": "gws"}
 	for _, w := range workloads {
 		server := rondoServer
-		if w.Family == "completions" {
+		switch w.Family {
+		case "completions":
 			server = "rondo-proactor"
+		case "http", "https":
+			server = "rondo-httpd"
+		case "ws", "wsz":
+			server = "rondo-websocket"
 		}
 		var r repetition
 		for range 20 { // on a busy machine a slice may have no message
@@ -117,6 +123,34 @@ func TestSuites(t *testing.T) {
 	}
 	if _, err := chosenSuite("peers", []string{"redcon"}, nil); err == nil {
 		t.Error("a server that the suite does not have is chosen")
+	}
+}
+
+// TestServers has each server of HTTP and WebSocket serve what the suites ask it for, on a few
+// connections.
+func TestServers(t *testing.T) {
+	ctx := context.Background()
+	b := tools(t, "load", "tlsload", "server")
+	for _, name := range []string{"http", "https", "websocket", "websocket-deflate"} {
+		s, err := chosenSuite(name, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, server := range append(s.Servers, s.Base) {
+			for _, w := range s.Workloads {
+				if !strings.HasSuffix(w, "-2") && !strings.HasSuffix(w, "-broadcast") {
+					continue
+				}
+				p := few(t, b, nil, w, s.Base, server)
+				err := p.b.open(ctx)
+				if err == nil {
+					_, err = p.b.slice(ctx, 5*time.Millisecond, 0)
+				}
+				if p.b.close(); err != nil {
+					t.Errorf("%s under %s: %v", server, w, err)
+				}
+			}
+		}
 	}
 }
 

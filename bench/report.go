@@ -287,31 +287,40 @@ func (l library) about(suite string) string {
 		when = append(when, s.Began.Format("2 January 2006, 15:04 MST"))
 	}
 	text := fmt.Sprintf("%s. %s repetitions of each pair, begun on %s; rondo %s; %s; %s.", modeTitles[res.Mode], repetitions,
-		strings.Join(when, " and "), res.Sessions[len(res.Sessions)-1].Rondo, res.Machine, strings.Join(versions, ", "))
-	if agree, all := res.agreement(); all > 0 {
-		text += fmt.Sprintf(" Of %d ratios, %d have intervals that overlap in all sessions.", all, agree)
+		strings.Join(when, "; "), res.Sessions[len(res.Sessions)-1].Rondo, res.Machine, strings.Join(versions, ", "))
+	if agree, all, apart := res.agreement(); all > 0 {
+		text += fmt.Sprintf(" Of %d ratios, %d have intervals that overlap in all sessions; if nothing but chance differed, it would be %.0f.",
+			all, agree, float64(all)-apart)
 	}
 	return text
 }
 
 // agreement counts the ratios that more than one session has, and those among
-// them whose intervals overlap in all sessions.
-func (res *results) agreement() (agree, all int) {
+// them whose intervals overlap in all sessions. apart is how many would not
+// overlap by chance alone.
+func (res *results) agreement() (agree, all int, apart float64) {
+	chances := make(map[string]float64)
 	for _, x := range res.Rows {
 		for _, metric := range []string{"rate", "cpu"} {
-			low, high, sessions := 0.0, 1e9, 0
+			low, high, sizes := 0.0, 1e9, []int(nil)
 			for s := range res.Sessions {
 				if r := x.ratio(metric, s); r.N >= enough {
-					low, high, sessions = max(low, r.Low), min(high, r.High), sessions+1
+					low, high, sizes = max(low, r.Low), min(high, r.High), append(sizes, r.N)
 				}
 			}
-			if sessions > 1 {
-				all++
+			if len(sizes) < 2 {
+				continue
 			}
-			if sessions > 1 && low <= high {
+			all++
+			if low <= high {
 				agree++
 			}
+			kind := fmt.Sprint(sizes)
+			if _, ok := chances[kind]; !ok {
+				chances[kind] = apartByChance(sizes)
+			}
+			apart += chances[kind]
 		}
 	}
-	return agree, all
+	return agree, all, apart
 }

@@ -2,11 +2,16 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -25,6 +30,7 @@ type side struct {
 
 	*process
 	port    int
+	script  string // the load generators' file, if they need one
 	clients []*process
 }
 
@@ -48,21 +54,42 @@ func (s *side) open(ctx context.Context) (err error) {
 	if s.workload.once {
 		return nil
 	}
-	if s.workload.Family == "redis" {
-		if err := checkRedis(s.port); err != nil {
-			return fmt.Errorf("%s: %w", s.server.name, err)
-		}
+	if err := s.check(); err != nil {
+		return err
 	}
 	return s.connect(ctx)
+}
+
+// check prepares the server for the load, and checks what the load generator does not.
+func (s *side) check() (err error) {
+	switch s.workload.Family {
+	case "redis":
+		err = checkRedis(s.port)
+	case "http", "https":
+		err = checkHTTP(s.workload.Family, s.port, s.workload.args[len(s.workload.args)-1])
+	case "ws", "wsz":
+		err = s.frames()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.server.name, err)
+	}
+	return nil
 }
 
 // connect starts the load generators.
 func (s *side) connect(ctx context.Context) error {
 	number := min(s.mode.clients, s.workload.conns)
+	if s.workload.broadcasts() {
+		number = 1 // all connections must get each message
+	}
 	for i := range number {
 		args := []string{s.tools.path(s.workload.client), "-p", strconv.Itoa(s.port), "-P", strconv.Itoa(s.pid()),
 			"-c", strconv.Itoa(s.workload.conns*(i+1)/number - s.workload.conns*i/number)}
-		c, err := spawnClient(ctx, s.mode.clientCPU, append(args, s.workload.args...)...)
+		args = append(args, s.workload.args...)
+		if s.script != "" {
+			args = append(args, s.script)
+		}
+		c, err := spawnClient(ctx, s.mode.clientCPU, args...)
 		if err != nil {
 			return err
 		}
@@ -197,7 +224,10 @@ func (s *side) close() {
 	if s.process != nil {
 		s.process.stop()
 	}
-	s.process, s.clients = nil, nil
+	if s.script != "" {
+		os.Remove(s.script)
+	}
+	s.process, s.clients, s.script = nil, nil, ""
 }
 
 // completions lets a process run a case, and starts another process for the
@@ -235,6 +265,9 @@ func (s *side) completions(ctx context.Context, length time.Duration) (x sample,
 // what a server allocates for its first few connections.
 func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
 	if err := s.start(ctx); err != nil {
+		return 0, 0, err
+	}
+	if err := s.check(); err != nil {
 		return 0, 0, err
 	}
 	few := *s
@@ -283,12 +316,15 @@ const settling = 100 * time.Millisecond
 // accepted waits until the server has so many descriptors, since a connection
 // may be established before it is accepted.
 func (s *side) accepted(ctx context.Context, files int) error {
-	for ctx.Err() == nil {
+	const patience = 30 * time.Second
+	for start := time.Now(); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
 		n, err := openFiles(s.pid())
 		if err != nil || n >= files {
 			return err
 		}
-		time.Sleep(5 * time.Millisecond)
+		if time.Since(start) > patience {
+			return fmt.Errorf("%s under %s: %d descriptors after %v, want %d", s.server.name, s.workload.Name, n, patience, files)
+		}
 	}
 	return ctx.Err()
 }
@@ -313,6 +349,27 @@ func checkRedis(port int) error {
 	}
 	if got, err := bufio.NewReader(c).ReadString('\n'); err != nil || got != "+OK\r\n" {
 		return fmt.Errorf("the reply to SET is %q: %w", got, err)
+	}
+	return nil
+}
+
+// checkHTTP asks for a path, whose content the load generator does not know.
+func checkHTTP(scheme string, port int, path string) error {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,
+	}}
+	answer, err := client.Get(fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, path))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	got, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	kind, want := serve.Content(path)
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != kind || !bytes.Equal(got, want) {
+		return fmt.Errorf("the answer to GET %s is %s, %s, of %d bytes: want 200, %s, of %d bytes", path, answer.Status, answer.Header.Get("Content-Type"), len(got), kind, len(want))
 	}
 	return nil
 }

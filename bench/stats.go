@@ -51,6 +51,48 @@ func bootstrapped(ratios []float64) ratio {
 	return r
 }
 
+// apartByChance returns how likely the intervals of sessions of these sizes do not
+// all overlap, though every session measures the same.
+func apartByChance(sizes []int) float64 {
+	const trials = 20_000
+	random := rand.New(rand.NewPCG(3, 4))
+	ends := make([]ratio, len(sizes)) // of the intervals, as ranks from 1 on
+	for i, n := range sizes {
+		ranks := make([]float64, n)
+		for k := range ranks {
+			ranks[k] = float64(k + 1)
+		}
+		ends[i] = bootstrapped(ranks)
+	}
+	apart := 0
+	for range trials {
+		low, high := 0.0, 1.0
+		for i, n := range sizes {
+			values := make([]float64, n)
+			for k := range values {
+				values[k] = random.Float64()
+			}
+			slices.Sort(values)
+			low, high = max(low, ranked(values, ends[i].Low)), min(high, ranked(values, ends[i].High))
+		}
+		if low > high {
+			apart++
+		}
+	}
+	return float64(apart) / trials
+}
+
+// ranked returns the value of a rank, which is between those of two neighbours if
+// the rank is not whole.
+func ranked(sorted []float64, rank float64) float64 {
+	k := int(rank)
+	v := sorted[k-1]
+	if part := rank - float64(k); part > 0 {
+		v += part * (sorted[k] - v)
+	}
+	return v
+}
+
 // median returns the median of at least one value.
 func median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rondo-go/rondo/bench/serve"
 )
 
 // A workload is what the load generators do to a server.
@@ -28,9 +30,12 @@ func (w workload) streams() bool {
 	return w.client != "" && w.client != "udp" && !slices.Contains(w.args, "rate")
 }
 
+// broadcasts reports whether the server sends each message to all connections.
+func (w workload) broadcasts() bool { return slices.Contains(w.args, "broadcast") }
+
 // turns returns fewer turns than asked for if a slice takes long.
 func (w workload) turns(asked int) int {
-	if w.conns == mostConns || w.once {
+	if w.conns >= manyConns || w.once {
 		return (asked + 1) / 2
 	}
 	return asked
@@ -39,6 +44,7 @@ func (w workload) turns(asked int) int {
 const (
 	usualSlice = 100 * time.Millisecond
 	mostConns  = 10000
+	manyConns  = 9000 // of HTTP and WebSocket; with so many, slices are long
 )
 
 // workloads are all workloads. Add new ones here.
@@ -57,6 +63,8 @@ var workloads = slices.Concat(
 		{Name: "tls-idle", Title: "memory of idle TLS connections", Family: "tls", Unit: "connection", client: "tlsload", args: []string{"-b", "64", "echo"}, conns: mostConns, memory: true},
 	},
 	redisWorkloads(),
+	httpWorkloads(),
+	webSocketWorkloads(),
 	datagrams(64), datagrams(1200),
 	completionWorkloads(),
 )
@@ -110,6 +118,66 @@ func redisWorkloads() []workload {
 			})
 		}
 	}
+	return list
+}
+
+// httpWorkloads ask HTTP servers for a text of 13 bytes, alone and in pipelines, for JSON
+// of 1 KiB, and for 64 KiB. Idle connections have had a request, or none.
+func httpWorkloads() []workload {
+	var list []workload
+	add := func(name, title, family, client, path string, depth int, conns ...int) {
+		for _, n := range conns {
+			list = append(list, workload{
+				Name:   fmt.Sprintf("%s-%s-%d", family, name, n),
+				Title:  fmt.Sprintf("%s, %s", title, counted(n, "connection")),
+				Family: family, Unit: "request", client: client, args: []string{"-d", strconv.Itoa(depth), "http", path}, conns: n, slice: usualSlice,
+			})
+		}
+	}
+	add("text", "text of 13 B", "http", "load", serve.TextPath, 1, 2, 64, 1000, manyConns)
+	add("json", "JSON of 1 KiB", "http", "load", serve.JSONPath, 1, 2, 64, 1000, manyConns)
+	add("64k", "64 KiB", "http", "load", serve.LargePath, 1, 2, 64, 1000)
+	add("p16", "text of 13 B in pipelines of 16", "http", "load", serve.TextPath, 16, 2, 64, 1000, manyConns)
+	add("p64", "text of 13 B in pipelines of 64", "http", "load", serve.TextPath, 64, 2, 64, 1000, manyConns)
+	add("text", "text of 13 B over TLS", "https", "tlsload", serve.TextPath, 1, 2, 64, 1000, manyConns)
+	add("64k", "64 KiB over TLS", "https", "tlsload", serve.LargePath, 1, 2, 64)
+	for _, of := range [][2]string{{"http", "load"}, {"https", "tlsload"}} {
+		family, client := of[0], of[1]
+		list = append(list, workload{
+			Name: family + "-idle", Title: "memory of idle " + strings.ToUpper(family) + " connections", Family: family, Unit: "connection",
+			client: client, args: []string{"http", serve.TextPath}, conns: manyConns, memory: true,
+		})
+	}
+	return list
+}
+
+// webSocketWorkloads send binary messages, which come back, and texts of 1 KiB, which all
+// connections get.
+func webSocketWorkloads() []workload {
+	var list []workload
+	add := func(w workload, name, title, kind string, size int) {
+		w.Name, w.Title, w.client, w.args = name, title, "load", []string{"-b", strconv.Itoa(size), kind}
+		w.slice = max(w.slice, usualSlice)
+		list = append(list, w)
+	}
+	for _, of := range []struct {
+		family, title string
+		size          int
+		conns         []int
+	}{
+		{"ws", "", 64, []int{2, 64, 1000, manyConns}},
+		{"ws", "", 1 << 10, []int{2, 64, 1000, manyConns}},
+		{"ws", "", 64 << 10, []int{2, 64, 1000}},
+		{"wsz", " with permessage-deflate", 1 << 10, []int{2, 64, 1000}},
+	} {
+		for _, n := range of.conns {
+			add(workload{Family: of.family, Unit: "message", conns: n}, fmt.Sprintf("%s-%s-%d", of.family, sizeName(of.size), n),
+				fmt.Sprintf("echo of WebSocket messages of %s%s, %s", sizeText(of.size), of.title, counted(n, "connection")), "frames", of.size)
+		}
+	}
+	add(workload{Family: "ws", Unit: "broadcast", conns: manyConns, slice: 500 * time.Millisecond},
+		"ws-broadcast", "broadcast of 1 KiB to "+counted(manyConns, "connection"), "broadcast", 1<<10)
+	add(workload{Family: "ws", Unit: "connection", conns: manyConns, memory: true}, "ws-idle", "memory of idle WebSockets", "frames", 64)
 	return list
 }
 
@@ -173,6 +241,10 @@ var suites = []suite{
 	{"peers-free", "Echo where server and client share the CPUs", "free", limitServer, streaming, []string{"echo-64-50", "echo-64-1000", "echo-64k-8", "rate"}},
 	{"redis", "Redis", "pinned", redisServer, []string{rondoServer, "rondo-uring", "gnet", "nbio", "gaio", "evio", "redcon", "net"},
 		[]string{"set-p1", "get-p1", "set-p32", "get-p32"}},
+	{"http", "HTTP", "pinned", "net-http", []string{"rondo-httpd-loop", "rondo-httpd", "rondo-http1", "fasthttp", "nbio-http", "gnet-toy", "evio-toy"}, []string{"http-*"}},
+	{"https", "HTTP over TLS", "pinned", "net-http", []string{"rondo-httpd-loop", "rondo-httpd", "rondo-http1", "fasthttp", "nbio-http"}, []string{"https-*"}},
+	{"websocket", "WebSocket", "pinned", "gws", []string{"rondo-websocket", "rondo-upgrade", "gorilla", "gobwas", "nbio-websocket"}, []string{"ws-*"}},
+	{"websocket-deflate", "WebSocket with permessage-deflate", "pinned", "gws", []string{"rondo-websocket", "gorilla", "nbio-websocket"}, []string{"wsz-*"}},
 	{"tls", "TLS", "pinned", "net", []string{rondoServer, "rondo-uring", "nbio"}, []string{"tls-1k-1", "tls-1k-50", "tls-1k-1000", "tls-rate", "tls-idle"}},
 	{"completions", "Completions for goroutines: gaio's own cases", "free", "gaio", []string{"rondo-proactor", "rondo-compat-gaio"}, []string{"completions-*"}},
 	{"styles", "Ways to write a server on rondo", "pinned", rondoServer, []string{"rondo-co", "rondo-proactor", "net"},

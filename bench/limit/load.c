@@ -1,16 +1,25 @@
 // A load generator for servers on 127.0.0.1. Each connection has one message under
 // way, and every byte that comes back is compared with what is expected.
 //
-//	load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo|rate|set|get
+//	load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo|rate|set|get|http|frames|broadcast [PATH]
 //
 //	-p PORT   where the server listens
 //	-c N      connections; in rate, how many are under way at once
 //	-b BYTES  of a message
-//	-d DEPTH  commands in a message of set and get: a pipeline
+//	-d DEPTH  commands in a message of set, get and http: a pipeline
 //	-P PID    the server's process, whose CPU time is measured
 //
 // echo sends messages and wants them back, rate opens a connection for each message
-// and closes it, set and get are redis-benchmark's commands with its key and value.
+// and closes it, set and get are redis-benchmark's commands with its key and value. http
+// asks for a path. It learns the answer from the first one, whose body the caller has
+// checked; of later ones it compares the version, the status, the length of the head, and
+// every byte of the body. Fields may change, as Date does.
+//
+// frames and broadcast read a file, with a number of 4 bytes (this machine's order) before
+// each of its strings: first the request that makes a connection a WebSocket, then messages,
+// each with the bytes that come back. In frames each connection sends messages, and has its
+// own ones back. In broadcast the first connection sends them, one after the other, and all
+// connections must get each one: that is one message, from the sending until the last one has it.
 //
 // It opens its connections, prints {}, and obeys the lines of its standard input,
 // each of which it answers with a line of JSON:
@@ -33,6 +42,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,24 +61,34 @@ enum {
 	EVENTS = 512,
 	BUFFER = 256 << 10,
 	PATTERNS = 4093,         // offsets at which a message may start in the pattern
-	BATCH = 100,             // messages under way at once in touch
+	BATCH = 100,             // messages under way at once in touch, and handshakes
 	RAMP_NS = 20000000,      // at least, before measuring
 	WAVES = 3,               // replies to be measured for each connection, in the mean
 	MORE_NS = 2000000000,    // beyond the time given, to wait for these
 	STALL_NS = 2000000000,   // without an event for so long while replies are due
 	STARVED_NS = 5000000000, // for one connection while others are served
+	LEARN_MS = 5000,         // for the first answer of http
+	STATUS = 12,             // bytes of "HTTP/1.1 200"
+	MESSAGES = 4096,         // at most, in a file
 	SUB = 64,                // buckets per power of two: below 1.6% wide
 	BUCKETS = 60 * SUB,
+};
+
+// A text is a part of a file.
+struct text {
+	uint32_t size;
+	char *bytes;
 };
 
 // A conn sends bytes [sent, request) of its message and expects [got, reply).
 struct conn {
 	int fd;
 	uint32_t id, number; // of the connection, of the message
-	uint32_t sent, got, turn, owed;
+	uint32_t sent, got, request, reply, turn, owed;
 	char waits_out, busy; // EPOLLOUT is among its events; a message is under way
 	int64_t started;
-	const char *message, *expected;
+	const char *message;
+	char *expected;
 #ifdef TLS
 	SSL *ssl;
 #endif
@@ -79,11 +99,14 @@ static const int tls = 1;
 #else
 static const int tls = 0;
 #endif
-static int port, rate, echo, addresses = 1, loop;
+static int port, rate, echo, broadcast, addresses = 1, loop;
 static uint32_t conns = 1, size = 64, depth = 1, request, reply;
 static clockid_t server_clock; // 0: the server's CPU time is not asked for
 static struct conn *table;
 static char *pattern, *commands, *replies, buffer[BUFFER];
+static uint32_t head_size, answer_size; // of an answer of http; 0: another load
+static struct text hello, asked[MESSAGES], answers[MESSAGES];
+static uint32_t files; // messages of the file; 0: there is none
 
 // What a slice is at.
 static enum { RAMP, MEASURE, DRAIN, TOUCH } phase;
@@ -215,20 +238,26 @@ static void watch(struct conn *c, int op, int out) {
 // compose begins a message. Echoed ones differ from the one before and from those
 // of other connections, so that no stale or foreign bytes pass for a reply.
 static void compose(struct conn *c) {
-	c->message = echo ? pattern + (c->id * 131u + c->number * 7u) % PATTERNS : commands;
-	c->expected = echo ? c->message : replies;
+	uint32_t kind = (broadcast ? 0 : c->id * 131u) + c->number * 7u;
+	c->message = commands, c->expected = replies, c->request = request, c->reply = reply;
+	if (echo) {
+		c->message = c->expected = pattern + kind % PATTERNS;
+	} else if (files) {
+		struct text *a = &asked[kind % files], *b = &answers[kind % files];
+		c->message = a->bytes, c->request = a->size, c->expected = b->bytes, c->reply = b->size;
+	}
 	c->number++;
 	c->sent = c->got = 0;
 }
 
 static void push(struct conn *c) {
 	errno = 0;
-	ssize_t n = wire_send(c, c->message + c->sent, request - c->sent);
+	ssize_t n = wire_send(c, c->message + c->sent, c->request - c->sent);
 	if (n < 0 && errno != EAGAIN && errno != EBUSY)
 		fail("send on connection %u: %s", c->id, strerror(errno));
 	if (n > 0)
 		c->sent += n;
-	int out = c->sent < request && errno != EAGAIN;
+	int out = c->sent < c->request && errno != EAGAIN;
 	if (c->waits_out != out)
 		watch(c, EPOLL_CTL_MOD, out);
 }
@@ -248,6 +277,19 @@ static void begin(struct conn *c, int64_t at) {
 	push(c);
 }
 
+// begin_broadcast sends the next message on the first connection. All wait for it.
+static void begin_broadcast(int64_t at) {
+	for (uint32_t i = 0; i < conns; i++) {
+		struct conn *c = &table[i];
+		c->started = at;
+		compose(c);
+		c->sent = i ? c->request : 0;
+		c->busy = 1;
+	}
+	under_way = conns;
+	push(&table[0]);
+}
+
 // schedule begins the messages that are due. One whose connection is busy is owed.
 static void schedule(int64_t t) {
 	for (; start + (int64_t)(due * step) <= t; due++) {
@@ -265,14 +307,21 @@ static void complete(struct conn *c) {
 		wire_close(c);
 	c->busy = 0;
 	under_way--;
+	if (broadcast && under_way > 0)
+		return;
 	all++;
 	if (c->turn == 1)
 		answered++;
+	else if (broadcast)
+		answered = conns;
 	if (step > 0 ? c->started >= from && c->started < to : phase == MEASURE) {
 		messages++;
 		record(t - c->started);
 	}
-	if (phase == TOUCH) {
+	if (broadcast) {
+		if (phase == RAMP || phase == MEASURE)
+			begin_broadcast(t);
+	} else if (phase == TOUCH) {
 		if (next < conns)
 			begin(&table[next++], t);
 	} else if (step > 0 && c->owed) {
@@ -283,9 +332,23 @@ static void complete(struct conn *c) {
 	}
 }
 
+// same compares what came with the reply at an offset. Fields of answers of http may
+// differ: the reply takes them over, so that the next comparison need not.
+static int same(char *reply_part, const char *in, uint32_t at, uint32_t n) {
+	if (!memcmp(in, reply_part, n))
+		return 1;
+	if (!head_size)
+		return 0;
+	for (uint32_t first = at - at % answer_size; first < at + n; first += answer_size)
+		for (uint32_t i = first + STATUS; i < first + head_size - 4 && i < at + n; i++)
+			if (i >= at)
+				reply_part[i - at] = in[i - at];
+	return !memcmp(in, reply_part, n);
+}
+
 // pull reports whether there may be more.
 static int pull(struct conn *c) {
-	size_t want = reply - c->got + 1; // one more, to see what should not be there
+	size_t want = c->reply - c->got + 1; // one more, to see what should not be there
 	ssize_t n = wire_receive(c, buffer, want < BUFFER ? want : BUFFER);
 	if (n == 0)
 		fail("connection %u: the server closed it", c->id);
@@ -294,12 +357,12 @@ static int pull(struct conn *c) {
 			return 0;
 		fail("receive on connection %u: %s", c->id, strerror(errno));
 	}
-	if (!c->busy || (size_t)n > reply - c->got)
+	if (!c->busy || (size_t)n > c->reply - c->got)
 		fail("connection %u: more bytes came back than are expected", c->id);
-	if (memcmp(buffer, c->expected + c->got, n))
+	if (!same(c->expected + c->got, buffer, c->got, n))
 		fail("connection %u: message %u came back with other bytes than are expected", c->id, c->number);
 	c->got += n;
-	if (c->got < reply)
+	if (c->got < c->reply)
 		return 1;
 	complete(c);
 	return 0;
@@ -314,7 +377,7 @@ static int64_t turn(void) {
 		fail("epoll_wait: %s", strerror(errno));
 	for (int i = 0; i < n; i++) {
 		struct conn *c = events[i].data.ptr;
-		if (c->busy && c->sent < request)
+		if (c->busy && c->sent < c->request)
 			push(c);
 		while (events[i].events & ~EPOLLOUT && pull(c) && tls)
 			; // what TLS has decrypted already no event tells
@@ -343,7 +406,9 @@ static void touch(void) {
 	step = 0;
 	phase = TOUCH;
 	int64_t t = now();
-	while (next < conns && next < BATCH)
+	if (broadcast)
+		begin_broadcast(t);
+	while (!broadcast && next < conns && next < BATCH)
 		begin(&table[next++], t);
 	while (under_way > 0)
 		turn();
@@ -355,7 +420,9 @@ static void slice(double seconds, double per_second) {
 	step = per_second > 0 ? 1e9 * depth / per_second : 0;
 	phase = RAMP;
 	int64_t t = start = now(), own = 0, server = 0;
-	for (uint32_t i = 0; step == 0 && i < conns; i++)
+	if (broadcast)
+		begin_broadcast(t);
+	for (uint32_t i = 0; !broadcast && step == 0 && i < conns; i++)
 		begin(&table[i], t);
 	while (answered < conns || t - start < RAMP_NS)
 		if ((t = turn()) - start > STARVED_NS)
@@ -364,7 +431,8 @@ static void slice(double seconds, double per_second) {
 	own = read_clock(CLOCK_PROCESS_CPUTIME_ID), server = server_cpu(), from = now();
 	do
 		t = turn();
-	while (t - from < seconds * 1e9 || (step == 0 && messages < (uint64_t)WAVES * conns && t - from < seconds * 1e9 + MORE_NS));
+	while (t - from < seconds * 1e9 || (broadcast && under_way < conns) ||
+	       (step == 0 && messages < (uint64_t)WAVES * (broadcast ? 1 : conns) && t - from < seconds * 1e9 + MORE_NS));
 	own = read_clock(CLOCK_PROCESS_CPUTIME_ID) - own, server = server_cpu() - server, to = now();
 	phase = DRAIN;
 	while (under_way > 0)
@@ -391,8 +459,84 @@ static char *repeat(const char *text, uint32_t *length) {
 	return p;
 }
 
+// learn asks for a path once, on a connection, and expects the same answer from then on.
+static void learn(struct conn *c) {
+	static char answer[BUFFER];
+	uint32_t got = 0, sent = 0, one = request / depth;
+	while (!head_size || got < answer_size) {
+		ssize_t n;
+		if (sent < one && (n = wire_send(c, commands + sent, one - sent)) > 0)
+			sent += n;
+		n = wire_receive(c, answer + got, BUFFER - 1 - got);
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EBUSY))
+			fail("the server closed the connection of the first request");
+		if (n < 0) {
+			struct pollfd p = {.fd = c->fd, .events = POLLIN};
+			if (poll(&p, 1, LEARN_MS) == 0)
+				fail("no answer to the first request in %d ms", LEARN_MS);
+			continue;
+		}
+		answer[got += n] = 0;
+		char *end = strstr(answer, "\r\n\r\n"), *length = strcasestr(answer, "\r\nContent-Length:");
+		if (end && !head_size) {
+			if (strncmp(answer, "HTTP/1.1 200", STATUS) || !length || length > end)
+				fail("the first answer has no status 200 or no Content-Length");
+			head_size = end + 4 - answer;
+			answer_size = head_size + strtoul(length + strlen("\r\nContent-Length:"), NULL, 10);
+		}
+	}
+	if (got > answer_size)
+		fail("more bytes came back than the first answer has");
+	reply = answer_size * depth;
+	if (!(replies = malloc(reply)))
+		fail("no memory");
+	for (uint32_t i = 0; i < depth; i++)
+		memcpy(replies + i * answer_size, answer, answer_size);
+}
+
+// read_text reads a string of a file, and reports whether there is one.
+static int read_text(FILE *f, struct text *t) {
+	if (fread(&t->size, sizeof t->size, 1, f) != 1)
+		return 0;
+	if (!(t->bytes = malloc(t->size + 1)) || fread(t->bytes, 1, t->size, f) != t->size)
+		fail("the file is cut off");
+	return 1;
+}
+
+static void read_file(const char *path) {
+	FILE *f = fopen(path, "r");
+	if (!f || !read_text(f, &hello))
+		fail("the file cannot be read");
+	while (files < MESSAGES && read_text(f, &asked[files]) && read_text(f, &answers[files]))
+		files++;
+	if (files == 0)
+		fail("the file has no messages");
+	fclose(f);
+}
+
+// ask_upgrade asks for a WebSocket, and await_upgrade reads the answer, and no more.
+static void ask_upgrade(struct conn *c) {
+	if (send(c->fd, hello.bytes, hello.size, MSG_NOSIGNAL) != (ssize_t)hello.size)
+		fail("connection %u: the handshake cannot be sent", c->id);
+}
+
+static void await_upgrade(struct conn *c) {
+	static char head[4096];
+	uint32_t got = 0;
+	for (char *end = NULL; !end;) {
+		ssize_t n = recv(c->fd, head + got, sizeof head - 1 - got, MSG_PEEK);
+		if (n <= 0)
+			fail("connection %u: no answer to the handshake", c->id);
+		head[got + n] = 0;
+		end = strstr(head, "\r\n\r\n");
+		got += recv(c->fd, head + got, end ? end + 4 - head - got : n, 0);
+	}
+	if (strncmp(head, "HTTP/1.1 101", STATUS))
+		fail("connection %u: the handshake is refused", c->id);
+}
+
 // prepare makes what is sent and what is expected.
-static void prepare(const char *kind) {
+static void prepare(const char *kind, const char *path) {
 	if (!strcmp(kind, "set")) {
 		commands = repeat("*3\r\n$3\r\nSET\r\n$16\r\nkey:__rand_int__\r\n$3\r\nxxx\r\n", &request);
 		replies = repeat("+OK\r\n", &reply);
@@ -408,8 +552,15 @@ static void prepare(const char *kind) {
 			x ^= x << 13, x ^= x >> 17, x ^= x << 5;
 			pattern[i] = x >> 24;
 		}
+	} else if (!strcmp(kind, "http")) {
+		char text[300];
+		snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", path);
+		commands = repeat(text, &request);
+	} else if (!strcmp(kind, "frames") || !strcmp(kind, "broadcast")) {
+		broadcast = !strcmp(kind, "broadcast"), depth = 1;
+		read_file(path);
 	} else {
-		fail("want echo, rate, set or get");
+		fail("want echo, rate, set, get, http, frames or broadcast");
 	}
 }
 
@@ -427,9 +578,10 @@ static void parse(int argc, char **argv) {
 		default: exit(2);
 		}
 	}
-	if (port < 1 || conns < 1 || size < 1 || depth < 1 || optind != argc - 1)
-		fail("usage: load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo, rate, set or get");
-	prepare(argv[optind]);
+	int path = optind < argc && strstr(" http frames broadcast ", argv[optind]);
+	if (port < 1 || conns < 1 || size < 1 || depth < 1 || optind != argc - (path ? 2 : 1))
+		fail("usage: load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo, rate, set, get, or http, frames or broadcast PATH");
+	prepare(argv[optind], argv[optind + 1]);
 }
 
 int main(int argc, char **argv) {
@@ -443,9 +595,15 @@ int main(int argc, char **argv) {
 		if (!rate) {
 			table[i].fd = open_socket(0);
 			wire_open(&table[i]);
+			if (files)
+				ask_upgrade(&table[i]);
+			for (uint32_t j = i - i % BATCH; files && (i % BATCH == BATCH - 1 || i == conns - 1) && j <= i; j++)
+				await_upgrade(&table[j]);
 			watch(&table[i], EPOLL_CTL_ADD, 0);
 		}
 	}
+	if (head_size == 0 && commands && !replies)
+		learn(&table[0]);
 	if (rate)
 		addresses = 200;
 	for (printf("{}\n"); fflush(stdout), fgets(line, sizeof line, stdin);) {

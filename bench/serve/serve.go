@@ -38,6 +38,8 @@ var Libraries = slices.Concat(
 		{Name: "redcon", Module: "github.com/tidwall/redcon", Do: map[string]Server{"redis": redconRedis}},
 		{Name: "net", Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP}},
 	},
+	httpServers(),
+	webSockets(),
 	// Options from the libraries' documentation, to see which help.
 	[]Library{
 		{Name: "gnet-edge", Do: map[string]Server{"echo": gnetEcho(gnet.WithEdgeTriggeredIO(true))}},
