@@ -1,6 +1,6 @@
-// Package websocket tries rondo's websocket with gorilla/websocket, coder/websocket and
-// lxzan/gws, each as client and as server. It is a module of its own, so that the peers stay
-// out of the main one.
+// Package websocket tries rondo's websocket with gorilla/websocket, coder/websocket,
+// lxzan/gws, Python's websockets and Node's ws, each as client and as server. It is a module
+// of its own, so that the peers stay out of the main one.
 package websocket
 
 import (
