@@ -413,3 +413,13 @@ func TestLogin(t *testing.T) {
 		t.Errorf("it ended after %v", waited)
 	}
 }
+
+func TestQuota(t *testing.T) {
+	q, err := newQuota(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listen(t, &rondo.Engine{}, coro.Handler(q.serve))
+	want(t, tell(t, address, "one\ntwo\nthree\n"), "one\ntwo\ntoo many requests\n")
+	want(t, tell(t, address, "four\n"), "too many requests\n")
+}
