@@ -14,6 +14,7 @@ func (s *Server) begin(c *client) {
 	s.expiry.before = s.space.dirty
 	s.watch.restart()
 	c.active = s.tick()
+	s.evicting.begin(s)
 }
 
 // tick moves the time that commands see to the loop's time, and returns it. The

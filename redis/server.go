@@ -120,7 +120,7 @@ type Server struct {
 	blocking     blocking
 	upkeep       upkeep
 	tidying      tidyTimer
-	evicted      []byte // the last evicted key
+	evicting     evicting
 	random       *rand.Rand
 	args         [][]byte  // arguments of the request being read
 	ahead        lookahead // of the client whose batch runs

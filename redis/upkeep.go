@@ -124,6 +124,8 @@ func (t *tidyTimer) fire() {
 	s := t.server
 	if s.config.maxMemory > 0 {
 		defer s.published()
+		s.tick()
+		s.evicting.begin(s)
 		s.makeRoom()
 	}
 	if s.space.store.Tick(tidyWork) {
