@@ -144,7 +144,7 @@ func (w *response) keepOrClose(d *head) {
 	if strings.EqualFold(d.header.Get("Connection"), "close") || w.x.server.state.Load() >= draining {
 		w.close = true
 	}
-	if !w.close && !w.fullDuplex && !w.settleBody() {
+	if !w.close && (!w.fullDuplex || w.x.expects) && !w.settleBody() {
 		w.close = true
 		d.drop("Connection")
 		d.connection = "close"

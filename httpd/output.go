@@ -17,6 +17,15 @@ func (x *exchange) flush(p []byte) error {
 	if x.onLoop {
 		return x.flushOnLoop(p)
 	}
+	err := x.flushPast(p)
+	if err != nil {
+		x.out = x.out[:0] // a handler may go on writing: nothing may pile up
+	}
+	return err
+}
+
+// flushPast is flush for a handler on a goroutine.
+func (x *exchange) flushPast(p []byte) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
 	for x.writable() && x.full {

@@ -98,12 +98,7 @@ func (w *response) WriteHeader(status int) {
 		w.keepContinue()
 	}
 	if status < 200 && status != http.StatusSwitchingProtocols {
-		if w.minor > 0 {
-			w.out = http1.AppendStatus(w.out, int(w.minor), status)
-			w.out = http1.AppendHeader(w.out, w.header, noBodyFields)
-			w.out = http1.AppendEnd(w.out)
-			w.x.flush(nil)
-		}
+		w.inform(status)
 		return
 	}
 	w.status = status
@@ -117,6 +112,21 @@ func (w *response) WriteHeader(status int) {
 		}
 	}
 	w.setLength()
+}
+
+// inform sends an answer of status 1xx, which another one will follow.
+func (w *response) inform(status int) {
+	if w.minor == 0 {
+		return
+	}
+	if b := w.x.in; b != nil {
+		b.saying.Lock()
+		defer b.saying.Unlock()
+	}
+	w.out = http1.AppendStatus(w.out, int(w.minor), status)
+	w.out = http1.AppendHeader(w.out, w.header, noBodyFields)
+	w.out = http1.AppendEnd(w.out)
+	w.x.flush(nil)
 }
 
 // setLength takes the length that the handler has set.
@@ -152,18 +162,22 @@ func (w *response) misused(what string) {
 
 // keepContinue makes status 100 come no more: the answer begins.
 func (w *response) keepContinue() {
-	if b := w.x.in; b != nil {
-		b.mu.Lock()
-		b.pleases = false
-		b.mu.Unlock()
+	if b := w.x.in; b != nil && b.pleases.Load() {
+		b.saying.Lock() // a Read may be sending it
+		b.pleases.Store(false)
+		b.saying.Unlock()
 	}
 }
 
 // sendContinue asks the client for the body.
 func (x *exchange) sendContinue() {
-	if x.status == 0 {
+	b := x.in
+	b.saying.Lock()
+	defer b.saying.Unlock()
+	if b.pleases.Load() {
 		x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
 		x.flush(nil)
+		b.pleases.Store(false)
 	}
 }
 
@@ -342,7 +356,7 @@ func (w *response) trailer() http.Header {
 }
 
 // settleBody reads the rest of a body that the handler has not read, and reports whether it
-// was short.
+// was short. It does not wait for any of a body that is known to be long.
 func (w *response) settleBody() bool {
 	b := w.x.in
 	if !b.left() {
@@ -352,13 +366,14 @@ func (w *response) settleBody() bool {
 		return false // the client may send it, or not
 	}
 	b.mu.Lock()
-	wasClosed := b.closed
+	if b.unread >= drainBody {
+		b.mu.Unlock()
+		return false
+	}
 	b.closed = false
 	b.mu.Unlock()
 	ok := discard(&w.x.body, drainBody)
-	b.mu.Lock()
-	b.closed = wasClosed
-	b.mu.Unlock()
+	w.x.body.Close() // a later Read must not take what it gets for the rest
 	return ok
 }
 
@@ -376,8 +391,8 @@ func (w *response) finish() {
 		w.close = true // the client waits for more
 	}
 	if w.x.in != nil {
-		if w.x.in.left() {
-			w.close = true
+		if !w.close && w.x.in.left() { // with full duplex, the answer comes first
+			w.close = w.x.flush(nil) != nil || !w.settleBody()
 		}
 		w.x.body.Close()
 	}
