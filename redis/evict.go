@@ -63,9 +63,10 @@ func applyEviction(s *Server) {
 const evictAtOnce = 64
 
 // makeRoom evicts keys while maxmemory is exceeded. It reports whether commands
-// that need memory may run: they may also while more keys are being evicted.
+// that need memory may run: they may also while more keys are being evicted, and while
+// CLIENT PAUSE keeps all keys.
 func (s *Server) makeRoom() bool {
-	if !s.memoryFull() {
+	if s.space.paused || !s.memoryFull() {
 		return true
 	}
 	if s.latency.limit >= 0 {
