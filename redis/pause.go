@@ -16,7 +16,7 @@ import (
 // A client whose command waits is blocked as by BLPOP: its further input stays with
 // its connection.
 //
-// Meanwhile the keys stay as they are, also for who copies them: expired keys are not
+// Meanwhile the keys stay as they are, so that a copy of them has one state: expired keys are not
 // deleted, though no command finds them, and none are evicted. Writes that cannot wait,
 // those of a transaction that pauses, say, are as always.
 type pause struct {

@@ -125,7 +125,9 @@ func (x *crowd) disturb(i int) error {
 		x.note(i, "leaves")
 		m.close()
 		// The servers notice it before the next request.
-		return x.await(func(blocked []map[string]bool) bool { return !blocked[0]["m"+strconv.Itoa(i)] && !blocked[1]["m"+strconv.Itoa(i)] })
+		return x.await(func(blocked []map[string]bool) bool {
+			return !blocked[0]["m"+strconv.Itoa(i)] && !blocked[1]["m"+strconv.Itoa(i)]
+		})
 	case 1:
 		how := pick(x.r, "TIMEOUT", "ERROR")
 		x.note(i, "is unblocked: "+how)
@@ -301,7 +303,7 @@ func (x *crowd) request(m *member) []string {
 
 func crowdKey(r *rand.Rand) string { return pick(r, "a", "b", "c", "d") }
 
-// stored is a key that nobody waits for: redis-server does not look for who waits for a key
+// stored is a key that nobody waits for: redis-server does not serve the clients that wait for a key
 // that a command overwrites with its result.
 const stored = "s"
 
