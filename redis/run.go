@@ -31,6 +31,7 @@ func (s *Server) end(c *client) {
 	if !s.completed {
 		c.executing, c.late = false, nil
 		s.broker.held = false
+		s.space.store.KeepExpired(s.space.paused)
 		c.abort(errPanicked)
 	}
 	s.current = nil
@@ -43,6 +44,9 @@ func (s *Server) end(c *client) {
 	}
 	if !s.upkeep.running {
 		s.upkeep.start()
+	}
+	if !s.completed {
+		s.serveBlocked() // before the panic the command may have added what they wait for
 	}
 	if s.config.clientMemory != 0 || s.config.maxMemory != 0 {
 		s.clientMemory.note(c)
