@@ -29,6 +29,14 @@ func (db *database) read(key []byte) store.Item {
 	return it
 }
 
+// peek is find without an access: it changes nothing.
+func (db *database) peek(key []byte) store.Item {
+	if it := db.keys.Peek(key); it.Exists() && !it.Expired() {
+		return it
+	}
+	return store.Item{}
+}
+
 // hidden reports whether a key is present but has expired.
 func (db *database) hidden(key []byte) bool {
 	it := db.keys.Peek(key)
@@ -45,11 +53,13 @@ func (db *database) expiring(key []byte) {
 func (db *database) flush() { db.keys.Flush() }
 
 // random returns a random key that has not expired, or the zero Item if there
-// is none. All keys have the same probability.
+// is none. All keys have the same probability. While expired keys stay, it may
+// return one of them, as Redis does later than 7.0.
 func (db *database) random() store.Item {
-	for {
+	const most = 100 // expired keys to find while they stay
+	for n := 0; ; n++ {
 		it := db.keys.Random()
-		if !it.Exists() || !it.Expired() {
+		if !it.Exists() || !it.Expired() || n >= most && db.space.held {
 			return it
 		}
 		db.find(it.Key())

@@ -67,6 +67,9 @@ func (c *client) needsMemory(cmd *command) bool {
 // for a queued command and not for EXEC.
 func (c *client) call(cmd *command, args [][]byte) {
 	s := c.server
+	if s.pause.on {
+		s.space.hold(cmd.flags&flagWrite == 0)
+	}
 	c.charged = c.errors
 	s.stats.commands++
 	if cmd.timing() || s.watch.single(c, cmd) {

@@ -65,7 +65,7 @@ const evictAtOnce = 64
 // makeRoom evicts keys while maxmemory is exceeded. It reports whether commands
 // that need memory may run: they may also while more keys are being evicted.
 func (s *Server) makeRoom() bool {
-	if !s.memoryFull() {
+	if s.pause.on || !s.memoryFull() {
 		return true
 	}
 	if s.latency.limit >= 0 {

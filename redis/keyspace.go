@@ -20,7 +20,8 @@ type keyspace struct {
 	// now is the time that commands see, in milliseconds since 1970. It is set
 	// at the start of each batch of commands, and stands still during a command
 	// and during a transaction.
-	now int64
+	now  int64
+	held bool // expired keys stay: see hold
 
 	lists     listScratch
 	listLimit quicklist.Limit
@@ -69,6 +70,12 @@ func (k *keyspace) init(seed uint64) {
 func (k *keyspace) setNow(now int64) {
 	k.now = now
 	k.store.SetNow(now)
+}
+
+// hold says whether expired keys stay in the store, where no command finds them.
+func (k *keyspace) hold(on bool) {
+	k.held = on
+	k.store.HoldExpired(on)
 }
 
 // keyWork is about what the store's budget counts for an expired key.

@@ -14,6 +14,10 @@ import (
 //
 // A client whose command waits is blocked as by BLPOP: its further input stays with
 // its connection.
+//
+// The keys stay as they are: no expired key is deleted, though none is found either, and
+// none is evicted. Only commands that write in spite of the pause delete the expired keys
+// that they meet: those of the transaction with CLIENT PAUSE, and those of the program.
 type pause struct {
 	on      bool
 	all     bool  // not only commands that may write
@@ -61,6 +65,7 @@ func (s *Server) pauseFor(timeout int64, all bool) {
 	p.all = all || p.on && p.all
 	p.until = max(p.until, s.space.now+timeout)
 	p.on = true
+	s.expiry.stop()
 	if p.stop != nil {
 		p.stop()
 	}
@@ -75,6 +80,10 @@ func (p *pause) end(s *Server) {
 	}
 	p.on, p.until = false, 0
 	p.stop()
+	s.space.hold(false)
+	if s.space.soonest() != never {
+		s.expiry.set()
+	}
 	waiting := p.waiting
 	p.waiting = nil
 	s.blocking.after(0, func() {

@@ -28,7 +28,7 @@ const (
 
 // set makes the timer fire at the keyspace's soonest deadline.
 func (t *expiryTimer) set() {
-	if t.off || t.server.clients.stopping {
+	if t.off || t.server.pause.on || t.server.clients.stopping {
 		return
 	}
 	t.at = t.server.space.soonest()
@@ -80,7 +80,7 @@ func (s *Server) published() {
 // does not keep up with the clients.
 func (t *expiryTimer) assist() {
 	s := t.server
-	if !t.off && s.space.soonest() <= s.space.now {
+	if !t.off && !s.pause.on && s.space.soonest() <= s.space.now {
 		s.space.expire(int(min(16+2*(s.space.dirty-t.before), expirePerTurn<<maxBehind)))
 	}
 }

@@ -48,6 +48,7 @@ type Store struct {
 	now      int64
 	next     int64 // see NextExpiry
 	expired  int64
+	held     bool // see HoldExpired
 	ops      [numTypes]NodeOps
 	hasOps   bool
 	tracking Tracking
@@ -104,6 +105,11 @@ func (s *Store) Expired() int64 { return s.expired }
 
 // ResetExpired sets that number to 0.
 func (s *Store) ResetExpired() { s.expired = 0 }
+
+// HoldExpired says whether Find leaves expired keys where they are: it finds nothing then,
+// but deletes nothing either. While it is on, Expire must not be called, and no key may be
+// moved to an expired one.
+func (s *Store) HoldExpired(on bool) { s.held = on }
 
 // Swap exchanges the keys of two DBs.
 func (s *Store) Swap(a, b *DB) { a.t, b.t = b.t, a.t }

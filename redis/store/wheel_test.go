@@ -44,6 +44,29 @@ func (e *expiryBench) sleep(until int64) (wakes int) {
 	}
 }
 
+// While expired keys are held, Find hides them, and Put still replaces them.
+func TestHoldExpired(t *testing.T) {
+	e := newExpiryBench(t)
+	e.put("a", e.now+10)
+	e.put("b", e.now+10)
+	e.s.SetNow(e.now + 10)
+	e.s.HoldExpired(true)
+	if it := e.db.Find([]byte("a")); it.Exists() {
+		t.Error("Find returns an expired key")
+	}
+	if n := e.db.Len(); n != 2 {
+		t.Errorf("%d keys, want 2", n)
+	}
+	e.put("b", NoDeadline)
+	if it := e.db.Find([]byte("b")); !it.Exists() || it.Deadline() != 0 {
+		t.Error("Put has not made a new key")
+	}
+	e.s.HoldExpired(false)
+	if it := e.db.Find([]byte("a")); it.Exists() || e.db.Len() != 1 {
+		t.Error("Find has not deleted the expired key")
+	}
+}
+
 // A key is deleted in the millisecond of its deadline, however far away that is.
 func TestDeadlinesAreExact(t *testing.T) {
 	e := newExpiryBench(t)
