@@ -16,9 +16,15 @@ func (c *client) memory() (bytes int64, work int) {
 	return c.buffers() + lists, work
 }
 
-// buffers is memory without subscriptions and watches.
+// inputUnit is the unit in which a client's input counts.
+const inputUnit = 1 << 10
+
+// buffers is memory without subscriptions and watches. A short request that runs does not
+// count, nor does a short reply: otherwise a client that asks how much memory is in use would
+// change the answer. In Redis they fit in buffers that every client has.
 func (c *client) buffers() int64 {
-	bytes := int64(clientSize + c.input + c.transport.pending() + len(c.late))
+	output := max(0, c.transport.pending()-freeOutput)
+	bytes := int64(clientSize + c.input&^(inputUnit-1) + output + len(c.late))
 	if c.tx != nil {
 		bytes += int64(c.tx.size)
 	}

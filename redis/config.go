@@ -362,7 +362,7 @@ func setHz(c *config, v string) string {
 // setBind accepts only the addresses that the server listens on.
 func setBind(c *config, v string) string {
 	if v != c.bind {
-		return "the addresses cannot change while the server runs"
+		return "Failed to bind to specified addresses: they cannot change while the server runs"
 	}
 	return ""
 }

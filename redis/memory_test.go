@@ -276,7 +276,7 @@ func TestMaxmemoryCountsClients(t *testing.T) {
 			SET new value => +OK
 		`)
 	}
-	b.clients["reader"].waiting = 3 << 20
+	b.clients["reader"].waiting = 3 << 19
 	b.script(`
 		CONFIG SET maxmemory-policy allkeys-random => +OK
 		reader: PING => +PONG
@@ -292,6 +292,23 @@ func TestMaxmemoryCountsClients(t *testing.T) {
 	if held := b.s.clientMemory.held; held != 2*clientSize+96+1 {
 		t.Errorf("clients hold %d bytes after the largest has gone", held)
 	}
+}
+
+// What a client was sent in its last batch does not make keys go in the next one.
+func TestSentOutputDoesNotEvict(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`SET k v => +OK`)
+	f := b.connect("a")
+	b.do("a", "CONFIG", "SET", "maxmemory", strconv.FormatInt(b.s.usedMemory()+3000, 10))
+	f.waiting = 5000 // a short reply: as that of INFO
+	b.script(`
+		PING => +PONG
+		SET k w => +OK
+	`)
+	f.waiting = 1 << 20
+	b.script(`PING => +PONG`)
+	f.waiting = 0
+	b.script(`SET k x => +OK`)
 }
 
 // Where keys are evicted by the time of their use, no two of them share an integer.

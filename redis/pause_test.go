@@ -68,6 +68,95 @@ func TestClientPause(t *testing.T) {
 	`)
 }
 
+// During a pause no command finds an expired key, but none is deleted either.
+func TestPauseKeepsExpiredKeys(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		SET k ab PX 10 => +OK
+		SET l ab PX 10 => +OK
+		SET o ab PX 10 => +OK
+		SADD s a => :1
+		PEXPIRE s 10 => :1
+		CLIENT PAUSE 1000 WRITE => +OK
+		+20ms
+		GET k => $-1
+		MGET k l => *2 $-1 $-1
+		EXISTS k s => :0
+		TTL k => :-2
+		TYPE s => +none
+		KEYS * => *0
+		SCAN 0 => *2 $1 0 *0
+		LCS k l => $0
+		SMEMBERS s => *0
+		SINTER s => *0
+		OBJECT ENCODING k => $-1
+		DBSIZE => :4
+		RANDOMKEY => ...
+	`)
+	if n := b.s.space.store.Expired(); n != 0 {
+		t.Errorf("%d keys were deleted during the pause", n)
+	}
+	b.script(`
+		CLIENT UNPAUSE => +OK
+		GET k => $-1
+		DBSIZE => :3
+		RANDOMKEY => $-1
+		DBSIZE => :0
+	`)
+}
+
+// A transaction that begins a pause may still write, also to expired keys.
+func TestPauseWithinTransaction(t *testing.T) {
+	newBench(t, &Server{}).script(`
+		SET a 1 PX 10 => +OK
+		SET b 1 PX 10 => +OK
+		SET c 1 => +OK
+		+20ms
+		MULTI => +OK
+		CLIENT PAUSE 1000 WRITE => +QUEUED
+		GET a => +QUEUED
+		APPEND a x => +QUEUED
+		GET b => +QUEUED
+		RENAME c b => +QUEUED
+		GET b => +QUEUED
+		DBSIZE => +QUEUED
+		EXEC => *7 +OK $-1 :1 $-1 +OK $1 1 :2
+		CLIENT UNPAUSE => +OK
+		MGET a b c => *3 $1 x $1 1 $-1
+	`)
+}
+
+// Expired keys are deleted by themselves as soon as the pause has ended.
+func TestNetworkPauseHoldsExpiry(t *testing.T) {
+	seeds(t, 10, func(t *testing.T, net *rondotest.Network, loops int) {
+		serve(t, net, loops, &Server{})
+		a := dial(t, net)
+		a.do("CLIENT PAUSE 1000 WRITE", "+OK")
+		a.do("CLIENT UNPAUSE", "+OK")
+		a.do("SET k v PX 100", "+OK")
+		a.do("CLIENT PAUSE 1000 WRITE", "+OK")
+		net.Advance(900 * time.Millisecond)
+		a.do("DBSIZE", ":1")
+		a.do("GET k", "$-1")
+		net.Advance(300 * time.Millisecond)
+		a.do("DBSIZE", ":0")
+	})
+}
+
+// No key is evicted during a pause.
+func TestPauseHoldsEviction(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		SET k v => +OK
+		CONFIG SET maxmemory-policy allkeys-random => +OK
+		CLIENT PAUSE 1000 WRITE => +OK
+		CONFIG SET maxmemory 1 => +OK
+		GET k => $1 v
+		CLIENT UNPAUSE => +OK
+		GET k => $-1
+	`)
+}
+
 // Pipelines go on after a pause, in order, on each transport.
 func TestNetworkClientPause(t *testing.T) {
 	seeds(t, 20, func(t *testing.T, net *rondotest.Network, loops int) {

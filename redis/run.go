@@ -15,6 +15,7 @@ func (s *Server) begin(c *client) {
 	s.watch.restart()
 	c.active = s.tick()
 	s.evicting.begin(s)
+	s.clientMemory.note(c) // output of the last batch has been sent meanwhile
 }
 
 // tick moves the time that commands see to the loop's time, and returns it. The
@@ -78,6 +79,7 @@ func (s *Server) handOver() {
 func (c *client) run(in []byte) (n, want int) {
 	s := c.server
 	c.input = len(in)
+	c.stall.settle(c)
 	c.B = c.transport.buffer()
 	s.ahead.until = 0
 	for n < len(in) && !c.closing && c.wait == nil {
@@ -153,6 +155,9 @@ func (c *client) conclude() {
 		c.send(c.B, nil)
 	}
 	c.B = nil
+	if c.transport.full() {
+		c.server.stalls.add(c)
+	}
 	if c.closing && c.condemned == nil {
 		c.close()
 	}
