@@ -172,7 +172,7 @@ func ownParams() []*param {
 		{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
 		{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 		memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
-		{name: "maxmemory-clients", get: getClientMemory, set: setClientMemory, apply: func(s *Server) { s.clientMemory.check(s) }},
+		{name: "maxmemory-clients", get: getClientMemory, set: setClientMemory, apply: applyClientMemory},
 		{name: "maxmemory-policy", get: func(c *config) string { return policyNames[c.eviction.policy] }, set: setPolicy, apply: applyEviction},
 		rangeParam("maxmemory-samples", func(c *config) *int64 { return &c.eviction.samples }, 1, nil),
 		eventsParam("notify-keyspace-events"),

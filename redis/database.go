@@ -13,8 +13,9 @@ type database struct {
 
 func (db *database) len() int { return db.keys.Len() }
 
-// find returns the Item of a key. It deletes an expired key and returns the
-// zero Item for it. An Item is valid until the next change of the store.
+// find returns the Item of a key. It deletes an expired key, unless CLIENT PAUSE
+// keeps it, and returns the zero Item for it. An Item is valid until the next
+// change of the store.
 func (db *database) find(key []byte) store.Item { return db.keys.Find(key) }
 
 // read is find for commands that read: it counts hits and misses.
@@ -29,7 +30,7 @@ func (db *database) read(key []byte) store.Item {
 	return it
 }
 
-// peek is find without an access: it changes nothing.
+// peek is find without an access. It deletes nothing.
 func (db *database) peek(key []byte) store.Item {
 	if it := db.keys.Peek(key); it.Exists() && !it.Expired() {
 		return it
@@ -53,17 +54,21 @@ func (db *database) expiring(key []byte) {
 func (db *database) flush() { db.keys.Flush() }
 
 // random returns a random key that has not expired, or the zero Item if there
-// is none. All keys have the same probability. While expired keys stay, it may
-// return one of them, as Redis does later than 7.0.
+// is none. All keys have the same probability. While expired keys stay, there may be
+// hardly any others: then it gives up.
 func (db *database) random() store.Item {
-	const most = 100 // expired keys to find while they stay
-	for n := 0; ; n++ {
+	const most = 100
+	for range most {
 		it := db.keys.Random()
-		if !it.Exists() || !it.Expired() || n >= most && db.space.held {
+		for it.Exists() && it.Expired() && !db.space.paused {
+			db.find(it.Key())
+			it = db.keys.Random()
+		}
+		if !it.Exists() || !it.Expired() {
 			return it
 		}
-		db.find(it.Key())
 	}
+	return store.Item{}
 }
 
 // meanTTL estimates the mean time to live, in milliseconds, of the keys that

@@ -20,8 +20,9 @@ type keyspace struct {
 	// now is the time that commands see, in milliseconds since 1970. It is set
 	// at the start of each batch of commands, and stands still during a command
 	// and during a transaction.
-	now  int64
-	held bool // expired keys stay: see hold
+	now int64
+	// paused says that CLIENT PAUSE keeps the keys as they are, also expired ones.
+	paused bool
 
 	lists     listScratch
 	listLimit quicklist.Limit
@@ -72,10 +73,10 @@ func (k *keyspace) setNow(now int64) {
 	k.store.SetNow(now)
 }
 
-// hold says whether expired keys stay in the store, where no command finds them.
-func (k *keyspace) hold(on bool) {
-	k.held = on
-	k.store.HoldExpired(on)
+// pause keeps the keys as they are, or ends that.
+func (k *keyspace) pause(on bool) {
+	k.paused = on
+	k.store.KeepExpired(on)
 }
 
 // keyWork is about what the store's budget counts for an expired key.

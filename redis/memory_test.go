@@ -168,6 +168,52 @@ func TestMaxmemoryClients(t *testing.T) {
 	}
 }
 
+// The clients are not all counted after each batch, but a client that makes them hold too much
+// is closed at once; clients that are exempt do not make the server count each time.
+func TestMaxmemoryClientsIsQuick(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		CONFIG SET maxmemory-clients 100kb => +OK
+		small: PING => +PONG
+		big: MULTI => +OK
+		spared: CLIENT NO-EVICT on => +OK
+		spared: MULTI => +OK
+	`)
+	counted := func() bool {
+		c := b.clients["big"].client
+		c.listed = -1 // a count of all sets it
+		b.do("small", "PING")
+		return c.listed != -1
+	}
+	for i := range 5 {
+		if counted() {
+			t.Errorf("batch %d counts all clients, which hold little", i)
+		}
+	}
+	b.now = b.now.Add(20 * time.Millisecond)
+	if !counted() {
+		t.Error("the clients are not counted after a while")
+	}
+	b.do("spared", "SET", "k", strings.Repeat("x", 60<<10))
+	if b.clients["big"].aborted != nil {
+		t.Error("a client was closed below the limit")
+	}
+	b.do("big", "SET", "k", strings.Repeat("x", 50<<10))
+	if b.clients["big"].aborted == nil {
+		t.Error("the client that holds too much was not closed at once")
+	}
+	b.do("spared", "SET", "k", strings.Repeat("x", 60<<10))
+	for _, name := range []string{"small", "spared"} {
+		if aborted := b.clients[name].aborted != nil; aborted != (name == "small") {
+			t.Errorf("%s: closed is %v", name, aborted)
+		}
+	}
+	b.script(`big2: MULTI => +OK`)
+	if !b.s.clientMemory.stuck || b.clients["big2"].aborted != nil {
+		t.Error("the exempt client is not noticed")
+	}
+}
+
 // A client that is closed for its output does not make others go.
 func TestMaxmemoryClientsSparesOthers(t *testing.T) {
 	b := newBench(t, &Server{})

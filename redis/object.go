@@ -68,8 +68,7 @@ func stringEncoding(it store.Item) string {
 // inspected returns the Item of a key for a command that is no access to it. It
 // replies with null if there is none.
 func (c *client) inspected(key []byte) (it store.Item, ok bool) {
-	it = c.db.peek(key)
-	if !it.Exists() {
+	if it = c.db.peek(key); !it.Exists() {
 		c.Null()
 		return it, false
 	}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -181,8 +182,114 @@ func TestNetworkClientPause(t *testing.T) {
 		net.Run()
 		b.Close()
 		net.Advance(2 * time.Second)
-		if n := len(s.pause.waiting); n != 0 {
+		if n := s.pause.waiting.Len(); n != 0 {
 			t.Errorf("seed %d: %d clients wait", net.Seed(), n)
 		}
 	})
+}
+
+// While clients are paused, expired keys stay and are not found; writes that cannot wait
+// take them for what they are.
+func TestPausedExpiry(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		SET short 1 PX 100 => +OK
+		SET other 1 PX 100 => +OK
+		SET third 1 PX 100 => +OK
+		SADD gone a => :1
+		PEXPIRE gone 100 => :1
+		SET long 22 => +OK
+		CLIENT PAUSE 1000 WRITE => +OK
+		+100ms
+		GET short => $-1
+		EXISTS short gone long => :1
+		TTL short => :-2
+		KEYS * => *1 $4 long
+		SCAN 0 COUNT 100 => *2 $1 0 *1 $4 long
+		RANDOMKEY => $4 long
+		OBJECT ENCODING short => $-1
+		LCS short long => $0
+		SUNION gone gone => *0
+		SINTERCARD 1 gone => :0
+		DBSIZE => :5
+	`)
+	if n := b.s.space.store.Expired(); n != 0 {
+		t.Errorf("%d keys were deleted", n)
+	}
+	b.script(`
+		CLIENT UNPAUSE => +OK
+		GET short => $-1
+		DBSIZE => :4
+	`)
+}
+
+// Writes that cannot wait for the end of a pause take expired keys for what they are.
+func TestPausedWrites(t *testing.T) {
+	newBench(t, &Server{}).script(`
+		MSET a 1 b 2 c 3 d 4 => +OK
+		RPUSH list x => :1
+		PEXPIRE a 100 => :1
+		PEXPIRE b 100 => :1
+		PEXPIRE d 100 => :1
+		b: BLMOVE other d LEFT LEFT 0 =>
+		MULTI => +OK
+		CLIENT PAUSE 1000 WRITE => +QUEUED
+		RENAME c a => +QUEUED
+		COPY a b => +QUEUED
+		DBSIZE => +QUEUED
+		LMOVE list other LEFT LEFT => +QUEUED
+		+100ms
+		EXEC => *5 +OK +OK :1 :4 $1 x
+		b? => $1 x
+		MGET a b c => *3 $1 3 $1 3 $-1
+		LRANGE d 0 -1 => *1 $1 x
+		DBSIZE => :3
+	`)
+}
+
+// Nothing expires or is evicted by itself during a pause, and all that is due goes after it.
+func TestNetworkPausedKeys(t *testing.T) {
+	seeds(t, 20, func(t *testing.T, net *rondotest.Network, loops int) {
+		s := &Server{}
+		serve(t, net, loops, s)
+		a := dial(t, net)
+		for i := range 100 {
+			a.do("SET k"+strconv.Itoa(i)+" v PX "+strconv.Itoa(5000+i), "+OK")
+		}
+		a.do("CLIENT PAUSE 10000 WRITE", "+OK")
+		a.do("CONFIG SET maxmemory 1 maxmemory-policy allkeys-lru", "+OK")
+		net.Advance(8 * time.Second)
+		a.do("GET k0", "$-1")
+		a.do("DBSIZE", ":100")
+		a.do("CONFIG SET maxmemory 0", "+OK")
+		a.do("SET k v", "+OK") // waits for the end of the pause
+		net.Advance(time.Second)
+		a.do("DBSIZE", ":1")
+	})
+}
+
+// Clients that go away while they wait for the end of a pause leave nothing behind.
+func TestPauseForgetsClients(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		CLIENT PAUSE 1000 WRITE => +OK
+		b: SET k b =>
+		c: SET k c =>
+		d: INCR n =>
+	`)
+	b.connect("c").client.abort(errPanicked)
+	if n := b.s.pause.waiting.Len(); n != 2 {
+		t.Errorf("%d clients wait", n)
+	}
+	b.script(`
+		+1000ms
+		+0ms
+		b? => +OK
+		c? =>
+		d? => :1
+		GET k => $1 b
+	`)
+	if n := b.s.pause.waiting.Len() + b.s.blocking.count; n != 0 {
+		t.Errorf("%d clients wait", n)
+	}
 }

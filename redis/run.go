@@ -14,6 +14,7 @@ func (s *Server) begin(c *client) {
 	s.expiry.before = s.space.dirty
 	s.watch.restart()
 	c.active = s.tick()
+	s.evicting.begin(s)
 	s.clientMemory.note(c) // output of the last batch has been sent meanwhile
 }
 
@@ -31,6 +32,7 @@ func (s *Server) end(c *client) {
 	if !s.completed {
 		c.executing, c.late = false, nil
 		s.broker.held = false
+		s.space.store.KeepExpired(s.space.paused)
 		c.abort(errPanicked)
 	}
 	s.current = nil
@@ -43,6 +45,9 @@ func (s *Server) end(c *client) {
 	}
 	if !s.upkeep.running {
 		s.upkeep.start()
+	}
+	if !s.completed {
+		s.serveBlocked() // before the panic the command may have added what they wait for
 	}
 	if s.config.clientMemory != 0 || s.config.maxMemory != 0 {
 		s.clientMemory.note(c)

@@ -120,8 +120,8 @@ type Server struct {
 	blocking     blocking
 	upkeep       upkeep
 	tidying      tidyTimer
+	evicting     evicting
 	stalls       stalls
-	evicted      []byte // the last evicted key
 	random       *rand.Rand
 	args         [][]byte  // arguments of the request being read
 	ahead        lookahead // of the client whose batch runs

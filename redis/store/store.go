@@ -48,9 +48,9 @@ type Store struct {
 	now      int64
 	next     int64 // see NextExpiry
 	expired  int64
-	held     bool // see HoldExpired
 	ops      [numTypes]NodeOps
 	hasOps   bool
+	keeping  bool // see KeepExpired
 	tracking Tracking
 	tracked  int64 // since when
 	lfu      LFU
@@ -100,16 +100,17 @@ func (s *Store) SetNow(now int64) { s.now = now }
 // Now returns the time of the last SetNow.
 func (s *Store) Now() int64 { return s.now }
 
+// KeepExpired makes expired keys stay, or go again. While they stay, Find does not find them
+// and does not delete them, and Expire must not be called. Put replaces an expired key as if
+// there were none. Move, Rename and Copy want a key that does not exist: turn KeepExpired off
+// before.
+func (s *Store) KeepExpired(keep bool) { s.keeping = keep }
+
 // Expired returns the number of keys that were deleted because they had expired.
 func (s *Store) Expired() int64 { return s.expired }
 
 // ResetExpired sets that number to 0.
 func (s *Store) ResetExpired() { s.expired = 0 }
-
-// HoldExpired says whether Find leaves expired keys where they are: it finds nothing then,
-// but deletes nothing either. While it is on, Expire must not be called, and no key may be
-// moved to an expired one.
-func (s *Store) HoldExpired(on bool) { s.held = on }
 
 // Swap exchanges the keys of two DBs.
 func (s *Store) Swap(a, b *DB) { a.t, b.t = b.t, a.t }

@@ -44,29 +44,6 @@ func (e *expiryBench) sleep(until int64) (wakes int) {
 	}
 }
 
-// While expired keys are held, Find hides them, and Put still replaces them.
-func TestHoldExpired(t *testing.T) {
-	e := newExpiryBench(t)
-	e.put("a", e.now+10)
-	e.put("b", e.now+10)
-	e.s.SetNow(e.now + 10)
-	e.s.HoldExpired(true)
-	if it := e.db.Find([]byte("a")); it.Exists() {
-		t.Error("Find returns an expired key")
-	}
-	if n := e.db.Len(); n != 2 {
-		t.Errorf("%d keys, want 2", n)
-	}
-	e.put("b", NoDeadline)
-	if it := e.db.Find([]byte("b")); !it.Exists() || it.Deadline() != 0 {
-		t.Error("Put has not made a new key")
-	}
-	e.s.HoldExpired(false)
-	if it := e.db.Find([]byte("a")); it.Exists() || e.db.Len() != 1 {
-		t.Error("Find has not deleted the expired key")
-	}
-}
-
 // A key is deleted in the millisecond of its deadline, however far away that is.
 func TestDeadlinesAreExact(t *testing.T) {
 	e := newExpiryBench(t)
@@ -209,5 +186,25 @@ func TestLazyExpiry(t *testing.T) {
 	e.s.SetNow(e.now)
 	if it := e.db.Put([]byte("k"), IntValue(1), KeepDeadline); it.Deadline() != 0 || e.s.Expired() != 2 {
 		t.Error("Put keeps the deadline of an expired key")
+	}
+}
+
+// While expired keys stay, they are not found and not deleted, and Put replaces them.
+func TestKeepExpired(t *testing.T) {
+	e := newExpiryBench(t)
+	e.put("k", e.now+1)
+	e.put("l", e.now+1)
+	e.now++
+	e.s.SetNow(e.now)
+	e.s.KeepExpired(true)
+	if e.db.Find([]byte("k")).Exists() || e.db.Len() != 2 || e.s.Expired() != 0 {
+		t.Error("Find finds the expired key, or deletes it")
+	}
+	if it := e.db.Put([]byte("l"), IntValue(1), KeepDeadline); it.Deadline() != 0 || e.s.Expired() != 1 || e.db.Len() != 2 {
+		t.Error("Put keeps the deadline of an expired key")
+	}
+	e.s.KeepExpired(false)
+	if e.s.Expire(1000) || e.db.Len() != 1 || e.s.Expired() != 2 {
+		t.Error("Expire does not delete the key that stayed")
 	}
 }
