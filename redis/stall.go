@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,9 +34,13 @@ type stall struct {
 	taken   int64 // of that, by the connection's socket, when tick looked last
 }
 
-// add lists a client whose output is full. One that has not given the password waits.
+// add lists a client whose output is full. It condemns one that has not given the password.
 func (l *stalls) add(c *client) {
-	if c.stall.listed || c.closing || c.authRequired() || l.server.clients.stopping {
+	if c.stall.listed || c.closing || l.server.clients.stopping {
+		return
+	}
+	if c.authRequired() {
+		l.server.condemn(c, fmt.Errorf("redis: %d bytes of output wait for a client that has not given the password", c.transport.pending()))
 		return
 	}
 	c.stall.listed = true
