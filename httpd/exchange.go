@@ -24,6 +24,8 @@ const (
 	outPiece  = 4 << 10   // bytes of an answer that are sent together
 	bigPiece  = 16 << 10  // written from the handler's memory
 	mostPiece = 256 << 10 // at once
+
+	mostPending = 64 << 10 // bytes of an answer on their way to the loop
 )
 
 var (

@@ -224,8 +224,11 @@ func (s *Server) newStock() *http.Server {
 func (st *stock) accept(h *handed) {
 	select {
 	case st.conns <- h:
-	case <-st.ended:
+	case <-st.ended: // the http.Server does not see it
 		h.Close()
+		if hook := st.server.original.connState; hook != nil {
+			hook(h.about.view, http.StateClosed)
+		}
 	}
 }
 

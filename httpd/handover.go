@@ -3,6 +3,7 @@ package httpd
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -140,6 +141,10 @@ func (x *exchange) give(c *rondo.Conn, take func(*rondo.Conn)) error {
 	x.limitRead(time.Time{})
 	x.hijacked.Store(true)
 	x.conn.left()
+	if l := c.Limits(); l.MaxOutput == l.HighWater+outputRoom { // by Open
+		l.MaxOutput = cmp.Or(c.Loop().Engine().MaxOutput, rondo.DefaultMaxOutput)
+		c.SetLimits(l)
+	}
 	take(c)
 	c.Resume()
 	return nil

@@ -28,7 +28,7 @@ func (x *exchange) flush(p []byte) error {
 func (x *exchange) flushPast(p []byte) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
-	for x.writable() && x.full {
+	for x.writable() && x.stuffed() {
 		x.wait()
 	}
 	if x.outErr != nil {
@@ -102,7 +102,7 @@ func (x *exchange) writable() bool {
 		x.lost(os.ErrDeadlineExceeded)
 		return false
 	}
-	if x.outTimer == nil && (x.full || len(x.big) > 0 || x.file != nil) {
+	if x.outTimer == nil && (x.stuffed() || len(x.big) > 0 || x.file != nil) {
 		x.outTimer = time.AfterFunc(left, x.outExpired)
 	}
 	return true
@@ -122,6 +122,10 @@ func (x *exchange) wake() {
 		x.outCond.Broadcast()
 	}
 }
+
+// stuffed reports whether no more output may be gathered: the connection's is full, or the loop has
+// had no time to take much. The caller has locked outMu.
+func (x *exchange) stuffed() bool { return x.full || len(x.pending) >= mostPending }
 
 func (x *exchange) outExpired() {
 	x.outMu.Lock()

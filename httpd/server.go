@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -29,7 +30,8 @@ import (
 //
 // It may serve several listeners and engines. Engine.Shutdown waits for the requests in
 // progress; HTTP's own Shutdown and Close mean nothing here. A head must fit in the engine's
-// MaxInput. [Serve] is for programs that have no engine.
+// MaxInput. HighWater bounds the output of a connection, and MaxOutput only if it is 1 MiB more.
+// [Serve] is for programs that have no engine.
 type Server struct {
 	// HTTP is the configuration. Do not change it afterwards. nil: the zero http.Server.
 	HTTP *http.Server
@@ -311,9 +313,17 @@ func (s *Server) Open(rc *rondo.Conn) rondo.Handler {
 	if refused {
 		return nil
 	}
+	if l := rc.Limits(); l.MaxOutput-outputRoom < l.HighWater {
+		l.MaxOutput = min(l.HighWater, math.MaxInt-outputRoom) + outputRoom
+		rc.SetLimits(l)
+	}
 	c.opened()
 	return c
 }
+
+// outputRoom is what may come when output is full: a piece of an answer, and its head. Otherwise
+// an engine's MaxOutput would cut answers.
+const outputRoom = 1 << 20
 
 // forget is called when a connection has gone.
 func (s *Server) forget(c *conn) {

@@ -186,3 +186,74 @@ func TestFailedWriteEndsContext(t *testing.T) {
 		})
 	}
 }
+
+// What a handler writes in small pieces for a client that does not read waits in the handler, also
+// while the loop has no time to take it.
+func TestWriterWaitsForBusyLoop(t *testing.T) {
+	const most, piece = 64 << 20, 8000
+	var written atomic.Int64
+	begun, goOn := make(chan bool), make(chan bool)
+	engine := &rondo.Engine{NumLoops: 1}
+	addr := onEngine(t, engine, &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- true
+		<-goOn
+		for written.Load() < most {
+			if _, err := w.Write(make([]byte, piece)); err != nil {
+				return
+			}
+			written.Add(piece)
+		}
+	})})
+	c := dialed(t, addr)
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	<-begun
+	free := make(chan bool)
+	for l := range engine.Loops() {
+		l.Post(func() { <-free })
+	}
+	close(goOn)
+	for before := int64(-1); written.Load() > before && before < most; time.Sleep(200 * time.Millisecond) {
+		before = written.Load()
+	}
+	n := written.Load()
+	close(free)
+	if n > most/2 { // the system's buffers take some MB
+		t.Errorf("%d bytes were written for a client that reads none", n)
+	}
+	got, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, got.Body); n < most || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// An engine with small limits for its output cuts no answer.
+func TestSmallOutput(t *testing.T) {
+	const size = 3 << 20
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, piece := range []int{1 << 20, 10_000, 1 << 20, 20_000, 5000} {
+			w.Write(make([]byte, piece))
+		}
+		w.Write(make([]byte, size-2<<20-35_000))
+	})
+	for name, h := range map[string]http.Handler{"goroutine": h, "loop": httpd.OnLoop(h)} {
+		t.Run(name, func(t *testing.T) {
+			addr := onEngine(t, &rondo.Engine{NumLoops: 1, MaxOutput: 40 << 10, HighWater: 20 << 10}, &http.Server{Handler: h})
+			c := dialed(t, addr)
+			io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 10))
+			time.Sleep(50 * time.Millisecond)
+			r := bufio.NewReader(c)
+			for i := range 10 {
+				answer, err := http.ReadResponse(r, nil)
+				if err != nil {
+					t.Fatalf("answer %d: %v", i, err)
+				}
+				if n, err := io.Copy(io.Discard, answer.Body); n != size || err != nil {
+					t.Fatalf("answer %d: %d bytes, %v", i, n, err)
+				}
+			}
+		})
+	}
+}
