@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/httpd"
+	"github.com/rondo-go/rondo/internal/sys"
+	"github.com/rondo-go/rondo/proxy"
+)
+
+type proxyCommand struct {
+	Listen         []string `help:"Address at which clients connect: tcp://host:port, or host:port, or unix:///path. May be given several times." placeholder:"ADDR" sep:"none"`
+	To             []string `help:"Address of a target, a server to which clients are passed on, in the same forms. May be given several times." placeholder:"ADDR" sep:"none"`
+	Choose         string   `help:"How the target of a client is chosen: ${enum}. sourcehash chooses the same one for the same client address." enum:"roundrobin,leastconns,sourcehash" default:"roundrobin" placeholder:"HOW"`
+	ConnectTimeout duration `help:"How long a target may take to accept a connection." default:"5s" placeholder:"TIME"`
+	Tries          int      `help:"How many targets are tried for a client. Then it is reset." default:"3" placeholder:"N"`
+	EjectAfter     int      `help:"After how many failures in a row a target gets no clients for a while, if others can serve them. 0: never." default:"3" placeholder:"N"`
+	EjectTime      duration `help:"How long that is." default:"10s" placeholder:"TIME"`
+	TargetConns    int      `help:"Number of connections to a target at once. 0: no limit." default:"0" placeholder:"N"`
+	Idle           duration `help:"Reset connections in which no byte has moved for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	Limit          duration `help:"Reset connections after this long. 0: never." default:"0" placeholder:"TIME"`
+	Maxclients     int      `help:"Number of clients served at once. More are closed." default:"10000" placeholder:"N"`
+	MaxPerAddress  int      `help:"Number of clients of one address, or of one IPv6 network of 64 bits, served at once. More are closed. 0: no limit." default:"0" placeholder:"N"`
+	AcceptRate     int      `help:"Number of clients accepted in a second. More are closed. 0: no limit." default:"0" placeholder:"N"`
+	AccessLog      string   `help:"A line for each connection that has ended, on standard output: ${enum}." enum:"text,json,off" default:"text" placeholder:"FORMAT"`
+	Stats          string   `help:"Address at which to show the counters, as JSON over HTTP: tcp://host:port, or host:port, or unix:///path." placeholder:"ADDR"`
+	Loops          int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
+	loopFlags
+}
+
+// Help is the end of "rondo proxy --help".
+func (*proxyCommand) Help() string {
+	return `Clients of --listen are passed on to the targets of --to. A target that does not accept costs a client nothing but time: the next one is tried, and gets what the client has sent.
+
+Examples:
+
+  rondo proxy --listen :8080 --to 127.0.0.1:9000
+      Pass clients of port 8080 on to a server of this host.
+
+  rondo proxy --listen :6379 --to 10.0.0.7:6379 --to 10.0.0.8:6379 --choose leastconns
+      Share clients among two servers; the one with fewer gets the next.
+
+  rondo proxy --listen tcp://:80 --listen unix:///run/front.sock --to unix:///run/app.sock --idle 10m
+      Two front doors, and a server on a unix socket; connections end after ten silent minutes.
+
+  rondo proxy --listen :8080 --to 127.0.0.1:9000 --stats 127.0.0.1:9100
+      Show the counters. Try: curl http://127.0.0.1:9100/
+
+A connection is reset if one of its sides fails, so that nobody takes a part of a stream for the whole. The log says who ended it, and why.
+
+SIGINT and SIGTERM stop it: it stops listening, waits for the connections to end for as long as --shutdown-timeout, and resets the rest.`
+}
+
+var chooses = map[string]proxy.Balance{
+	"roundrobin": proxy.RoundRobin,
+	"leastconns": proxy.LeastConns,
+	"sourcehash": proxy.SourceHash,
+}
+
+// check returns an error for flags without meaning.
+func (p *proxyCommand) check() error {
+	switch {
+	case len(p.Listen) == 0:
+		return usagef("there is no address to listen on: give one with --listen")
+	case len(p.To) == 0:
+		return usagef("there is no target: give one with --to")
+	}
+	return cmp.Or(
+		checkNumber("--tries", p.Tries, 1, math.MaxInt32),
+		checkNumber("--eject-after", p.EjectAfter, 0, math.MaxInt32),
+		checkNumber("--target-conns", p.TargetConns, 0, math.MaxInt32),
+		checkNumber("--maxclients", p.Maxclients, 1, math.MaxInt32),
+		checkNumber("--max-per-address", p.MaxPerAddress, 0, math.MaxInt32),
+		checkNumber("--accept-rate", p.AcceptRate, 0, math.MaxInt32),
+	)
+}
+
+// parseStream splits the address of a flag.
+func parseStream(flag, addr string) (network, address string, err error) {
+	network, address, err = rondo.ParseAddress(addr)
+	if err == nil && strings.HasPrefix(network, "u") && network != "unix" {
+		err = fmt.Errorf("address %q: the network is %s: want tcp, tcp4, tcp6 or unix", addr, network)
+	}
+	if err != nil {
+		return "", "", usagef("%s: %w", flag, err)
+	}
+	return network, address, nil
+}
+
+// config is the configuration of the flags.
+func (p *proxyCommand) config() (c proxy.Config, err error) {
+	for _, addr := range p.Listen {
+		l := proxy.Listener{}
+		if l.Network, l.Address, err = parseStream("--listen", addr); err != nil {
+			return c, err
+		}
+		c.Listeners = append(c.Listeners, l)
+	}
+	pool := proxy.Pool{
+		Name:           "default",
+		Balance:        chooses[p.Choose],
+		ConnectTimeout: time.Duration(p.ConnectTimeout),
+		Tries:          p.Tries,
+		EjectAfter:     p.EjectAfter,
+		EjectTime:      time.Duration(p.EjectTime),
+		Idle:           time.Duration(p.Idle),
+		Limit:          time.Duration(p.Limit),
+	}
+	if pool.EjectAfter == 0 {
+		pool.EjectAfter = -1
+	}
+	for _, addr := range p.To {
+		t := proxy.Target{MaxConns: p.TargetConns}
+		if t.Network, t.Address, err = parseStream("--to", addr); err != nil {
+			return c, err
+		}
+		pool.Targets = append(pool.Targets, t)
+	}
+	c.Pools = []proxy.Pool{pool}
+	if err := c.Check(); err != nil {
+		return c, usageError{err}
+	}
+	return c, nil
+}
+
+// Run serves until a signal.
+func (p *proxyCommand) Run() error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	engine, log, _, err := p.engine(p.Loops)
+	if err != nil {
+		return err
+	}
+	engine.MaxConns, engine.MaxConnsPerAddr, engine.AcceptRate = p.Maxclients, p.MaxPerAddress, p.AcceptRate
+	server := &proxy.Server{Engine: engine, Logger: log}
+	flush := p.logAccess(server, log)
+	signals := notify()
+	if err := server.Apply(config); err != nil {
+		engine.Close()
+		return notServing(err)
+	}
+	const others = 64 // descriptors, beside two for each client
+	if err := sys.RaiseOpenFiles(2*uint64(p.Maxclients) + others); err != nil {
+		log.Warn("the limit of open files is too low for --maxclients: each client needs two", "maxclients", p.Maxclients, "error", err)
+	}
+	showing, err := p.showStats(server, log)
+	if err != nil {
+		engine.Close()
+		return err
+	}
+	var addrs []string
+	for _, a := range server.Addrs() {
+		addrs = append(addrs, a.Network()+"://"+a.String())
+	}
+	log.Info("rondo proxy is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
+	go returnMemory(func() uint64 { return engine.Stats().Turns })
+	err = wait(signals, log, time.Duration(p.ShutdownTimeout), func(ctx context.Context) error {
+		server.Close()
+		return engine.Shutdown(ctx)
+	})
+	showing.Close()
+	flush()
+	return err
+}
+
+// notServing explains why a configuration cannot be applied.
+func notServing(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "listen" {
+		return fmt.Errorf("cannot listen on %s://%s: %w", op.Net, op.Addr, op.Err)
+	}
+	return err
+}
+
+// logAccess sets the access log. flush writes its last lines.
+func (p *proxyCommand) logAccess(s *proxy.Server, log *slog.Logger) (flush func()) {
+	if p.AccessLog == "off" {
+		return func() {}
+	}
+	lines := newLineWriter(os.Stdout, log)
+	if p.AccessLog == "json" {
+		s.AccessLog = slog.New(slog.NewJSONHandler(offering{lines}, nil))
+	} else {
+		s.AccessLog = slog.New(slog.NewTextHandler(offering{lines}, nil))
+	}
+	return lines.close
+}
+
+// offering is a lineWriter for loops, which cannot wait for a slow disk: then lines are lost.
+type offering struct{ *lineWriter }
+
+func (o offering) Write(p []byte) (int, error) {
+	o.offer(p)
+	return len(p), nil
+}
+
+// showStats serves the counters, on a loop of their own.
+func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*rondo.Engine, error) {
+	engine := &rondo.Engine{NumLoops: 1, MaxConns: 100, Logger: log}
+	if p.Stats == "" {
+		return engine, nil
+	}
+	network, address, err := parseStream("--stats", p.Stats)
+	if err != nil {
+		return nil, err
+	}
+	server := httpd.Server{HTTP: &http.Server{
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			out := json.NewEncoder(w)
+			out.SetIndent("", "  ")
+			out.Encode(struct {
+				Proxy  proxy.Stats
+				Engine rondo.Stats
+			}{s.Stats(), s.Engine.Stats()})
+		}),
+	}}
+	ln, err := engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
+	if err != nil {
+		engine.Close()
+		return nil, notServing(err)
+	}
+	log.Info("the counters are shown", "address", network+"://"+ln.Addr().String())
+	return engine, nil
+}

@@ -1,0 +1,248 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// Defaults of a Pool's fields.
+const (
+	DefaultConnectTimeout = 5 * time.Second
+	DefaultTries          = 3
+	DefaultEjectAfter     = 3
+	DefaultEjectTime      = 10 * time.Second
+)
+
+// maxWeight is the largest Target.Weight. Larger ones would only make sums overflow.
+const maxWeight = 1000
+
+// A Config says where a Server listens, and to which targets it connects.
+type Config struct {
+	Listeners []Listener
+	Pools     []Pool
+}
+
+// A Listener is an address at which clients connect.
+type Listener struct {
+	// Network and Address are as for rondo.Engine.Listen.
+	Network, Address string
+	// Socket has the options of the socket and of accepted connections. Apply does not
+	// change those of a Listener that it keeps.
+	Socket rondo.SocketOptions
+	// Pool is the name of the pool that serves the clients. "": the only one.
+	Pool string
+	// MaxConns is how many clients the Listener serves at once; it resets more. 0: no limit.
+	// The Engine's limits hold for all Listeners together.
+	MaxConns int
+}
+
+func (l *Listener) key() string { return l.Network + "://" + l.Address }
+
+// A Balance is how a Pool chooses the target of a connection.
+type Balance uint8
+
+const (
+	// RoundRobin chooses the targets in turn, as often as their weights say. Each loop
+	// counts for itself.
+	RoundRobin Balance = iota
+	// LeastConns chooses the target with the fewest connections for its weight.
+	LeastConns
+	// SourceHash chooses the same target for the same client address, in every process and
+	// after every restart. An IPv6 client counts by its network of 64 bits. When a target
+	// comes or goes, only the clients of that target change. Clients of unix sockets have
+	// no address, and so all have one target.
+	SourceHash
+)
+
+// A Pool is a group of targets that serve the same clients.
+type Pool struct {
+	// Name names the pool in Listeners, in the log and in Stats.
+	Name string
+	// Targets are the servers.
+	Targets []Target
+	// Balance chooses among them.
+	Balance Balance
+
+	// ConnectTimeout is how long a target may take to accept a connection. 0:
+	// DefaultConnectTimeout.
+	ConnectTimeout time.Duration
+	// Tries is how many targets are tried for a client, each one once, until one accepts.
+	// Then the client is reset. Bytes that the client has sent meanwhile are not lost. 0:
+	// DefaultTries.
+	Tries int
+	// EjectAfter is after how many failures in a row a target gets no clients for EjectTime,
+	// as long as other targets can serve them. A failure is a dial that failed, or a target
+	// that broke a connection before it sent anything. Failures more than EjectTime apart do
+	// not add up. 0: DefaultEjectAfter. Negative: never.
+	EjectAfter int
+	// EjectTime is described at EjectAfter. 0: DefaultEjectTime.
+	EjectTime time.Duration
+
+	// Idle ends a connection in which no byte has moved for that time. 0: never. While
+	// nothing is read from a peer, because the other one does not read, a reset is not
+	// noticed: only Idle ends such connections.
+	Idle time.Duration
+	// Limit ends a connection that time after its target has accepted it. 0: never.
+	Limit time.Duration
+}
+
+// A Target is a server to which clients are passed on.
+type Target struct {
+	// Network and Address are as for rondo.Loop.Dial.
+	Network, Address string
+	// Weight is the target's share of the connections, to the weights of the others. 0: 1.
+	// The most is 1000.
+	Weight int
+	// MaxConns is how many connections the target has at once. 0: no limit.
+	MaxConns int
+	// Drain gives the target no further connections. Those that it has go on.
+	Drain bool
+	// Socket has the options of connections to the target. DialTimeout is ignored: see
+	// Pool.ConnectTimeout.
+	Socket rondo.SocketOptions
+}
+
+func (t *Target) key() string { return t.Network + "://" + t.Address }
+
+// streams are the networks of listeners and targets.
+var streams = []string{"tcp", "tcp4", "tcp6", "unix"}
+
+// Check returns an error for a value without meaning, as Apply does. It opens nothing.
+func (c *Config) Check() error {
+	pools := make(map[string]bool)
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		if err := p.check(); err != nil {
+			return fmt.Errorf("proxy: pool %q: %w", p.Name, err)
+		}
+		if pools[p.Name] {
+			return fmt.Errorf("proxy: there are two pools %q: want a name for each", p.Name)
+		}
+		pools[p.Name] = true
+	}
+	keys := make(map[string]bool)
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if err := l.check(pools); err != nil {
+			return fmt.Errorf("proxy: listener %s: %w", l.key(), err)
+		}
+		if keys[l.key()] && !l.anyPort() {
+			return fmt.Errorf("proxy: there are two listeners %s: want one", l.key())
+		}
+		keys[l.key()] = true
+	}
+	return nil
+}
+
+// anyPort reports whether the system chooses the port.
+func (l *Listener) anyPort() bool {
+	_, port, err := net.SplitHostPort(l.Address)
+	return l.Network != "unix" && err == nil && port == "0"
+}
+
+func (l *Listener) check(pools map[string]bool) error {
+	if err := checkNetwork(l.Network); err != nil {
+		return err
+	}
+	if l.MaxConns < 0 {
+		return fmt.Errorf("MaxConns is %d: want 0, for no limit, or more", l.MaxConns)
+	}
+	return checkPool(l.Pool, pools)
+}
+
+// checkPool returns an error if name is no pool's.
+func checkPool(name string, pools map[string]bool) error {
+	switch {
+	case pools[name], name == "" && len(pools) == 1:
+		return nil
+	case name == "":
+		return fmt.Errorf("there are %d pools: want the name of one", len(pools))
+	}
+	return fmt.Errorf("there is no pool %q", name)
+}
+
+func checkNetwork(network string) error {
+	if !slices.Contains(streams, network) {
+		return fmt.Errorf("the network is %q: want tcp, tcp4, tcp6 or unix", network)
+	}
+	return nil
+}
+
+func (p *Pool) check() error {
+	for _, field := range []struct {
+		name  string
+		value time.Duration
+		zero  string
+	}{
+		{"ConnectTimeout", p.ConnectTimeout, "the default"},
+		{"EjectTime", p.EjectTime, "the default"},
+		{"Idle", p.Idle, "no limit"},
+		{"Limit", p.Limit, "no limit"},
+	} {
+		if field.value < 0 {
+			return fmt.Errorf("%s is %v: want 0, for %s, or more", field.name, field.value, field.zero)
+		}
+	}
+	switch {
+	case len(p.Targets) == 0:
+		return errors.New("it has no targets")
+	case p.Balance > SourceHash:
+		return fmt.Errorf("Balance is %d: want RoundRobin, LeastConns or SourceHash", p.Balance)
+	case p.Tries < 0:
+		return fmt.Errorf("Tries is %d: want 0, for the default, or more", p.Tries)
+	}
+	keys := make(map[string]bool)
+	for i := range p.Targets {
+		t := &p.Targets[i]
+		if err := t.check(); err != nil {
+			return fmt.Errorf("target %s: %w", t.key(), err)
+		}
+		if keys[t.key()] {
+			return fmt.Errorf("target %s is there twice: give it a weight instead", t.key())
+		}
+		keys[t.key()] = true
+	}
+	return nil
+}
+
+func (t *Target) check() error {
+	if err := checkNetwork(t.Network); err != nil {
+		return err
+	}
+	if t.Network == "unix" && t.Address == "" {
+		return errors.New("there is no path")
+	}
+	if t.Network != "unix" {
+		if _, port, err := net.SplitHostPort(t.Address); err != nil || port == "" {
+			return errors.New("want host:port")
+		}
+	}
+	switch {
+	case t.Weight < 0 || t.Weight > maxWeight:
+		return fmt.Errorf("Weight is %d: want 0, for 1, to %d", t.Weight, maxWeight)
+	case t.MaxConns < 0:
+		return fmt.Errorf("MaxConns is %d: want 0, for no limit, or more", t.MaxConns)
+	}
+	return nil
+}
+
+// clone copies what Apply keeps.
+func (c *Config) clone() Config {
+	n := Config{Listeners: slices.Clone(c.Listeners), Pools: slices.Clone(c.Pools)}
+	for i := range n.Pools {
+		n.Pools[i].Targets = slices.Clone(n.Pools[i].Targets)
+	}
+	return n
+}
+
+func orDefault[T int | time.Duration](v, d T) T {
+	if v == 0 {
+		return d
+	}
+	return v
+}

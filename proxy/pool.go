@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A pool is a Pool that serves, as long as Configs have one of that name.
+type pool struct {
+	server *Server
+	name   string
+	now    atomic.Pointer[roster]
+
+	// Counters; see PoolStats.
+	retries, refused atomic.Uint64
+}
+
+// target returns the target with a key, or nil.
+func (r *roster) target(key string) *target {
+	if r == nil {
+		return nil
+	}
+	for _, m := range r.members {
+		if m.key == key {
+			return m.target
+		}
+	}
+	return nil
+}
+
+// roster makes a roster for settings. Targets that the pool had before keep their state.
+func (p *pool) roster(settings *Pool, loops int) *roster {
+	var members []*member
+	old := p.now.Load()
+	for i := range settings.Targets {
+		s := &settings.Targets[i]
+		t := old.target(s.key())
+		if t == nil {
+			t = &target{pool: p, key: s.key(), hash: hashOf(s.key())}
+		}
+		members = append(members, &member{target: t, settings: s, weight: orDefault(s.Weight, 1)})
+	}
+	return newRoster(settings, members, loops)
+}
+
+// A target is a Target that serves. All loops use it.
+type target struct {
+	pool *pool
+	key  string // network://address
+	hash uint64
+
+	open     atomic.Int64 // connections, also those being dialed
+	failures atomic.Int32 // in a row
+	failed   atomic.Int64 // when the last one was
+	ejected  atomic.Bool
+
+	// Counters; see TargetStats.
+	conns, dialsFailed, broken, ejections atomic.Uint64
+	fromClients, fromTarget               atomic.Uint64
+}
+
+// shareUnit is what a weight of 1 counts as.
+const shareUnit = 100
+
+// share is the member's part of the connections.
+func (m *member) share(int64) int { return m.weight * shareUnit }
+
+func (m *member) isFull() bool {
+	return m.settings.MaxConns > 0 && m.open.Load() >= int64(m.settings.MaxConns)
+}
+
+// enter takes a place for a connection, if there is one.
+func (m *member) enter() bool {
+	most := int64(m.settings.MaxConns)
+	for {
+		n := m.open.Load()
+		if most > 0 && n >= most {
+			return false
+		}
+		if m.open.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// leave gives the place back.
+func (t *target) leave() { t.open.Add(-1) }
+
+// worked ends the row of failures.
+func (t *target) worked() {
+	if t.failures.Load() != 0 {
+		t.failures.Store(0)
+	}
+}
+
+// fail counts a failure, on a loop, and may eject the target.
+func (t *target) fail(l *rondo.Loop, err error) {
+	now := t.pool.server.time(l)
+	r := t.pool.now.Load()
+	after, rest := orDefault(r.settings.EjectAfter, DefaultEjectAfter), orDefault(r.settings.EjectTime, DefaultEjectTime)
+	if last := t.failed.Swap(now); last > 0 && now-last > int64(rest) {
+		t.failures.Store(0)
+	}
+	if n := t.failures.Add(1); after < 0 || int(n) < after || t.ejected.Swap(true) {
+		return
+	}
+	t.failures.Store(0)
+	l.AfterFunc(rest, func() { t.ejected.Store(false) })
+	t.ejections.Add(1)
+	t.pool.server.log().Warn("proxy: a target failed too often, others get its clients for a while",
+		"pool", t.pool.name, "target", t.key, "for", rest, "error", err)
+}

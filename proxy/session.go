@@ -1,0 +1,221 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/relay"
+)
+
+// A session is a client, and until it has a target the client's Handler.
+type session struct {
+	listener *listener
+	client   *rondo.Conn
+	target   *rondo.Conn // nil: not joined
+	pool     *pool
+	to       *member   // whose place the session has; nil: none
+	tried    []*target // that have failed
+	dialing  *rondo.Dialing
+	phase    phase
+	failed   error // of the last dial
+	err      error // why the client was refused
+
+	began, joined int64 // the server's time
+}
+
+// The phases of a session follow each other.
+type phase uint8
+
+const (
+	connecting phase = iota // the target is chosen and dialed
+	joined                  // package relay has both connections
+	over                    // the client is closed, and the end was told
+)
+
+// earlyInput is how many bytes of a client are read before it has a target. Reading goes on
+// until then, since only reading finds a reset.
+const earlyInput = 16 << 10
+
+var (
+	_ rondo.EOFHandler      = (*session)(nil)
+	_ rondo.ShutdownHandler = (*session)(nil)
+)
+
+// server returns the Server.
+func (s *session) server() *Server { return s.listener.server }
+
+// now returns the server's time.
+func (s *session) now() int64 { return s.server().time(s.client.Loop()) }
+
+// connect chooses a target and dials it.
+func (s *session) connect() {
+	r := s.pool.now.Load()
+	var ip netip.Addr
+	if r.settings.Balance == SourceHash {
+		ip = ipOf(s.client.RemoteAddr())
+	}
+	m, err := r.choose(s.client.Loop().ID(), ip, s.tried, s.now())
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	s.dial(m, r.settings)
+}
+
+// dial connects to a target, in which the session has a place.
+func (s *session) dial(m *member, settings *Pool) {
+	s.to = m
+	if s.failed != nil {
+		s.pool.retries.Add(1)
+	}
+	options := m.settings.Socket
+	options.DialTimeout = orDefault(settings.ConnectTimeout, DefaultConnectTimeout)
+	s.dialing = s.client.Loop().Dial(m.settings.Network, m.settings.Address, options, s.dialed)
+}
+
+// dialed is called when the dial has ended.
+func (s *session) dialed(c *rondo.Conn, err error) rondo.Handler {
+	m := s.to
+	if s.phase == over {
+		return nil // refuses c
+	}
+	s.dialing = nil
+	if err == nil {
+		return s.join(c)
+	}
+	s.to = nil
+	m.leave()
+	s.tried, s.failed = append(s.tried, m.target), err
+	if isOurs(err) {
+		s.refuse(err)
+		return nil
+	}
+	m.dialsFailed.Add(1)
+	m.fail(s.client.Loop(), err)
+	if len(s.tried) >= orDefault(s.pool.now.Load().settings.Tries, DefaultTries) {
+		s.refuse(err)
+		return nil
+	}
+	s.connect()
+	return nil
+}
+
+// isOurs reports whether a dial failed because this process has too many descriptors. No
+// other target would do better, and none of them is to blame.
+func isOurs(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, rondo.ErrClosed)
+}
+
+// join lets the bytes pass.
+func (s *session) join(c *rondo.Conn) rondo.Handler {
+	m, settings := s.to, s.pool.now.Load().settings
+	s.phase, s.target, s.failed, s.tried = joined, c, nil, nil
+	s.joined = s.now()
+	m.conns.Add(1)
+	relay.Join(s.client, c, relay.Options{Idle: settings.Idle, Limit: settings.Limit, Done: s.ended})
+	return c.Handler()
+}
+
+// refuse resets a client that cannot be served.
+func (s *session) refuse(err error) {
+	if err == errNone && s.failed != nil {
+		err = s.failed // it says more
+	}
+	s.err = err
+	s.pool.refused.Add(1)
+	s.client.Abort(err)
+}
+
+// Data leaves the input to the relay.
+func (s *session) Data(c *rondo.Conn, in []byte) (int, error) {
+	if len(in) >= earlyInput {
+		c.Pause()
+	}
+	return 0, nil
+}
+
+// EOF leaves the end of the stream to the relay: the client may wait for an answer.
+func (s *session) EOF(*rondo.Conn) {}
+
+// Shutdown resets a client without a target: nothing can be dialed any more.
+func (s *session) Shutdown(c *rondo.Conn) { c.Abort(rondo.ErrClosed) }
+
+// Closed ends a session that has no target.
+func (s *session) Closed(c *rondo.Conn, err error) {
+	if s.phase >= joined {
+		return
+	}
+	end := relay.End{By: c, Err: err}
+	if s.err != nil {
+		end = relay.End{Err: s.err}
+	}
+	if s.dialing != nil {
+		s.dialing.Cancel()
+	}
+	s.ended(end)
+}
+
+// ended is called once, when the session has ended.
+func (s *session) ended(e relay.End) {
+	l := s.listener
+	l.open.Add(-1)
+	m := s.to
+	if m != nil {
+		m.leave()
+		m.fromClients.Add(uint64(e.FromA))
+		m.fromTarget.Add(uint64(e.FromB))
+		switch {
+		case s.phase != joined:
+		case e.FromB > 0 || e.Err == nil:
+			m.worked()
+		case e.By == s.target:
+			m.broken.Add(1)
+			m.fail(s.client.Loop(), e.Err)
+		}
+	}
+	s.phase = over
+	if log := s.server().AccessLog; log != nil && log.Enabled(context.Background(), slog.LevelInfo) {
+		s.log(log, e)
+	}
+}
+
+// log writes a line for the access log.
+func (s *session) log(log *slog.Logger, e relay.End) {
+	now := s.now()
+	by := "proxy"
+	switch e.By {
+	case nil:
+	case s.client:
+		by = "client"
+	default:
+		by = "target"
+	}
+	connected := s.joined
+	if connected == 0 {
+		connected = now
+	}
+	attrs := make([]any, 0, 12)
+	attrs = append(attrs,
+		slog.String("client", s.client.RemoteAddr().String()),
+		slog.String("listener", s.listener.settings.key()))
+	if s.pool != nil {
+		attrs = append(attrs, slog.String("pool", s.pool.name))
+	}
+	if s.to != nil {
+		attrs = append(attrs, slog.String("target", s.to.key))
+	}
+	attrs = append(attrs,
+		slog.Int64("received", e.FromA), slog.Int64("sent", e.FromB),
+		slog.Duration("connect", time.Duration(connected-s.began)),
+		slog.Duration("duration", time.Duration(now-s.began)),
+		slog.String("ended_by", by))
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
+	}
+	log.Info("connection", attrs...)
+}
