@@ -19,6 +19,7 @@ type roster struct {
 type member struct {
 	*target
 	settings *Target
+	group    *Pool
 	weight   int // Target.Weight, or its default
 }
 
@@ -55,7 +56,7 @@ func (r *roster) choose(loop int, client netip.Addr, tried []*target, now int64)
 		full, ejected := false, false
 		m := r.best(t, client, now, func(m *member) bool {
 			switch {
-			case m.settings.Drain || slices.Contains(tried, m.target):
+			case !m.takes(tried):
 				return false
 			case m.ejected.Load():
 				ejected = true
@@ -68,7 +69,7 @@ func (r *roster) choose(loop int, client netip.Addr, tried []*target, now int64)
 		})
 		if m == nil && !full && ejected { // better than none
 			m = r.best(t, client, now, func(m *member) bool {
-				ok := !m.settings.Drain && !slices.Contains(tried, m.target)
+				ok := m.takes(tried)
 				full = full || ok && m.isFull()
 				return ok && !m.isFull()
 			})
@@ -83,6 +84,11 @@ func (r *roster) choose(loop int, client netip.Addr, tried []*target, now int64)
 		}
 		// Another loop has taken the last place meanwhile.
 	}
+}
+
+// takes reports whether a target may get a client.
+func (m *member) takes(tried []*target) bool {
+	return !m.settings.Drain && !m.down.Load() && !slices.Contains(tried, m.target)
 }
 
 // best chooses among the members that are able.

@@ -82,6 +82,9 @@ type Pool struct {
 	EjectAfter int
 	// EjectTime is described at EjectAfter. 0: DefaultEjectTime.
 	EjectTime time.Duration
+	// Check tells which targets can serve. Without one, only EjectAfter keeps clients from
+	// targets that fail.
+	Check Check
 
 	// Idle ends a connection in which no byte has moved for that time. 0: never. While
 	// nothing is read from a peer, because the other one does not read, a reset is not
@@ -150,7 +153,7 @@ func (l *Listener) check(pools map[string]bool) error {
 		return err
 	}
 	if l.MaxConns < 0 {
-		return fmt.Errorf("MaxConns is %d: want 0, for no limit, or more", l.MaxConns)
+		return fmt.Errorf("Listener.MaxConns is %d: want 0, for no limit, or more", l.MaxConns)
 	}
 	return checkPool(l.Pool, pools)
 }
@@ -179,10 +182,10 @@ func (p *Pool) check() error {
 		value time.Duration
 		zero  string
 	}{
-		{"ConnectTimeout", p.ConnectTimeout, "the default"},
-		{"EjectTime", p.EjectTime, "the default"},
-		{"Idle", p.Idle, "no limit"},
-		{"Limit", p.Limit, "no limit"},
+		{"Pool.ConnectTimeout", p.ConnectTimeout, "the default"},
+		{"Pool.EjectTime", p.EjectTime, "the default"},
+		{"Pool.Idle", p.Idle, "no limit"},
+		{"Pool.Limit", p.Limit, "no limit"},
 	} {
 		if field.value < 0 {
 			return fmt.Errorf("%s is %v: want 0, for %s, or more", field.name, field.value, field.zero)
@@ -192,9 +195,12 @@ func (p *Pool) check() error {
 	case len(p.Targets) == 0:
 		return errors.New("it has no targets")
 	case p.Balance > SourceHash:
-		return fmt.Errorf("Balance is %d: want RoundRobin, LeastConns or SourceHash", p.Balance)
+		return fmt.Errorf("Pool.Balance is %d: want RoundRobin, LeastConns or SourceHash", p.Balance)
 	case p.Tries < 0:
-		return fmt.Errorf("Tries is %d: want 0, for the default, or more", p.Tries)
+		return fmt.Errorf("Pool.Tries is %d: want 0, for the default, or more", p.Tries)
+	}
+	if err := p.Check.check(); err != nil {
+		return err
 	}
 	keys := make(map[string]bool)
 	for i := range p.Targets {
@@ -224,9 +230,9 @@ func (t *Target) check() error {
 	}
 	switch {
 	case t.Weight < 0 || t.Weight > maxWeight:
-		return fmt.Errorf("Weight is %d: want 0, for 1, to %d", t.Weight, maxWeight)
+		return fmt.Errorf("Target.Weight is %d: want 0, for 1, to %d", t.Weight, maxWeight)
 	case t.MaxConns < 0:
-		return fmt.Errorf("MaxConns is %d: want 0, for no limit, or more", t.MaxConns)
+		return fmt.Errorf("Target.MaxConns is %d: want 0, for no limit, or more", t.MaxConns)
 	}
 	return nil
 }

@@ -39,9 +39,42 @@ func (p *pool) roster(settings *Pool, loops int) *roster {
 		if t == nil {
 			t = &target{pool: p, key: s.key(), hash: hashOf(s.key())}
 		}
-		members = append(members, &member{target: t, settings: s, weight: orDefault(s.Weight, 1)})
+		members = append(members, &member{target: t, settings: s, group: settings, weight: orDefault(s.Weight, 1)})
 	}
 	return newRoster(settings, members, loops)
+}
+
+// set makes r the pool's roster.
+func (p *pool) set(r *roster) {
+	old := p.now.Swap(r)
+	for _, m := range old.members {
+		if r.target(m.key) == nil {
+			m.member.Store(nil)
+		}
+	}
+	for _, m := range r.members {
+		m.member.Store(m)
+		m.check(p.server.loops)
+	}
+}
+
+// retire ends the checks of a pool that no Config has any more. Clients that are about to be
+// connected still use its roster.
+func (p *pool) retire() {
+	for _, m := range p.now.Load().members {
+		m.member.Store(nil)
+	}
+}
+
+// check begins to check the target, if that is wanted.
+func (m *member) check(loops []*rondo.Loop) {
+	if m.group.Check.Kind == NoCheck {
+		return
+	}
+	if m.checker == nil {
+		m.checker = &checker{target: m.target, loop: loops[m.hash%uint64(len(loops))]}
+	}
+	m.checker.loop.Post(m.checker.start)
 }
 
 // A target is a Target that serves. All loops use it.
@@ -54,10 +87,16 @@ type target struct {
 	failures atomic.Int32 // in a row
 	failed   atomic.Int64 // when the last one was
 	ejected  atomic.Bool
+	down     atomic.Bool // by its checks
+
+	member  atomic.Pointer[member] // in the pool's roster; nil: it has left
+	checker *checker               // nil: never checked; Apply sets it
 
 	// Counters; see TargetStats.
 	conns, dialsFailed, broken, ejections atomic.Uint64
 	fromClients, fromTarget               atomic.Uint64
+	checks, checksFailed                  atomic.Uint64
+	checkError                            atomic.Pointer[string] // of the last check; nil: there was none
 }
 
 // shareUnit is what a weight of 1 counts as.

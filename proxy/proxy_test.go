@@ -418,21 +418,21 @@ func TestMistakes(t *testing.T) {
 		return proxy.Config{Pools: []proxy.Pool{p}}
 	}
 	for want, c := range map[string]proxy.Config{
-		`pool "web": it has no targets`:                                    with(func(p *proxy.Pool) { p.Targets = nil }),
-		`pool "web": Tries is -1: want 0, for the default, or more`:        with(func(p *proxy.Pool) { p.Tries = -1 }),
-		`pool "web": Balance is 7: want RoundRobin`:                        with(func(p *proxy.Pool) { p.Balance = 7 }),
-		`pool "web": Idle is -1ns: want 0, for no limit, or more`:          with(func(p *proxy.Pool) { p.Idle = -1 }),
-		`target tcp://127.0.0.1:2: Weight is -1: want 0, for 1, to 1000`:   with(func(p *proxy.Pool) { p.Targets[0].Weight = -1 }),
-		`target tcp://127.0.0.1:2: MaxConns is -1`:                         with(func(p *proxy.Pool) { p.Targets[0].MaxConns = -1 }),
-		`target udp://127.0.0.1:2: the network is "udp": want tcp, tcp4`:   with(func(p *proxy.Pool) { p.Targets[0].Network = "udp" }),
-		`target tcp://127.0.0.1: want host:port`:                           with(func(p *proxy.Pool) { p.Targets[0].Address = "127.0.0.1" }),
-		`target tcp://127.0.0.1:2 is there twice: give it a weight`:        with(func(p *proxy.Pool) { p.Targets = to(2, 2) }),
-		`there are two pools "web": want a name for each`:                  {Pools: []proxy.Pool{web, web}},
-		`listener tcp://:1: there are 0 pools: want the name of one`:       {Listeners: []proxy.Listener{{Network: "tcp", Address: ":1"}}},
-		`listener tcp://:1: there is no pool "app"`:                        {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "tcp", Address: ":1", Pool: "app"}}},
-		`listener tcp://:1: MaxConns is -1: want 0, for no limit`:          {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "tcp", Address: ":1", MaxConns: -1}}},
-		`there are two listeners tcp://:1: want one`:                       {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "tcp", Address: ":1"}, {Network: "tcp", Address: ":1"}}},
-		`listener udp://:1: the network is "udp": want tcp, tcp4, tcp6 or`: {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "udp", Address: ":1"}}},
+		`pool "web": it has no targets`:                                         with(func(p *proxy.Pool) { p.Targets = nil }),
+		`pool "web": Pool.Tries is -1: want 0, for the default, or more`:        with(func(p *proxy.Pool) { p.Tries = -1 }),
+		`pool "web": Pool.Balance is 7: want RoundRobin`:                        with(func(p *proxy.Pool) { p.Balance = 7 }),
+		`pool "web": Pool.Idle is -1ns: want 0, for no limit, or more`:          with(func(p *proxy.Pool) { p.Idle = -1 }),
+		`target tcp://127.0.0.1:2: Target.Weight is -1: want 0, for 1, to 1000`: with(func(p *proxy.Pool) { p.Targets[0].Weight = -1 }),
+		`target tcp://127.0.0.1:2: Target.MaxConns is -1`:                       with(func(p *proxy.Pool) { p.Targets[0].MaxConns = -1 }),
+		`target udp://127.0.0.1:2: the network is "udp": want tcp, tcp4`:        with(func(p *proxy.Pool) { p.Targets[0].Network = "udp" }),
+		`target tcp://127.0.0.1: want host:port`:                                with(func(p *proxy.Pool) { p.Targets[0].Address = "127.0.0.1" }),
+		`target tcp://127.0.0.1:2 is there twice: give it a weight`:             with(func(p *proxy.Pool) { p.Targets = to(2, 2) }),
+		`there are two pools "web": want a name for each`:                       {Pools: []proxy.Pool{web, web}},
+		`listener tcp://:1: there are 0 pools: want the name of one`:            {Listeners: []proxy.Listener{{Network: "tcp", Address: ":1"}}},
+		`listener tcp://:1: there is no pool "app"`:                             {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "tcp", Address: ":1", Pool: "app"}}},
+		`listener tcp://:1: Listener.MaxConns is -1: want 0, for no limit`:      {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "tcp", Address: ":1", MaxConns: -1}}},
+		`there are two listeners tcp://:1: want one`:                            {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "tcp", Address: ":1"}, {Network: "tcp", Address: ":1"}}},
+		`listener udp://:1: the network is "udp": want tcp, tcp4, tcp6 or`:      {Pools: []proxy.Pool{web}, Listeners: []proxy.Listener{{Network: "udp", Address: ":1"}}},
 	} {
 		var s proxy.Server
 		if err := s.Apply(c); err == nil || !strings.HasPrefix(err.Error(), "proxy: ") || !strings.Contains(err.Error(), want) {

@@ -56,7 +56,7 @@ func TestApplyUnderLoad(t *testing.T) {
 		}
 		refusing.Close()
 		bad := proxy.Target{Network: "tcp", Address: refusing.Addr().String()}
-		p := &proxy.Server{Engine: &rondo.Engine{Backend: backend, NumLoops: 3}}
+		p := &proxy.Server{Engine: &rondo.Engine{Backend: backend, NumLoops: 3}, Logger: new(testkit.Log).Logger()}
 		apply := func(b proxy.Balance, targets ...proxy.Target) {
 			t.Helper()
 			err := p.Apply(proxy.Config{

@@ -29,6 +29,7 @@ type Server struct {
 	mu        sync.Mutex
 	started   bool
 	closed    bool
+	ended     atomic.Bool // closed, for the loops
 	loops     []*rondo.Loop
 	listeners []*listener
 	pools     []*pool
@@ -111,7 +112,12 @@ func (s *Server) Apply(c Config) error {
 		return err
 	}
 	for i, p := range next {
-		p.now.Store(p.roster(&c.Pools[i], len(s.loops)))
+		p.set(p.roster(&c.Pools[i], len(s.loops)))
+	}
+	for _, p := range s.pools {
+		if !slices.Contains(next, p) {
+			p.retire()
+		}
 	}
 	for i, l := range listeners {
 		l.rules.Store(newRules(&c.Listeners[i], next))
@@ -223,12 +229,13 @@ func (s *Server) Addrs() (addrs []net.Addr) {
 	return addrs
 }
 
-// Close stops listening. Connections go on: Engine.Shutdown waits for their ends, and
+// Close stops listening and checking. Connections go on: Engine.Shutdown waits for their ends, and
 // Engine.Close ends them. Apply fails from now on.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.ended.Store(true)
 	for _, l := range s.listeners {
 		l.ln.Close()
 	}

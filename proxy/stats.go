@@ -26,7 +26,7 @@ type PoolStats struct {
 // TargetStats are the counts of a Target.
 type TargetStats struct {
 	Network, Address string
-	State            string // "up", "ejected" or "draining"
+	State            string // "up", "down", "ejected" or "draining"
 	Open             int64  // connections now, also those being dialed
 	Conns            uint64 // connections that it has accepted
 	DialsFailed      uint64
@@ -34,6 +34,9 @@ type TargetStats struct {
 	Ejections        uint64
 	FromClients      uint64 // bytes of connections that have ended
 	FromTarget       uint64
+	Checks           uint64
+	ChecksFailed     uint64
+	CheckError       string // of the last check; "": it succeeded, or there was none
 }
 
 // Stats returns the counts.
@@ -62,14 +65,21 @@ func (p *pool) stats() PoolStats {
 		switch {
 		case m.settings.Drain:
 			state = "draining"
+		case m.down.Load():
+			state = "down"
 		case m.ejected.Load():
 			state = "ejected"
+		}
+		checkError := ""
+		if text := m.checkError.Load(); text != nil {
+			checkError = *text
 		}
 		all.Targets = append(all.Targets, TargetStats{
 			Network: m.settings.Network, Address: m.settings.Address, State: state,
 			Open: m.open.Load(), Conns: m.conns.Load(), DialsFailed: m.dialsFailed.Load(),
 			Broken: m.broken.Load(), Ejections: m.ejections.Load(),
 			FromClients: m.fromClients.Load(), FromTarget: m.fromTarget.Load(),
+			Checks: m.checks.Load(), ChecksFailed: m.checksFailed.Load(), CheckError: checkError,
 		})
 	}
 	return all

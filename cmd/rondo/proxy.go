@@ -28,6 +28,13 @@ type proxyCommand struct {
 	Tries          int      `help:"How many targets are tried for a client. Then it is reset." default:"3" placeholder:"N"`
 	EjectAfter     int      `help:"After how many failures in a row a target gets no clients for a while, if others can serve them. 0: never." default:"3" placeholder:"N"`
 	EjectTime      duration `help:"How long that is." default:"10s" placeholder:"TIME"`
+	Health         string   `help:"How targets are checked: ${enum}. tcp: it accepts a connection; tls: and completes a handshake; http: and answers a GET request with status 200 to 399; redis: and answers PING." enum:"off,tcp,tls,http,redis" default:"off" placeholder:"HOW"`
+	HealthInterval duration `help:"Time between two checks of a target." default:"2s" placeholder:"TIME"`
+	HealthTimeout  duration `help:"How long a check may take." default:"2s" placeholder:"TIME"`
+	HealthPath     string   `help:"With --health http: the path of the request." default:"/" placeholder:"PATH"`
+	HealthHost     string   `help:"With --health http: the Host field. Default: the target's address." placeholder:"HOST"`
+	Rise           int      `help:"How many checks in a row must succeed until a target that is down gets clients." default:"2" placeholder:"N"`
+	Fall           int      `help:"How many checks in a row must fail until a target is down." default:"3" placeholder:"N"`
 	TargetConns    int      `help:"Number of connections to a target at once. 0: no limit." default:"0" placeholder:"N"`
 	Idle           duration `help:"Reset connections in which no byte has moved for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	Limit          duration `help:"Reset connections after this long. 0: never." default:"0" placeholder:"TIME"`
@@ -52,6 +59,9 @@ Examples:
   rondo proxy --listen :6379 --to 10.0.0.7:6379 --to 10.0.0.8:6379 --choose leastconns
       Share clients among two servers; the one with fewer gets the next.
 
+  rondo proxy --listen :80 --to 10.0.0.7:80 --to 10.0.0.8:80 --health http --health-path /up
+      Ask both servers every two seconds whether they can serve; one that cannot gets no clients.
+
   rondo proxy --listen tcp://:80 --listen unix:///run/front.sock --to unix:///run/app.sock --idle 10m
       Two front doors, and a server on a unix socket; connections end after ten silent minutes.
 
@@ -69,16 +79,28 @@ var chooses = map[string]proxy.Balance{
 	"sourcehash": proxy.SourceHash,
 }
 
+var checkKinds = map[string]proxy.CheckKind{
+	"off":   proxy.NoCheck,
+	"tcp":   proxy.CheckTCP,
+	"tls":   proxy.CheckTLS,
+	"http":  proxy.CheckHTTP,
+	"redis": proxy.CheckRedis,
+}
+
 // check returns an error for flags without meaning.
 func (p *proxyCommand) check() error {
 	switch {
 	case len(p.Listen) == 0:
 		return usagef("there is no address to listen on: give one with --listen")
+	case p.Health != "http" && (p.HealthPath != "/" || p.HealthHost != ""):
+		return usagef("--health-path and --health-host are for requests: give --health http too")
 	case len(p.To) == 0:
 		return usagef("there is no target: give one with --to")
 	}
 	return cmp.Or(
 		checkNumber("--tries", p.Tries, 1, math.MaxInt32),
+		checkNumber("--rise", p.Rise, 1, math.MaxInt32),
+		checkNumber("--fall", p.Fall, 1, math.MaxInt32),
 		checkNumber("--eject-after", p.EjectAfter, 0, math.MaxInt32),
 		checkNumber("--target-conns", p.TargetConns, 0, math.MaxInt32),
 		checkNumber("--maxclients", p.Maxclients, 1, math.MaxInt32),
@@ -115,8 +137,17 @@ func (p *proxyCommand) config() (c proxy.Config, err error) {
 		Tries:          p.Tries,
 		EjectAfter:     p.EjectAfter,
 		EjectTime:      time.Duration(p.EjectTime),
-		Idle:           time.Duration(p.Idle),
-		Limit:          time.Duration(p.Limit),
+		Check: proxy.Check{
+			Kind:     checkKinds[p.Health],
+			Interval: time.Duration(p.HealthInterval),
+			Timeout:  time.Duration(p.HealthTimeout),
+			Path:     p.HealthPath,
+			Host:     p.HealthHost,
+			Rise:     p.Rise,
+			Fall:     p.Fall,
+		},
+		Idle:  time.Duration(p.Idle),
+		Limit: time.Duration(p.Limit),
 	}
 	if pool.EjectAfter == 0 {
 		pool.EjectAfter = -1

@@ -32,7 +32,7 @@ func TestProxy(t *testing.T) {
 	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
 	stats := deadAddress(t)
 	cmd := exec.Command(binary, "proxy", "--listen", "127.0.0.1:0", "--to", deadAddress(t), "--to", "tcp://"+echo,
-		"--access-log", "json", "--loops", "1", "--stats", stats, "--idle", "1m", "--max-per-address", "3", "--choose", "roundrobin")
+		"--access-log", "json", "--loops", "1", "--stats", stats, "--idle", "1m", "--max-per-address", "3", "--choose", "roundrobin", "--health", "tcp", "--fall", "100000", "--health-interval", "1h")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	targets := counts.Proxy.Pools[0].Targets
-	if targets[0].DialsFailed == 0 || targets[1].Conns != 3 || targets[1].FromTarget != 15 || counts.Engine.Accepted != 3 {
+	if targets[0].State != "down" || targets[0].ChecksFailed != 1 || targets[1].Conns != 3 || targets[1].FromTarget != 15 || counts.Engine.Accepted != 3 {
 		t.Errorf("the counters are %+v", counts)
 	}
 	p.stop(syscall.SIGTERM, 0)
@@ -85,16 +85,19 @@ func TestProxyMistakes(t *testing.T) {
 	defer taken.Close()
 	const front = "proxy --listen 127.0.0.1:0 "
 	for args, want := range map[string]string{
-		"proxy":                         "there is no address to listen on: give one with --listen",
-		"proxy --listen :0":             "there is no target: give one with --to",
-		"proxy --listen --to":           `--listen: expected string value but got "--to" (long flag); perhaps try --listen="--to"?`,
-		"proxy --listen nope --to :1":   `--listen: address "nope": missing port in address: want host:port, or :port for every interface`,
-		front + "--to udp://:1":         `--to: address "udp://:1": the network is udp: want tcp, tcp4, tcp6 or unix`,
-		front + "--to http://h:1":       `--to: address "http://h:1": unknown network http: want tcp, tcp4, tcp6, unix, udp, udp4, udp6 or unixgram`,
-		front + "--to :1 --tries 0":     "--tries is 0: want 1 or more",
-		front + "--to :1 --choose best": `--choose must be one of "roundrobin","leastconns","sourcehash" but got "best"`,
-		front + "--to :1 --to :1":       `proxy: pool "default": target tcp://:1 is there twice: give it a weight instead`,
-		front + "--to :1 --backend x":   `--backend: no backend "x"`,
+		"proxy":                                          "there is no address to listen on: give one with --listen",
+		"proxy --listen :0":                              "there is no target: give one with --to",
+		"proxy --listen --to":                            `--listen: expected string value but got "--to" (long flag); perhaps try --listen="--to"?`,
+		"proxy --listen nope --to :1":                    `--listen: address "nope": missing port in address: want host:port, or :port for every interface`,
+		front + "--to udp://:1":                          `--to: address "udp://:1": the network is udp: want tcp, tcp4, tcp6 or unix`,
+		front + "--to http://h:1":                        `--to: address "http://h:1": unknown network http: want tcp, tcp4, tcp6, unix, udp, udp4, udp6 or unixgram`,
+		front + "--to :1 --tries 0":                      "--tries is 0: want 1 or more",
+		front + "--to :1 --rise 0":                       "--rise is 0: want 1 or more",
+		front + "--to :1 --health-host a":                "--health-path and --health-host are for requests: give --health http too",
+		front + "--to :1 --health http --health-path up": `proxy: pool "default": Check.Path is "up": want a path`,
+		front + "--to :1 --choose best":                  `--choose must be one of "roundrobin","leastconns","sourcehash" but got "best"`,
+		front + "--to :1 --to :1":                        `proxy: pool "default": target tcp://:1 is there twice: give it a weight instead`,
+		front + "--to :1 --backend x":                    `--backend: no backend "x"`,
 	} {
 		out, code := run(t, strings.Fields(args)...)
 		if code != 2 || !strings.HasPrefix(out, "rondo: "+want) || strings.Count(out, "\n") != 1 {
