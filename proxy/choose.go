@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+
+	"github.com/rondo-go/rondo"
 )
 
 // A roster is the targets of a pool at one time, with their settings. Only turns changes.
@@ -20,7 +22,8 @@ type member struct {
 	*target
 	settings *Target
 	group    *Pool
-	weight   int // Target.Weight, or its default
+	secure   rondo.FilterOpenFunc // of TLS to the target; nil: there is none
+	weight   int                  // Target.Weight, or its default
 }
 
 // A turn is what one loop remembers for its next choice.

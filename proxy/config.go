@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -8,14 +9,16 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/filter"
 )
 
-// Defaults of a Pool's fields.
+// Defaults of fields of a Pool and a Listener.
 const (
 	DefaultConnectTimeout = 5 * time.Second
 	DefaultTries          = 3
 	DefaultEjectAfter     = 3
 	DefaultEjectTime      = 10 * time.Second
+	DefaultHelloTimeout   = 10 * time.Second
 )
 
 // maxWeight is the largest Target.Weight. Larger ones would only make sums overflow.
@@ -34,8 +37,21 @@ type Listener struct {
 	// Socket has the options of the socket and of accepted connections. Apply does not
 	// change those of a Listener that it keeps.
 	Socket rondo.SocketOptions
-	// Pool is the name of the pool that serves the clients. "": the only one.
+	// Pool is the name of the pool that serves the clients. "": the only one; but with
+	// Routes, clients that no Route has are refused.
 	Pool string
+	// TLS ends the clients' TLS, as a server with this configuration. nil: the clients' bytes
+	// pass as they are. It does not hold for Routes.
+	TLS *tls.Config
+	// Routes choose by the name that clients send in their TLS handshakes. The Listener reads
+	// the beginning of the handshake for that, and consumes nothing. It then refuses clients
+	// that begin with anything else.
+	Routes []Route
+	// HelloTimeout is how long that beginning may take to arrive. 0: DefaultHelloTimeout.
+	HelloTimeout time.Duration
+	// AcceptProxy expects a PROXY header from each client, before anything else. Its addresses
+	// are then those of the client. nil: none.
+	AcceptProxy *filter.AcceptProxy
 	// MaxConns is how many clients the Listener serves at once; it resets more. 0: no limit.
 	// The Engine's limits hold for all Listeners together.
 	MaxConns int
@@ -82,6 +98,13 @@ type Pool struct {
 	EjectAfter int
 	// EjectTime is described at EjectAfter. 0: DefaultEjectTime.
 	EjectTime time.Duration
+	// TLS begins TLS to the targets, as a client with this configuration. Without a ServerName
+	// it is the host of the target's address. nil: the clients' bytes pass as they are.
+	TLS *tls.Config
+	// SendProxy sends the targets a PROXY header of version 1 or 2, with the client's
+	// addresses. Version 2 also has the name that the client sent by TLS. 0: none. A client of
+	// a unix socket has no addresses that version 1 could tell.
+	SendProxy int
 	// Check tells which targets can serve. Without one, only EjectAfter keeps clients from
 	// targets that fail.
 	Check Check
@@ -111,6 +134,15 @@ type Target struct {
 }
 
 func (t *Target) key() string { return t.Network + "://" + t.Address }
+
+// host returns the host of the target's address; "" if it has none.
+func (t *Target) host() string {
+	if t.Network == "unix" {
+		return ""
+	}
+	host, _, _ := net.SplitHostPort(t.Address)
+	return host
+}
 
 // streams are the networks of listeners and targets.
 var streams = []string{"tcp", "tcp4", "tcp6", "unix"}
@@ -155,6 +187,27 @@ func (l *Listener) check(pools map[string]bool) error {
 	if l.MaxConns < 0 {
 		return fmt.Errorf("Listener.MaxConns is %d: want 0, for no limit, or more", l.MaxConns)
 	}
+	if l.HelloTimeout < 0 {
+		return fmt.Errorf("Listener.HelloTimeout is %v: want 0, for the default, or more", l.HelloTimeout)
+	}
+	if l.AcceptProxy != nil && l.AcceptProxy.Timeout < 0 {
+		return fmt.Errorf("AcceptProxy.Timeout is %v: want 0, for the default, or more", l.AcceptProxy.Timeout)
+	}
+	if err := checkTLS(l.TLS); err != nil {
+		return fmt.Errorf("Listener.%w", err)
+	}
+	names := make(map[string]bool)
+	for i := range l.Routes {
+		if err := l.Routes[i].check(pools, names); err != nil {
+			return err
+		}
+	}
+	if l.Pool == "" && len(l.Routes) > 0 {
+		if l.TLS != nil {
+			return errors.New("Listener.TLS is for clients that no Route has, and they have no Pool: name one, or set Route.TLS")
+		}
+		return nil
+	}
 	return checkPool(l.Pool, pools)
 }
 
@@ -196,6 +249,8 @@ func (p *Pool) check() error {
 		return errors.New("it has no targets")
 	case p.Balance > SourceHash:
 		return fmt.Errorf("Pool.Balance is %d: want RoundRobin, LeastConns or SourceHash", p.Balance)
+	case p.SendProxy < 0 || p.SendProxy > 2:
+		return fmt.Errorf("Pool.SendProxy is %d: want 1 or 2 for that version, or 0 for no header", p.SendProxy)
 	case p.Tries < 0:
 		return fmt.Errorf("Pool.Tries is %d: want 0, for the default, or more", p.Tries)
 	}
@@ -205,7 +260,7 @@ func (p *Pool) check() error {
 	keys := make(map[string]bool)
 	for i := range p.Targets {
 		t := &p.Targets[i]
-		if err := t.check(); err != nil {
+		if err := t.check(p.TLS); err != nil {
 			return fmt.Errorf("target %s: %w", t.key(), err)
 		}
 		if keys[t.key()] {
@@ -216,7 +271,7 @@ func (p *Pool) check() error {
 	return nil
 }
 
-func (t *Target) check() error {
+func (t *Target) check(secure *tls.Config) error {
 	if err := checkNetwork(t.Network); err != nil {
 		return err
 	}
@@ -229,6 +284,8 @@ func (t *Target) check() error {
 		}
 	}
 	switch {
+	case secure != nil && secure.ServerName == "" && !secure.InsecureSkipVerify && t.host() == "":
+		return errors.New("its address has no name for the certificate: want Pool.TLS.ServerName")
 	case t.Weight < 0 || t.Weight > maxWeight:
 		return fmt.Errorf("Target.Weight is %d: want 0, for 1, to %d", t.Weight, maxWeight)
 	case t.MaxConns < 0:
@@ -240,6 +297,13 @@ func (t *Target) check() error {
 // clone copies what Apply keeps.
 func (c *Config) clone() Config {
 	n := Config{Listeners: slices.Clone(c.Listeners), Pools: slices.Clone(c.Pools)}
+	for i := range n.Listeners {
+		l := &n.Listeners[i]
+		l.Routes = slices.Clone(l.Routes)
+		for j := range l.Routes {
+			l.Routes[j].Names = slices.Clone(l.Routes[j].Names)
+		}
+	}
 	for i := range n.Pools {
 		n.Pools[i].Targets = slices.Clone(n.Pools[i].Targets)
 	}

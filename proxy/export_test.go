@@ -31,3 +31,6 @@ func (c *Chooser) Choose(client string) int {
 
 // Leave gives a place back.
 func (c *Chooser) Leave(i int) { c.roster.members[i].leave() }
+
+// ServerName is serverName.
+func ServerName(in []byte) (name string, want int, err error) { return serverName(in) }

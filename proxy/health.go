@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -32,7 +31,8 @@ const (
 	NoCheck CheckKind = iota
 	// CheckTCP: the target accepts a connection.
 	CheckTCP
-	// CheckTLS: the target also completes a TLS handshake. Its certificate is not verified.
+	// CheckTLS: the target also completes a TLS handshake, by Pool.TLS; without that, its
+	// certificate is not verified.
 	CheckTLS
 	// CheckHTTP: the target answers a GET request with status 200 to 399, or with
 	// Check.Status.
@@ -120,16 +120,20 @@ func (k *checker) next() {
 
 // checkFilters are the filters of a check's connection.
 func (m *member) checkFilters() []rondo.FilterOpenFunc {
-	if m.group.Check.Kind != CheckTLS {
-		return nil
+	all := m.filters(nil)
+	if m.group.Check.Kind == CheckTLS && m.secure == nil {
+		all = append(all, rtls.Client(&tls.Config{InsecureSkipVerify: true, ServerName: m.settings.host()}))
 	}
-	host, _, _ := net.SplitHostPort(m.settings.Address)
-	return []rondo.FilterOpenFunc{rtls.Client(&tls.Config{InsecureSkipVerify: true, ServerName: host})}
+	return all
 }
 
 // ended notes the result of a check.
 func (k *checker) ended(c *Check, err error) {
 	t := k.target
+	if m := t.member.Load(); m == nil || m.group.Check.Kind == NoCheck {
+		k.next() // nobody wants the result any more
+		return
+	}
 	t.checks.Add(1)
 	text := ""
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/filter"
+	"github.com/rondo-go/rondo/rtls"
 )
 
 // A pool is a Pool that serves, as long as Configs have one of that name.
@@ -39,9 +41,40 @@ func (p *pool) roster(settings *Pool, loops int) *roster {
 		if t == nil {
 			t = &target{pool: p, key: s.key(), hash: hashOf(s.key())}
 		}
-		members = append(members, &member{target: t, settings: s, group: settings, weight: orDefault(s.Weight, 1)})
+		m := &member{target: t, settings: s, group: settings, weight: orDefault(s.Weight, 1)}
+		if settings.TLS != nil {
+			m.secure = s.client(settings)
+		}
+		members = append(members, m)
 	}
 	return newRoster(settings, members, loops)
+}
+
+// client returns the filter of TLS to the target.
+func (t *Target) client(p *Pool) rondo.FilterOpenFunc {
+	config := p.TLS
+	if config.ServerName == "" && t.host() != "" {
+		config = config.Clone()
+		config.ServerName = t.host()
+	}
+	o := &rtls.Options{HandshakeTimeout: orDefault(p.ConnectTimeout, DefaultConnectTimeout)}
+	return o.Client(config)
+}
+
+// filters returns the filters of a connection to the target, on behalf of a client; nil: of
+// the proxy itself.
+func (m *member) filters(s *session) (all []rondo.FilterOpenFunc) {
+	if m.group.SendProxy != 0 {
+		h := filter.ProxyHeader{Version: m.group.SendProxy}
+		if s != nil {
+			h = s.header(h.Version)
+		}
+		all = append(all, filter.SendProxy(h))
+	}
+	if m.secure != nil {
+		all = append(all, m.secure)
+	}
+	return all
 }
 
 // set makes r the pool's roster.
@@ -69,6 +102,7 @@ func (p *pool) retire() {
 // check begins to check the target, if that is wanted.
 func (m *member) check(loops []*rondo.Loop) {
 	if m.group.Check.Kind == NoCheck {
+		m.down.Store(false)
 		return
 	}
 	if m.checker == nil {

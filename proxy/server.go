@@ -47,12 +47,6 @@ type listener struct {
 	total, refused atomic.Uint64
 }
 
-// rules say what happens to a listener's clients. They do not change.
-type rules struct {
-	pool *pool
-	most int // connections; 0: any number
-}
-
 var errListenerFull = errors.New("proxy: the listener has as many connections as it may")
 
 // accept is the OpenFunc of clients.
@@ -65,9 +59,13 @@ func (l *listener) accept(c *rondo.Conn) rondo.Handler {
 		return nil
 	}
 	l.total.Add(1)
-	s := &session{listener: l, client: c, pool: r.pool}
+	s := &session{listener: l, client: c}
 	s.began = s.now()
-	s.connect()
+	if r.accept != nil {
+		c.Use(func(*rondo.Conn) rondo.Handler { s.start(l.rules.Load()); return s }, r.accept)
+	} else {
+		s.start(r)
+	}
 	return s
 }
 
@@ -208,14 +206,6 @@ func (s *Server) listening(set *Listener, taken []*listener) *listener {
 		}
 	}
 	return nil
-}
-
-func newRules(set *Listener, pools []*pool) *rules {
-	p := poolNamed(pools, set.Pool)
-	if p == nil {
-		p = pools[0] // the only one
-	}
-	return &rules{pool: p, most: set.MaxConns}
 }
 
 // Addrs returns the addresses of the listeners, in the order of the Config, with the ports

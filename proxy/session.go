@@ -3,13 +3,19 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/netip"
+	"os"
 	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/filter"
 	"github.com/rondo-go/rondo/relay"
+	"github.com/rondo-go/rondo/rtls"
 )
 
 // A session is a client, and until it has a target the client's Handler.
@@ -21,6 +27,8 @@ type session struct {
 	to       *member   // whose place the session has; nil: none
 	tried    []*target // that have failed
 	dialing  *rondo.Dialing
+	name     string       // of the server that the client wants, by TLS
+	timer    *rondo.Timer // of the phase hello
 	phase    phase
 	failed   error // of the last dial
 	err      error // why the client was refused
@@ -32,7 +40,10 @@ type session struct {
 type phase uint8
 
 const (
-	connecting phase = iota // the target is chosen and dialed
+	greeting   phase = iota // a PROXY header is awaited
+	hello                   // the beginning of a TLS handshake is awaited
+	securing                // the client's TLS begins
+	connecting              // the target is chosen and dialed
 	joined                  // package relay has both connections
 	over                    // the client is closed, and the end was told
 )
@@ -52,8 +63,68 @@ func (s *session) server() *Server { return s.listener.server }
 // now returns the server's time.
 func (s *session) now() int64 { return s.server().time(s.client.Loop()) }
 
+// start begins with the client, whose address is known now.
+func (s *session) start(r *rules) {
+	if r.names == nil {
+		s.take(r.fallback)
+		return
+	}
+	s.phase = hello
+	s.timer = s.client.Loop().AfterFunc(r.patience, func() {
+		s.refuse(fmt.Errorf("proxy: no complete ClientHello came in %v: %w", r.patience, os.ErrDeadlineExceeded))
+	})
+}
+
+// readHello looks for the name of the server that the client wants.
+func (s *session) readHello(in []byte) {
+	name, want, err := serverName(in)
+	switch {
+	case err != nil:
+		s.refuse(err)
+		return
+	case want > 0:
+		s.client.Want(want)
+		return
+	}
+	s.timer.Stop()
+	s.name = name
+	w := s.listener.rules.Load().find(name)
+	if w == nil {
+		s.listener.refused.Add(1)
+		s.err = fmt.Errorf("proxy: the client wants the server %q, which no route has", name)
+		s.client.Write(unrecognizedName)
+		s.client.CloseWith(s.err)
+		return
+	}
+	s.take(w)
+}
+
+// unrecognizedName is the alert that tells a client that there is no such server: in a record
+// of TLS, that it is fatal, and its number (RFC 6066).
+var unrecognizedName = []byte{21, 3, 1, 0, 2, 2, 112}
+
+// take leads the client to a pool.
+func (s *session) take(w *way) {
+	if s.pool = w.pool; w.tls == nil {
+		s.connect()
+		return
+	}
+	s.phase = securing
+	s.client.Use(s.secured, w.tls)
+}
+
+// secured is called when the client's TLS is ready.
+func (s *session) secured(c *rondo.Conn) rondo.Handler {
+	if state, ok := rtls.ConnectionState(c); ok {
+		s.name = canonical(state.ServerName)
+	}
+	s.connect()
+	return s
+}
+
 // connect chooses a target and dials it.
 func (s *session) connect() {
+	s.phase = connecting
 	r := s.pool.now.Load()
 	var ip netip.Addr
 	if r.settings.Balance == SourceHash {
@@ -75,7 +146,11 @@ func (s *session) dial(m *member, settings *Pool) {
 	}
 	options := m.settings.Socket
 	options.DialTimeout = orDefault(settings.ConnectTimeout, DefaultConnectTimeout)
-	s.dialing = s.client.Loop().Dial(m.settings.Network, m.settings.Address, options, s.dialed)
+	open := s.dialed
+	if filters := m.filters(s); filters != nil {
+		open = rondo.FilteredDial(s.dialed, filters...)
+	}
+	s.dialing = s.client.Loop().Dial(m.settings.Network, m.settings.Address, options, open)
 }
 
 // dialed is called when the dial has ended.
@@ -108,7 +183,9 @@ func (s *session) dialed(c *rondo.Conn, err error) rondo.Handler {
 // isOurs reports whether a dial failed because this process has too many descriptors. No
 // other target would do better, and none of them is to blame.
 func isOurs(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, rondo.ErrClosed)
+	var op *net.OpError
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, rondo.ErrClosed) && errors.As(err, &op) // the loop is ending; a filter's error has no OpError
 }
 
 // join lets the bytes pass.
@@ -127,20 +204,45 @@ func (s *session) refuse(err error) {
 		err = s.failed // it says more
 	}
 	s.err = err
-	s.pool.refused.Add(1)
+	if s.pool != nil {
+		s.pool.refused.Add(1)
+	} else {
+		s.listener.refused.Add(1)
+	}
 	s.client.Abort(err)
 }
 
-// Data leaves the input to the relay.
+// header is the PROXY header that tells a target of the client.
+func (s *session) header(version int) filter.ProxyHeader {
+	h := filter.ProxyHeader{Version: version}
+	from, to := s.client.RemoteAddr(), s.client.LocalAddr()
+	if a, b := ipOf(from), ipOf(to); a.IsValid() && b.IsValid() && a.Is4() == b.Is4() {
+		h.Source, h.Destination = from, to
+	}
+	if version == 2 && s.name != "" && h.Source != nil {
+		const authority = 2
+		h.TLVs = []filter.ProxyTLV{{Type: authority, Value: []byte(s.name)}}
+	}
+	return h
+}
+
+// Data leaves the input to the relay, and may look at its beginning.
 func (s *session) Data(c *rondo.Conn, in []byte) (int, error) {
-	if len(in) >= earlyInput {
+	switch {
+	case s.phase == hello:
+		s.readHello(in)
+	case len(in) >= earlyInput:
 		c.Pause()
 	}
 	return 0, nil
 }
 
 // EOF leaves the end of the stream to the relay: the client may wait for an answer.
-func (s *session) EOF(*rondo.Conn) {}
+func (s *session) EOF(c *rondo.Conn) {
+	if s.phase == hello {
+		c.CloseWith(io.ErrUnexpectedEOF)
+	}
+}
 
 // Shutdown resets a client without a target: nothing can be dialed any more.
 func (s *session) Shutdown(c *rondo.Conn) { c.Abort(rondo.ErrClosed) }
@@ -156,6 +258,9 @@ func (s *session) Closed(c *rondo.Conn, err error) {
 	}
 	if s.dialing != nil {
 		s.dialing.Cancel()
+	}
+	if s.timer != nil {
+		s.timer.Stop()
 	}
 	s.ended(end)
 }
@@ -199,10 +304,13 @@ func (s *session) log(log *slog.Logger, e relay.End) {
 	if connected == 0 {
 		connected = now
 	}
-	attrs := make([]any, 0, 12)
+	attrs := make([]any, 0, 13)
 	attrs = append(attrs,
 		slog.String("client", s.client.RemoteAddr().String()),
 		slog.String("listener", s.listener.settings.key()))
+	if s.name != "" {
+		attrs = append(attrs, slog.String("name", s.name))
+	}
 	if s.pool != nil {
 		attrs = append(attrs, slog.String("pool", s.pool.name))
 	}

@@ -21,7 +21,7 @@ import (
 type program struct {
 	Redis       redisCommand     `cmd:"" help:"Serve Redis clients from one event loop." set:"authclients=yes"`
 	HTTP        httpCommand      `cmd:"" help:"Serve files over HTTP, or pass requests on to another server." set:"authclients=no"`
-	Proxy       proxyCommand     `cmd:"" help:"Pass connections on to other servers, and share them among these."`
+	Proxy       proxyCommand     `cmd:"" help:"Pass connections on to other servers, and share them among these." set:"authclients=no"`
 	Echo        echoCommand      `cmd:"" help:"Send back what clients send." set:"authclients=yes"`
 	Bench       benchCommand     `cmd:"" help:"Measure a server with a load generator."`
 	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, the commit, and the Go version."`

@@ -43,7 +43,15 @@ type proxyCommand struct {
 	AcceptRate     int      `help:"Number of clients accepted in a second. More are closed. 0: no limit." default:"0" placeholder:"N"`
 	AccessLog      string   `help:"A line for each connection that has ended, on standard output: ${enum}." enum:"text,json,off" default:"text" placeholder:"FORMAT"`
 	Stats          string   `help:"Address at which to show the counters, as JSON over HTTP: tcp://host:port, or host:port, or unix:///path." placeholder:"ADDR"`
+	TLSALPN        []string `name:"tls-alpn" help:"With --tls-cert: a protocol to agree on with clients, as in h2 or http/1.1. May be given several times." placeholder:"NAME" sep:"none"`
+	ToTLS          bool     `name:"to-tls" help:"Connect to the targets with TLS."`
+	ToTLSCA        string   `name:"to-tls-ca" help:"With --to-tls: certificates of the authorities that may sign the targets' certificates (PEM). Default: the system's." placeholder:"FILE"`
+	ToTLSName      string   `name:"to-tls-name" help:"With --to-tls: the name that the targets' certificates must be for. Default: the host of the address." placeholder:"NAME"`
+	ToTLSInsecure  bool     `name:"to-tls-insecure" help:"With --to-tls: do not verify the targets' certificates."`
+	AcceptProxy    []string `help:"Expect a PROXY header, version 1 or 2, from each client; its address is then the client's. Only peers of this network may connect, as in 10.0.0.0/8; any: all peers. May be given several times." placeholder:"NETWORK" sep:"none"`
+	SendProxy      int      `help:"Send the targets a PROXY header of version 1 or 2, with the client's address. 0: none." default:"0" placeholder:"VERSION"`
 	Loops          int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
+	tlsFlags
 	loopFlags
 }
 
@@ -62,6 +70,9 @@ Examples:
   rondo proxy --listen :80 --to 10.0.0.7:80 --to 10.0.0.8:80 --health http --health-path /up
       Ask both servers every two seconds whether they can serve; one that cannot gets no clients.
 
+  rondo proxy --listen :443 --tls-cert site.crt --tls-key site.key --tls-alpn http/1.1 --to 127.0.0.1:8080 --send-proxy 2
+      End the clients' TLS, and tell the server their addresses.
+
   rondo proxy --listen tcp://:80 --listen unix:///run/front.sock --to unix:///run/app.sock --idle 10m
       Two front doors, and a server on a unix socket; connections end after ten silent minutes.
 
@@ -70,7 +81,7 @@ Examples:
 
 A connection is reset if one of its sides fails, so that nobody takes a part of a stream for the whole. The log says who ended it, and why.
 
-SIGINT and SIGTERM stop it: it stops listening, waits for the connections to end for as long as --shutdown-timeout, and resets the rest.`
+SIGINT and SIGTERM stop it: it stops listening, waits for the connections to end for as long as --shutdown-timeout, and resets the rest. SIGHUP reads the files of certificates again.`
 }
 
 var chooses = map[string]proxy.Balance{
@@ -98,6 +109,8 @@ func (p *proxyCommand) check() error {
 		return usagef("there is no target: give one with --to")
 	}
 	return cmp.Or(
+		p.checkTLS(),
+		checkNumber("--send-proxy", p.SendProxy, 0, 2),
 		checkNumber("--tries", p.Tries, 1, math.MaxInt32),
 		checkNumber("--rise", p.Rise, 1, math.MaxInt32),
 		checkNumber("--fall", p.Fall, 1, math.MaxInt32),
@@ -123,8 +136,16 @@ func parseStream(flag, addr string) (network, address string, err error) {
 
 // config is the configuration of the flags.
 func (p *proxyCommand) config() (c proxy.Config, err error) {
+	accept, err := p.acceptProxy()
+	if err != nil {
+		return c, err
+	}
+	secure, err := p.serverTLS()
+	if err != nil {
+		return c, err
+	}
 	for _, addr := range p.Listen {
-		l := proxy.Listener{}
+		l := proxy.Listener{TLS: secure, AcceptProxy: accept}
 		if l.Network, l.Address, err = parseStream("--listen", addr); err != nil {
 			return c, err
 		}
@@ -146,11 +167,15 @@ func (p *proxyCommand) config() (c proxy.Config, err error) {
 			Rise:     p.Rise,
 			Fall:     p.Fall,
 		},
-		Idle:  time.Duration(p.Idle),
-		Limit: time.Duration(p.Limit),
+		SendProxy: p.SendProxy,
+		Idle:      time.Duration(p.Idle),
+		Limit:     time.Duration(p.Limit),
 	}
 	if pool.EjectAfter == 0 {
 		pool.EjectAfter = -1
+	}
+	if pool.TLS, err = p.clientTLS(); err != nil {
+		return c, err
 	}
 	for _, addr := range p.To {
 		t := proxy.Target{MaxConns: p.TargetConns}
@@ -180,9 +205,10 @@ func (p *proxyCommand) Run() error {
 		return err
 	}
 	engine.MaxConns, engine.MaxConnsPerAddr, engine.AcceptRate = p.Maxclients, p.MaxPerAddress, p.AcceptRate
+	logFailures(engine, log)
 	server := &proxy.Server{Engine: engine, Logger: log}
 	flush := p.logAccess(server, log)
-	signals := notify()
+	signals, hangups := notify(), notifyHangup()
 	if err := server.Apply(config); err != nil {
 		engine.Close()
 		return notServing(err)
@@ -200,6 +226,7 @@ func (p *proxyCommand) Run() error {
 	for _, a := range server.Addrs() {
 		addrs = append(addrs, a.Network()+"://"+a.String())
 	}
+	go p.reload(server, hangups, log)
 	log.Info("rondo proxy is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
 	err = wait(signals, log, time.Duration(p.ShutdownTimeout), func(ctx context.Context) error {

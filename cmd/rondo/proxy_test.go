@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,6 +93,12 @@ func TestProxyMistakes(t *testing.T) {
 		front + "--to udp://:1":                          `--to: address "udp://:1": the network is udp: want tcp, tcp4, tcp6 or unix`,
 		front + "--to http://h:1":                        `--to: address "http://h:1": unknown network http: want tcp, tcp4, tcp6, unix, udp, udp4, udp6 or unixgram`,
 		front + "--to :1 --tries 0":                      "--tries is 0: want 1 or more",
+		front + "--to :1 --send-proxy 3":                 "--send-proxy is 3: want 2 or less",
+		front + "--to :1 --tls-alpn h2":                  "--tls-alpn needs a certificate: give it with --tls-cert",
+		front + "--to :1 --tls-key x":                    "--tls-key and --tls-ca need a certificate: give it with --tls-cert",
+		front + "--to :1 --to-tls-name x":                "--to-tls-ca, --to-tls-name and --to-tls-insecure are for TLS: give --to-tls too",
+		front + "--to :1 --accept-proxy 10.0.0/8":        "--accept-proxy 10.0.0/8: want a network, as in 10.0.0.0/8, or an address, or any",
+		front + "--to unix:///x --to-tls":                `proxy: pool "default": target unix:///x: its address has no name for the certificate`,
 		front + "--to :1 --rise 0":                       "--rise is 0: want 1 or more",
 		front + "--to :1 --health-host a":                "--health-path and --health-host are for requests: give --health http too",
 		front + "--to :1 --health http --health-path up": `proxy: pool "default": Check.Path is "up": want a path`,
@@ -108,4 +115,33 @@ func TestProxyMistakes(t *testing.T) {
 	if want := "rondo: cannot listen on tcp://" + taken.Addr().String() + ": bind: "; code != 1 || !strings.HasPrefix(out, want) {
 		t.Errorf("exit code %d, output %q, want %q", code, out, want)
 	}
+}
+
+// TLS is ended and begun, with PROXY headers on the way; SIGHUP brings a new certificate.
+func TestProxyTLS(t *testing.T) {
+	f := newKeyFiles(t)
+	_, targets := start(t, "redis", "--addr", "tcp://127.0.0.1:0", "--tls-cert", f.cert, "--tls-key", f.key, "--tls-auth-clients", "no")
+	target := strings.TrimPrefix(targets[0], "tcp://")
+	_, middle := start(t, "proxy", "--listen", "127.0.0.1:0", "--accept-proxy", "127.0.0.1", "--accept-proxy", "::1/128",
+		"--to", target, "--to-tls", "--to-tls-ca", f.ca, "--to-tls-name", "localhost", "--health", "redis")
+	p, front := start(t, "proxy", "--listen", "127.0.0.1:0", "--to", strings.TrimPrefix(middle[0], "tcp://"), "--send-proxy", "2",
+		"--tls-cert", f.cert, "--tls-key", f.key, "--access-log", "off")
+	old := f.connect(t, front[0], false)
+	talk(t, old, "PING\r\n", "+PONG\r\n")
+	if runtime.GOOS == "windows" {
+		return // there is no SIGHUP
+	}
+	f.issue(t, "second.test")
+	p.signal(syscall.SIGHUP)
+	testkit.Until(t, "the new certificate", func() bool { return strings.Contains(p.stderr(), "applied again") })
+	if name := serverName(t, f.connect(t, front[0], false)); name != "second.test" {
+		t.Errorf("after SIGHUP the certificate is for %s", name)
+	}
+	f.write(t, f.cert, []byte("nothing"))
+	p.signal(syscall.SIGHUP)
+	testkit.Until(t, "an error", func() bool { return strings.Contains(p.stderr(), "the old one goes on") })
+	talk(t, f.connect(t, front[0], false), "PING\r\n", "+PONG\r\n")
+	talk(t, old, "PING\r\n", "+PONG\r\n")
+	old.Close()
+	p.stop(syscall.SIGTERM, 0)
 }
