@@ -78,8 +78,9 @@ func clientHello(in []byte) (body fields, want int, err error) {
 		if len(message) > 0 && message[0] != typeClientHello {
 			return nil, 0, malformed(fmt.Sprintf("a handshake message of type %d", message[0]))
 		}
+		length := handshakeHeader // as far as it is known
 		if len(message) >= handshakeHeader {
-			length := handshakeHeader + int(binary.BigEndian.Uint32(message)&0xffffff)
+			length += int(binary.BigEndian.Uint32(message)&0xffffff)
 			if length > maxHello {
 				return nil, 0, malformed(fmt.Sprintf("it would have %d bytes, more than %d", length, maxHello))
 			}
@@ -87,8 +88,8 @@ func clientHello(in []byte) (body fields, want int, err error) {
 				return fields(message[handshakeHeader:length]), 0, nil
 			}
 		}
-		if len(part) < n {
-			return atMost(at + recordHeader + n)
+		if len(part) < n { // no more is wanted than tells whether it is too long
+			return atMost(at + recordHeader + min(n, len(part)+length-len(message)))
 		}
 		if records == 0 {
 			joined = append([]byte{}, part...)

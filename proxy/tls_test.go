@@ -49,7 +49,7 @@ func (s single) Write(p []byte) (int, error) {
 		if _, err := s.Conn.Write(p[i : i+1]); err != nil {
 			return i, err
 		}
-		if i < 300 {
+		if i < 120 {
 			s.w.Run()
 		}
 	}
@@ -95,6 +95,9 @@ func TestRoutes(t *testing.T) {
 	w.applyAll(proxy.Config{Listeners: []proxy.Listener{listener}, Pools: pools})
 	for _, byByte := range []bool{false, true} {
 		for name, want := range map[string]string{"a.test": "2.hello", "any.b.test": "3.hello", "plain.b.test": "4.hello", "here.test": "4.hello"} {
+			if byByte && name != "a.test" && name != "here.test" {
+				continue
+			}
 			if got, err := w.talkTLS(wants(name), byByte); got != want || err != nil {
 				t.Errorf("client of %s: %q, %v, want %q", name, got, err, want)
 			}
