@@ -21,6 +21,7 @@ type roster struct {
 type member struct {
 	*target
 	settings *Target
+	address  string // to dial: that of settings, or one of its name's
 	group    *Pool
 	secure   rondo.FilterOpenFunc // of TLS to the target; nil: there is none
 	weight   int                  // Target.Weight, or its default

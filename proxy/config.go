@@ -109,6 +109,13 @@ type Pool struct {
 	// targets that fail.
 	Check Check
 
+	// Resolve is how often the names of Targets are looked up. Each address of a name is a
+	// target by itself, with the weight and the limits of the Target. If a name has addresses
+	// of IPv4 and of IPv6, the former are taken; Network "tcp6" asks for the latter. A name
+	// that cannot be looked up keeps its addresses. 0: DefaultResolve. Negative: only Apply
+	// looks them up.
+	Resolve time.Duration
+
 	// Idle ends a connection in which no byte has moved for that time. 0: never. While
 	// nothing is read from a peer, because the other one does not read, a reset is not
 	// noticed: only Idle ends such connections.

@@ -11,7 +11,7 @@ type Chooser struct {
 // NewChooser makes a Chooser.
 func NewChooser(p Pool) *Chooser {
 	q := &pool{}
-	return &Chooser{q, q.roster(&p, 1)}
+	return &Chooser{q, q.roster(&p, nil, 1)}
 }
 
 // Choose returns the number of the chosen target, whose place is kept; -1: there is none.

@@ -115,7 +115,7 @@ func (k *checker) next() {
 	}
 	p := &probe{checker: k, check: &m.group.Check}
 	p.late = k.loop.AfterFunc(orDefault(p.check.Timeout, DefaultCheckTimeout), p.timeout)
-	p.dialing = k.loop.Dial(m.settings.Network, m.settings.Address, m.settings.Socket, rondo.FilteredDial(p.connected, m.checkFilters()...))
+	p.dialing = k.loop.Dial(m.settings.Network, m.address, m.settings.Socket, rondo.FilteredDial(p.connected, m.checkFilters()...))
 }
 
 // checkFilters are the filters of a check's connection.

@@ -80,7 +80,7 @@ func clientHello(in []byte) (body fields, want int, err error) {
 		}
 		length := handshakeHeader // as far as it is known
 		if len(message) >= handshakeHeader {
-			length += int(binary.BigEndian.Uint32(message)&0xffffff)
+			length += int(binary.BigEndian.Uint32(message) & 0xffffff)
 			if length > maxHello {
 				return nil, 0, malformed(fmt.Sprintf("it would have %d bytes, more than %d", length, maxHello))
 			}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
@@ -13,6 +14,11 @@ type pool struct {
 	server *Server
 	name   string
 	now    atomic.Pointer[roster]
+
+	mu       sync.Mutex // for set
+	addrs    addrs
+	resolver *resolver
+	retired  atomic.Bool // no Config has it any more
 
 	// Counters; see PoolStats.
 	retries, refused atomic.Uint64
@@ -32,20 +38,33 @@ func (r *roster) target(key string) *target {
 }
 
 // roster makes a roster for settings. Targets that the pool had before keep their state.
-func (p *pool) roster(settings *Pool, loops int) *roster {
+func (p *pool) roster(settings *Pool, found addrs, loops int) *roster {
 	var members []*member
 	old := p.now.Load()
+	seen := make(map[string]bool)
 	for i := range settings.Targets {
 		s := &settings.Targets[i]
-		t := old.target(s.key())
-		if t == nil {
-			t = &target{pool: p, key: s.key(), hash: hashOf(s.key())}
+		list := []string{s.Address}
+		if s.isName() {
+			list = found[s.key()]
 		}
-		m := &member{target: t, settings: s, group: settings, weight: orDefault(s.Weight, 1)}
+		var secure rondo.FilterOpenFunc
 		if settings.TLS != nil {
-			m.secure = s.client(settings)
+			secure = s.client(settings)
 		}
-		members = append(members, m)
+		for _, address := range list {
+			key := s.Network + "://" + address
+			if seen[key] {
+				continue // another Target's name has this address too
+			}
+			seen[key] = true
+			t := old.target(key)
+			if t == nil {
+				t = &target{pool: p, key: key, hash: hashOf(key)}
+			}
+			members = append(members, &member{target: t, settings: s, address: address, group: settings,
+				secure: secure, weight: orDefault(s.Weight, 1)})
+		}
 	}
 	return newRoster(settings, members, loops)
 }
@@ -77,9 +96,11 @@ func (m *member) filters(s *session) (all []rondo.FilterOpenFunc) {
 	return all
 }
 
-// set makes r the pool's roster.
-func (p *pool) set(r *roster) {
+// set gives the pool settings, and the addresses of names. p.mu is locked.
+func (p *pool) set(settings *Pool, found addrs) {
+	r := p.roster(settings, found, len(p.server.loops))
 	old := p.now.Swap(r)
+	p.addrs = found
 	for _, m := range old.members {
 		if r.target(m.key) == nil {
 			m.member.Store(nil)
@@ -91,9 +112,26 @@ func (p *pool) set(r *roster) {
 	}
 }
 
+// apply is set, for Apply. It also begins to look up names again; failed is whether one could
+// not be looked up.
+func (p *pool) apply(settings *Pool, found addrs, failed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.set(settings, found)
+	if len(found) == 0 {
+		return
+	}
+	if p.resolver == nil {
+		loops := p.server.loops
+		p.resolver = &resolver{pool: p, loop: loops[hashOf(p.name)%uint64(len(loops))]}
+	}
+	p.resolver.loop.Post(func() { p.resolver.start(failed) })
+}
+
 // retire ends the checks of a pool that no Config has any more. Clients that are about to be
 // connected still use its roster.
 func (p *pool) retire() {
+	p.retired.Store(true)
 	for _, m := range p.now.Load().members {
 		m.member.Store(nil)
 	}

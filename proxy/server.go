@@ -104,13 +104,13 @@ func (s *Server) Apply(c Config) error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	next := s.build(c.Pools)
+	next, found, failed := s.build(c.Pools)
 	listeners, err := s.listen(c.Listeners, next)
 	if err != nil {
 		return err
 	}
 	for i, p := range next {
-		p.set(p.roster(&c.Pools[i], len(s.loops)))
+		p.apply(&c.Pools[i], found[i], failed[i])
 	}
 	for _, p := range s.pools {
 		if !slices.Contains(next, p) {
@@ -150,18 +150,33 @@ func (s *Server) start() error {
 	return nil
 }
 
-// build returns the pools of a configuration. Those that exist are not changed yet.
-func (s *Server) build(settings []Pool) (next []*pool) {
+// build returns the pools of a configuration, with the addresses of their names, and whether
+// some of these could not be looked up. Pools that exist are not changed yet.
+func (s *Server) build(settings []Pool) (next []*pool, found []addrs, failed []bool) {
+	found, failed = make([]addrs, len(settings)), make([]bool, len(settings))
+	var all sync.WaitGroup
 	for i := range settings {
-		name := settings[i].Name
-		p := poolNamed(s.pools, name)
+		p := poolNamed(s.pools, settings[i].Name)
 		if p == nil {
-			p = &pool{server: s, name: name}
-			p.now.Store(p.roster(&settings[i], len(s.loops)))
+			p = &pool{server: s, name: settings[i].Name}
 		}
 		next = append(next, p)
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			p.mu.Lock()
+			old := p.addrs
+			p.mu.Unlock()
+			found[i], failed[i] = s.lookUp(&settings[i], old)
+		}()
 	}
-	return next
+	all.Wait()
+	for i, p := range next {
+		if p.now.Load() == nil {
+			p.now.Store(p.roster(&settings[i], found[i], len(s.loops)))
+		}
+	}
+	return next, found, failed
 }
 
 // poolNamed returns the pool of a name, or nil.

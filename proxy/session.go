@@ -150,7 +150,7 @@ func (s *session) dial(m *member, settings *Pool) {
 	if filters := m.filters(s); filters != nil {
 		open = rondo.FilteredDial(s.dialed, filters...)
 	}
-	s.dialing = s.client.Loop().Dial(m.settings.Network, m.settings.Address, options, open)
+	s.dialing = s.client.Loop().Dial(m.settings.Network, m.address, options, open)
 }
 
 // dialed is called when the dial has ended.

@@ -26,6 +26,7 @@ type PoolStats struct {
 // TargetStats are the counts of a Target.
 type TargetStats struct {
 	Network, Address string
+	Name             string // that the Target has in place of Address; "": none
 	State            string // "up", "down", "ejected" or "draining"
 	Open             int64  // connections now, also those being dialed
 	Conns            uint64 // connections that it has accepted
@@ -70,12 +71,16 @@ func (p *pool) stats() PoolStats {
 		case m.ejected.Load():
 			state = "ejected"
 		}
+		name := ""
+		if m.settings.isName() {
+			name = m.settings.Address
+		}
 		checkError := ""
 		if text := m.checkError.Load(); text != nil {
 			checkError = *text
 		}
 		all.Targets = append(all.Targets, TargetStats{
-			Network: m.settings.Network, Address: m.settings.Address, State: state,
+			Network: m.settings.Network, Address: m.address, Name: name, State: state,
 			Open: m.open.Load(), Conns: m.conns.Load(), DialsFailed: m.dialsFailed.Load(),
 			Broken: m.broken.Load(), Ejections: m.ejections.Load(),
 			FromClients: m.fromClients.Load(), FromTarget: m.fromTarget.Load(),

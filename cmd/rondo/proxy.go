@@ -11,8 +11,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/httpd"
@@ -21,6 +25,8 @@ import (
 )
 
 type proxyCommand struct {
+	Config         string   `help:"Take listeners, pools and targets from this file (TOML; docs/proxy.md explains it), in place of flags. SIGHUP reads it again." placeholder:"FILE"`
+	Check          bool     `help:"Only check the flags, or the file of --config with the files that it names, and print what is wrong."`
 	Listen         []string `help:"Address at which clients connect: tcp://host:port, or host:port, or unix:///path. May be given several times." placeholder:"ADDR" sep:"none"`
 	To             []string `help:"Address of a target, a server to which clients are passed on, in the same forms. May be given several times." placeholder:"ADDR" sep:"none"`
 	Choose         string   `help:"How the target of a client is chosen: ${enum}. sourcehash chooses the same one for the same client address." enum:"roundrobin,leastconns,sourcehash" default:"roundrobin" placeholder:"HOW"`
@@ -40,6 +46,7 @@ type proxyCommand struct {
 	Limit          duration `help:"Reset connections after this long. 0: never." default:"0" placeholder:"TIME"`
 	Maxclients     int      `help:"Number of clients served at once. More are closed." default:"10000" placeholder:"N"`
 	MaxPerAddress  int      `help:"Number of clients of one address, or of one IPv6 network of 64 bits, served at once. More are closed. 0: no limit." default:"0" placeholder:"N"`
+	Resolve        duration `help:"How often names of targets are looked up. Each address of a name is a target. 0: only at the start." default:"30s" placeholder:"TIME"`
 	AcceptRate     int      `help:"Number of clients accepted in a second. More are closed. 0: no limit." default:"0" placeholder:"N"`
 	AccessLog      string   `help:"A line for each connection that has ended, on standard output: ${enum}." enum:"text,json,off" default:"text" placeholder:"FORMAT"`
 	Stats          string   `help:"Address at which to show the counters, as JSON over HTTP: tcp://host:port, or host:port, or unix:///path." placeholder:"ADDR"`
@@ -76,12 +83,28 @@ Examples:
   rondo proxy --listen tcp://:80 --listen unix:///run/front.sock --to unix:///run/app.sock --idle 10m
       Two front doors, and a server on a unix socket; connections end after ten silent minutes.
 
+  rondo proxy --config proxy.toml --check && rondo proxy --config proxy.toml
+      Serve what a file says, such as several pools, weights, or routes by the names of TLS servers:
+
+      [[listener]]
+      address = "tcp://:443"
+      [[listener.route]]
+      names = ["a.example", "*.b.example"]
+      pool = "web"
+
+      [[pool]]
+      name = "web"
+      health = { check = "tcp" }
+      [[pool.target]]
+      address = "10.0.0.7:443"
+      weight = 2
+
   rondo proxy --listen :8080 --to 127.0.0.1:9000 --stats 127.0.0.1:9100
       Show the counters. Try: curl http://127.0.0.1:9100/
 
 A connection is reset if one of its sides fails, so that nobody takes a part of a stream for the whole. The log says who ended it, and why.
 
-SIGINT and SIGTERM stop it: it stops listening, waits for the connections to end for as long as --shutdown-timeout, and resets the rest. SIGHUP reads the files of certificates again.`
+SIGINT and SIGTERM stop it: it stops listening, waits for the connections to end for as long as --shutdown-timeout, and resets the rest. SIGHUP reads the file of --config and those of certificates again: what stays keeps its connections, and a file with a mistake changes nothing.`
 }
 
 var chooses = map[string]proxy.Balance{
@@ -99,16 +122,19 @@ var checkKinds = map[string]proxy.CheckKind{
 }
 
 // check returns an error for flags without meaning.
-func (p *proxyCommand) check() error {
+func (p *proxyCommand) check(set []string) error {
 	switch {
+	case p.Config != "":
+		return p.checkWithFile(set)
 	case len(p.Listen) == 0:
-		return usagef("there is no address to listen on: give one with --listen")
+		return usagef("there is no address to listen on: give one with --listen, or a file with --config")
 	case p.Health != "http" && (p.HealthPath != "/" || p.HealthHost != ""):
 		return usagef("--health-path and --health-host are for requests: give --health http too")
 	case len(p.To) == 0:
 		return usagef("there is no target: give one with --to")
 	}
 	return cmp.Or(
+		p.checkLimits(),
 		p.checkTLS(),
 		checkNumber("--send-proxy", p.SendProxy, 0, 2),
 		checkNumber("--tries", p.Tries, 1, math.MaxInt32),
@@ -116,10 +142,44 @@ func (p *proxyCommand) check() error {
 		checkNumber("--fall", p.Fall, 1, math.MaxInt32),
 		checkNumber("--eject-after", p.EjectAfter, 0, math.MaxInt32),
 		checkNumber("--target-conns", p.TargetConns, 0, math.MaxInt32),
+	)
+}
+
+// checkLimits checks the flags that hold for all listeners.
+func (p *proxyCommand) checkLimits() error {
+	return cmp.Or(
 		checkNumber("--maxclients", p.Maxclients, 1, math.MaxInt32),
 		checkNumber("--max-per-address", p.MaxPerAddress, 0, math.MaxInt32),
 		checkNumber("--accept-rate", p.AcceptRate, 0, math.MaxInt32),
 	)
+}
+
+// withFile are the flags of this command that --config may have beside it. The others say what
+// the file says.
+var withFile = []string{"config", "check", "maxclients", "max-per-address", "accept-rate", "access-log", "stats", "loops"}
+
+// checkWithFile returns an error if the command line has flags that the file replaces.
+func (p *proxyCommand) checkWithFile(set []string) error {
+	own := reflect.TypeFor[loopFlags]()
+	for _, flag := range set {
+		isLoops := slices.ContainsFunc(reflect.VisibleFields(own), func(f reflect.StructField) bool {
+			return strings.EqualFold(f.Name, strings.ReplaceAll(flag, "-", ""))
+		})
+		if !isLoops && !slices.Contains(withFile, flag) {
+			return usagef("--%s and --config exclude each other: write it into the file", flag)
+		}
+	}
+	return p.checkLimits()
+}
+
+// given returns the flags on the command line.
+func given(ctx *kong.Context) (set []string) {
+	for _, part := range ctx.Path {
+		if part.Flag != nil {
+			set = append(set, part.Flag.Name)
+		}
+	}
+	return set
 }
 
 // parseStream splits the address of a flag.
@@ -134,8 +194,11 @@ func parseStream(flag, addr string) (network, address string, err error) {
 	return network, address, nil
 }
 
-// config is the configuration of the flags.
+// config is the configuration of the flags, or the file.
 func (p *proxyCommand) config() (c proxy.Config, err error) {
+	if p.Config != "" {
+		return readProxyFile(p.Config)
+	}
 	accept, err := p.acceptProxy()
 	if err != nil {
 		return c, err
@@ -168,11 +231,15 @@ func (p *proxyCommand) config() (c proxy.Config, err error) {
 			Fall:     p.Fall,
 		},
 		SendProxy: p.SendProxy,
+		Resolve:   time.Duration(p.Resolve),
 		Idle:      time.Duration(p.Idle),
 		Limit:     time.Duration(p.Limit),
 	}
 	if pool.EjectAfter == 0 {
 		pool.EjectAfter = -1
+	}
+	if pool.Resolve == 0 {
+		pool.Resolve = -1
 	}
 	if pool.TLS, err = p.clientTLS(); err != nil {
 		return c, err
@@ -192,13 +259,17 @@ func (p *proxyCommand) config() (c proxy.Config, err error) {
 }
 
 // Run serves until a signal.
-func (p *proxyCommand) Run() error {
-	if err := p.check(); err != nil {
+func (p *proxyCommand) Run(ctx *kong.Context) error {
+	if err := p.check(given(ctx)); err != nil {
 		return err
 	}
 	config, err := p.config()
 	if err != nil {
 		return err
+	}
+	if p.Check {
+		fmt.Printf("there are no mistakes: %d listeners, %d pools\n", len(config.Listeners), len(config.Pools))
+		return nil
 	}
 	engine, log, _, err := p.engine(p.Loops)
 	if err != nil {

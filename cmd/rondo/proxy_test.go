@@ -86,7 +86,7 @@ func TestProxyMistakes(t *testing.T) {
 	defer taken.Close()
 	const front = "proxy --listen 127.0.0.1:0 "
 	for args, want := range map[string]string{
-		"proxy":                                          "there is no address to listen on: give one with --listen",
+		"proxy":                                          "there is no address to listen on: give one with --listen, or a file with --config",
 		"proxy --listen :0":                              "there is no target: give one with --to",
 		"proxy --listen --to":                            `--listen: expected string value but got "--to" (long flag); perhaps try --listen="--to"?`,
 		"proxy --listen nope --to :1":                    `--listen: address "nope": missing port in address: want host:port, or :port for every interface`,
@@ -99,6 +99,9 @@ func TestProxyMistakes(t *testing.T) {
 		front + "--to :1 --to-tls-name x":                "--to-tls-ca, --to-tls-name and --to-tls-insecure are for TLS: give --to-tls too",
 		front + "--to :1 --accept-proxy 10.0.0/8":        "--accept-proxy 10.0.0/8: want a network, as in 10.0.0.0/8, or an address, or any",
 		front + "--to unix:///x --to-tls":                `proxy: pool "default": target unix:///x: its address has no name for the certificate`,
+		"proxy --config x --choose leastconns":           "--choose and --config exclude each other: write it into the file",
+		"proxy --config x --tls-cert y":                  "--tls-cert and --config exclude each other: write it into the file",
+		"proxy --config x --maxclients 0":                "--maxclients is 0: want 1 or more",
 		front + "--to :1 --rise 0":                       "--rise is 0: want 1 or more",
 		front + "--to :1 --health-host a":                "--health-path and --health-host are for requests: give --health http too",
 		front + "--to :1 --health http --health-path up": `proxy: pool "default": Check.Path is "up": want a path`,
