@@ -14,7 +14,7 @@ import (
 type roster struct {
 	settings *Pool
 	members  []*member
-	turns    []turn // of each loop
+	turns    []turn // of each loop, and of the queue
 }
 
 // A member is a target in a roster.
@@ -40,21 +40,20 @@ var (
 
 // newRoster makes a roster for a number of loops.
 func newRoster(p *Pool, members []*member, loops int) *roster {
-	r := &roster{settings: p, members: members, turns: make([]turn, loops)}
+	r := &roster{settings: p, members: members, turns: make([]turn, loops+1)}
 	for i := range r.turns {
 		t := &r.turns[i]
 		t.ahead = make([]int, len(members))
-		// Otherwise all loops would begin with the same target.
-		t.next = i
-		for range i % max(1, len(members)) {
-			r.inTurn(t, func(m *member) bool { return !m.settings.Drain }, 0)
+		if len(members) > 0 { // otherwise all loops would begin with the same target
+			t.next = i
+			t.ahead[i%len(members)] = 1
 		}
 	}
 	return r
 }
 
-// choose chooses a target for a client and takes a place in it. now is the server's time.
-func (r *roster) choose(loop int, client netip.Addr, tried []*target, now int64) (*member, error) {
+// choose chooses a target for a client, whose address has a key, and takes a place in it. now is the server's time.
+func (r *roster) choose(loop int, client uint64, tried []*target, now int64) (*member, error) {
 	t := &r.turns[loop]
 	for {
 		full, ejected := false, false
@@ -96,7 +95,7 @@ func (m *member) takes(tried []*target) bool {
 }
 
 // best chooses among the members that are able.
-func (r *roster) best(t *turn, client netip.Addr, now int64, able func(*member) bool) *member {
+func (r *roster) best(t *turn, client uint64, now int64, able func(*member) bool) *member {
 	switch r.settings.Balance {
 	case LeastConns:
 		return r.leastConns(t, able, now)
@@ -148,14 +147,13 @@ func (r *roster) leastConns(t *turn, able func(*member) bool, now int64) (best *
 // byHash is SourceHash, by weighted rendezvous: each member draws a number for the client,
 // and the least one, for its weight, wins. It needs no table, and a member that goes moves
 // no other member's clients.
-func (r *roster) byHash(client netip.Addr, able func(*member) bool, now int64) (best *member) {
-	key := addrKey(client)
+func (r *roster) byHash(client uint64, able func(*member) bool, now int64) (best *member) {
 	least := math.Inf(1)
 	for _, m := range r.members {
 		if !able(m) {
 			continue
 		}
-		drawn := (float64(mix(key^m.hash)>>11) + 0.5) / (1 << 53) // between 0 and 1
+		drawn := (float64(mix(client^m.hash)>>11) + 0.5) / (1 << 53) // between 0 and 1
 		if d := -math.Log(drawn) / float64(m.share(now)); d < least {
 			best, least = m, d
 		}

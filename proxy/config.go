@@ -109,6 +109,15 @@ type Pool struct {
 	// targets that fail.
 	Check Check
 
+	// SlowStart is how long a target that comes back, or that Apply or a name adds, gets fewer
+	// clients than its weight says: a tenth at first. 0: no time.
+	SlowStart time.Duration
+	// Queue is how many clients may wait when no target can serve them, because of MaxConns or
+	// since all are down. 0: none: they are refused.
+	Queue int
+	// QueueTime is how long a client may wait. 0: DefaultQueueTime.
+	QueueTime time.Duration
+
 	// Resolve is how often the names of Targets are looked up. Each address of a name is a
 	// target by itself, with the weight and the limits of the Target. If a name has addresses
 	// of IPv4 and of IPv6, the former are taken; Network "tcp6" asks for the latter. A name
@@ -244,6 +253,8 @@ func (p *Pool) check() error {
 	}{
 		{"Pool.ConnectTimeout", p.ConnectTimeout, "the default"},
 		{"Pool.EjectTime", p.EjectTime, "the default"},
+		{"Pool.SlowStart", p.SlowStart, "no time"},
+		{"Pool.QueueTime", p.QueueTime, "the default"},
 		{"Pool.Idle", p.Idle, "no limit"},
 		{"Pool.Limit", p.Limit, "no limit"},
 	} {
@@ -258,6 +269,8 @@ func (p *Pool) check() error {
 		return fmt.Errorf("Pool.Balance is %d: want RoundRobin, LeastConns or SourceHash", p.Balance)
 	case p.SendProxy < 0 || p.SendProxy > 2:
 		return fmt.Errorf("Pool.SendProxy is %d: want 1 or 2 for that version, or 0 for no header", p.SendProxy)
+	case p.Queue < 0:
+		return fmt.Errorf("Pool.Queue is %d: want 0, for no queue, or more", p.Queue)
 	case p.Tries < 0:
 		return fmt.Errorf("Pool.Tries is %d: want 0, for the default, or more", p.Tries)
 	}

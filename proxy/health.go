@@ -169,12 +169,17 @@ func (k *checker) ended(c *Check, err error) {
 
 // turn makes the target able to serve, or not.
 func (t *target) turn(down bool, err error) {
+	l := t.checker.loop
+	if !down && t.down.Load() {
+		t.since.Store(t.pool.server.time(l))
+	}
 	t.down.Store(down)
 	log := t.pool.server.log()
 	if down {
 		log.Warn("proxy: a target is down", "pool", t.pool.name, "target", t.key, "error", err)
 	} else {
 		log.Info("proxy: a target is up", "pool", t.pool.name, "target", t.key)
+		t.pool.serveQueue(l)
 	}
 }
 

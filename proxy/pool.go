@@ -20,8 +20,10 @@ type pool struct {
 	resolver *resolver
 	retired  atomic.Bool // no Config has it any more
 
+	queue queue
+
 	// Counters; see PoolStats.
-	retries, refused atomic.Uint64
+	retries, refused, waited, waitedInVain atomic.Uint64
 }
 
 // target returns the target with a key, or nil.
@@ -61,6 +63,9 @@ func (p *pool) roster(settings *Pool, found addrs, loops int) *roster {
 			t := old.target(key)
 			if t == nil {
 				t = &target{pool: p, key: key, hash: hashOf(key)}
+				if old != nil {
+					t.since.Store(soon)
+				}
 			}
 			members = append(members, &member{target: t, settings: s, address: address, group: settings,
 				secure: secure, weight: orDefault(s.Weight, 1)})
@@ -109,6 +114,10 @@ func (p *pool) set(settings *Pool, found addrs) {
 	for _, m := range r.members {
 		m.member.Store(m)
 		m.check(p.server.loops)
+	}
+	if p.queue.waiting.Load() > 0 {
+		l := p.server.loops[0]
+		l.Post(func() { p.serveQueue(l) })
 	}
 }
 
@@ -159,7 +168,8 @@ type target struct {
 	failures atomic.Int32 // in a row
 	failed   atomic.Int64 // when the last one was
 	ejected  atomic.Bool
-	down     atomic.Bool // by its checks
+	down     atomic.Bool  // by its checks
+	since    atomic.Int64 // when it came back, or soon; 0: it has its whole share
 
 	member  atomic.Pointer[member] // in the pool's roster; nil: it has left
 	checker *checker               // nil: never checked; Apply sets it
@@ -174,8 +184,28 @@ type target struct {
 // shareUnit is what a weight of 1 counts as.
 const shareUnit = 100
 
-// share is the member's part of the connections.
-func (m *member) share(int64) int { return m.weight * shareUnit }
+// soon is a target.since that the next choice sets to its time.
+const soon = -1
+
+// share is the member's part of the connections. It grows for the time of SlowStart, from a
+// tenth of the weight on.
+func (m *member) share(now int64) int {
+	whole := m.weight * shareUnit
+	slow := int64(m.group.SlowStart)
+	since := m.since.Load()
+	if since == 0 || slow == 0 {
+		return whole
+	}
+	if since == soon {
+		m.since.CompareAndSwap(soon, now)
+		since = now
+	}
+	if now-since >= slow {
+		m.since.CompareAndSwap(since, 0)
+		return whole
+	}
+	return max(1, whole/10, int(float64(whole)*float64(now-since)/float64(slow)))
+}
 
 func (m *member) isFull() bool {
 	return m.settings.MaxConns > 0 && m.open.Load() >= int64(m.settings.MaxConns)
@@ -195,8 +225,11 @@ func (m *member) enter() bool {
 	}
 }
 
-// leave gives the place back.
-func (t *target) leave() { t.open.Add(-1) }
+// leave gives the place back, perhaps to a client that waits.
+func (t *target) leave(l *rondo.Loop) {
+	t.open.Add(-1)
+	t.pool.serveQueue(l)
+}
 
 // worked ends the row of failures.
 func (t *target) worked() {
@@ -217,7 +250,11 @@ func (t *target) fail(l *rondo.Loop, err error) {
 		return
 	}
 	t.failures.Store(0)
-	l.AfterFunc(rest, func() { t.ejected.Store(false) })
+	l.AfterFunc(rest, func() {
+		t.since.CompareAndSwap(0, t.pool.server.time(l))
+		t.ejected.Store(false)
+		t.pool.serveQueue(l)
+	})
 	t.ejections.Add(1)
 	t.pool.server.log().Warn("proxy: a target failed too often, others get its clients for a while",
 		"pool", t.pool.name, "target", t.key, "for", rest, "error", err)

@@ -1,13 +1,13 @@
 package proxy
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -21,19 +21,23 @@ import (
 // A session is a client, and until it has a target the client's Handler.
 type session struct {
 	listener *listener
+	loop     *rondo.Loop
 	client   *rondo.Conn
 	target   *rondo.Conn // nil: not joined
 	pool     *pool
 	to       *member   // whose place the session has; nil: none
 	tried    []*target // that have failed
 	dialing  *rondo.Dialing
-	name     string       // of the server that the client wants, by TLS
-	timer    *rondo.Timer // of the phase hello
+	name     string        // of the server that the client wants, by TLS
+	timer    *rondo.Timer  // of the phases hello and waiting
+	key      uint64        // of the client's address, for SourceHash
+	place    *list.Element // in the queue; its lock guards place
 	phase    phase
 	failed   error // of the last dial
 	err      error // why the client was refused
 
 	began, joined int64 // the server's time
+	queued        int64 // when the client began to wait; later, how long it has waited
 }
 
 // The phases of a session follow each other.
@@ -43,6 +47,7 @@ const (
 	greeting   phase = iota // a PROXY header is awaited
 	hello                   // the beginning of a TLS handshake is awaited
 	securing                // the client's TLS begins
+	waiting                 // the client is in the queue
 	connecting              // the target is chosen and dialed
 	joined                  // package relay has both connections
 	over                    // the client is closed, and the end was told
@@ -61,7 +66,7 @@ var (
 func (s *session) server() *Server { return s.listener.server }
 
 // now returns the server's time.
-func (s *session) now() int64 { return s.server().time(s.client.Loop()) }
+func (s *session) now() int64 { return s.server().time(s.loop) }
 
 // start begins with the client, whose address is known now.
 func (s *session) start(r *rules) {
@@ -70,7 +75,7 @@ func (s *session) start(r *rules) {
 		return
 	}
 	s.phase = hello
-	s.timer = s.client.Loop().AfterFunc(r.patience, func() {
+	s.timer = s.loop.AfterFunc(r.patience, func() {
 		s.refuse(fmt.Errorf("proxy: no complete ClientHello came in %v: %w", r.patience, os.ErrDeadlineExceeded))
 	})
 }
@@ -126,16 +131,22 @@ func (s *session) secured(c *rondo.Conn) rondo.Handler {
 func (s *session) connect() {
 	s.phase = connecting
 	r := s.pool.now.Load()
-	var ip netip.Addr
 	if r.settings.Balance == SourceHash {
-		ip = ipOf(s.client.RemoteAddr())
+		s.key = addrKey(ipOf(s.client.RemoteAddr()))
 	}
-	m, err := r.choose(s.client.Loop().ID(), ip, s.tried, s.now())
-	if err != nil {
-		s.refuse(err)
+	if r.settings.Queue > 0 && s.pool.queue.waiting.Load() > 0 && len(s.tried) == 0 {
+		s.enqueue(r) // others were first
 		return
 	}
-	s.dial(m, r.settings)
+	m, err := r.choose(s.loop.ID(), s.key, s.tried, s.now())
+	switch {
+	case err == nil:
+		s.dial(m, r.settings)
+	case r.settings.Queue > 0 && (err == errFull || len(s.tried) == 0):
+		s.enqueue(r)
+	default:
+		s.refuse(err)
+	}
 }
 
 // dial connects to a target, in which the session has a place.
@@ -150,7 +161,7 @@ func (s *session) dial(m *member, settings *Pool) {
 	if filters := m.filters(s); filters != nil {
 		open = rondo.FilteredDial(s.dialed, filters...)
 	}
-	s.dialing = s.client.Loop().Dial(m.settings.Network, m.address, options, open)
+	s.dialing = s.loop.Dial(m.settings.Network, m.address, options, open)
 }
 
 // dialed is called when the dial has ended.
@@ -164,14 +175,14 @@ func (s *session) dialed(c *rondo.Conn, err error) rondo.Handler {
 		return s.join(c)
 	}
 	s.to = nil
-	m.leave()
+	m.leave(s.loop)
 	s.tried, s.failed = append(s.tried, m.target), err
 	if isOurs(err) {
 		s.refuse(err)
 		return nil
 	}
 	m.dialsFailed.Add(1)
-	m.fail(s.client.Loop(), err)
+	m.fail(s.loop, err)
 	if len(s.tried) >= orDefault(s.pool.now.Load().settings.Tries, DefaultTries) {
 		s.refuse(err)
 		return nil
@@ -259,6 +270,9 @@ func (s *session) Closed(c *rondo.Conn, err error) {
 	if s.dialing != nil {
 		s.dialing.Cancel()
 	}
+	if s.phase == waiting {
+		s.dequeue()
+	}
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -271,7 +285,7 @@ func (s *session) ended(e relay.End) {
 	l.open.Add(-1)
 	m := s.to
 	if m != nil {
-		m.leave()
+		m.leave(s.loop)
 		m.fromClients.Add(uint64(e.FromA))
 		m.fromTarget.Add(uint64(e.FromB))
 		switch {
@@ -280,7 +294,7 @@ func (s *session) ended(e relay.End) {
 			m.worked()
 		case e.By == s.target:
 			m.broken.Add(1)
-			m.fail(s.client.Loop(), e.Err)
+			m.fail(s.loop, e.Err)
 		}
 	}
 	s.phase = over
@@ -304,7 +318,7 @@ func (s *session) log(log *slog.Logger, e relay.End) {
 	if connected == 0 {
 		connected = now
 	}
-	attrs := make([]any, 0, 13)
+	attrs := make([]any, 0, 14)
 	attrs = append(attrs,
 		slog.String("client", s.client.RemoteAddr().String()),
 		slog.String("listener", s.listener.settings.key()))
@@ -316,6 +330,9 @@ func (s *session) log(log *slog.Logger, e relay.End) {
 	}
 	if s.to != nil {
 		attrs = append(attrs, slog.String("target", s.to.key))
+	}
+	if s.queued > 0 && s.to != nil {
+		attrs = append(attrs, slog.Duration("queue", time.Duration(s.queued)))
 	}
 	attrs = append(attrs,
 		slog.Int64("received", e.FromA), slog.Int64("sent", e.FromB),

@@ -20,6 +20,9 @@ type PoolStats struct {
 	Name    string
 	Retries uint64 // dials of another target, after a failure
 	Refused uint64 // clients for which there was no target
+	Waiting int64  // clients in the queue
+	Waited  uint64 // clients that have been there
+	InVain  uint64 // clients of these for which no target came in time
 	Targets []TargetStats
 }
 
@@ -60,7 +63,8 @@ func (s *Server) Stats() (all Stats) {
 }
 
 func (p *pool) stats() PoolStats {
-	all := PoolStats{Name: p.name, Retries: p.retries.Load(), Refused: p.refused.Load()}
+	all := PoolStats{Name: p.name, Retries: p.retries.Load(), Refused: p.refused.Load(),
+		Waiting: p.queue.waiting.Load(), Waited: p.waited.Load(), InVain: p.waitedInVain.Load()}
 	for _, m := range p.now.Load().members {
 		state := "up"
 		switch {

@@ -46,6 +46,9 @@ type proxyCommand struct {
 	Limit          duration `help:"Reset connections after this long. 0: never." default:"0" placeholder:"TIME"`
 	Maxclients     int      `help:"Number of clients served at once. More are closed." default:"10000" placeholder:"N"`
 	MaxPerAddress  int      `help:"Number of clients of one address, or of one IPv6 network of 64 bits, served at once. More are closed. 0: no limit." default:"0" placeholder:"N"`
+	Queue          int      `help:"Number of clients that may wait when no target can serve them, because of --target-conns or since all are down. 0: such clients are reset at once." default:"0" placeholder:"N"`
+	QueueTime      duration `help:"How long a client may wait." default:"5s" placeholder:"TIME"`
+	SlowStart      duration `help:"How long a target that comes back gets fewer clients than others, a tenth at first. 0: no time." default:"0" placeholder:"TIME"`
 	Resolve        duration `help:"How often names of targets are looked up. Each address of a name is a target. 0: only at the start." default:"30s" placeholder:"TIME"`
 	AcceptRate     int      `help:"Number of clients accepted in a second. More are closed. 0: no limit." default:"0" placeholder:"N"`
 	AccessLog      string   `help:"A line for each connection that has ended, on standard output: ${enum}." enum:"text,json,off" default:"text" placeholder:"FORMAT"`
@@ -141,6 +144,7 @@ func (p *proxyCommand) check(set []string) error {
 		checkNumber("--rise", p.Rise, 1, math.MaxInt32),
 		checkNumber("--fall", p.Fall, 1, math.MaxInt32),
 		checkNumber("--eject-after", p.EjectAfter, 0, math.MaxInt32),
+		checkNumber("--queue", p.Queue, 0, math.MaxInt32),
 		checkNumber("--target-conns", p.TargetConns, 0, math.MaxInt32),
 	)
 }
@@ -235,6 +239,7 @@ func (p *proxyCommand) config() (c proxy.Config, err error) {
 		Idle:      time.Duration(p.Idle),
 		Limit:     time.Duration(p.Limit),
 	}
+	pool.SlowStart, pool.Queue, pool.QueueTime = time.Duration(p.SlowStart), p.Queue, time.Duration(p.QueueTime)
 	if pool.EjectAfter == 0 {
 		pool.EjectAfter = -1
 	}

@@ -55,6 +55,9 @@ type filePool struct {
 	EjectAfter     *int           `toml:"eject-after"`
 	EjectTime      duration       `toml:"eject-time"`
 	Resolve        *duration      `toml:"resolve"`
+	SlowStart      duration       `toml:"slow-start"`
+	Queue          int            `toml:"queue"`
+	QueueTime      duration       `toml:"queue-time"`
 	Idle           duration       `toml:"idle"`
 	Limit          duration       `toml:"limit"`
 	SendProxy      int            `toml:"send-proxy"`
@@ -202,6 +205,9 @@ func (f *filePool) pool(dir string) (p proxy.Pool, err error) {
 		Idle:           time.Duration(f.Idle),
 		Limit:          time.Duration(f.Limit),
 		SendProxy:      f.SendProxy,
+		SlowStart:      time.Duration(f.SlowStart),
+		Queue:          f.Queue,
+		QueueTime:      time.Duration(f.QueueTime),
 	}
 	ok := true
 	if p.Balance, ok = chooses[f.Choose]; !ok && f.Choose != "" {

@@ -54,6 +54,9 @@ resolve = "1m"
 idle = "10m"
 limit = "1h"
 send-proxy = 2
+slow-start = "30s"
+queue = 9
+queue-time = "7s"
 tls = { ca = "ca.crt", name = "web.example", cert = "client.crt", key = "client.key" }
 health = { check = "http", interval = "5s", timeout = "1s", rise = 6, fall = 7, path = "/up", host = "h.example", status = 204 }
 
@@ -89,7 +92,7 @@ address = "unix:///run/app.sock"
 	}
 	web.TLS = nil
 	want := proxy.Pool{Name: "web", Balance: proxy.SourceHash, ConnectTimeout: 2 * time.Second, Tries: 4, EjectAfter: 5, EjectTime: time.Minute,
-		Resolve: time.Minute, Idle: 10 * time.Minute, Limit: time.Hour, SendProxy: 2,
+		Resolve: time.Minute, Idle: 10 * time.Minute, Limit: time.Hour, SendProxy: 2, SlowStart: 30 * time.Second, Queue: 9, QueueTime: 7 * time.Second,
 		Targets: []proxy.Target{{Network: "tcp", Address: "web.example:80", Weight: 3, MaxConns: 100, Drain: true}},
 		Check:   proxy.Check{Kind: proxy.CheckHTTP, Interval: 5 * time.Second, Timeout: time.Second, Rise: 6, Fall: 7, Path: "/up", Host: "h.example", Status: 204}}
 	if fmt.Sprintf("%+v", web) != fmt.Sprintf("%+v", want) {
