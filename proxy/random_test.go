@@ -18,7 +18,7 @@ import (
 // nobody uses, no client waits, and what clients got was the beginning of what they should
 // get.
 func TestRandom(t *testing.T) {
-	seeds := uint64(30)
+	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 5
 	}

@@ -24,20 +24,25 @@ type session struct {
 	loop     *rondo.Loop
 	client   *rondo.Conn
 	target   *rondo.Conn // nil: not joined
-	pool     *pool
-	to       *member   // whose place the session has; nil: none
-	tried    []*target // that have failed
-	dialing  *rondo.Dialing
-	name     string        // of the server that the client wants, by TLS
-	timer    *rondo.Timer  // of the phases hello and waiting
-	key      uint64        // of the client's address, for SourceHash
-	place    *list.Element // in the queue; its lock guards place
-	phase    phase
-	failed   error // of the last dial
-	err      error // why the client was refused
+	pool     *pool       // nil: not known
+	to       *member     // whose place the session has; nil: none
+	name     string      // of the server that the client wants, by TLS
+	err      error       // why the client was refused
+	*search              // nil once joined: an idle pair should be small
 
 	began, joined int64 // the server's time
 	queued        int64 // when the client began to wait; later, how long it has waited
+	phase         phase
+}
+
+// A search is what a session has until it has a target.
+type search struct {
+	tried   []*target // that have failed
+	failed  error     // of the last dial
+	dialing *rondo.Dialing
+	timer   *rondo.Timer  // of the phases hello and waiting
+	key     uint64        // of the client's address, for SourceHash
+	place   *list.Element // in the queue; its lock guards place
 }
 
 // The phases of a session follow each other.
@@ -202,7 +207,7 @@ func isOurs(err error) bool {
 // join lets the bytes pass.
 func (s *session) join(c *rondo.Conn) rondo.Handler {
 	m, settings := s.to, s.pool.now.Load().settings
-	s.phase, s.target, s.failed, s.tried = joined, c, nil, nil
+	s.phase, s.target, s.search = joined, c, nil
 	s.joined = s.now()
 	m.conns.Add(1)
 	relay.Join(s.client, c, relay.Options{Idle: settings.Idle, Limit: settings.Limit, Done: s.ended})

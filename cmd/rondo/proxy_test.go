@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/testkit"
@@ -146,5 +147,56 @@ func TestProxyTLS(t *testing.T) {
 	talk(t, f.connect(t, front[0], false), "PING\r\n", "+PONG\r\n")
 	talk(t, old, "PING\r\n", "+PONG\r\n")
 	old.Close()
+	p.stop(syscall.SIGTERM, 0)
+}
+
+// When descriptors run out, clients wait or are reset, no target is to blame, and later all is
+// well again.
+func TestProxyWithoutDescriptors(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // there is no such limit
+	}
+	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
+	stats := deadAddress(t)
+	p, addresses := startCommand(t, exec.Command("sh", "-c", `ulimit -n 40; exec "$0" "$@"`, binary, "proxy",
+		"--listen", "127.0.0.1:0", "--to", echo, "--loops", "1", "--access-log", "off", "--stats", stats))
+	if !strings.Contains(p.stderr(), "the limit of open files is too low") {
+		t.Errorf("the log is %s", p.stderr())
+	}
+	_, address, _ := strings.Cut(addresses[0], "://")
+	var conns []net.Conn
+	for range 60 {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns = append(conns, c)
+	}
+	testkit.Until(t, "a warning", func() bool { return strings.Contains(p.stderr(), "cannot accept connections") })
+	for _, c := range conns {
+		c.Close()
+	}
+	testkit.Until(t, "an echo", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return false
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		io.WriteString(c, "hello")
+		_, err = io.ReadFull(c, make([]byte, 5))
+		return err == nil
+	})
+	var counts struct{ Proxy proxy.Stats }
+	answer, err := http.Get("http://" + stats + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	json.NewDecoder(answer.Body).Decode(&counts)
+	if target := counts.Proxy.Pools[0].Targets[0]; target.DialsFailed != 0 || target.State != "up" {
+		t.Errorf("the target's counts are %+v", target)
+	}
 	p.stop(syscall.SIGTERM, 0)
 }
