@@ -234,15 +234,13 @@ func TestAbuse(t *testing.T) {
 				MaxHeaderBytes: 64 << 10, Handler: victim(&running, over)})
 			calm := bystander(t, addr)
 			before := memory()
-			began := time.Now()
 			l := startLoad(t, a.name, addr, count)
-			l.wait("ready")
+			l.ready()
 			took := (memory() - before) / count
 			disturbed := bystander(t, addr)
 			close(over)
-			l.wait("ended")
+			ended := l.ended()
 			eventually(t, "the handlers end", func() bool { return running.Load() == 0 })
-			ended := time.Since(began)
 			eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+constant/count })
 			t.Logf("%d connections: %d bytes each, ended after %v; the bystander's median is %v, before %v, its longest %v, before %v",
 				count, took, ended.Round(time.Millisecond), disturbed[len(disturbed)/2], calm[len(calm)/2], disturbed[len(disturbed)-1], calm[len(calm)-1])
@@ -300,12 +298,12 @@ func TestUploads(t *testing.T) {
 			before := memory()
 			l := startLoad(t, name, addr, count)
 			most := 0
-			l.wait("ready")
+			l.ready()
 			for running.Load() > 0 {
 				most = max(most, memory()-before)
 				time.Sleep(5 * time.Millisecond)
 			}
-			l.wait("ended")
+			l.ended()
 			handlers := 0
 			if name == "drips" {
 				handlers = 512 << 10 // the handler's own piece
@@ -333,11 +331,11 @@ func TestIdleMemory(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			addr := s.serve(t)
-			startLoad(t, s.client, addr, 10).wait("ready") // what the first connections cost
+			startLoad(t, s.client, addr, 10).ready() // what the first connections cost
 			time.Sleep(100 * time.Millisecond)
 			goroutines, before := runtime.NumGoroutine(), memory()
 			count := max(1000, *abusers)
-			startLoad(t, s.client, addr, count).wait("ready")
+			startLoad(t, s.client, addr, count).ready()
 			took := 0
 			for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 				if took = (memory() - before) / count; took <= s.most && runtime.NumGoroutine() <= goroutines+kept {

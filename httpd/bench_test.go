@@ -2,6 +2,7 @@ package httpd_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -93,5 +94,34 @@ func ask(b *testing.B, addr string, n int) {
 			b.Error(err)
 			return
 		}
+	}
+}
+
+// BenchmarkSmallReads is a handler that reads its body in pieces of 8 bytes.
+func BenchmarkSmallReads(b *testing.B) {
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := make([]byte, 8)
+		n := 0
+		for {
+			k, err := r.Body.Read(p)
+			n += k
+			if err != nil {
+				break
+			}
+		}
+		fmt.Fprint(w, n)
+	})}
+	ln, _ := net.Listen("tcp", "127.0.0.1:0")
+	go httpd.Serve(srv, ln)
+	defer srv.Close()
+	const size = 1 << 20
+	b.SetBytes(size)
+	for b.Loop() {
+		r, err := http.Post("http://"+ln.Addr().String(), "a/b", io.LimitReader(zeros{}, size))
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, r.Body)
+		r.Body.Close()
 	}
 }

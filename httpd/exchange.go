@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -51,7 +52,7 @@ type exchange struct {
 
 	// The output on its way to the loop.
 	outMu   sync.Mutex
-	outCond sync.Cond     // on outMu
+	outCond *sync.Cond    // on outMu; nil: nobody has waited. See wait and wake
 	direct  bridge.Direct // to send past the loop, which has no output then; nil: the loop sends
 	pending []byte        // bytes that push takes
 	big     []byte        // bytes behind them, in the handler's memory
@@ -85,8 +86,11 @@ type input struct {
 	cond    sync.Cond
 	body    http1.Body  // the loop's
 	buf     []byte      // as it came: Hijack gives it back
+	at      int         // of the first byte in buf that was not read
 	ahead   int         // how many bytes of data are in buf
+	unread  int64       // bytes of data that the handler has not read; -1: unknown
 	chunks  *http1.Body // at the beginning of buf; nil: buf has data alone
+	trailer http.Header // that has arrived, for the Read that returns io.EOF
 	done    bool        // all of the body is in buf, or was
 	wanted  bool        // the handler has begun to wait for it
 	paused  bool        // the loop does not read
@@ -94,7 +98,11 @@ type input struct {
 	late    bool // the time to read has passed
 	moving  int  // calls of SetReadDeadline that the loop has not seen
 	err     error
-	pleases bool // status 100 must be sent before the body comes
+
+	// Status 100 is sent by the first Read, which need not be on the handler's goroutine. saying
+	// keeps it and the beginning of the answer apart.
+	saying  sync.Mutex
+	pleases atomic.Bool // status 100 must be sent before the body comes
 }
 
 var blank http.Request
@@ -118,13 +126,12 @@ func newExchange(c *conn, r *http1.Request) *exchange {
 	}
 	x.req.RemoteAddr, x.req.TLS = a.remote, a.tls
 	x.handler = c.server.handler(&x.req)
-	x.outCond.L = &x.outMu
 	x.response.init(x, r)
 	body := r.Body()
 	if body.Done() {
 		return x
 	}
-	b := &input{body: body}
+	b := &input{body: body, unread: r.ContentLength}
 	b.cond.L = &b.mu
 	if r.ContentLength < 0 {
 		b.chunks = new(http1.Body)
@@ -132,7 +139,7 @@ func newExchange(c *conn, r *http1.Request) *exchange {
 	}
 	x.in = b
 	x.expects = r.ExpectContinue
-	b.pleases = x.expects
+	b.pleases.Store(x.expects)
 	x.body.x = x
 	x.req.Body = &x.body
 	if d := c.server.HTTP.ReadTimeout; d > 0 {
@@ -162,23 +169,21 @@ func (x *exchange) feed(in []byte) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for n < len(in) && !b.done && b.err == nil {
-		room := bodyAhead - len(b.buf)
+		room := bodyAhead - b.held()
 		if room <= 0 {
 			x.pause()
 			break
 		}
 		data, k, err := b.body.Next(in[n:min(len(in), n+room)])
-		b.buf = append(b.buf, in[n:n+k]...)
+		b.add(in[n : n+k])
 		b.ahead += len(data)
 		n += k
 		if err != nil {
 			b.err = err
 		}
 		if b.done = b.body.Done(); b.done && len(b.body.Trailer) > 0 {
-			if x.req.Trailer == nil {
-				x.req.Trailer = make(http.Header)
-			}
-			http1.AddFields(x.req.Trailer, b.body.Trailer)
+			b.trailer = make(http.Header)
+			http1.AddFields(b.trailer, b.body.Trailer)
 		}
 		if k == 0 { // a trailer section is incomplete
 			if room < len(in)-n { // only for want of room
@@ -204,7 +209,7 @@ func (x *exchange) hold(more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ended := b.done || b.err != nil
-	if full := len(b.buf) >= bodyAhead; ended && more || !ended && (full || !b.wanted) {
+	if full := b.held() >= bodyAhead; ended && more || !ended && (full || !b.wanted) {
 		x.pause()
 	}
 }
@@ -231,12 +236,13 @@ func (r *requestBody) Read(p []byte) (n int, err error) {
 			return 0, nil
 		case b.ahead > 0:
 			n = b.take(p)
-			if b.wanted && len(b.buf) < bodyAhead/2 {
+			if b.wanted && b.held() < bodyAhead/2 {
 				x.readOn()
 			}
 			return n, nil
 		case b.done:
-			b.buf = nil
+			b.buf, b.at = nil, 0
+			x.addTrailer()
 			return 0, io.EOF
 		case b.err != nil:
 			return 0, b.err
@@ -244,8 +250,7 @@ func (r *requestBody) Read(p []byte) (n int, err error) {
 			b.err = os.ErrDeadlineExceeded // stays
 			return 0, b.err
 		}
-		if b.pleases {
-			b.pleases = false
+		if b.pleases.Load() {
 			b.mu.Unlock()
 			x.sendContinue()
 			b.mu.Lock()
@@ -263,22 +268,47 @@ func (r *requestBody) Read(p []byte) (n int, err error) {
 	}
 }
 
+// addTrailer completes the Request, in the Read that returns io.EOF: before, the handler may be
+// looking at it.
+func (x *exchange) addTrailer() {
+	b := x.in
+	if x.req.Trailer == nil {
+		x.req.Trailer = b.trailer
+	} else {
+		maps.Copy(x.req.Trailer, b.trailer)
+	}
+	b.trailer = nil
+}
+
+// held returns how many bytes of buf were not read.
+func (b *input) held() int { return len(b.buf) - b.at }
+
+// add appends to buf. Bytes that were read go away when their room is needed: if each Read moved
+// the others, short Reads would cost much.
+func (b *input) add(p []byte) {
+	if b.at > 0 && len(b.buf)+len(p) > cap(b.buf) {
+		b.buf, b.at = b.buf[:copy(b.buf, b.buf[b.at:])], 0
+	}
+	b.buf = append(b.buf, p...)
+}
+
 // take moves data from buf to p.
 func (b *input) take(p []byte) (n int) {
 	if b.chunks == nil {
-		n = copy(p, b.buf)
+		n = copy(p, b.buf[b.at:])
+		b.at += n
 		b.ahead -= n
-		b.buf = b.buf[:copy(b.buf, b.buf[n:])]
-		return n
+		b.unread -= int64(n)
 	}
-	used := 0
-	for n < len(p) && b.ahead > 0 {
-		data, k, _ := b.chunks.Next(b.buf[used:min(len(b.buf), used+len(p)-n)])
+	for b.chunks != nil && n < len(p) && b.ahead > 0 {
+		data, k, _ := b.chunks.Next(b.buf[b.at:min(len(b.buf), b.at+len(p)-n)])
 		n += copy(p[n:], data)
 		b.ahead -= len(data)
-		used += k
+		b.at += k
 	}
-	b.buf = b.buf[:copy(b.buf, b.buf[used:])]
+	if b.at == len(b.buf) {
+		b.buf, b.at = b.buf[:0], 0
+	}
 	return n
 }
 
@@ -344,7 +374,7 @@ func (x *exchange) failOutput(err error) {
 	if x.outErr == nil {
 		x.outErr = err
 	}
-	x.outCond.Broadcast()
+	x.wake()
 	x.outMu.Unlock()
 }
 
@@ -362,6 +392,10 @@ func (x *exchange) run() {
 			x.free()
 			return
 		}
+		if x.in != nil {
+			x.body.Close() // for goroutines that read it
+		}
+		x.done = true
 		if x.onLoop {
 			x.abandon(x.conn.conn)
 		} else {
@@ -418,11 +452,15 @@ func (x *exchange) ended(*rondo.Conn) {
 	}
 }
 
-// abandon closes the connection after a panic.
-func (x *exchange) abandon(*rondo.Conn) {
+// abandon closes the connection after a panic, behind what was framed: as with net/http the client
+// sees that an answer has begun.
+func (x *exchange) abandon(c *rondo.Conn) {
 	if x.conn.x == x {
 		x.limitRead(time.Time{})
 		x.conn.x = nil
+		if x.headSent && x.outErr == nil && len(x.out) > 0 {
+			c.Write(x.out)
+		}
 		x.conn.close()
 	}
 }

@@ -95,8 +95,8 @@ func (b *input) takeAll() []byte {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	rest := b.buf
-	b.buf, b.ahead, b.closed = nil, 0, true
+	rest := b.buf[b.at:]
+	b.buf, b.at, b.ahead, b.closed = nil, 0, 0, true
 	b.cond.Broadcast()
 	return rest
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -33,7 +34,7 @@ type client func(c net.Conn, i int, ready func(), stop <-chan struct{}) error
 
 // loadMain is the program of the other process: order names the client, the address and the
 // number of connections. It says on standard output when all clients are ready, and when all of
-// them have ended. The end of standard input stops it.
+// them have ended, with the time that the longest one took. The end of standard input stops it.
 func loadMain(order string) {
 	words := strings.Fields(order)
 	do, addr := clients[words[0]], words[1]
@@ -46,13 +47,19 @@ func loadMain(order string) {
 		io.Copy(io.Discard, os.Stdin)
 		close(stop)
 	}()
-	var ready, ended sync.WaitGroup
-	for i := range count {
+	var conns []net.Conn
+	for range count { // all of them before the first begins: it may take the processors
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			fmt.Println("dial:", err)
 			return
 		}
+		conns = append(conns, c)
+	}
+	var ready, ended sync.WaitGroup
+	var longest atomic.Int64
+	began := time.Now()
+	for i, c := range conns {
 		ready.Add(1)
 		ended.Add(1)
 		go func() {
@@ -63,12 +70,16 @@ func loadMain(order string) {
 			if err := do(c, i, once, stop); err != nil {
 				fmt.Println(err)
 			}
+			took := int64(time.Since(began))
+			for most := longest.Load(); took > most && !longest.CompareAndSwap(most, took); {
+				most = longest.Load()
+			}
 		}()
 	}
 	ready.Wait()
 	fmt.Println("ready")
 	ended.Wait()
-	fmt.Println("ended")
+	fmt.Println("ended", time.Duration(longest.Load()))
 	<-stop
 }
 
@@ -114,15 +125,34 @@ func startLoad(t *testing.T, name, addr string, count int) *load {
 	return l
 }
 
-// wait waits until the load says word.
-func (l *load) wait(word string) {
+// ready waits until all clients are.
+func (l *load) ready() {
+	l.t.Helper()
+	if got := l.line(); got != "ready" {
+		l.t.Fatalf("the load says %q, and is not ready", got)
+	}
+}
+
+// ended waits until all clients have ended, and returns how long the longest one took.
+func (l *load) ended() time.Duration {
+	l.t.Helper()
+	got := l.line()
+	word, longest, _ := strings.Cut(got, " ")
+	took, err := time.ParseDuration(longest)
+	if word != "ended" || err != nil {
+		l.t.Fatalf("the load says %q, and has not ended", got)
+	}
+	return took
+}
+
+// line waits for what the load says.
+func (l *load) line() string {
 	l.t.Helper()
 	select {
 	case got := <-l.lines:
-		if got != word {
-			l.t.Fatalf("the load says %q, want %q", got, word)
-		}
+		return got
 	case <-time.After(3 * time.Minute):
-		l.t.Fatalf("the load does not say %q", word)
+		l.t.Fatal("the load says nothing")
+		return ""
 	}
 }

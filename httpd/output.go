@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -16,10 +17,19 @@ func (x *exchange) flush(p []byte) error {
 	if x.onLoop {
 		return x.flushOnLoop(p)
 	}
+	err := x.flushPast(p)
+	if err != nil {
+		x.out = x.out[:0] // a handler may go on writing: nothing may pile up
+	}
+	return err
+}
+
+// flushPast is flush for a handler on a goroutine.
+func (x *exchange) flushPast(p []byte) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
 	for x.writable() && x.full {
-		x.outCond.Wait()
+		x.wait()
 	}
 	if x.outErr != nil {
 		return x.outErr
@@ -46,7 +56,7 @@ func (x *exchange) flush(p []byte) error {
 		}
 	}
 	for len(x.big) > 0 && x.writable() {
-		x.outCond.Wait()
+		x.wait()
 	}
 	x.big = nil // the handler's memory
 	return x.outErr
@@ -98,10 +108,25 @@ func (x *exchange) writable() bool {
 	return true
 }
 
+// wait waits until wake. The caller has locked outMu.
+func (x *exchange) wait() {
+	if x.outCond == nil {
+		x.outCond = sync.NewCond(&x.outMu)
+	}
+	x.outCond.Wait()
+}
+
+// wake makes those that wait look again. The caller has locked outMu.
+func (x *exchange) wake() {
+	if x.outCond != nil {
+		x.outCond.Broadcast()
+	}
+}
+
 func (x *exchange) outExpired() {
 	x.outMu.Lock()
 	x.outTimer = nil
-	x.outCond.Broadcast()
+	x.wake()
 	x.outMu.Unlock()
 }
 
@@ -153,5 +178,5 @@ func (x *exchange) push() {
 	}
 	x.pending, x.big = x.pending[:0], nil
 	x.full = c.Full()
-	x.outCond.Broadcast()
+	x.wake()
 }

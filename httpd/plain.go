@@ -15,12 +15,15 @@ func newPlain(*rondo.Conn) rondo.Filter { return plain{} }
 
 var errPlain = errors.New("client sent an HTTP request to an HTTPS server")
 
+// plainBegins is how requests begin, as net/http has it.
+var plainBegins = []string{"GET /", "HEAD ", "POST ", "PUT /", "OPTIO"}
+
 const plainAnswer = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
 // Inbound implements rondo.Filter.
 func (plain) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	begin := string(in[:min(len(in), 5)])
-	for _, word := range []string{"GET /", "HEAD ", "POST ", "PUT /", "OPTIO"} {
+	for _, word := range plainBegins {
 		switch {
 		case begin == word:
 			s.Send([]byte(plainAnswer))

@@ -17,11 +17,8 @@ import (
 
 // A response is the answer to a request: the handler's side of an exchange.
 type response struct {
-	x        *exchange
-	header   http.Header // nil: Header was not called
-	sent     http.Header // a copy, if the handler may change header before it is sent
-	head     head
-	trailers []string // announced
+	x      *exchange
+	header http.Header // nil: Header was not called
 
 	status     int // 0: WriteHeader was not called
 	length     int64
@@ -29,7 +26,7 @@ type response struct {
 	body       []byte // written, but not framed
 	out        []byte // framed, but not sent
 	memory     *memory
-	minor      int
+	minor      int8
 	is10       bool // the client wants to keep a connection of HTTP/1.0
 	chunked    bool
 	headSent   bool
@@ -45,17 +42,20 @@ var (
 )
 
 func (w *response) init(x *exchange, r *http1.Request) {
-	w.x, w.length, w.minor, w.is10, w.close = x, -1, r.Minor, r.KeepAlive(), r.Close
+	w.x, w.length, w.minor, w.is10, w.close = x, -1, int8(r.Minor), r.KeepAlive(), r.Close
 }
 
 // gather gives the answer memory, when the handler begins.
 func (w *response) gather() {
 	m := memories.Get().(*memory)
 	w.memory, w.body, w.out = m, m.body[:0], m.out[:0]
+	m.head = head{}
 }
 
-// A memory is what an answer is gathered in.
+// A memory is what an answer is gathered in, and what is needed only until its head is sent or
+// its handler returns. It is used again.
 type memory struct {
+	head head
 	body [bodyPiece]byte
 	out  [outPiece]byte
 }
@@ -89,6 +89,8 @@ func (w *response) WriteHeader(status int) {
 	case w.status != 0:
 		w.misused("superfluous response.WriteHeader call")
 		return
+	case w.memory == nil: // from a goroutine that a handler left behind when it panicked
+		return
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
@@ -96,12 +98,7 @@ func (w *response) WriteHeader(status int) {
 		w.keepContinue()
 	}
 	if status < 200 && status != http.StatusSwitchingProtocols {
-		if w.minor > 0 {
-			w.out = http1.AppendStatus(w.out, w.minor, status)
-			w.out = http1.AppendHeader(w.out, w.header, noBodyFields)
-			w.out = http1.AppendEnd(w.out)
-			w.x.flush(nil)
-		}
+		w.inform(status)
 		return
 	}
 	w.status = status
@@ -109,11 +106,27 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	if !w.done {
-		if w.sent = w.header.Clone(); w.sent == nil {
-			w.sent = make(http.Header)
+		d := &w.memory.head
+		if d.sent = w.header.Clone(); d.sent == nil {
+			d.sent = make(http.Header)
 		}
 	}
 	w.setLength()
+}
+
+// inform sends an answer of status 1xx, which another one will follow.
+func (w *response) inform(status int) {
+	if w.minor == 0 {
+		return
+	}
+	if b := w.x.in; b != nil {
+		b.saying.Lock()
+		defer b.saying.Unlock()
+	}
+	w.out = http1.AppendStatus(w.out, int(w.minor), status)
+	w.out = http1.AppendHeader(w.out, w.header, noBodyFields)
+	w.out = http1.AppendEnd(w.out)
+	w.x.flush(nil)
 }
 
 // setLength takes the length that the handler has set.
@@ -149,18 +162,22 @@ func (w *response) misused(what string) {
 
 // keepContinue makes status 100 come no more: the answer begins.
 func (w *response) keepContinue() {
-	if b := w.x.in; b != nil {
-		b.mu.Lock()
-		b.pleases = false
-		b.mu.Unlock()
+	if b := w.x.in; b != nil && b.pleases.Load() {
+		b.saying.Lock() // a Read may be sending it
+		b.pleases.Store(false)
+		b.saying.Unlock()
 	}
 }
 
 // sendContinue asks the client for the body.
 func (x *exchange) sendContinue() {
-	if x.status == 0 {
+	b := x.in
+	b.saying.Lock()
+	defer b.saying.Unlock()
+	if b.pleases.Load() {
 		x.out = append(x.out, "HTTP/1.1 100 Continue\r\n\r\n"...)
 		x.flush(nil)
+		b.pleases.Store(false)
 	}
 }
 
@@ -203,7 +220,7 @@ func (w *response) WriteString(s string) (int, error) {
 
 // mayWrite begins the answer, and counts n more bytes of it.
 func (w *response) mayWrite(n int) error {
-	if w.done {
+	if w.done || w.memory == nil && !w.x.hijacked.Load() {
 		return errLate
 	}
 	if w.x.hijacked.Load() {
@@ -267,6 +284,9 @@ func (w *response) FlushError() error {
 	if w.x.hijacked.Load() {
 		return http.ErrHijacked
 	}
+	if w.memory == nil {
+		return errLate
+	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -304,7 +324,7 @@ func (w *response) announce(h http.Header, drop func(string)) (some bool) {
 		for name := range strings.SplitSeq(list, ",") {
 			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 			if name != "" && !slices.Contains(forbiddenTrailers, name) {
-				w.trailers = append(w.trailers, name)
+				w.memory.head.trailers = append(w.memory.head.trailers, name)
 			}
 		}
 	}
@@ -329,14 +349,14 @@ func (w *response) trailer() http.Header {
 			add(short, values)
 		}
 	}
-	for _, name := range w.trailers {
+	for _, name := range w.memory.head.trailers {
 		add(name, w.header[name])
 	}
 	return t
 }
 
 // settleBody reads the rest of a body that the handler has not read, and reports whether it
-// was short.
+// was short. It does not wait for any of a body that is known to be long.
 func (w *response) settleBody() bool {
 	b := w.x.in
 	if !b.left() {
@@ -346,13 +366,14 @@ func (w *response) settleBody() bool {
 		return false // the client may send it, or not
 	}
 	b.mu.Lock()
-	wasClosed := b.closed
+	if b.unread >= drainBody {
+		b.mu.Unlock()
+		return false
+	}
 	b.closed = false
 	b.mu.Unlock()
 	ok := discard(&w.x.body, drainBody)
-	b.mu.Lock()
-	b.closed = wasClosed
-	b.mu.Unlock()
+	w.x.body.Close() // a later Read must not take what it gets for the rest
 	return ok
 }
 
@@ -370,8 +391,8 @@ func (w *response) finish() {
 		w.close = true // the client waits for more
 	}
 	if w.x.in != nil {
-		if w.x.in.left() {
-			w.close = true
+		if !w.close && w.x.in.left() { // with full duplex, the answer comes first
+			w.close = w.x.flush(nil) != nil || !w.settleBody()
 		}
 		w.x.body.Close()
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"log"
 	"net"
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -214,16 +216,20 @@ func watch(raw syscall.RawConn, ln net.Listener, g *gate) {
 
 // acceptAll passes the connections of a listener to the engine.
 func (s *Server) acceptAll(engine *rondo.Engine, ln net.Listener, open rondo.OpenFunc) error {
+	wait := time.Duration(0)
 	for {
 		c, err := ln.Accept()
 		if err != nil {
-			var temporary net.Error
-			if errors.As(err, &temporary) && temporary.Timeout() {
-				time.Sleep(5 * time.Millisecond)
-				continue
+			var passing interface{ Temporary() bool }
+			if !errors.As(err, &passing) || !passing.Temporary() {
+				return err
 			}
-			return err
+			wait = max(min(2*wait, time.Second), 5*time.Millisecond) // as net/http
+			s.logf("http: Accept error: %v; retrying in %v", err, wait)
+			time.Sleep(wait)
+			continue
 		}
+		wait = 0
 		switch c := c.(type) {
 		case *tls.Conn:
 			go s.attachTLS(engine, c, open)
@@ -247,6 +253,10 @@ func (s *Server) attachTLS(engine *rondo.Engine, tc *tls.Conn, open rondo.OpenFu
 	}
 	tc.SetDeadline(time.Now().Add(d))
 	if err := tc.Handshake(); err != nil {
+		if e, ok := err.(tls.RecordHeaderError); ok && e.Conn != nil && slices.Contains(plainBegins, string(e.RecordHeader[:])) {
+			io.WriteString(e.Conn, plainAnswer)
+			err = errPlain
+		}
 		s.logf("http: TLS handshake error from %s: %v", tc.RemoteAddr(), err)
 		tc.Close()
 		return
@@ -381,8 +391,8 @@ func (s *Server) recovered(remote string, v any) {
 // OnLoop marks a handler that does not block: it runs on the connection's loop, as a coroutine.
 // When it waits for its request's body, or writes while the connection's output is full, the
 // loop goes on with other connections. While it runs, and while it waits for anything else,
-// all of them wait. The methods of its ResponseWriter and Body may be called from other
-// goroutines only while it waits in one of them. There is no Hijack on a loop.
+// all of them wait. No other goroutine may call the methods of its ResponseWriter and Body.
+// There is no Hijack on a loop.
 //
 // OnLoop has an effect on Server.Handler itself only, not on handlers in a ServeMux.
 func OnLoop(h http.Handler) http.Handler { return onLoop{h} }

@@ -134,3 +134,19 @@ func TestPlainToTLS(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// A client that speaks HTTP without TLS to a listener of crypto/tls is told so, too.
+func TestPlainToTLSListener(t *testing.T) {
+	config := &tls.Config{Certificates: []tls.Certificate{testcert.New("test").Issue(testcert.ECDSA, "localhost")}}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.HandlerFunc(path), ErrorLog: log.New(io.Discard, "", 0)}
+	go httpd.Serve(srv, tls.NewListener(ln, config))
+	defer srv.Close()
+	const want = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+	if got := raw(t, ln.Addr().String(), get); got != want {
+		t.Errorf("%q", got)
+	}
+}

@@ -44,6 +44,7 @@ type Stream struct {
 	protocol string
 	alone    bool        // the callers are coroutines, which must not wait for each other
 	timed    atomic.Bool // there is a NetConn, whose user sets the deadlines
+	limits   limits      // which the user of a NetConn has set
 	in       streamIn
 	out      streamOut
 }
@@ -263,6 +264,11 @@ func (s *Stream) Close(code Code, reason string) error {
 		return nil
 	}
 	defer s.in.turn.end()
+	return s.awaitEnd()
+}
+
+// awaitEnd does the rest of Close, behind the Close frame. The caller has the turn to read.
+func (s *Stream) awaitEnd() error {
 	for {
 		_, err := s.chunk(byDeadline, false)
 		var e *CloseError
@@ -273,6 +279,19 @@ func (s *Stream) Close(code Code, reason string) error {
 			s.nc.Close()
 			return err
 		}
+	}
+}
+
+// endRead ends the turn of a Read. If a Close meanwhile relied on the Read for the rest, a
+// goroutine does that. Coroutines do not run at the same time: their Read sees the Close.
+func (s *Stream) endRead() {
+	open := s.in.err == nil
+	s.in.turn.end()
+	if open && !s.alone && s.out.isClosing() && s.in.turn.try() {
+		go func() {
+			defer s.in.turn.end()
+			s.awaitEnd()
+		}()
 	}
 }
 
@@ -287,7 +306,7 @@ func (s *Stream) sayClose(payload []byte) bool {
 	}
 	if s.out.turn.begin(byDeadline, s.alone) == nil { // else that coroutine sends it
 		s.flushQueued(byDeadline)
-		s.endTurn()
+		s.endTurn(byDeadline)
 	}
 	return true
 }
@@ -356,12 +375,12 @@ func (s *Stream) timedOut(ctx context.Context, err error, setDeadline func(time.
 		return false, ErrCloseTimeout
 	case ctx == byDeadline:
 		return false, err
-	case ctx.Err() != nil:
-		setDeadline(time.Time{})
-		return false, ctx.Err()
 	}
 	setDeadline(time.Time{})
-	return true, nil
+	if s.set.close > 0 && s.out.isClosing() { // a Close has set its own meanwhile
+		setDeadline(time.Now().Add(s.set.close))
+	}
+	return ctx.Err() == nil, ctx.Err()
 }
 
 var frames = sync.Pool{New: func() any { b := make([]byte, 0, pieceSize+wsframe.MaxHeader); return &b }}

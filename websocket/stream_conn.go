@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,9 +37,52 @@ type streamConn struct {
 
 func (c *streamConn) LocalAddr() net.Addr                { return c.s.nc.LocalAddr() }
 func (c *streamConn) RemoteAddr() net.Addr               { return c.s.nc.RemoteAddr() }
-func (c *streamConn) SetDeadline(t time.Time) error      { return c.s.nc.SetDeadline(t) }
-func (c *streamConn) SetReadDeadline(t time.Time) error  { return c.s.nc.SetReadDeadline(t) }
-func (c *streamConn) SetWriteDeadline(t time.Time) error { return c.s.nc.SetWriteDeadline(t) }
+func (c *streamConn) SetDeadline(t time.Time) error      { return c.s.limits.set(c.s.nc, &t, &t) }
+func (c *streamConn) SetReadDeadline(t time.Time) error  { return c.s.limits.set(c.s.nc, &t, nil) }
+func (c *streamConn) SetWriteDeadline(t time.Time) error { return c.s.limits.set(c.s.nc, nil, &t) }
+
+// limits are the deadlines of a NetConn. The one for reading also bounds the Pongs that Read sends.
+type limits struct {
+	mu          sync.Mutex
+	read, write time.Time
+	pong        bool // a Read is sending
+}
+
+// set sets one of the deadlines, or both; nil: it stays.
+func (l *limits) set(nc net.Conn, read, write *time.Time) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if read != nil {
+		l.read = *read
+		err = nc.SetReadDeadline(l.read)
+	}
+	if write != nil {
+		l.write = *write
+	}
+	if write != nil || l.pong {
+		if writeErr := nc.SetWriteDeadline(l.forWriting()); err == nil {
+			err = writeErr
+		}
+	}
+	return err
+}
+
+// sending notes that a Read begins to send, or has ended that.
+func (l *limits) sending(nc net.Conn, pong bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pong = pong
+	if !l.read.IsZero() {
+		nc.SetWriteDeadline(l.forWriting()) // an error comes again
+	}
+}
+
+func (l *limits) forWriting() time.Time {
+	if l.pong && !l.read.IsZero() && (l.write.IsZero() || l.read.Before(l.write)) {
+		return l.read
+	}
+	return l.write
+}
 
 // Read implements net.Conn.
 func (c *streamConn) Read(p []byte) (n int, err error) {
@@ -50,6 +94,7 @@ func (c *streamConn) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	s.resend(byDeadline)
 	for len(in.rest) == 0 {
 		chunk, err := s.chunk(byDeadline, false)
 		switch {
@@ -81,7 +126,7 @@ func (c *streamConn) Write(p []byte) (n int, err error) {
 	if err := s.out.turn.begin(byDeadline, s.alone); err != nil {
 		return 0, err
 	}
-	defer s.endTurn()
+	defer s.endTurn(byDeadline)
 	for n < len(p) {
 		k := min(len(p)-n, pieceSize)
 		begun, err := s.message(byDeadline, c.op, p[n:n+k])

@@ -46,8 +46,9 @@ func (s *Stream) Read(ctx context.Context) (Opcode, []byte, error) {
 	if err := in.turn.begin(ctx, s.alone); err != nil {
 		return 0, nil, err
 	}
-	defer in.turn.end()
+	defer s.endRead()
 	defer watch(ctx, s.nc.SetReadDeadline)()
+	s.resend(ctx)
 	for {
 		c, err := s.chunk(ctx, true)
 		switch {
@@ -83,7 +84,7 @@ func (s *Stream) chunk(ctx context.Context, whole bool) (chunk, error) {
 			}
 			continue
 		case p.Opcode.IsControl():
-			s.control(&p)
+			s.control(ctx, &p)
 			continue
 		}
 		c, ok, err := s.piece(&p, whole)
@@ -184,11 +185,11 @@ func (s *Stream) broken(err error) error {
 }
 
 // control handles a control frame.
-func (s *Stream) control(p *wsframe.Piece) {
+func (s *Stream) control(ctx context.Context, p *wsframe.Piece) {
 	switch p.Opcode {
 	case wsframe.Ping:
 		s.out.queuePong(p.Payload)
-		s.sendQueued()
+		s.sendQueued(ctx)
 	case wsframe.Close:
 		s.peerClosed(p.Payload)
 	}

@@ -25,6 +25,7 @@ type streamOut struct {
 	mu      sync.Mutex // never held while something waits
 	pong    []byte     // a frame's payload; nil: none
 	close   []byte     // a frame's payload; nil: none
+	stuck   bool       // a Read could not send all that it should
 	closing bool       // nothing but close may follow
 }
 
@@ -92,7 +93,7 @@ func (s *Stream) Write(ctx context.Context, op Opcode, p []byte) error {
 	if err := s.out.turn.begin(ctx, s.alone); err != nil {
 		return err
 	}
-	defer s.endTurn()
+	defer s.endTurn(ctx)
 	defer watch(ctx, s.nc.SetWriteDeadline)()
 	_, err := s.message(ctx, op, p)
 	return err
@@ -207,45 +208,76 @@ func (s *Stream) flushQueued(ctx context.Context) error {
 			return nil
 		}
 		if begun, err := s.frame(ctx, wsframe.Header{Fin: true, Opcode: op}, payload); err != nil {
-			if !begun && op == wsframe.Close {
-				o.putBack(payload)
+			if !begun {
+				o.putBack(op, payload)
 			}
 			return err
 		}
 	}
 }
 
-// putBack queues a Close frame again that could not be sent.
-func (o *streamOut) putBack(payload []byte) {
+// putBack queues a control frame again that could not be sent.
+func (o *streamOut) putBack(op Opcode, payload []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.close = payload
-}
-
-// sendQueued sends queued control frames, or lets the Write that has the turn do so.
-func (s *Stream) sendQueued() {
-	if s.out.turn.try() {
-		s.flushQueued(s.untimed())
-		s.endTurn()
+	switch {
+	case op == wsframe.Close:
+		o.close = payload
+	case o.pong == nil && !o.closing:
+		o.pong = payload
 	}
 }
 
-// untimed is the Context of a call that has none.
-func (s *Stream) untimed() context.Context {
+// sendQueued sends queued control frames in a Read under ctx, or lets the Write that has the turn
+// do so. When ctx ends, the rest goes in front of the next frame: the peer does not read.
+func (s *Stream) sendQueued(ctx context.Context) {
+	if !s.out.turn.try() {
+		return
+	}
 	if s.timed.Load() {
-		return byDeadline
+		s.limits.sending(s.nc, true)
+		defer s.limits.sending(s.nc, false)
 	}
-	return context.Background()
+	s.out.setStuck(s.flushUnder(ctx) != nil)
+	s.endTurn(ctx)
 }
 
-// endTurn ends the turn. A control frame that was queued meanwhile is sent.
-func (s *Stream) endTurn() {
+func (o *streamOut) setStuck(stuck bool) {
+	o.mu.Lock()
+	o.stuck = stuck
+	o.mu.Unlock()
+}
+
+// resend goes on with what an earlier Read could not send.
+func (s *Stream) resend(ctx context.Context) {
+	s.out.mu.Lock()
+	stuck := s.out.stuck
+	s.out.mu.Unlock()
+	if stuck {
+		s.sendQueued(ctx)
+	}
+}
+
+// flushUnder is flushQueued for frames that no caller waits for.
+func (s *Stream) flushUnder(ctx context.Context) error {
+	switch {
+	case s.out.isClosing():
+		ctx = byDeadline // CloseTimeout bounds it
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	defer watch(ctx, s.nc.SetWriteDeadline)()
+	return s.flushQueued(ctx)
+}
+
+// endTurn ends the turn of a call under ctx. A control frame that was queued meanwhile is sent.
+func (s *Stream) endTurn(ctx context.Context) {
 	for {
 		s.out.turn.end()
 		if !s.out.isQueued() || !s.out.turn.try() {
 			return
 		}
-		if s.flushQueued(s.untimed()) != nil {
+		if s.flushUnder(ctx) != nil {
 			s.out.turn.end()
 			return
 		}

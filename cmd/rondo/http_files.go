@@ -205,7 +205,7 @@ func (f *files) variant(h http.Header, r *http.Request, name string, info fs.Fil
 	}
 	h.Add("Vary", "Accept-Encoding")
 	encoding := preferred(r.Header["Accept-Encoding"], offered)
-	if encoding == "" {
+	if encoding == "" || strings.Contains(r.Header.Get("Range"), ",") { // several ranges come in a frame that is not encoded
 		return nil
 	}
 	file, info, err := f.open(name + suffixes[encoding])

@@ -136,6 +136,9 @@ func TestHTTPFilesInParts(t *testing.T) {
 		if got.StatusCode != 206 || !strings.HasPrefix(got.Header.Get("Content-Type"), "multipart/byteranges") {
 			t.Errorf("%s, two ranges: %s, %v", c.path, got.Status, got.Header)
 		}
+		if got.Header.Get("Content-Encoding") != "" || got.Header.Get("Vary") != first.Header.Get("Vary") {
+			t.Errorf("%s, two ranges, whose frame is in no encoding: %v", c.path, got.Header)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ const (
 func newProxy(target *url.URL, patience time.Duration, log *slog.Logger) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // also what cannot be parsed: nothing here looks at it
 			r.SetURL(target)
 			r.SetXForwarded() // what the client says of these fields has been removed
 			r.Out.Header.Add("Via", "1.1 rondo")

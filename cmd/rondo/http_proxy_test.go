@@ -32,9 +32,9 @@ func TestHTTPProxy(t *testing.T) {
 		fmt.Fprintf(w, "%s %s %s", r.Method, r.RequestURI, body)
 	})
 	_, address := serveHTTP(t, "--proxy", backend+"/base", "--max-body", "1KiB")
-	got := askWith(t, dial(t, address), "PUT /path?q=1", "hello", "X-Forwarded-For: 1.2.3.4", "X-Forwarded-Proto: https", "Connection: X-Hop", "X-Hop: 1", "Via: 1.0 before")
+	got := askWith(t, dial(t, address), "PUT /path?q=1;2&r=100%", "hello", "X-Forwarded-For: 1.2.3.4", "X-Forwarded-Proto: https", "Connection: X-Hop", "X-Hop: 1", "Via: 1.0 before")
 	want := "X-Forwarded-For=127.0.0.1\nX-Forwarded-Host=example.test\nX-Forwarded-Proto=http\nVia=1.0 before,1.1 rondo\n" +
-		"Connection=\nX-Hop=\nAccept-Encoding=\nPUT /base/path?q=1 hello"
+		"Connection=\nX-Hop=\nAccept-Encoding=\nPUT /base/path?q=1;2&r=100% hello"
 	if got.StatusCode != http.StatusTeapot || got.Header.Get("X-Answer") != "yes" || got.body != want {
 		t.Errorf("%s, %v, %q, want %q", got.Status, got.Header, got.body, want)
 	}
