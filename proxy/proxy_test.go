@@ -113,6 +113,7 @@ func (w *world) idle() {
 
 // logged returns the value of a field in the last line of the access log.
 func (w *world) logged(field string) string {
+	w.Run() // the client may have seen the end before the proxy has
 	lines := strings.Split(strings.TrimSpace(w.access.String()), "\n")
 	m := regexp.MustCompile(` ` + field + `=("[^"]*"|\S*)`).FindStringSubmatch(lines[len(lines)-1])
 	if m == nil {
