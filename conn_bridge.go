@@ -138,14 +138,20 @@ func (w *wire) CloseWithin(d time.Duration, n int) {
 }
 
 // boundEnd starts the timer of a closing connection. After CloseWithin it starts when the output
-// has ended; without output that takes Linger at most, such as in the middle of a handshake.
+// has ended. If it is not the peer who keeps the output, that takes Linger at most.
 func (c *Conn) boundEnd() {
 	switch brief := c.end.brief; {
 	case brief > 0 && c.outputEnded():
 		c.linger(brief)
-	case brief == 0 || c.Buffered() == 0:
+	case !c.isDelivering():
 		c.linger(c.loop.engine.linger())
 	}
+}
+
+// isDelivering reports whether a peer that reads slowly may take its time: CloseWithin was called,
+// and output waits. In the middle of a handshake it waits for something else.
+func (c *Conn) isDelivering() bool {
+	return c.end.brief > 0 && !c.outputEnded() && c.Buffered() > 0 && c.filters.areReady()
 }
 
 // Receiving implements bridge.IO.

@@ -189,10 +189,12 @@ func (s *shutter) Complete(comp *backend.Completion) {
 
 // Fire ends the Linger time.
 func (e *ending) Fire(*timer.Timer, backend.Time) {
-	if e.conn.Buffered() > 0 {
-		e.conn.finish(backend.Reset, ErrLinger)
-	} else {
-		e.conn.finish(backend.Close, nil)
+	switch c := e.conn; {
+	case c.isDelivering(): // its filters were not ready before
+	case c.Buffered() > 0:
+		c.finish(backend.Reset, ErrLinger)
+	default:
+		c.finish(backend.Close, nil)
 	}
 }
 

@@ -226,7 +226,8 @@ func (c *Conn) arrived(comp *backend.Completion) {
 // whether they lie in the memory that the handler gave to ReceiveInto.
 func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
 	l := c.loop
-	if mine := c.takeInto(comp.N); mine != nil {
+	if comp.Lent != nil { // what was in a pipe is not in the handler's memory
+	} else if mine := c.takeInto(comp.N); mine != nil {
 		if c.stack() == nil {
 			return mine, true
 		}

@@ -99,12 +99,15 @@ func (f *filters) pump() {
 	}
 	f.feed.feeding = true
 	defer func() { f.feed.feeding, f.feed.giving = false, false }()
+	// One more piece, and what filters add to it, must fit: see limits.forFilters. A high mark
+	// above MaxOutput, or none, is no reason to read all of a file.
+	most := min(c.limits.high, c.limits.maxOut/2, sendSize)
 	for given := 0; len(f.feed.queue) > 0 && c.life < connClosed; {
 		switch {
 		case !c.sends() || f.feed.into.state&trailed != 0:
 			f.drop()
 			return
-		case f.gathered+c.waiting() > c.limits.high:
+		case f.gathered+c.waiting() > most:
 			if c.flags&inOutbox != 0 {
 				c.flushSoon()
 			}
@@ -122,9 +125,10 @@ func (f *filters) give() int {
 	c, k := f.conn, &f.feed.queue[0]
 	p := k.bytes
 	if k.file != nil {
-		buf := c.loop.pool.Get(backend.SourcePiece)
+		piece := max(1, min(backend.SourcePiece, c.limits.maxOut/2))
+		buf := c.loop.pool.Get(piece)
 		defer c.loop.pool.Put(buf)
-		n, err := k.file.Read(buf[:cap(buf)], k.sent)
+		n, err := k.file.Read(buf[:piece], k.sent)
 		if err != nil {
 			c.unreadable(err)
 			return 0

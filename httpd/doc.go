@@ -10,7 +10,8 @@
 // progress has no goroutine and no buffer. All other handlers run on goroutines, which
 // are used again; there are at most as many as requests in progress. They send short answers
 // past the loop, which LoopStats do not count, unless hooks of rondo.Trace or Conn.SetIdle
-// need to see them.
+// need to see them. Leave Engine.SpareProcessor false for them: it makes Go's scheduler wake
+// another thread for each request that comes alone.
 //
 // # The same as net/http
 //

@@ -54,7 +54,7 @@ type exchange struct {
 
 	// The output on its way to the loop.
 	outMu   sync.Mutex
-	outCond sync.Cond     // on outMu
+	outCond *sync.Cond    // on outMu; nil: nobody has waited. See wait and wake
 	direct  bridge.Direct // to send past the loop, which has no output then; nil: the loop sends
 	pending []byte        // bytes that push takes
 	big     []byte        // bytes behind them, in the handler's memory
@@ -128,7 +128,6 @@ func newExchange(c *conn, r *http1.Request) *exchange {
 	}
 	x.req.RemoteAddr, x.req.TLS = a.remote, a.tls
 	x.handler = c.server.handler(&x.req)
-	x.outCond.L = &x.outMu
 	x.response.init(x, r)
 	body := r.Body()
 	if body.Done() {
@@ -377,7 +376,7 @@ func (x *exchange) failOutput(err error) {
 	if x.outErr == nil {
 		x.outErr = err
 	}
-	x.outCond.Broadcast()
+	x.wake()
 	x.outMu.Unlock()
 }
 

@@ -174,7 +174,7 @@ func (x *exchange) sendFile(f *os.File, offset, count int64) (n int64, err error
 	if err := x.ref.Do(s.begin); err != nil {
 		x.lost(err)
 	}
-	for dropped := false; x.file == s; x.outCond.Wait() {
+	for dropped := false; x.file == s; x.wait() {
 		if x.writable() {
 			continue
 		}
@@ -224,6 +224,6 @@ func (s *sending) end() {
 	if err != nil {
 		x.lost(err)
 	}
-	x.outCond.Broadcast()
+	x.wake()
 	x.outMu.Unlock()
 }

@@ -12,6 +12,7 @@ import (
 // A head is what sendHead decides about a response's head.
 type head struct {
 	rendered    bool            // the status line and the header are in the output
+	sent        http.Header     // a copy, if the handler may change header before it is sent
 	header      http.Header     // nil if rendered
 	except      map[string]bool // fields of header to leave out; nil: none
 	encoding    string          // the handler's Transfer-Encoding
@@ -19,9 +20,10 @@ type head struct {
 	hasLength   bool            // the handler's header has a Content-Length
 	hasType     bool            // and a Content-Type
 	hasDate     bool
-	encoded     bool   // it has a Content-Encoding that is not empty
-	connection  string // a Connection field to add; "": none
-	contentType string // a Content-Type field to add; "": none
+	encoded     bool     // it has a Content-Encoding that is not empty
+	connection  string   // a Connection field to add; "": none
+	contentType string   // a Content-Type field to add; "": none
+	trailers    []string // announced
 }
 
 // look notes which fields the handler's header has.
@@ -64,15 +66,16 @@ func (w *response) render() bool {
 		fields[i].name, fields[i].values = name, values
 		n++
 	}
-	b := http1.AppendStatus(w.out, w.minor, w.status)
+	b := http1.AppendStatus(w.out, int(w.minor), w.status)
 	for _, f := range fields[:n] {
 		for _, value := range f.values {
 			b = http1.AppendField(b, f.name, value)
 		}
 	}
 	w.out, w.length = b, length
-	w.head.rendered = true
-	w.head.look(w.header)
+	d := &w.memory.head
+	d.rendered = true
+	d.look(w.header)
 	return true
 }
 
@@ -101,9 +104,9 @@ func (d *head) drop(name string) {
 // body, and all of it if the handler has returned.
 func (w *response) sendHead(p []byte) {
 	w.headSent = true
-	d, trailers := &w.head, false
+	d, trailers := &w.memory.head, false
 	if !d.rendered {
-		if d.header = w.sent; d.header == nil {
+		if d.header = d.sent; d.header == nil {
 			d.header = w.header
 		}
 		d.look(d.header)
@@ -190,7 +193,7 @@ func (w *response) chooseFraming(d *head) {
 func (w *response) appendHead(d *head) {
 	b := w.out
 	if !d.rendered {
-		b = http1.AppendStatus(b, w.minor, w.status)
+		b = http1.AppendStatus(b, int(w.minor), w.status)
 		b = http1.AppendHeader(b, d.header, d.except)
 	}
 	if !d.hasDate {

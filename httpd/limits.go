@@ -70,7 +70,7 @@ func (x *exchange) SetWriteDeadline(t time.Time) error {
 		x.outTimer.Stop()
 		x.outTimer = nil
 	}
-	x.outCond.Broadcast()
+	x.wake()
 	return x.ref.Do(func(c *rondo.Conn) {
 		if x.conn.x == x {
 			c.AbortUnsentAt(t)

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -28,7 +29,7 @@ func (x *exchange) flushPast(p []byte) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
 	for x.writable() && x.stuffed() {
-		x.outCond.Wait()
+		x.wait()
 	}
 	if x.outErr != nil {
 		return x.outErr
@@ -55,7 +56,7 @@ func (x *exchange) flushPast(p []byte) error {
 		}
 	}
 	for len(x.big) > 0 && x.writable() {
-		x.outCond.Wait()
+		x.wait()
 	}
 	x.big = nil // the handler's memory
 	return x.outErr
@@ -111,10 +112,25 @@ func (x *exchange) writable() bool {
 // had no time to take much. The caller has locked outMu.
 func (x *exchange) stuffed() bool { return x.full || len(x.pending) >= mostPending }
 
+// wait waits until wake. The caller has locked outMu.
+func (x *exchange) wait() {
+	if x.outCond == nil {
+		x.outCond = sync.NewCond(&x.outMu)
+	}
+	x.outCond.Wait()
+}
+
+// wake makes those that wait look again. The caller has locked outMu.
+func (x *exchange) wake() {
+	if x.outCond != nil {
+		x.outCond.Broadcast()
+	}
+}
+
 func (x *exchange) outExpired() {
 	x.outMu.Lock()
 	x.outTimer = nil
-	x.outCond.Broadcast()
+	x.wake()
 	x.outMu.Unlock()
 }
 
@@ -166,5 +182,5 @@ func (x *exchange) push() {
 	}
 	x.pending, x.big = x.pending[:0], nil
 	x.full = c.Full()
-	x.outCond.Broadcast()
+	x.wake()
 }

@@ -17,11 +17,8 @@ import (
 
 // A response is the answer to a request: the handler's side of an exchange.
 type response struct {
-	x        *exchange
-	header   http.Header // nil: Header was not called
-	sent     http.Header // a copy, if the handler may change header before it is sent
-	head     head
-	trailers []string // announced
+	x      *exchange
+	header http.Header // nil: Header was not called
 
 	status     int // 0: WriteHeader was not called
 	length     int64
@@ -29,7 +26,7 @@ type response struct {
 	body       []byte // written, but not framed
 	out        []byte // framed, but not sent
 	memory     *memory
-	minor      int
+	minor      int8
 	is10       bool // the client wants to keep a connection of HTTP/1.0
 	chunked    bool
 	headSent   bool
@@ -45,17 +42,20 @@ var (
 )
 
 func (w *response) init(x *exchange, r *http1.Request) {
-	w.x, w.length, w.minor, w.is10, w.close = x, -1, r.Minor, r.KeepAlive(), r.Close
+	w.x, w.length, w.minor, w.is10, w.close = x, -1, int8(r.Minor), r.KeepAlive(), r.Close
 }
 
 // gather gives the answer memory, when the handler begins.
 func (w *response) gather() {
 	m := memories.Get().(*memory)
 	w.memory, w.body, w.out = m, m.body[:0], m.out[:0]
+	m.head = head{}
 }
 
-// A memory is what an answer is gathered in.
+// A memory is what an answer is gathered in, and what is needed only until its head is sent or
+// its handler returns. It is used again.
 type memory struct {
+	head head
 	body [bodyPiece]byte
 	out  [outPiece]byte
 }
@@ -89,6 +89,8 @@ func (w *response) WriteHeader(status int) {
 	case w.status != 0:
 		w.misused("superfluous response.WriteHeader call")
 		return
+	case w.memory == nil: // from a goroutine that a handler left behind when it panicked
+		return
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
@@ -104,8 +106,9 @@ func (w *response) WriteHeader(status int) {
 		return
 	}
 	if !w.done {
-		if w.sent = w.header.Clone(); w.sent == nil {
-			w.sent = make(http.Header)
+		d := &w.memory.head
+		if d.sent = w.header.Clone(); d.sent == nil {
+			d.sent = make(http.Header)
 		}
 	}
 	w.setLength()
@@ -120,7 +123,7 @@ func (w *response) inform(status int) {
 		b.saying.Lock()
 		defer b.saying.Unlock()
 	}
-	w.out = http1.AppendStatus(w.out, w.minor, status)
+	w.out = http1.AppendStatus(w.out, int(w.minor), status)
 	w.out = http1.AppendHeader(w.out, w.header, noBodyFields)
 	w.out = http1.AppendEnd(w.out)
 	w.x.flush(nil)
@@ -217,7 +220,7 @@ func (w *response) WriteString(s string) (int, error) {
 
 // mayWrite begins the answer, and counts n more bytes of it.
 func (w *response) mayWrite(n int) error {
-	if w.done {
+	if w.done || w.memory == nil && !w.x.hijacked.Load() {
 		return errLate
 	}
 	if w.x.hijacked.Load() {
@@ -281,6 +284,9 @@ func (w *response) FlushError() error {
 	if w.x.hijacked.Load() {
 		return http.ErrHijacked
 	}
+	if w.memory == nil {
+		return errLate
+	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -318,7 +324,7 @@ func (w *response) announce(h http.Header, drop func(string)) (some bool) {
 		for name := range strings.SplitSeq(list, ",") {
 			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 			if name != "" && !slices.Contains(forbiddenTrailers, name) {
-				w.trailers = append(w.trailers, name)
+				w.memory.head.trailers = append(w.memory.head.trailers, name)
 			}
 		}
 	}
@@ -343,7 +349,7 @@ func (w *response) trailer() http.Header {
 			add(short, values)
 		}
 	}
-	for _, name := range w.trailers {
+	for _, name := range w.memory.head.trailers {
 		add(name, w.header[name])
 	}
 	return t

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rondo-go/rondo/redis/store"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -37,6 +38,10 @@ func addedBench(t *testing.T) *bench {
 			c.BulkString(show(v))
 		}},
 		{Name: "silent", Arity: 1, Run: func(*Call, [][]byte) {}},
+		{Name: "adds", Arity: 2, Flags: "write", FirstKey: 1, LastKey: 1, Run: func(c *Call, args [][]byte) {
+			c.Do("RPUSH", string(args[1]), "x")
+			panic("broken")
+		}},
 		{Name: "breaks", Arity: 1, Run: func(*Call, [][]byte) { panic("broken") }},
 	}}
 	b := newBench(t, s)
@@ -131,6 +136,46 @@ func TestAddedCommandPanics(t *testing.T) {
 		t.Error("the client of the outer command goes on")
 	}
 	b.script(`c: PING => +PONG`)
+}
+
+// Clients that wait for what a command has added get it, though the command panics.
+func TestPanicsServeBlockedClients(t *testing.T) {
+	b := addedBench(t)
+	b.script(`b: BLPOP k 0 =>`)
+	panics(func() { b.do("a", "ADDS", "k") })
+	b.script(`
+		b? => *2 $1 k $1 x
+		c: EXISTS k => :0
+	`)
+}
+
+// A panic while a blocked client is served ends that one, and the client whose command it
+// was; others get what they wait for.
+func TestPanicsOfBlockedClients(t *testing.T) {
+	b := addedBench(t)
+	b.script(`
+		b: BLPOP k 0 =>
+		c: BLPOP l 0 =>
+		a: MULTI => +OK
+		a: RPUSH k x => +QUEUED
+		a: RPUSH l y => +QUEUED
+	`)
+	b.clients["b"].client.wait.serve = func(*client, []byte, store.Item) bool { panic("broken") }
+	panics(func() { b.do("a", "EXEC") })
+	for _, name := range []string{"a", "b"} {
+		if b.clients[name].aborted == nil {
+			t.Errorf("client %s goes on", name)
+		}
+	}
+	b.script(`
+		c? => *2 $1 l $1 y
+		d: LRANGE k 0 -1 => *1 $1 x
+	`)
+}
+
+func panics(f func()) {
+	defer func() { recover() }()
+	f()
 }
 
 func TestAddedCommandsAreChecked(t *testing.T) {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"container/list"
 	"math"
 	"math/big"
 	"slices"
@@ -36,7 +37,8 @@ type wait struct {
 	// missed adds the reply to a client that did not get what it waited for; nil: a null.
 	missed func(*resp.Reply)
 
-	postponed [][]byte // instead of keys: the command waits for the end of CLIENT PAUSE
+	postponed [][]byte      // instead of keys: the command waits for the end of CLIENT PAUSE
+	paused    *list.Element // of pause.waiting, if postponed is set
 
 	args [][]byte      // of the command
 	took time.Duration // its run, before it waited
@@ -152,6 +154,9 @@ func (c *client) endWait() {
 	for _, x := range w.keys {
 		x.leave()
 	}
+	if w.paused != nil {
+		c.server.pause.waiting.Remove(w.paused)
+	}
 }
 
 // ready makes the end of the running command serve the clients that wait for a key. A
@@ -188,6 +193,9 @@ func (db *database) readyAll() {
 func (s *Server) serveBlocked() {
 	for i := 0; i < len(s.space.ready); i++ {
 		q := s.space.ready[i]
+		if q == nil {
+			continue // its turn has ended with a panic
+		}
 		s.space.ready[i] = nil
 		q.ready = false
 		q.serve()

@@ -61,6 +61,7 @@ type client struct {
 	condemned error // not nil: the end of the batch aborts the client with it
 	noted     int64 // of clientMemory.held
 	listed    int64 // of noted: subscriptions and watches
+	stall     stall
 	softSince int64 // since when the output exceeds the soft limit; 0: it does not
 }
 

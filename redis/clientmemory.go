@@ -16,9 +16,15 @@ func (c *client) memory() (bytes int64, work int) {
 	return c.buffers() + lists, work
 }
 
-// buffers is memory without subscriptions and watches.
+// inputUnit is the unit in which a client's input counts.
+const inputUnit = 1 << 10
+
+// buffers is memory without subscriptions and watches. A short request that runs does not
+// count, nor does a short reply: otherwise a client that asks how much memory is in use would
+// change the answer. In Redis they fit in buffers that every client has.
 func (c *client) buffers() int64 {
-	bytes := int64(clientSize + c.input + c.transport.pending() + len(c.late))
+	output := max(0, c.transport.pending()-freeOutput)
+	bytes := int64(clientSize + c.input&^(inputUnit-1) + output + len(c.late))
 	if c.tx != nil {
 		bytes += int64(c.tx.size)
 	}
@@ -54,8 +60,9 @@ func (s *Server) clientLimit() int64 {
 // clientMemory counts the clients' memory for maxmemory. It closes the clients that hold
 // the most while all together hold more than maxmemory-clients.
 type clientMemory struct {
-	next int64 // when to count all clients again, in milliseconds since 1970
-	held int64 // by all clients: the sum of client.noted
+	next  int64 // when to count all clients again, in milliseconds since 1970
+	held  int64 // by all clients: the sum of client.noted
+	stuck bool  // they held too much at the last count, when nobody could be closed any more
 }
 
 // note counts a client's buffers anew, while there is a limit. Clients within the program
@@ -72,7 +79,14 @@ func (m *clientMemory) set(c *client, bytes int64) {
 	c.noted = bytes
 }
 
-// minRecount is the least time between two counts for maxmemory alone, in milliseconds.
+// applyClientMemory counts all clients by a new limit.
+func applyClientMemory(s *Server) {
+	s.clientMemory.next = 0
+	s.clientMemory.check(s)
+}
+
+// minRecount is the least time between two counts in milliseconds, unless there is a client
+// to close.
 const minRecount = 10
 
 // counted is a client and the memory that it holds.
@@ -81,11 +95,16 @@ type counted struct {
 	bytes  int64
 }
 
-// check is called at the end of a batch, and by upkeep. Since it counts all
-// clients, it waits before it does so again, the longer the more there is to count.
+// check is called at the end of a batch, and by upkeep. Since counting all clients takes time,
+// it does so only now and then, the less often the more there is to count, and when those
+// that were noted since hold too much together. Output that was sent meanwhile is known, and
+// lists that have grown, when all are counted.
 func (m *clientMemory) check(s *Server) {
 	limit := s.clientLimit()
-	if limit <= 0 && s.config.maxMemory == 0 || s.space.now < m.next {
+	if limit <= 0 && s.config.maxMemory == 0 {
+		return
+	}
+	if full := limit > 0 && m.held > limit && !m.stuck; !full && s.space.now < m.next {
 		return
 	}
 	var all []counted
@@ -104,12 +123,8 @@ func (m *clientMemory) check(s *Server) {
 			all = append(all, counted{c, n})
 		}
 	}
-	if limit <= 0 {
-		m.next = s.space.now + minRecount + int64(work/100)
-		return
-	}
-	m.next = s.space.now + int64(work/1000)
-	if sum <= limit {
+	m.next, m.stuck = s.space.now+minRecount+int64(work/100), false
+	if limit <= 0 || sum <= limit {
 		return
 	}
 	slices.SortFunc(all, func(a, b counted) int { return cmp.Compare(b.bytes, a.bytes) })
@@ -122,4 +137,5 @@ func (m *clientMemory) check(s *Server) {
 		m.set(x.client, 0)
 		s.condemn(x.client, fmt.Errorf("redis: the client holds %d bytes, and all clients more than maxmemory-clients, which is %d", x.bytes, limit))
 	}
+	m.stuck = sum > limit
 }

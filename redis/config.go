@@ -172,7 +172,7 @@ func ownParams() []*param {
 		{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
 		{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 		memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
-		{name: "maxmemory-clients", get: getClientMemory, set: setClientMemory, apply: func(s *Server) { s.clientMemory.check(s) }},
+		{name: "maxmemory-clients", get: getClientMemory, set: setClientMemory, apply: applyClientMemory},
 		{name: "maxmemory-policy", get: func(c *config) string { return policyNames[c.eviction.policy] }, set: setPolicy, apply: applyEviction},
 		rangeParam("maxmemory-samples", func(c *config) *int64 { return &c.eviction.samples }, 1, nil),
 		eventsParam("notify-keyspace-events"),
@@ -362,7 +362,7 @@ func setHz(c *config, v string) string {
 // setBind accepts only the addresses that the server listens on.
 func setBind(c *config, v string) string {
 	if v != c.bind {
-		return "the addresses cannot change while the server runs"
+		return "Failed to bind to specified addresses: they cannot change while the server runs"
 	}
 	return ""
 }

@@ -258,7 +258,7 @@ func TestClientCommands(t *testing.T) {
 	got := b.do("a", "CLIENT", "LIST")
 	for _, want := range []string{
 		"id=1 addr=127.0.0.1:50000 laddr=127.0.0.1:6379 fd=0 name= age=3 idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 ",
-		" qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=1050 events=r cmd=client|list user=default redir=-1 resp=2 lib-name=x lib-ver=1.0\n",
+		" qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=1024 events=r cmd=client|list user=default redir=-1 resp=2 lib-name=x lib-ver=1.0\n",
 		"\nid=2 addr=127.0.0.1:50001 laddr=127.0.0.1:6379 fd=0 name= age=3 idle=3 ",
 	} {
 		if !strings.Contains(got, want) {

@@ -13,8 +13,9 @@ type database struct {
 
 func (db *database) len() int { return db.keys.Len() }
 
-// find returns the Item of a key. It deletes an expired key and returns the
-// zero Item for it. An Item is valid until the next change of the store.
+// find returns the Item of a key. It deletes an expired key, unless CLIENT PAUSE
+// keeps it, and returns the zero Item for it. An Item is valid until the next
+// change of the store.
 func (db *database) find(key []byte) store.Item { return db.keys.Find(key) }
 
 // read is find for commands that read: it counts hits and misses.
@@ -27,6 +28,14 @@ func (db *database) read(key []byte) store.Item {
 		db.notify(eventMiss, "keymiss", key)
 	}
 	return it
+}
+
+// peek is find without an access. It deletes nothing.
+func (db *database) peek(key []byte) store.Item {
+	if it := db.keys.Peek(key); it.Exists() && !it.Expired() {
+		return it
+	}
+	return store.Item{}
 }
 
 // hidden reports whether a key is present but has expired.
@@ -45,15 +54,21 @@ func (db *database) expiring(key []byte) {
 func (db *database) flush() { db.keys.Flush() }
 
 // random returns a random key that has not expired, or the zero Item if there
-// is none. All keys have the same probability.
+// is none. All keys have the same probability. While expired keys stay, there may be
+// hardly any others: then it gives up.
 func (db *database) random() store.Item {
-	for {
+	const most = 100
+	for range most {
 		it := db.keys.Random()
+		for it.Exists() && it.Expired() && !db.space.paused {
+			db.find(it.Key())
+			it = db.keys.Random()
+		}
 		if !it.Exists() || !it.Expired() {
 			return it
 		}
-		db.find(it.Key())
 	}
+	return store.Item{}
 }
 
 // meanTTL estimates the mean time to live, in milliseconds, of the keys that

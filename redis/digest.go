@@ -101,7 +101,7 @@ func (c *client) debugDigestValues(keys [][]byte) {
 	c.Array(len(keys))
 	for _, key := range keys {
 		var d digest
-		if it := c.db.keys.Peek(key); it.Exists() {
+		if it := c.db.peek(key); it.Exists() {
 			d.mixValue(c.db, it)
 		}
 		c.Simple(hex.EncodeToString(d[:]))

@@ -69,11 +69,18 @@ func (c *client) call(cmd *command, args [][]byte) {
 	s := c.server
 	c.charged = c.errors
 	s.stats.commands++
+	writes := s.space.paused && cmd.flags&flagWrite != 0
+	if writes {
+		s.space.store.KeepExpired(false)
+	}
 	if cmd.timing() || s.watch.single(c, cmd) {
 		c.callMeasured(cmd, args)
 	} else {
 		s.watch.group++
 		cmd.run(c, args)
+	}
+	if writes {
+		s.space.store.KeepExpired(s.space.paused)
 	}
 	if len(s.monitors.list) > 0 {
 		s.monitors.feed(c, cmd, args)

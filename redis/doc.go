@@ -63,7 +63,8 @@
 //     16. A group that takes too long is logged as its last command. With
 //     slowlog-log-slower-than or latency-monitor-threshold below 1 ms each command
 //     is measured.
-//   - Keys expire during CLIENT PAUSE too.
+//   - RANDOMKEY during CLIENT PAUSE replies with null if hardly any key is left that has
+//     not expired. Redis searches on, for ever if there is none.
 //   - maxmemory-clients counts the clients' memory at the end of a batch, less
 //     often if there are thousands of clients.
 //   - HELP texts, the reports of LATENCY DOCTOR and MEMORY DOCTOR, and the texts of

@@ -293,21 +293,34 @@ func (c *client) made(v *rdb.Value) (m *madeValue, ok bool) {
 	return c.makeZset(v)
 }
 
+// makeList copies listpacks as they are, but divides those that are longer than the
+// configuration allows.
 func (db *database) makeList(v *rdb.Value) *madeValue {
 	space := db.space
 	short, n := listpack.Init(space.takeScratch()), 0
 	var long *quicklist.List
-	for element := range v.Elements {
-		e := listpack.String(element)
-		if n++; long == nil {
-			if space.isShort(len(short)+e.Size(), n) {
-				short = listpack.Append(short, e)
-				continue
-			}
+	for part, packed := range v.Parts {
+		e, size, count := listpack.Value{}, len(part)-listpack.MinSize, 1
+		if packed {
+			count = listpack.Len(part)
+		} else {
+			e = listpack.String(part)
+			size = e.Size()
+		}
+		if n += count; long == nil && !space.isShort(len(short)+size, n) {
 			l := quicklist.New(db.keys.Cells(), short)
 			long = &l
 		}
-		long.Push(false, e, space.listLimit)
+		switch {
+		case long == nil && packed:
+			short = listpack.Concat(short, part)
+		case long == nil:
+			short = listpack.Append(short, e)
+		case packed:
+			long.Extend(part, space.listLimit)
+		default:
+			long.Push(false, e, space.listLimit)
+		}
 	}
 	if long == nil {
 		return &madeValue{value: store.BytesValue(store.List, short, false), scratch: short}

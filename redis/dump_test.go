@@ -2,9 +2,11 @@ package redis
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rondo-go/rondo/redis/listpack"
 	"github.com/rondo-go/rondo/redis/rdb"
 )
 
@@ -183,6 +185,55 @@ func TestRestoredEncodings(t *testing.T) {
 		OBJECT ENCODING s => $6 intset
 		LRANGE l 0 -1 => *2 $1 a $1 b
 	`)
+}
+
+// The listpacks of a restored list are copied as they are, not element by element, but for
+// their limit: so a payload that expands to very many elements takes no longer than its bytes.
+func TestRestoredLists(t *testing.T) {
+	// Elements with longer encodings than necessary show that nobody has made them anew.
+	const five = "\xf4\x05\x00\x00\x00\x00\x00\x00\x00\x09"
+	lp := func(n int) []byte {
+		b := []byte(strings.Repeat(five, n))
+		size := len(b) + 7
+		return append(append([]byte{byte(size), byte(size >> 8), byte(size >> 16), 0, byte(n), byte(n >> 8)}, b...), 0xff)
+	}
+	list := func(counts ...int) string {
+		return payload(func(e *rdb.Encoder) {
+			e.Type(rdb.TypeListQuicklist2)
+			e.Len(uint64(len(counts)))
+			for _, n := range counts {
+				e.Node(lp(n))
+			}
+		})
+	}
+	b := newBench(t, &Server{})
+	for _, x := range []struct {
+		limit     string
+		in, nodes []int
+	}{
+		{"-2", []int{1}, []int{1}},
+		{"-2", []int{100, 100}, []int{200}},
+		{"-2", []int{800, 800, 1}, []int{800, 801}},
+		{"-2", []int{2000, 700}, []int{816, 816, 368, 700}},
+		{"3", []int{1, 1, 1, 1, 7}, []int{3, 1, 3, 3, 1}},
+		{"3", []int{4}, []int{3, 1}},
+	} {
+		b.do("a", "CONFIG", "SET", "list-max-listpack-size", x.limit)
+		if got := b.do("a", "RESTORE", "k", "0", list(x.in...), "REPLACE"); got != "+OK" {
+			t.Fatal(got)
+		}
+		var nodes []int
+		for part := range b.s.space.dbs[0].list(b.s.space.dbs[0].find([]byte("k"))).Listpacks {
+			nodes = append(nodes, listpack.Len(part))
+		}
+		if want := list(x.nodes...); b.dumpOf("k") != want || !slices.Equal(nodes, x.nodes) {
+			t.Errorf("limit %s: %d became %d, want %d, as they were", x.limit, x.in, nodes, x.nodes)
+		}
+		b.script(`
+			LINDEX k -1 => $1 5
+			LREM k 1 5 => :1
+		`)
+	}
 }
 
 // FuzzRestore restores any bytes with a right checksum, and reads what has become of them.

@@ -59,13 +59,38 @@ func applyEviction(s *Server) {
 }
 
 // evictAtOnce bounds the keys that make room for one command, to about a tenth of
-// a millisecond. More of them follow with the next commands, and in pauses.
-const evictAtOnce = 64
+// a millisecond, and evictInMilli those of a millisecond, unless the memory has grown in it.
+// More of them follow with the next commands, and in pauses.
+const (
+	evictAtOnce  = 64
+	evictInMilli = 192
+)
+
+// evicting is what the present millisecond has evicted: many clients may have commands in it.
+type evicting struct {
+	now   int64
+	keys  int
+	began int64  // the memory when it began
+	last  []byte // the last evicted key
+}
+
+// begin is called when the time may have moved on.
+func (e *evicting) begin(s *Server) {
+	if s.config.maxMemory > 0 && e.now != s.space.now {
+		e.now, e.keys, e.began = s.space.now, 0, s.usedMemory()
+	}
+}
+
+// enough reports whether the millisecond has had its share.
+func (e *evicting) enough(s *Server) bool {
+	return e.keys >= evictInMilli && s.usedMemory() <= e.began
+}
 
 // makeRoom evicts keys while maxmemory is exceeded. It reports whether commands
-// that need memory may run: they may also while more keys are being evicted.
+// that need memory may run: they may also while more keys are being evicted, and while
+// CLIENT PAUSE keeps all keys.
 func (s *Server) makeRoom() bool {
-	if !s.memoryFull() {
+	if s.space.paused || !s.memoryFull() {
 		return true
 	}
 	if s.latency.limit >= 0 {
@@ -76,16 +101,21 @@ func (s *Server) makeRoom() bool {
 		if !s.memoryFull() {
 			return true
 		}
+		if s.evicting.enough(s) {
+			break
+		}
 		db, it := s.space.store.Victim(s.config.eviction.policy, int(s.config.eviction.samples))
 		if !it.Exists() {
 			return false
 		}
-		s.evicted = append(s.evicted[:0], it.Key()...)
+		key := append(s.evicting.last[:0], it.Key()...)
+		s.evicting.last = key
+		s.evicting.keys++
 		db.Delete(it)
 		s.stats.evicted++
 		from := &s.space.dbs[db.Index()]
-		from.touched(s.evicted, false)
-		from.notify(eventEvicted, "evicted", s.evicted)
+		from.touched(key, false)
+		from.notify(eventEvicted, "evicted", key)
 	}
 	if s.memoryFull() {
 		s.tidying.start()

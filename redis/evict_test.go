@@ -5,6 +5,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo/resp"
 )
 
 // Under every policy that finds keys, a server stays below maxmemory and refuses nothing.
@@ -73,4 +76,33 @@ func TestMaxMemoryInALargeProgram(t *testing.T) {
 		GET key => $5 value
 	`)
 	runtime.KeepAlive(other)
+}
+
+// The commands of a millisecond evict a bounded number of keys, though each needs room, but as
+// many as keep the memory from growing.
+func TestEvictionTakesTurns(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.do("a", "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	for i := range 20_000 {
+		b.do("a", "SET", fmt.Sprint("k", i), "some value")
+	}
+	b.s.config.maxMemory = b.s.usedMemory() - 1_000_000
+	b.advance(time.Millisecond)
+	batch := func(value string, n int) {
+		var in []byte
+		for i := range n {
+			in = resp.AppendRequest(in, "SET", fmt.Sprint("new", i), value)
+		}
+		b.send(b.connect("a"), in)
+	}
+	batch("some value", 100)
+	if n := b.s.stats.evicted; n < evictInMilli || n > evictInMilli+evictAtOnce {
+		t.Errorf("100 commands evicted %d keys, want about %d", n, evictInMilli)
+	}
+	b.advance(time.Millisecond)
+	evicted, used := b.s.stats.evicted, b.s.usedMemory()
+	batch(strings.Repeat("x", 1000), 100)
+	if n := b.s.stats.evicted - evicted; n < 100 || b.s.usedMemory() > used+2000 {
+		t.Errorf("100 larger values evicted %d keys, and the memory grew by %d bytes", n, b.s.usedMemory()-used)
+	}
 }

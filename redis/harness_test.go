@@ -61,6 +61,7 @@ type fakeConn struct {
 	remote  net.Addr
 	out     []byte
 	waiting int // what pending reports
+	allowed int // by allow
 	idle    time.Duration
 	closed  bool
 	aborted error
@@ -71,7 +72,8 @@ type fakeConn struct {
 func (f *fakeConn) buffer() []byte          { return f.out[len(f.out):] }
 func (f *fakeConn) write(p []byte)          { f.out = append(f.out, p...) }
 func (f *fakeConn) pending() int            { return f.waiting }
-func (f *fakeConn) full() bool              { return f.waiting > rondo.DefaultHighWater }
+func (f *fakeConn) full() bool              { return f.waiting > max(f.allowed, rondo.DefaultHighWater) }
+func (f *fakeConn) allow(n int)             { f.allowed = n }
 func (f *fakeConn) refresh()                {}
 func (f *fakeConn) close(patience)          { f.closed = true }
 func (f *fakeConn) abort(err error)         { f.aborted = err }
@@ -102,6 +104,7 @@ func newBench(t testing.TB, s *Server) *bench {
 	s.expiry.off = true     // there is no loop to set timers on
 	s.upkeep.running = true // likewise
 	s.tidying.running = true
+	s.stalls.running = true
 	return b
 }
 

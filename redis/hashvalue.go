@@ -188,7 +188,7 @@ func (e *hashEdit) finish(changed bool) {
 	case e.lp == nil && !inPlace:
 		e.c.db.put(e.key, e.it, store.NodeValue(store.Hash, e.dict.Root(), false))
 	case e.lp != nil && changed:
-		e.c.db.put(e.key, e.it, store.BytesValue(store.Hash, e.lp, false))
+		e.c.db.putBytes(e.key, e.it, store.Hash, e.lp)
 	}
 	if e.lp != nil {
 		e.c.db.space.keepScratch(e.lp)
@@ -206,4 +206,15 @@ func (db *database) put(key []byte, it store.Item, v store.Value) {
 	} else {
 		db.keys.Put(key, v, store.NoDeadline)
 	}
+}
+
+// putBytes is put for bytes. They replace those of the Item in place if they are as many: a
+// field's new value is often as long as the old one.
+func (db *database) putBytes(key []byte, it store.Item, t store.Type, b []byte) {
+	if !it.Exists() || it.Form() == store.Node || it.Len() != len(b) {
+		db.put(key, it, store.BytesValue(t, b, false))
+		return
+	}
+	db.keys.Changing(it)
+	copy(it.Bytes(), b)
 }

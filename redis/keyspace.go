@@ -21,6 +21,8 @@ type keyspace struct {
 	// at the start of each batch of commands, and stands still during a command
 	// and during a transaction.
 	now int64
+	// paused says that CLIENT PAUSE keeps the keys as they are, also expired ones.
+	paused bool
 
 	lists     listScratch
 	listLimit quicklist.Limit
@@ -69,6 +71,12 @@ func (k *keyspace) init(seed uint64) {
 func (k *keyspace) setNow(now int64) {
 	k.now = now
 	k.store.SetNow(now)
+}
+
+// pause keeps the keys as they are, or ends that.
+func (k *keyspace) pause(on bool) {
+	k.paused = on
+	k.store.KeepExpired(on)
 }
 
 // keyWork is about what the store's budget counts for an expired key.

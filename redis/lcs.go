@@ -99,10 +99,10 @@ func (c *client) twoStrings(key1, key2 []byte) (a, b []byte, ok bool) {
 		return nil, nil, false
 	}
 	// The second lookup may have moved what the first found.
-	if it := c.db.keys.Peek(key1); it.Exists() {
+	if it := c.db.peek(key1); it.Exists() {
 		a = c.text(it, 0)
 	}
-	if it := c.db.keys.Peek(key2); it.Exists() {
+	if it := c.db.peek(key2); it.Exists() {
 		b = c.text(it, 1)
 	}
 	return a, b, true

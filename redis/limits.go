@@ -38,6 +38,7 @@ func (c *client) send(p, more []byte) {
 			return
 		}
 	}
+	c.stall.written += int64(len(p) + len(more))
 	if len(p) > 0 {
 		c.transport.write(p)
 	}

@@ -232,6 +232,7 @@ func (l *local) write(p []byte)        { l.out = append(l.out, p...) }
 func (l *local) pending() int          { return 0 }
 func (l *local) refresh()              {}
 func (l *local) full() bool            { return false }
+func (l *local) allow(int)             {}
 func (l *local) resume()               { l.reply() }
 func (l *local) close(patience)        { l.end(nil) }
 func (l *local) abort(err error)       { l.end(err) }

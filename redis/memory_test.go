@@ -168,6 +168,52 @@ func TestMaxmemoryClients(t *testing.T) {
 	}
 }
 
+// The clients are not all counted after each batch, but a client that makes them hold too much
+// is closed at once; clients that are exempt do not make the server count each time.
+func TestMaxmemoryClientsIsQuick(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		CONFIG SET maxmemory-clients 100kb => +OK
+		small: PING => +PONG
+		big: MULTI => +OK
+		spared: CLIENT NO-EVICT on => +OK
+		spared: MULTI => +OK
+	`)
+	counted := func() bool {
+		c := b.clients["big"].client
+		c.listed = -1 // a count of all sets it
+		b.do("small", "PING")
+		return c.listed != -1
+	}
+	for i := range 5 {
+		if counted() {
+			t.Errorf("batch %d counts all clients, which hold little", i)
+		}
+	}
+	b.now = b.now.Add(20 * time.Millisecond)
+	if !counted() {
+		t.Error("the clients are not counted after a while")
+	}
+	b.do("spared", "SET", "k", strings.Repeat("x", 60<<10))
+	if b.clients["big"].aborted != nil {
+		t.Error("a client was closed below the limit")
+	}
+	b.do("big", "SET", "k", strings.Repeat("x", 50<<10))
+	if b.clients["big"].aborted == nil {
+		t.Error("the client that holds too much was not closed at once")
+	}
+	b.do("spared", "SET", "k", strings.Repeat("x", 60<<10))
+	for _, name := range []string{"small", "spared"} {
+		if aborted := b.clients[name].aborted != nil; aborted != (name == "small") {
+			t.Errorf("%s: closed is %v", name, aborted)
+		}
+	}
+	b.script(`big2: MULTI => +OK`)
+	if !b.s.clientMemory.stuck || b.clients["big2"].aborted != nil {
+		t.Error("the exempt client is not noticed")
+	}
+}
+
 // A client that is closed for its output does not make others go.
 func TestMaxmemoryClientsSparesOthers(t *testing.T) {
 	b := newBench(t, &Server{})
@@ -230,7 +276,7 @@ func TestMaxmemoryCountsClients(t *testing.T) {
 			SET new value => +OK
 		`)
 	}
-	b.clients["reader"].waiting = 3 << 20
+	b.clients["reader"].waiting = 3 << 19
 	b.script(`
 		CONFIG SET maxmemory-policy allkeys-random => +OK
 		reader: PING => +PONG
@@ -246,6 +292,23 @@ func TestMaxmemoryCountsClients(t *testing.T) {
 	if held := b.s.clientMemory.held; held != 2*clientSize+96+1 {
 		t.Errorf("clients hold %d bytes after the largest has gone", held)
 	}
+}
+
+// What a client was sent in its last batch does not make keys go in the next one.
+func TestSentOutputDoesNotEvict(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`SET k v => +OK`)
+	f := b.connect("a")
+	b.do("a", "CONFIG", "SET", "maxmemory", strconv.FormatInt(b.s.usedMemory()+3000, 10))
+	f.waiting = 5000 // a short reply: as that of INFO
+	b.script(`
+		PING => +PONG
+		SET k w => +OK
+	`)
+	f.waiting = 1 << 20
+	b.script(`PING => +PONG`)
+	f.waiting = 0
+	b.script(`SET k x => +OK`)
 }
 
 // Where keys are evicted by the time of their use, no two of them share an integer.

@@ -68,8 +68,7 @@ func stringEncoding(it store.Item) string {
 // inspected returns the Item of a key for a command that is no access to it. It
 // replies with null if there is none.
 func (c *client) inspected(key []byte) (it store.Item, ok bool) {
-	it = c.db.keys.Peek(key)
-	if !it.Exists() || it.Expired() {
+	if it = c.db.peek(key); !it.Exists() {
 		c.Null()
 		return it, false
 	}
@@ -106,8 +105,8 @@ func (s *Server) refcount(it store.Item) int64 {
 // debugObject replies with what is known about a value's memory: the place of its entry, as
 // a number that stays while the entry does, and its size there.
 func (c *client) debugObject(key []byte) {
-	it := c.db.keys.Peek(key)
-	if !it.Exists() || it.Expired() {
+	it := c.db.peek(key)
+	if !it.Exists() {
 		c.fail(errNoSuchKey)
 		return
 	}

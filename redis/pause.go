@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"container/list"
 	"time"
 
 	"github.com/rondo-go/rondo/resp"
@@ -14,12 +15,16 @@ import (
 //
 // A client whose command waits is blocked as by BLPOP: its further input stays with
 // its connection.
+//
+// Meanwhile the keys stay as they are, so that a copy of them has one state: expired keys are not
+// deleted, though no command finds them, and none are evicted. Writes that cannot wait,
+// those of a transaction that pauses, say, are as always.
 type pause struct {
 	on      bool
 	all     bool  // not only commands that may write
 	until   int64 // milliseconds since 1970
 	stop    func() bool
-	waiting []*wait
+	waiting list.List // of *wait, in the order they came
 }
 
 func clientPauseCommand(c *client, args [][]byte) {
@@ -61,6 +66,8 @@ func (s *Server) pauseFor(timeout int64, all bool) {
 	p.all = all || p.on && p.all
 	p.until = max(p.until, s.space.now+timeout)
 	p.on = true
+	s.space.pause(true)
+	s.expiry.restart()
 	if p.stop != nil {
 		p.stop()
 	}
@@ -75,8 +82,14 @@ func (p *pause) end(s *Server) {
 	}
 	p.on, p.until = false, 0
 	p.stop()
-	waiting := p.waiting
-	p.waiting = nil
+	s.space.pause(false)
+	s.expiry.restart()
+	var waiting []*wait
+	for e := p.waiting.Front(); e != nil; e = p.waiting.Front() {
+		w := p.waiting.Remove(e).(*wait)
+		w.paused = nil
+		waiting = append(waiting, w)
+	}
 	s.blocking.after(0, func() {
 		for _, w := range waiting {
 			s.release(w)
@@ -89,11 +102,21 @@ func (p *pause) holds(c *client, cmd *command) bool {
 	if c.monitor || !c.mayBlock() {
 		return false
 	}
-	writes := cmd.flags&flagWrite != 0 || cmd.name == "publish" || cmd.name == "spublish" || cmd.name == "pfcount"
+	writes := cmd.flags&flagWrite != 0 || cmd.replicates()
 	if cmd.name == "exec" && c.tx != nil {
-		writes = writes || c.tx.flags&flagWrite != 0 || c.tx.publishes
+		writes = writes || c.tx.flags&flagWrite != 0 || c.tx.replicates
 	}
 	return p.all || writes
+}
+
+// replicates reports whether a command that is no write changes what replicas and
+// subscribers get.
+func (cmd *command) replicates() bool {
+	switch cmd.name {
+	case "publish", "spublish", "pfcount":
+		return true
+	}
+	return false
 }
 
 // postpone makes a command wait for the end of the pause.
@@ -103,7 +126,7 @@ func (c *client) postpone(cmd *command, args [][]byte) {
 	}
 	c.wait = &wait{client: c, cmd: cmd, postponed: args}
 	c.server.blocking.count++
-	c.server.pause.waiting = append(c.server.pause.waiting, c.wait)
+	c.wait.paused = c.server.pause.waiting.PushBack(c.wait)
 	c.exemptFromIdle()
 }
 

@@ -26,11 +26,10 @@ import (
 // What goes back is added to reply, under a lock. All messages added before the
 // connection's loop takes them cost one call of Do.
 type remote struct {
-	server    *Server
-	ref       rondo.Ref
-	laddr     net.Addr
-	raddr     net.Addr
-	highWater int // the connection's
+	server *Server
+	ref    rondo.Ref
+	laddr  net.Addr
+	raddr  net.Addr
 
 	// The connection's loop owns these until it posts run, then the keyspace's
 	// loop until reply says done.
@@ -53,6 +52,8 @@ type remote struct {
 	out    *batchBuffer // output of the running batch
 	next   batchReply   // what else to hand over at the end of the batch
 	queued bool         // in Server.outgoing
+
+	highWater int // the connection's, or soon
 
 	transit  atomic.Int64 // bytes from the keyspace's loop to the connection's
 	buffered atomic.Int64 // unsent bytes in the connection's loop
@@ -404,6 +405,14 @@ func (r *remote) refresh() {
 
 // full estimates Conn.Full, which proceed asks later.
 func (r *remote) full() bool { return r.pending() > r.highWater }
+
+func (r *remote) allow(n int) {
+	r.highWater = n
+	if n == 0 {
+		r.highWater = r.server.highWater()
+	}
+	r.ref.Do(func(conn *rondo.Conn) { allow(conn, r.server, n) }) // an error: the connection has ended
+}
 
 func (r *remote) close(p patience) {
 	r.next.ended, r.next.patience = true, p

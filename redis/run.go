@@ -14,6 +14,8 @@ func (s *Server) begin(c *client) {
 	s.expiry.before = s.space.dirty
 	s.watch.restart()
 	c.active = s.tick()
+	s.evicting.begin(s)
+	s.clientMemory.note(c) // output of the last batch has been sent meanwhile
 }
 
 // tick moves the time that commands see to the loop's time, and returns it. The
@@ -30,6 +32,7 @@ func (s *Server) end(c *client) {
 	if !s.completed {
 		c.executing, c.late = false, nil
 		s.broker.held = false
+		s.space.store.KeepExpired(s.space.paused)
 		c.abort(errPanicked)
 	}
 	s.current = nil
@@ -42,6 +45,9 @@ func (s *Server) end(c *client) {
 	}
 	if !s.upkeep.running {
 		s.upkeep.start()
+	}
+	if !s.completed {
+		s.serveBlocked() // before the panic the command may have added what they wait for
 	}
 	if s.config.clientMemory != 0 || s.config.maxMemory != 0 {
 		s.clientMemory.note(c)
@@ -73,6 +79,7 @@ func (s *Server) handOver() {
 func (c *client) run(in []byte) (n, want int) {
 	s := c.server
 	c.input = len(in)
+	c.stall.settle(c)
 	c.B = c.transport.buffer()
 	s.ahead.until = 0
 	for n < len(in) && !c.closing && c.wait == nil {
@@ -148,6 +155,9 @@ func (c *client) conclude() {
 		c.send(c.B, nil)
 	}
 	c.B = nil
+	if c.transport.full() {
+		c.server.stalls.add(c)
+	}
 	if c.closing && c.condemned == nil {
 		c.close()
 	}

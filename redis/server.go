@@ -120,7 +120,8 @@ type Server struct {
 	blocking     blocking
 	upkeep       upkeep
 	tidying      tidyTimer
-	evicted      []byte // the last evicted key
+	evicting     evicting
+	stalls       stalls
 	random       *rand.Rand
 	args         [][]byte  // arguments of the request being read
 	ahead        lookahead // of the client whose batch runs
@@ -244,6 +245,7 @@ func (s *Server) init() {
 	applyLimits(s)
 	s.upkeep.server = s
 	s.tidying.server = s
+	s.stalls.server = s
 	s.baseMemory = min(heapMemory(), maxBase)
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
@@ -363,6 +365,7 @@ func (s *Server) stop(end func()) <-chan struct{} {
 		s.expiry.stop()
 		s.upkeep.stop()
 		s.tidying.stop()
+		s.stalls.stop()
 		s.pause.end(s)
 		s.clients.checkIdle()
 	})

@@ -17,7 +17,7 @@ func (c *client) sets(keys [][]byte) (sets []setView, ok bool) {
 	// A read may move the Item of another key, so the views are made after all of them.
 	sets = make([]setView, len(keys))
 	for i, key := range keys {
-		if it := c.db.keys.Peek(key); it.Exists() {
+		if it := c.db.peek(key); it.Exists() {
 			sets[i] = c.db.viewSet(it)
 		}
 	}

@@ -26,6 +26,8 @@ type transport interface {
 	// run. Requests that run has left are passed to it again once the output
 	// has drained.
 	full() bool
+	// allow sets how much output may wait before the transport is full. 0: as at first.
+	allow(int)
 	// resume continues with the requests behind the one that has blocked the client.
 	resume()
 	// close closes the connection once all written bytes have been sent. A
@@ -103,6 +105,7 @@ func (d *direct) buffer() []byte          { return d.conn.AvailableBuffer() }
 func (d *direct) pending() int            { return d.conn.Buffered() }
 func (d *direct) refresh()                {}
 func (d *direct) full() bool              { return d.conn.Full() }
+func (d *direct) allow(n int)             { allow(d.conn, d.server, n) }
 func (d *direct) abort(err error)         { d.conn.Abort(err) }
 func (d *direct) setIdle(t time.Duration) { d.conn.SetIdle(t) }
 func (d *direct) local() net.Addr         { return d.conn.LocalAddr() }

@@ -25,7 +25,7 @@ type transaction struct {
 	flags   cmdFlags
 	spoiled bool // a command was refused, so EXEC will fail
 
-	publishes bool // a command sends messages to subscribers
+	replicates bool // see command.replicates
 }
 
 type queued struct {
@@ -47,7 +47,7 @@ func (c *client) queue(cmd *command, args [][]byte) {
 		}
 		tx.queue = append(tx.queue, queued{cmd, args, c.owned})
 		tx.flags |= cmd.flags
-		tx.publishes = tx.publishes || cmd.name == "publish"
+		tx.replicates = tx.replicates || cmd.replicates()
 		tx.size += size + 24*len(args) + 64
 		c.checkInput(0)
 	}

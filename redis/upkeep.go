@@ -28,7 +28,7 @@ const (
 
 // set makes the timer fire at the keyspace's soonest deadline.
 func (t *expiryTimer) set() {
-	if t.off || t.server.clients.stopping {
+	if t.off || t.server.space.paused || t.server.clients.stopping {
 		return
 	}
 	t.at = t.server.space.soonest()
@@ -45,8 +45,14 @@ func (t *expiryTimer) set() {
 
 // enable turns the deletion of expired keys that no command asks for on or off.
 func (t *expiryTimer) enable(on bool) {
+	t.off = !on
+	t.restart()
+}
+
+// restart sets the timer anew after something has allowed or forbidden it.
+func (t *expiryTimer) restart() {
 	t.stop()
-	if t.off = !on; on && t.server.space.soonest() != never {
+	if t.server.space.soonest() != never {
 		t.set()
 	}
 }
@@ -80,7 +86,7 @@ func (s *Server) published() {
 // does not keep up with the clients.
 func (t *expiryTimer) assist() {
 	s := t.server
-	if !t.off && s.space.soonest() <= s.space.now {
+	if !t.off && !s.space.paused && s.space.soonest() <= s.space.now {
 		s.space.expire(int(min(16+2*(s.space.dirty-t.before), expirePerTurn<<maxBehind)))
 	}
 }
@@ -124,6 +130,8 @@ func (t *tidyTimer) fire() {
 	s := t.server
 	if s.config.maxMemory > 0 {
 		defer s.published()
+		s.tick()
+		s.evicting.begin(s)
 		s.makeRoom()
 	}
 	if s.space.store.Tick(tidyWork) {

@@ -93,8 +93,8 @@ func httpServers() []Library {
 		}}
 	}
 	return []Library{
-		both("rondo-httpd-loop", "", httpdServer(httpd.OnLoop(http.HandlerFunc(handleHTTP)))),
-		both("rondo-httpd", "", httpdServer(http.HandlerFunc(handleHTTP))),
+		both("rondo-httpd-loop", "", httpdServer(httpd.OnLoop(http.HandlerFunc(handleHTTP)), ofOne)),
+		both("rondo-httpd", "", httpdServer(http.HandlerFunc(handleHTTP), never)),
 		both("rondo-http1", "", http1Server),
 		both("net-http", "", netHTTP),
 		both("fasthttp", "github.com/valyala/fasthttp", fastHTTP),
@@ -105,22 +105,23 @@ func httpServers() []Library {
 }
 
 // rondoServe serves on rondo, with TLS if there is a configuration.
-func rondoServe(address string, loops int, config *tls.Config, open rondo.OpenFunc) error {
+func rondoServe(address string, loops int, config *tls.Config, extra spare, open rondo.OpenFunc) error {
 	if config != nil {
 		open = rondo.Filtered(open, rtls.Server(config))
 	}
-	engine := ofOne.ask(&rondo.Engine{NumLoops: loops})
+	engine := extra.ask(&rondo.Engine{NumLoops: loops})
 	if _, err := engine.Listen("tcp", address, rondo.SocketOptions{}, open); err != nil {
 		return err
 	}
 	return engine.Wait()
 }
 
-// httpdServer is package httpd with a handler.
-func httpdServer(h http.Handler) func(string, int, *tls.Config) error {
+// httpdServer is package httpd with a handler. The package's documentation advises against a
+// spare processor for handlers on goroutines.
+func httpdServer(h http.Handler, extra spare) func(string, int, *tls.Config) error {
 	return func(address string, loops int, config *tls.Config) error {
 		s := &httpd.Server{HTTP: &http.Server{Handler: h}}
-		return rondoServe(address, loops, config, s.Open)
+		return rondoServe(address, loops, config, extra, s.Open)
 	}
 }
 
@@ -174,7 +175,7 @@ func nbioHTTP(address string, loops int, config *tls.Config) error {
 // http1Server is package http1 on a Handler, without net/http.
 func http1Server(address string, loops int, config *tls.Config) error {
 	shared := rondo.LoopLocal[*http1Loop]{New: func(*rondo.Loop) *http1Loop { return new(http1Loop) }}
-	return rondoServe(address, loops, config, func(c *rondo.Conn) rondo.Handler {
+	return rondoServe(address, loops, config, ofOne, func(c *rondo.Conn) rondo.Handler {
 		return &http1Handler{loop: shared.Get(c.Loop())}
 	})
 }
@@ -217,8 +218,8 @@ func (h *http1Handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 			out = append(out, body...)
 			continue
 		}
-		c.Write(out) // large bodies are not gathered first
-		c.Write(body)
+		c.Write(out)
+		c.WriteOwned(body, nil) // a large body is sent from where it lies
 		out = c.AvailableBuffer()
 	}
 	c.Write(out)

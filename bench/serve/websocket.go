@@ -96,13 +96,13 @@ func webSocketServer(deflate bool) *websocket.Server {
 
 // rondoWebSocket is package websocket, without an HTTP server.
 func rondoWebSocket(address string, loops int, deflate bool) error {
-	return rondoServe(address, loops, nil, webSocketServer(deflate).OpenFunc())
+	return rondoServe(address, loops, nil, ofOne, webSocketServer(deflate).OpenFunc())
 }
 
 // rondoUpgrade is package websocket on package httpd.
 func rondoUpgrade(address string, loops int, deflate bool) error {
 	s := &httpd.Server{HTTP: &http.Server{Handler: httpd.OnLoop(webSocketServer(deflate))}}
-	return rondoServe(address, loops, nil, s.Open)
+	return rondoServe(address, loops, nil, ofOne, s.Open)
 }
 
 // gwsEvents is the handler of gws.

@@ -62,6 +62,7 @@ type bench struct {
 	flags    *benchFlags
 	size     int
 	keyspace int // for redis
+	zipf     float64
 	network  string
 	address  string
 	tls      *tls.Config // nil: no TLS

@@ -10,6 +10,7 @@ type benchRedisCommand struct {
 	Addr     string   `help:"Address of the server: tcp://host:port, or host:port, or unix:///path." default:"tcp://127.0.0.1:6379" placeholder:"ADDR"`
 	Tests    []string `help:"What to measure, one after the other: ping, set, get, incr, mset." default:"ping,set,get,incr,mset" short:"t" placeholder:"TEST"`
 	Keyspace int      `help:"Number of keys. Each request takes a random one (mset: ten)." default:"1" short:"r" placeholder:"N"`
+	Zipf     float64  `help:"Choose keys by Zipf's law with this exponent, above 1 and at most 10: a few keys are asked for most of the time. 0: all equally often." default:"0" placeholder:"S"`
 	Password string   `help:"Password, for AUTH." short:"a" placeholder:"PASSWORD"`
 	benchFlags
 }
@@ -32,6 +33,9 @@ Examples:
   rondo bench redis -t get -r 100000 --size 1KiB --rate 50000
       50,000 GETs per second, of 100,000 keys with values of 1 KiB, which the program sets first.
 
+  rondo bench redis -t set,get -r 1000000 --zipf 1.01 -P 32
+      A million keys, of which some are asked for much more often than others, as in most caches.
+
 ` + benchHelp
 }
 
@@ -45,7 +49,10 @@ func (r *benchRedisCommand) Run() error {
 	if err := checkNumber("--keyspace", r.Keyspace, 1, maxKeyspace); err != nil {
 		return err
 	}
-	b.keyspace = r.Keyspace
+	if r.Zipf != 0 && !(r.Zipf > 1 && r.Zipf <= 10) {
+		return usagef("--zipf is %v: want a number above 1 and at most 10, or 0", r.Zipf)
+	}
+	b.keyspace, b.zipf = r.Keyspace, r.Zipf
 	var loads []load.Workload
 	for _, test := range r.Tests {
 		w, err := load.Redis(strings.ToLower(strings.TrimSpace(test)), load.RedisOptions{
@@ -53,6 +60,7 @@ func (r *benchRedisCommand) Run() error {
 			Pipeline: r.Pipeline,
 			Size:     b.size,
 			Keyspace: r.Keyspace,
+			Zipf:     r.Zipf,
 			Password: r.Password,
 		})
 		if err != nil {

@@ -23,6 +23,7 @@ type benchResult struct {
 	Pipeline    int     `json:"pipeline"`
 	SizeBytes   int     `json:"size_bytes"`
 	Keyspace    int     `json:"keyspace,omitempty"`
+	Zipf        float64 `json:"zipf,omitempty"`
 	Rate        float64 `json:"rate_per_s,omitempty"` // the value of --rate; absent: closed loop
 	WarmupS     float64 `json:"warmup_s"`
 	ElapsedS    float64 `json:"elapsed_s"`
@@ -64,6 +65,7 @@ func (b *bench) result(test, backend string, r *load.Report) benchResult {
 		Pipeline:     f.Pipeline,
 		SizeBytes:    b.size,
 		Keyspace:     b.keyspace,
+		Zipf:         b.zipf,
 		Rate:         f.Rate,
 		WarmupS:      time.Duration(f.Warmup).Seconds(),
 		ElapsedS:     r.Elapsed.Seconds(),

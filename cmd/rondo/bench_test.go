@@ -125,6 +125,9 @@ func TestBenchRedis(t *testing.T) {
 	if want := []string{"ping", "set", "get", "incr", "mset"}; !slices.Equal(names, want) {
 		t.Errorf("the tests are %q, want %q", names, want)
 	}
+	if all = results(t, "redis", "--addr", address, "-a", "secret", "-t", "get", "-r", "100", "--zipf", "1.5", "-n", "100"); len(all) != 1 || all[0]["zipf"] != 1.5 {
+		t.Errorf("with Zipf's law: %v", all)
+	}
 	if all = results(t, "redis", "--addr", address, "-a", "secret", "--tests", "GET,ping", "-n", "10"); len(all) != 2 || all[0]["test"] != "get" || all[1]["test"] != "ping" {
 		t.Errorf("of two tests: %v", all)
 	}
@@ -275,6 +278,7 @@ func TestBenchFailures(t *testing.T) {
 		{"echo --backend nope --addr " + silent, 2, "choose one of"},
 		{"redis --tests set,nope --addr " + silent, 2, `no test "nope": choose from ping, set, get, incr, mset`},
 		{"redis --keyspace 0 --addr " + silent, 2, "--keyspace is 0: want 1 or more"},
+		{"redis --zipf 0.9 --addr " + silent, 2, "--zipf is 0.9: want a number above 1"},
 	} {
 		stdout, stderr, code := runBench(t, append(strings.Fields(c.args), "--json", "--warmup", "0")...)
 		if code != c.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "rondo: ") || !strings.Contains(stderr, c.want) {

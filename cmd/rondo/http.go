@@ -111,6 +111,7 @@ func (h *httpCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	engine.SpareProcessor = false // see the documentation of httpd
 	filters, err := h.filters(log, "h2", "http/1.1")
 	if err != nil {
 		return err

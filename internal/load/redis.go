@@ -15,10 +15,11 @@ var RedisTests = []string{"ping", "set", "get", "incr", "mset"}
 
 // RedisOptions configure a Redis workload.
 type RedisOptions struct {
-	Conns, Pipeline int    // as in Config
-	Size            int    // of values, in bytes
-	Keyspace        int    // number of keys to choose from at random
-	Password        string // "": none
+	Conns, Pipeline int     // as in Config
+	Size            int     // of values, in bytes
+	Keyspace        int     // number of keys to choose from at random
+	Zipf            float64 // above 1: by Zipf's law with this exponent; 0: all keys are equally likely
+	Password        string  // "": none
 }
 
 // msetKeys is the number of keys of an MSET.
@@ -137,7 +138,7 @@ func (r *redisTest) keyed(request func(b []byte, n int) []byte) func(int) Talk {
 	}
 	replies := repeat([]byte(ok), leastPiece)
 	return func(id int) Talk {
-		keys := newPicker(id, r.Keyspace)
+		keys := r.picker(id, r.Keyspace)
 		return Talk{
 			&built{func(b []byte) []byte { return request(b, keys.next()) }},
 			&tapedReplies{head: head{tape: replies}, size: len(ok)},
@@ -146,6 +147,8 @@ func (r *redisTest) keyed(request func(b []byte, n int) []byte) func(int) Talk {
 }
 
 const ok = "+OK\r\n"
+
+func (r *redisTest) picker(id, n int) *picker { return newPicker(id, n, r.Zipf) }
 
 func (r *redisTest) mset() func(int) Talk {
 	start := resp.AppendBulkString(resp.AppendArray(nil, 1+2*msetKeys), "MSET")
@@ -163,7 +166,7 @@ func (r *redisTest) mset() func(int) Talk {
 	}
 	replies := repeat([]byte(ok), leastPiece)
 	return func(id int) Talk {
-		next := newPicker(id, r.Keyspace).next
+		next := r.picker(id, r.Keyspace).next
 		return Talk{
 			&built{func(b []byte) []byte { return request(b, next) }},
 			&tapedReplies{head: head{tape: replies}, size: len(ok)},
@@ -179,7 +182,7 @@ func (r *redisTest) get() func(int) Talk {
 	first := reply[:bytes.IndexByte(reply, '\n')+1]
 	last := []byte("\r\n")
 	return func(id int) Talk {
-		asked, expected := newPicker(id, r.Keyspace), newPicker(id, r.Keyspace)
+		asked, expected := r.picker(id, r.Keyspace), r.picker(id, r.Keyspace)
 		return Talk{
 			&built{func(b []byte) []byte { return appendGet(b, asked.next()) }},
 			&variedReplies{first: first, last: last, middle: func() []byte { return r.value(expected.next()) }},
@@ -192,7 +195,7 @@ func (r *redisTest) get() func(int) Talk {
 func (r *redisTest) counters() int { return max(1, r.Keyspace/r.Conns) }
 
 func (r *redisTest) incr(id int) Talk {
-	asked, expected := newPicker(id, r.counters()), newPicker(id, r.counters())
+	asked, expected := r.picker(id, r.counters()), r.picker(id, r.counters())
 	counts := make([]int64, r.counters())
 	var digits [20]byte
 	return Talk{

@@ -28,11 +28,13 @@ func workloads(t *testing.T) map[string]served {
 		all[fmt.Sprint("echo ", size)] = served{w, func(b []byte) []byte { return b }}
 		for _, test := range RedisTests {
 			for _, keys := range []int{1, 7, 100} {
-				w, err := Redis(test, RedisOptions{Conns: 3, Pipeline: 3, Size: size, Keyspace: keys, Password: "secret"})
-				if err != nil {
-					t.Fatal(err)
+				for _, zipf := range []float64{0, 1.01} {
+					w, err := Redis(test, RedisOptions{Conns: 3, Pipeline: 3, Size: size, Keyspace: keys, Zipf: zipf, Password: "secret"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					all[fmt.Sprint(test, " ", size, " of ", keys, " zipf ", zipf)] = served{w, newModel(t).serve}
 				}
-				all[fmt.Sprint(test, " ", size, " of ", keys)] = served{w, newModel(t).serve}
 			}
 		}
 	}

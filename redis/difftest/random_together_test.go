@@ -61,7 +61,8 @@ func spoils(word string) bool {
 	return strings.EqualFold(word, "STOREDIST") || outOfRange.MatchString(word)
 }
 
-var outOfRange = regexp.MustCompile(`(?i)e[-+]?\d{4}`)
+// outOfRange also matches numbers that have no full precision, for which errno is set too.
+var outOfRange = regexp.MustCompile(`(?i)e[-+]?([34]\d\d|\d{4})`)
 
 func (t *together) normal([]string) string {
 	form := t.forms[0]

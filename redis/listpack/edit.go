@@ -68,27 +68,25 @@ func Cut(lp []byte, from, to, n int) []byte {
 
 // Concat appends the elements of another listpack.
 func Concat(lp, other []byte) []byte {
-	n := Len(other)
-	if n == 0 {
-		return lp
-	}
+	return AppendPart(lp, other, headerSize, End(other), Len(other))
+}
+
+// AppendPart appends the n elements of another listpack between two positions.
+func AppendPart(lp, other []byte, from, to, n int) []byte {
 	at := End(lp)
-	elements := other[headerSize:End(other)]
-	lp = resize(lp, at, 0, len(elements))
-	copy(lp[at:], elements)
+	lp = resize(lp, at, 0, to-from)
+	copy(lp[at:], other[from:to])
 	return finish(lp, n)
 }
 
 // Tail makes a listpack of the elements from a position on, in the memory of dst, if that
 // has the capacity.
 func Tail(dst, lp []byte, at int) []byte {
-	elements, n := lp[at:End(lp)], 0
+	n := 0
 	for i := at; lp[i] != encEnd; i = next(lp, i) {
 		n++
 	}
-	dst = resize(Init(dst), headerSize, 0, len(elements))
-	copy(dst[headerSize:], elements)
-	return finish(dst, n)
+	return AppendPart(Init(dst), lp, at, End(lp), n)
 }
 
 // Remove deletes the first n elements equal to v, or the last -n if n is negative, or all

@@ -36,6 +36,9 @@ func checkElement(b []byte) (size int, ok bool) {
 		return 0, false
 	}
 	n := sizeAt(b)
+	if n > 0 && n < len(b) && n < 1<<7 { // nearly always
+		return n + 1, b[n] == byte(n)
+	}
 	if n <= 0 || n > len(b) || n+backSize(n) > len(b) {
 		return 0, false
 	}

@@ -93,6 +93,41 @@ func (l List) single(v listpack.Value, limit Limit) store.Handle {
 	return h
 }
 
+// Extend adds the elements of a listpack behind the last one. It copies them many at a time.
+func (l List) Extend(lp []byte, limit Limit) {
+	for at := listpack.First(lp); at >= 0; {
+		to, n := piece(lp, at, limit)
+		h := l.last()
+		last := l.pack(h)
+		if has := listpack.Len(last); has == 0 || limit.Allows(len(last)+to-at, has+n) {
+			h = l.grow(h, len(last)+to-at, limit)
+			listpack.AppendPart(l.pack(h), lp, at, to, n)
+		} else {
+			added := l.newNode(listpack.MinSize+to-at, nil)
+			listpack.AppendPart(listpack.Init(l.cells.Bytes(added)[nodePack:l.cells.Size(added)]), lp, at, to, n)
+			l.link(added, h, 0)
+		}
+		l.addNumber(rootLen, n)
+		if at = to; at == listpack.End(lp) {
+			return
+		}
+	}
+}
+
+// piece returns the end and the number of the elements from a position on that fit in a node.
+// It is at least one.
+func piece(lp []byte, at int, limit Limit) (to, n int) {
+	end := listpack.End(lp)
+	for to = at; to < end; n++ {
+		next := to + listpack.SizeAt(lp, to)
+		if n > 0 && !limit.Allows(listpack.MinSize+next-at, n+1) {
+			break
+		}
+		to = next
+	}
+	return to, n
+}
+
 // split moves the elements from a position on to a new node, behind h, and returns it.
 func (l List) split(h store.Handle, at int) store.Handle {
 	lp := l.pack(h)

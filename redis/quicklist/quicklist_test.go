@@ -71,7 +71,7 @@ func (w *world) text() string {
 func (w *world) change() {
 	n, s := len(w.model), w.text()
 	v := listpack.String([]byte(s))
-	switch op := w.rng.IntN(12); {
+	switch op := w.rng.IntN(13); {
 	case op < 3 || n < 2:
 		for range w.rng.IntN(20) {
 			w.push(w.rng.IntN(2) == 0, w.text())
@@ -105,6 +105,14 @@ func (w *world) change() {
 		w.db.Copy(w.db.Find(key), w.store.DB(1), key)
 		w.db.Delete(w.db.Find(key))
 		w.store.DB(1).Move(w.store.DB(1).Find(key), w.db, key)
+	case op == 11:
+		lp := listpack.Init(nil)
+		for range w.rng.IntN(1 + w.rng.IntN(300)) {
+			s := w.text()
+			lp = listpack.Append(lp, listpack.String([]byte(s)))
+			w.model = append(w.model, s)
+		}
+		w.list.Extend(lp, w.limit)
 	default:
 		for w.store.Tick(1000) {
 		}

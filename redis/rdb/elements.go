@@ -62,6 +62,19 @@ func eachPacked(lp []byte, yield func([]byte) bool) bool {
 	return true
 }
 
+// Parts yields the elements of a List, in order: listpacks, and elements that are not in one.
+// A yielded slice is valid until the next.
+func (v *Value) Parts(yield func(part []byte, packed bool) bool) {
+	switch {
+	case v.pack != nil:
+		yield(v.pack, true)
+	case v.typ == TypeList:
+		v.Elements(func(element []byte) bool { return yield(element, false) })
+	default:
+		v.nodes(yield)
+	}
+}
+
 // Scored yields the members of a ZSet with their scores, in any order. A yielded slice is
 // valid until the next.
 func (v *Value) Scored(yield func(member []byte, score float64) bool) {
@@ -123,12 +136,21 @@ func (n *node) listpack(buf, converted *[]byte) (lp []byte, plain, ok bool) {
 }
 
 func (v *Value) eachOfNodes(yield func([]byte) bool) {
+	v.nodes(func(part []byte, packed bool) bool {
+		if packed {
+			return eachPacked(part, yield)
+		}
+		return yield(part)
+	})
+}
+
+func (v *Value) nodes(yield func(part []byte, packed bool) bool) {
 	var buf, converted []byte
 	for r := v.body; len(r.b) > 0; {
 		n := node{old: v.typ == TypeListQuicklist}
 		n.read(&r)
 		lp, plain, _ := n.listpack(&buf, &converted)
-		if plain && !yield(lp) || !plain && !eachPacked(lp, yield) {
+		if !yield(lp, !plain) {
 			return
 		}
 	}

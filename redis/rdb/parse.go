@@ -189,7 +189,7 @@ func (v *Value) parsePack(r *reader) bool {
 func (v *Value) checkPairs() bool {
 	seen := make(map[string]struct{}, min(v.n, 1024))
 	var last []byte
-	lastScore := math.Inf(-1)
+	lastScore, pairs := math.Inf(-1), 0
 	for at := listpack.First(v.pack); at >= 0; {
 		var digits [20]byte
 		first := listpack.At(v.pack, at).Bytes(digits[:])
@@ -204,10 +204,13 @@ func (v *Value) checkPairs() bool {
 			}
 			last, lastScore = append(last[:0], first...), score
 		}
-		seen[string(first)] = struct{}{}
+		if seen[string(first)] = struct{}{}; len(seen) <= pairs {
+			return false
+		}
+		pairs++
 		at = listpack.Next(v.pack, second)
 	}
-	return len(seen) == v.n
+	return true
 }
 
 // packedScore returns the score at a position of a listpack.

@@ -27,7 +27,8 @@ func (db *DB) Expiring() int { return db.t.expiring }
 func (db *DB) Hash(key []byte) uint64 { return db.store.hasher.hash(key) }
 
 // Find returns the Item of a key, or the zero Item. It deletes an expired key, after
-// Store.OnExpire, and counts an access if the Store tracks them.
+// Store.OnExpire, unless Store.KeepExpired is on, and counts an access if the Store tracks
+// them.
 func (db *DB) Find(key []byte) Item { return db.FindHashed(key, db.Hash(key)) }
 
 // FindHashed is Find for a key whose hash is known.
@@ -37,7 +38,9 @@ func (db *DB) FindHashed(key []byte, hash uint64) Item {
 		return it
 	}
 	if it.Expired() {
-		db.expire(it, hash)
+		if !db.store.keeping {
+			db.expire(it, hash)
+		}
 		return Item{}
 	}
 	if db.store.tracking != TrackNothing {

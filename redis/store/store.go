@@ -50,6 +50,7 @@ type Store struct {
 	expired  int64
 	ops      [numTypes]NodeOps
 	hasOps   bool
+	keeping  bool // see KeepExpired
 	tracking Tracking
 	tracked  int64 // since when
 	lfu      LFU
@@ -98,6 +99,12 @@ func (s *Store) SetNow(now int64) { s.now = now }
 
 // Now returns the time of the last SetNow.
 func (s *Store) Now() int64 { return s.now }
+
+// KeepExpired makes expired keys stay, or go again. While they stay, Find does not find them
+// and does not delete them, and Expire must not be called. Put replaces an expired key as if
+// there were none. Move, Rename and Copy want a key that does not exist: turn KeepExpired off
+// before.
+func (s *Store) KeepExpired(keep bool) { s.keeping = keep }
 
 // Expired returns the number of keys that were deleted because they had expired.
 func (s *Store) Expired() int64 { return s.expired }

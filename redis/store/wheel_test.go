@@ -188,3 +188,23 @@ func TestLazyExpiry(t *testing.T) {
 		t.Error("Put keeps the deadline of an expired key")
 	}
 }
+
+// While expired keys stay, they are not found and not deleted, and Put replaces them.
+func TestKeepExpired(t *testing.T) {
+	e := newExpiryBench(t)
+	e.put("k", e.now+1)
+	e.put("l", e.now+1)
+	e.now++
+	e.s.SetNow(e.now)
+	e.s.KeepExpired(true)
+	if e.db.Find([]byte("k")).Exists() || e.db.Len() != 2 || e.s.Expired() != 0 {
+		t.Error("Find finds the expired key, or deletes it")
+	}
+	if it := e.db.Put([]byte("l"), IntValue(1), KeepDeadline); it.Deadline() != 0 || e.s.Expired() != 1 || e.db.Len() != 2 {
+		t.Error("Put keeps the deadline of an expired key")
+	}
+	e.s.KeepExpired(false)
+	if e.s.Expire(1000) || e.db.Len() != 1 || e.s.Expired() != 2 {
+		t.Error("Expire does not delete the key that stayed")
+	}
+}

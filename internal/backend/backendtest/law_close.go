@@ -182,6 +182,22 @@ func closeWithinOfAnUnreadyFilter(w World) {
 	p.Close()
 }
 
+// closeWithinOfUnreadyOutput: Linger bounds the end of a connection whose output waits for a
+// filter that is not ready.
+func closeWithinOfUnreadyOutput(w World) {
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: 50 * time.Millisecond}, h.one()))
+	h.do(func(c *rondo.Conn) {
+		c.Use(nil, func(*rondo.Conn) rondo.Filter { return unready{} })
+		c.Write([]byte("never"))
+		bridge.Of(c).CloseWithin(10*time.Millisecond, 1000)
+	})
+	if err := h.untilClosed(); err != rondo.ErrLinger {
+		w.Errorf("Closed got %v", err)
+	}
+	p.Close()
+}
+
 // closeWithinOfAClosing: CloseWithin shortens a Close.
 func closeWithinOfAClosing(w World) {
 	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {

@@ -132,6 +132,64 @@ func failedWriteOfAPausedConn(w World) {
 	}
 }
 
+// A reset of a connection whose output waits ends it at once, whatever state it is in. Only whoever
+// has paused it has the linger time: see failedWriteOfAPausedConn.
+func resetEndsWaitingOutput(w World) {
+	request, input := pattern(12<<20), pattern(40_000)
+	for _, state := range []string{
+		"full", "reads when full", "a file", "unread input", "input that nobody takes", "a part of a message",
+		"the peer's end is told", "the peer's end is not told", "our end", "closing", "leaving",
+	} {
+		h := &handler{w: w, eof: func(*rondo.Conn) {}}
+		h.data = func(c *rondo.Conn, in []byte) (int, error) {
+			switch state {
+			case "input that nobody takes":
+				return 0, nil
+			case "a part of a message":
+				c.Want(2 * len(input))
+				return 0, nil
+			}
+			return len(in), nil
+		}
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Hour}, h.one()))
+		if state == "the peer's end is told" {
+			p.CloseWrite()
+			w.Until("EOF", h.hasEOF)
+		}
+		h.do(func(c *rondo.Conn) {
+			limit(c, func(l *rondo.Limits) { l.ReadWhenFull = state == "reads when full" })
+			if state == "a file" {
+				c.SendFile(tempFile(w, request), 0, int64(len(request)), nil)
+			} else {
+				c.Write(request)
+			}
+		})
+		switch state {
+		case "unread input", "input that nobody takes", "a part of a message":
+			send(w, p, input)
+		case "the peer's end is not told":
+			p.CloseWrite()
+		}
+		h.do(func(c *rondo.Conn) {
+			switch state {
+			case "our end":
+				c.CloseWrite()
+			case "closing":
+				c.Close()
+			case "leaving":
+				if err := c.Detach(func(net.Conn, error) {}); err != nil {
+					c.Close() // it has filters
+				}
+			}
+		})
+		w.Sleep(10 * time.Millisecond)
+		p.Reset()
+		if err := h.untilClosed(); !isErr(err, broken) {
+			w.Errorf("%s: Closed got %v", state, err)
+		}
+	}
+}
+
 // A coroutine whose Write fails reads the answer, and then gets the error, unless the peer
 // has ended its stream.
 func coReadsAfterAFailedWrite(w World) {

@@ -252,3 +252,29 @@ func filesStayWhole(w World) {
 	expect(w, p, file)
 	expect(w, p, text)
 }
+
+// filesUnderSmallLimits: a file needs no more room than other output, through filters too.
+func filesUnderSmallLimits(w World) {
+	const size = 4 << 20
+	f := tempFile(w, pattern(size))
+	for _, limits := range []rondo.Limits{
+		{MaxInput: 1 << 20, MaxOutput: 10_000, HighWater: 10_000, LowWater: 1000},
+		{MaxInput: 1 << 20, MaxOutput: 100_000, HighWater: 1 << 30, LowWater: 1000},
+		{MaxInput: 1 << 20, MaxOutput: 64 << 10, HighWater: 64 << 10, LowWater: 64 << 10},
+	} {
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
+		h.do(func(c *rondo.Conn) {
+			c.SetLimits(limits)
+			if err := c.SendFile(f, 0, size, nil); err != nil {
+				w.Errorf("SendFile: %v", err)
+			}
+		})
+		w.Sleep(20 * time.Millisecond)
+		slowly(w, p, pattern(size))
+		p.Close()
+		if err := h.untilClosed(); err != nil {
+			w.Errorf("%+v: Closed got %v", limits, err)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -77,12 +78,14 @@ var laws = []law{
 	{"CloseSurvivesUnreadInput", closeSurvivesUnreadInput},
 	{"FailedWriteKeepsInput", failedWriteKeepsInput},
 	{"FailedWriteOfAPausedConn", failedWriteOfAPausedConn},
+	{"ResetEndsWaitingOutput", resetEndsWaitingOutput},
 	{"LingerEndsUndelivered", lingerEndsUndelivered},
 	{"LingerEndsUnclosed", lingerEndsUnclosed},
 	{"CloseWithinIsForTheEnd", closeWithinIsForTheEnd},
 	{"CloseWithinBehindCloseWrite", closeWithinBehindCloseWrite},
 	{"CloseWithinOfAnUnreadyFilter", closeWithinOfAnUnreadyFilter},
 	{"CloseWithinOfAClosing", closeWithinOfAClosing},
+	{"CloseWithinOfUnreadyOutput", closeWithinOfUnreadyOutput},
 	{"AbortDropsOutput", abortDropsOutput},
 	{"PeerHalfCloses", peerHalfCloses},
 	{"ServerHalfCloses", serverHalfCloses},
@@ -120,6 +123,7 @@ var laws = []law{
 	{"FilesAreReleasedOnce", filesAreReleasedOnce},
 	{"FilesStarveNobody", filesStarveNobody},
 	{"FilesStayWhole", filesStayWhole},
+	{"FilesUnderSmallLimits", filesUnderSmallLimits},
 	{"RefOfAClosedConn", refOfAClosedConn},
 	{"RefWritesKeepOrder", refWritesKeepOrder},
 	{"RefWriteIsBounded", refWriteIsBounded},
@@ -308,6 +312,12 @@ func (h *handler) isOpened() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.ref != rondo.Ref{}
+}
+
+func (h *handler) hasEOF() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Contains(h.calls, "E")
 }
 
 func (h *handler) received() int {

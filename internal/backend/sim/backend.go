@@ -33,6 +33,7 @@ type Backend struct {
 	ready     []*flight // complete in the next turn
 	round     []*flight // complete in this turn
 	lender    lender
+	piped     []byte           // what is in the pipe; see backend.Splicer
 	got       []backend.Packet // lent by the last RecvFrom
 }
 
@@ -153,6 +154,7 @@ func (b *Backend) Next(c *backend.Completion) bool {
 		b.breach("Next was called before Return of the lent buffer")
 	}
 	b.spoilPackets()
+	b.piped = b.piped[:0] // a Handler that panicked has left it
 	*c = backend.Completion{}
 	if len(b.round) == 0 {
 		return false

@@ -82,14 +82,24 @@ func (b *Backend) receive(fl *flight, c *backend.Completion) {
 		_, c.Err = e.read(nil)
 		return
 	}
+	if buf == nil && fl.file.piped {
+		b.fill(e, n, c)
+		return
+	}
 	if buf == nil {
-		var clean bool
-		if c.Lent, clean = b.lender.lend(n); !clean {
-			b.breach("a lent buffer was written to after its Return")
-		}
+		c.Lent = b.lendFor(n)
 		buf = c.Lent[backend.Headroom:]
 	}
 	c.N, c.Err = e.read(buf[:n])
+}
+
+// lendFor lends a buffer for n bytes.
+func (b *Backend) lendFor(n int) []byte {
+	p, clean := b.lender.lend(n)
+	if !clean {
+		b.breach("a lent buffer was written to after its Return")
+	}
+	return p
 }
 
 // kinds are the names of completions in the trace.

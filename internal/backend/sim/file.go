@@ -19,6 +19,7 @@ type file struct {
 	listener  *listener       // a listener,
 	datagrams *datagramSocket // or a datagram socket
 	closing   bool            // Close or Reset was submitted: the File is stale
+	piped     bool            // a Recv without a Buf receives into the pipe
 	ops       []*flight       // in flight
 }
 

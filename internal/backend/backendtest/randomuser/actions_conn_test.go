@@ -71,6 +71,7 @@ var connActions = []action{
 			bridge.Of(x.conn.c).ReceiveInto(make([]byte, x.intn(2000)))
 		}
 	}},
+	{"IO.Pipe", 3, aConn, func(x *call) { bridge.Of(x.conn.c).Pipe(!x.one(4)) }},
 	{"IO.Receiving", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Receiving() }},
 	{"Conn.Ref", 1, aConn, func(x *call) { x.conn.c.Ref() }},
 	{"Conn.SetHandler", 2, aConn, func(x *call) {

@@ -198,6 +198,17 @@ func (h *handler) Paused() {
 	h.k.w.act(h.k.site("Pauser.Paused"))
 }
 
+// Piped passes nothing on: Data gets all of the bytes.
+func (h *handler) Piped(n int) {
+	c := h.k.c
+	h.within("Piper.Piped", c, func() {
+		if most := h.k.w.holder(c).mostInput(); n <= 0 || n > most {
+			h.k.w.failf("%s: Piped has %d bytes, want 1 to %d", h.k.name, n, most)
+		}
+		h.k.w.act(h.k.site("Piper.Piped"))
+	})
+}
+
 func (h *handler) Ending() {
 	h.called("Ender.Ending", h.k.c)
 	h.k.w.act(h.k.site("Ender.Ending"))

@@ -47,8 +47,7 @@ var notTried = map[string]string{
 	"Direct.*":       "is a goroutine's that knows that nothing is under way, as package proactor does",
 	"IO.Failed":      "tells of Direct's errors",
 	"IO.Watched":     "changes nothing",
-	"IO.Pipe":        "is relay's, whose laws try it where the system has splice(2)",
-	"IO.SendPiped":   "likewise",
+	"IO.SendPiped":   "puts bytes of one stream into another: relay's random tests try it",
 }
 
 // notCalled are functions that the engine calls and that are not callbacks of the user.
@@ -75,7 +74,6 @@ var notCalled = map[string]string{
 	"RunQueue.*":       "is a coroutine's site",
 	"Keeper.*":         "calls nothing of the user's",
 	"Replacer.*":       "likewise",
-	"Piper.*":          "likewise",
 	"Loop.AttachNow":   "its function is an OpenFunc",
 	"Running.Handlers": "is for who looks after a loop that stands still",
 	"Running.TakeOver": "likewise",
@@ -84,7 +82,7 @@ var notCalled = map[string]string{
 
 // callbacks are the places where the user's code is called: all kinds of sites.
 var callbacks = []string{
-	"Handler.Data", "Handler.Closed", "EOFHandler.EOF", "DrainHandler.Drained", "Pauser.Paused", "Ender.Ending", "ShutdownHandler.Shutdown",
+	"Handler.Data", "Handler.Closed", "EOFHandler.EOF", "DrainHandler.Drained", "Pauser.Paused", "Piper.Piped", "Ender.Ending", "ShutdownHandler.Shutdown",
 	"OpenFunc", "FilterOpenFunc",
 	"Filter.Start", "Filter.Inbound", "Filter.Outbound", "Filter.EOF", "Filter.CloseWrite", "Filter.Closed",
 	"Conn.WriteOwned", "Conn.SendFile", "Conn.Control", "Conn.Detach",

@@ -21,7 +21,7 @@ const inFocus = 12
 
 // rare are callbacks that worlds seldom reach, with the extra seeds that they get.
 var rare = map[string]int{
-	"EOFHandler.EOF": 3, "DrainHandler.Drained": 6, "Pauser.Paused": 6, "Filter.EOF": 4, "Conn.Detach": 6,
+	"EOFHandler.EOF": 3, "DrainHandler.Drained": 6, "Pauser.Paused": 6, "Piper.Piped": 6, "Filter.EOF": 4, "Conn.Detach": 6,
 	"Broadcast": 6, "Loop.OnClose": 2, "Co.Go": 4, "Trace.FilterFailed": 2, "PacketErrorHandler.PacketFailed": 5,
 	"Trace.BeforeWrite": 1, "Trace.AfterWrite": 1, "LoopLocal.New": 1,
 }
@@ -103,6 +103,7 @@ func (f *focus) add(name string) {
 // madeBy lists actions that lead to callbacks of another name.
 var madeBy = map[string][]string{
 	"Pauser.Paused":                   {"Conn.Pause", "Conn.Resume"},
+	"Piper.Piped":                     {"IO.Pipe"},
 	"DrainHandler.Drained":            {"Conn.Write"},
 	"Broadcast":                       {"Conn.Write", "Conn.SetLimits"},
 	"Ender.Ending":                    {"Conn.Close"},
