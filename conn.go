@@ -303,7 +303,7 @@ func (c *Conn) SetLimits(l Limits) {
 	case e.unbound:
 		c.limits = &e.unbound
 	default:
-		*c.ownLimits() = own
+		c.limits = c.loop.shareLimits(own)
 	}
 	c.limited()
 }
@@ -329,13 +329,13 @@ func (c *Conn) limited() {
 	}
 }
 
-func (c *Conn) ownLimits() *limits {
-	c.loop.check()
-	if e := c.loop.engine; c.limits == &e.limits || c.limits == &e.unbound {
-		own := *c.limits
-		c.limits = &own
+// shareLimits returns limits with the content of own, which never change. Connections that are
+// given the same limits one after the other, such as all those of a relay, share them.
+func (l *Loop) shareLimits(own limits) *limits {
+	if l.ownLimits == nil || *l.ownLimits != own {
+		l.ownLimits = &own
 	}
-	return c.limits
+	return l.ownLimits
 }
 
 // connTable holds a loop's connections by the slots of their Files; a backend may have two

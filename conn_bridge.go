@@ -238,8 +238,9 @@ func (w *wire) NoOutputLimit() {
 	if c.limits == &c.loop.engine.limits {
 		c.limits = &c.loop.engine.unbound
 	} else {
-		l := c.ownLimits()
-		l.maxOut, l.high, l.low = math.MaxInt, math.MaxInt, math.MaxInt
+		own := *c.limits
+		own.maxOut, own.high, own.low = math.MaxInt, math.MaxInt, math.MaxInt
+		c.limits = c.loop.shareLimits(own)
 	}
 	c.limited()
 }

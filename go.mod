@@ -3,6 +3,7 @@ module github.com/rondo-go/rondo
 go 1.24.0
 
 require (
+	github.com/BurntSushi/toml v1.5.0
 	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/alecthomas/kong v1.12.1
 	github.com/klauspost/compress v1.18.0

@@ -39,6 +39,7 @@ type Loop struct {
 	finished  func()                 // called when the loop ends
 
 	conns     connTable
+	ownLimits *limits // of the last SetLimits
 	open      int
 	acceptors map[*acceptor]struct{}
 	polls     map[*Poll]struct{}

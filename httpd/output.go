@@ -108,10 +108,6 @@ func (x *exchange) writable() bool {
 	return true
 }
 
-// stuffed reports whether no more output may be gathered: the connection's is full, or the loop has
-// had no time to take much. The caller has locked outMu.
-func (x *exchange) stuffed() bool { return x.full || len(x.pending) >= mostPending }
-
 // wait waits until wake. The caller has locked outMu.
 func (x *exchange) wait() {
 	if x.outCond == nil {
@@ -126,6 +122,10 @@ func (x *exchange) wake() {
 		x.outCond.Broadcast()
 	}
 }
+
+// stuffed reports whether no more output may be gathered: the connection's is full, or the loop has
+// had no time to take much. The caller has locked outMu.
+func (x *exchange) stuffed() bool { return x.full || len(x.pending) >= mostPending }
 
 func (x *exchange) outExpired() {
 	x.outMu.Lock()

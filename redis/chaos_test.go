@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -18,10 +17,10 @@ import (
 // Clients that block, watch, subscribe, monitor, pause, kill each other, run out of limits,
 // do not read, and vanish: at the end the server has forgotten all of them.
 func TestNetworkChaosLeavesNothing(t *testing.T) {
-	seeds(t, 60, func(t *testing.T, net *rondotest.Network, loops int) {
+	seeds(t, 30, func(t *testing.T, net *rondotest.Network, loops int) {
 		s := &Server{Commands: chaosCommands, Debug: DebugYes}
 		serve(t, net, loops, s)
-		s.Engine.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		s.Engine.Logger = slog.New(otherPanics{t, net.Seed()})
 		s.Logger = s.Engine.Logger
 		x := &chaos{t: t, net: net, s: s, r: rand.New(rand.NewPCG(net.Seed(), uint64(loops)))}
 		for range 400 {
@@ -48,6 +47,27 @@ var chaosCommands = []Command{
 		c.BulkString(show(c.Do(words...)))
 	}},
 }
+
+// otherPanics is a log that reports panics, but for those of chaosCommands.
+type otherPanics struct {
+	t    *testing.T
+	seed uint64
+}
+
+func (otherPanics) Enabled(context.Context, slog.Level) bool { return true }
+
+func (p otherPanics) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "panic" && a.Value.String() != "broken" {
+			p.t.Errorf("seed %d: %s: %v", p.seed, r.Message, a.Value)
+		}
+		return true
+	})
+	return nil
+}
+
+func (p otherPanics) WithAttrs([]slog.Attr) slog.Handler { return p }
+func (p otherPanics) WithGroup(string) slog.Handler      { return p }
 
 type chaos struct {
 	t     *testing.T

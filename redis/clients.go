@@ -214,6 +214,7 @@ func (c *client) leave() {
 		return
 	}
 	c.gone = true
+	c.server.stalls.forget(c)
 	c.closing = true
 	l := &c.server.clients
 	last := l.list[len(l.list)-1]

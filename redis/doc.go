@@ -63,6 +63,8 @@
 //     16. A group that takes too long is logged as its last command. With
 //     slowlog-log-slower-than or latency-monitor-threshold below 1 ms each command
 //     is measured.
+//   - Clients that wait for a list or a sorted set get it also from a command that overwrites
+//     the key with its result, SORT with STORE, say. Redis lets them wait.
 //   - RANDOMKEY during CLIENT PAUSE replies with null if hardly any key is left that has
 //     not expired. Redis searches on, for ever if there is none.
 //   - maxmemory-clients counts the clients' memory at the end of a batch, less

@@ -1,11 +1,14 @@
 package redis
 
+const maxStars = 1000
+
 // glob reports whether s matches a pattern of KEYS, SCAN, PSUBSCRIBE or CONFIG
 // GET. A pattern may contain * ? [abc] [^abc] [a-z], and \ before a character
 // that stands for itself. fold ignores the case of ASCII letters.
 //
 // The special cases are Redis 7.0's: only an empty pattern matches an empty s,
-// "*" does not; an unclosed class ends with the pattern.
+// "*" does not; an unclosed class ends with the pattern. A pattern with more than 1000
+// stars that something follows matches nothing, since the repair of CVE-2024-31228.
 //
 // At a mismatch the walk goes back to the last * and lets it take one more
 // byte. An earlier * could not help, so the time is at most len(p) times
@@ -15,7 +18,7 @@ func glob[P, S []byte | string](p P, s S, fold bool) bool {
 		return len(p) == 0
 	}
 	star, taken := -1, 0 // index in p after the last *, and in s after the bytes it takes
-	i, j := 0, 0
+	i, j, stars := 0, 0, 0
 	for j < len(s) {
 		if i < len(p) && p[i] == '*' {
 			for i < len(p) && p[i] == '*' {
@@ -23,6 +26,9 @@ func glob[P, S []byte | string](p P, s S, fold bool) bool {
 			}
 			if i == len(p) {
 				return true
+			}
+			if stars++; stars > maxStars {
+				return false
 			}
 			star, taken = i, j
 			continue

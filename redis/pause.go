@@ -90,11 +90,21 @@ func (p *pause) end(s *Server) {
 		w.paused = nil
 		waiting = append(waiting, w)
 	}
-	s.blocking.after(0, func() {
-		for _, w := range waiting {
-			s.release(w)
+	s.blocking.after(0, func() { s.releaseAll(waiting) })
+}
+
+// releaseAll releases clients, soon also those behind one whose command panics.
+func (s *Server) releaseAll(waiting []*wait) {
+	defer func() {
+		if len(waiting) > 0 {
+			s.blocking.after(0, func() { s.releaseAll(waiting) })
 		}
-	})
+	}()
+	for len(waiting) > 0 {
+		w := waiting[0]
+		waiting = waiting[1:]
+		s.release(w)
+	}
 }
 
 // holds reports whether a command must wait. One that cannot wait runs.

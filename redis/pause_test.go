@@ -293,3 +293,24 @@ func TestPauseForgetsClients(t *testing.T) {
 		t.Errorf("%d clients wait", n)
 	}
 }
+
+// A command that panics after a pause ends its own client alone.
+func TestPanicsAfterPause(t *testing.T) {
+	b := addedBench(t)
+	b.script(`
+		CLIENT PAUSE 1000 => +OK
+		b: SET k b =>
+		c: BREAKS =>
+		d: APPEND k d =>
+	`)
+	panics(func() { b.advance(time.Second) })
+	b.advance(0)
+	b.script(`
+		b? => +OK
+		d? => :2
+		d: GET k => $2 bd
+	`)
+	if b.clients["c"].aborted == nil {
+		t.Error("the client of the broken command goes on")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -173,6 +174,22 @@ func TestOutputLimitOfNormalClients(t *testing.T) {
 	`)
 	if a.aborted == nil {
 		t.Error("not cut off by the limit it has set")
+	}
+}
+
+// A client that has not given the password is cut off when its output is full.
+func TestOutputLimitOfStrangers(t *testing.T) {
+	b := newBench(t, &Server{Password: "sesame"})
+	a := b.connect("a")
+	a.waiting = 1000
+	b.script(`PING => -NOAUTH Authentication required.`)
+	if a.aborted != nil {
+		t.Error("cut off for little output")
+	}
+	a.waiting = rondo.DefaultHighWater + 1
+	b.script(`PING => -NOAUTH Authentication required.`)
+	if a.aborted == nil {
+		t.Error("not cut off")
 	}
 }
 

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,9 +15,12 @@ const stallTime = 100 * time.Millisecond
 // all requests of a long pipeline before they read the first reply. Such a client takes no
 // output until the server has taken its requests. So each time that a client has
 // taken nothing for stallTime, twice the output may wait, up to its
-// client-output-buffer-limit, or maxOutput. Redis lets output grow so far at once.
+// client-output-buffer-limit, or maxOutput. Redis lets output grow so far at once. All of
+// these clients together may leave no more than one: thousands that never read must not
+// exhaust the memory.
 type stalls struct {
 	server  *Server
+	allowed int // the sum of stall.allowed
 	list    []*client
 	timer   *rondo.Timer
 	running bool
@@ -30,9 +34,13 @@ type stall struct {
 	taken   int64 // of that, by the connection's socket, when tick looked last
 }
 
-// add lists a client whose output is full. One that has not given the password waits.
+// add lists a client whose output is full. It condemns one that has not given the password.
 func (l *stalls) add(c *client) {
-	if c.stall.listed || c.closing || c.authRequired() || l.server.clients.stopping {
+	if c.stall.listed || c.closing || l.server.clients.stopping {
+		return
+	}
+	if c.authRequired() {
+		l.server.condemn(c, fmt.Errorf("redis: %d bytes of output wait for a client that has not given the password", c.transport.pending()))
 		return
 	}
 	c.stall.listed = true
@@ -92,8 +100,9 @@ func (l *stalls) look(c *client) bool {
 	case pending <= c.stall.allowed/2:
 		return false // its requests run, and it takes nothing
 	}
-	c.stall.allowed = min(2*pending, 2*maxOutput)
-	c.transport.allow(c.stall.allowed)
+	if n := min(2*pending, mostStalled); l.allowed-c.stall.allowed+n <= mostStalled {
+		l.set(c, n)
+	}
 	return true
 }
 
@@ -106,8 +115,25 @@ func (s *stall) settle(c *client) {
 		c.transport.refresh() // for the next batch
 		return
 	}
-	s.allowed = 0
-	c.transport.allow(0)
+	c.server.stalls.set(c, 0)
+}
+
+// mostStalled bounds stalls.allowed. Half of what is allowed is what look wants to see
+// waiting, so that one client reaches maxOutput.
+const mostStalled = 2 * maxOutput
+
+// set allows a client so much output.
+func (l *stalls) set(c *client, n int) {
+	l.forget(c)
+	c.stall.allowed = n
+	l.allowed += n
+	c.transport.allow(n)
+}
+
+// forget is called when the client has gone, too.
+func (l *stalls) forget(c *client) {
+	l.allowed -= c.stall.allowed
+	c.stall.allowed = 0
 }
 
 // highWater is the output of a connection from which on its requests wait.

@@ -144,7 +144,11 @@ func zaddCommand(c *client, args [][]byte) {
 	c.zadd(args[1], args[2+o.parse(args[2:]):], &o)
 }
 
-func zincrbyCommand(c *client, args [][]byte) { c.zadd(args[1], args[2:], &zaddOptions{incr: true}) }
+// zincrbyCommand takes an option in the place of the increment for one, as Redis does.
+func zincrbyCommand(c *client, args [][]byte) {
+	o := zaddOptions{incr: true}
+	c.zadd(args[1], args[2+o.parse(args[2:]):], &o)
+}
 
 // zadd implements ZADD and ZINCRBY; pairs are scores and members.
 func (c *client) zadd(key []byte, pairs [][]byte, o *zaddOptions) {

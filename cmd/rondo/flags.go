@@ -18,13 +18,37 @@ import (
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// engineFlags are the flags of all servers.
+// engineFlags are the flags of servers that answer requests.
 type engineFlags struct {
+	HighWater size `help:"Bytes of output waiting for a client at which the server stops reading its requests." default:"256KiB" placeholder:"SIZE"`
+	loopFlags
+}
+
+// engine is loopFlags.engine.
+func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelVar, error) {
+	if err := f.check(loops); err != nil {
+		return nil, nil, nil, err
+	}
+	e, log, level, err := f.loopFlags.engine(loops)
+	if err == nil {
+		e.HighWater, e.LowWater = int(f.HighWater), int(f.HighWater)/4
+	}
+	return e, log, level, err
+}
+
+func (f *engineFlags) check(loops int) error {
+	return cmp.Or(
+		f.loopFlags.check(loops),
+		checkNumber("--high-water", f.HighWater, 1, rondo.DefaultMaxOutput),
+	)
+}
+
+// loopFlags are the flags of all servers.
+type loopFlags struct {
 	Backend         string   `help:"Backend for I/O: epoll (the kernel's event queue, Linux), uring (io_uring, Linux 6.1), kqueue (the event queue of macOS and the BSDs), poll (asks about every connection each time), std (Go's net package, a goroutine per connection). Several names, separated by commas, are tried in order." default:"${backend}" placeholder:"NAME"`
 	ReceiveBuffers  int      `help:"On uring: maximum number of 17 KiB buffers that a loop's connections share to receive short messages. 0: 256." default:"0" placeholder:"N"`
 	Balance         string   `help:"How connections are distributed among loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin" placeholder:"NAME"`
 	Spin            duration `help:"How long an idle loop looks for work before it sleeps. About 50us halves the latency if each loop has a free core, and wastes CPU time otherwise." default:"0" placeholder:"TIME"`
-	HighWater       size     `help:"Bytes of output waiting for a client at which the server stops reading its requests." default:"256KiB" placeholder:"SIZE"`
 	ShutdownTimeout duration `help:"How long clients have to read their pending output when a signal stops the program." default:"10s" placeholder:"TIME"`
 	LogLevel        string   `help:"Lowest level to log: ${enum}." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
 }
@@ -46,11 +70,10 @@ const (
 
 // check returns an error for a flag with a meaningless value. loops is the
 // value of --loops.
-func (f *engineFlags) check(loops int) error {
+func (f *loopFlags) check(loops int) error {
 	return cmp.Or(
 		checkNumber("--loops", loops, 0, maxLoops),
 		checkNumber("--receive-buffers", f.ReceiveBuffers, 0, maxReceiveBuffers),
-		checkNumber("--high-water", f.HighWater, 1, rondo.DefaultMaxOutput),
 		checkBackend(f.Backend, f.ReceiveBuffers),
 	)
 }
@@ -69,7 +92,7 @@ func checkBackend(names string, receiveBuffers int) error {
 }
 
 // engine makes an engine, its logger, and the logger's level.
-func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelVar, error) {
+func (f *loopFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelVar, error) {
 	if err := f.check(loops); err != nil {
 		return nil, nil, nil, err
 	}
@@ -84,8 +107,6 @@ func (f *engineFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.Leve
 		Backend:        f.Backend,
 		ReceiveBuffers: f.ReceiveBuffers,
 		Balance:        balances[f.Balance],
-		HighWater:      int(f.HighWater),
-		LowWater:       int(f.HighWater) / 4,
 		Spin:           time.Duration(f.Spin),
 		Logger:         log,
 	}, log, level, nil

@@ -177,6 +177,7 @@ type lineWriter struct {
 	mu     sync.Mutex
 	cond   sync.Cond
 	lines  []byte
+	lost   int // lines that offer has dropped since the last write
 	ending bool
 }
 
@@ -201,6 +202,18 @@ func (l *lineWriter) add(f func(b []byte) []byte) {
 	l.cond.Broadcast()
 }
 
+// offer adds a line, if there is room. It does not wait.
+func (l *lineWriter) offer(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) > mostLines {
+		l.lost++
+		return
+	}
+	l.lines = append(l.lines, line...)
+	l.cond.Broadcast()
+}
+
 // close writes what is left.
 func (l *lineWriter) close() {
 	l.mu.Lock()
@@ -214,7 +227,14 @@ func (l *lineWriter) run() {
 	defer close(l.done)
 	var b []byte
 	failed := false
-	for l.next(&b) {
+	for {
+		more, lost := l.next(&b)
+		if lost > 0 {
+			l.log.Error("the access log is too slow: lines are lost", "lines", lost)
+		}
+		if !more {
+			return
+		}
 		_, err := l.to.Write(b)
 		if err != nil && !failed {
 			l.log.Error("cannot write the access log: its lines are lost", "error", err)
@@ -223,17 +243,18 @@ func (l *lineWriter) run() {
 	}
 }
 
-// next swaps the lines that have come with b, whose memory they take over. It returns false
-// at the end.
-func (l *lineWriter) next(b *[]byte) bool {
+// next swaps the lines that have come with b, whose memory they take over. more is false at
+// the end; lost is the number of lines that were dropped.
+func (l *lineWriter) next(b *[]byte) (more bool, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.lines) == 0 && !l.ending {
 		l.cond.Wait()
 	}
 	*b, l.lines = l.lines, (*b)[:0]
+	lost, l.lost = l.lost, 0
 	l.cond.Broadcast()
-	return len(*b) > 0
+	return len(*b) > 0, lost
 }
 
 // appendCombined appends a line of Apache's combined format, with the seconds that the

@@ -1,6 +1,6 @@
 // Command rondo runs servers built on the rondo library: a Redis server, an HTTP
-// server and an echo server. It also has a load generator that measures such
-// servers.
+// server, a proxy for TCP and an echo server. It also has a load generator that
+// measures such servers.
 //
 // Run "rondo --help" for the commands, and "rondo redis --help" for one of
 // them.
@@ -21,6 +21,7 @@ import (
 type program struct {
 	Redis       redisCommand     `cmd:"" help:"Serve Redis clients from one event loop." set:"authclients=yes"`
 	HTTP        httpCommand      `cmd:"" help:"Serve files over HTTP, or pass requests on to another server." set:"authclients=no"`
+	Proxy       proxyCommand     `cmd:"" help:"Pass connections on to other servers, and share them among these." set:"authclients=no"`
 	Echo        echoCommand      `cmd:"" help:"Send back what clients send." set:"authclients=yes"`
 	Bench       benchCommand     `cmd:"" help:"Measure a server with a load generator."`
 	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, the commit, and the Go version."`
@@ -39,6 +40,9 @@ Examples:
 
   rondo http --dir .
       Serve the files in the current directory. Try: curl http://127.0.0.1:8080/
+
+  rondo proxy --listen :8080 --to 127.0.0.1:9000 --to 127.0.0.1:9001
+      Pass clients on to two servers in turn.
 
   rondo echo --addr 127.0.0.1:5000 --loops 4
       Echo on four loops. Try: nc 127.0.0.1 5000

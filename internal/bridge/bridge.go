@@ -65,6 +65,7 @@ type IO interface {
 
 	// CloseWithin is Close for servers whose peers may go on sending. It bounds the end and
 	// not the output: the peer may take as long as it likes to read that, within AbortUnsentAt.
+	// While a Filter is not ready, Linger bounds that.
 	// Behind the output it waits for the peer's end for d at most, in place of Linger, and
 	// discards no more than about n bytes meanwhile. Then it closes the connection. It
 	// changes the end of a connection that is closing already: call it in Keeper.Closing.

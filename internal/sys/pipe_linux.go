@@ -12,9 +12,14 @@ import (
 // in blocking mode: splice(2) has no flag against that.
 type Pipe struct{ r, w int }
 
-// pipeSlots is how many pieces a Pipe holds. The kernel's default of 16 is 64 KiB of full
-// pages; segments from a network fill their pages in part.
-const pipeSlots = 64
+const (
+	// pipeSlots is how many pieces a Pipe holds. The kernel's default of 16 is 64 KiB of full
+	// pages; segments from a network fill their pages in part.
+	pipeSlots = 64
+	// leastSlots is how many must be there. If a user has many pipes, the kernel gives new ones
+	// two: then copying costs less.
+	leastSlots = 16
+)
 
 // NewPipe makes a Pipe.
 func NewPipe() (*Pipe, error) {
@@ -22,9 +27,19 @@ func NewPipe() (*Pipe, error) {
 	if err := unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("pipe2", err)
 	}
-	// If the user's pipes have too many pages already this fails, and the pipe is smaller.
-	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeSlots*os.Getpagesize())
-	return &Pipe{fds[0], fds[1]}, nil
+	p := &Pipe{fds[0], fds[1]}
+	size, err := unix.FcntlInt(uintptr(p.w), unix.F_SETPIPE_SZ, pipeSlots*os.Getpagesize())
+	if err != nil {
+		size, err = unix.FcntlInt(uintptr(p.w), unix.F_GETPIPE_SZ, 0)
+	}
+	if err == nil && size < leastSlots*os.Getpagesize() {
+		err = unix.ENOBUFS
+	}
+	if err != nil {
+		p.Close()
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return p, nil
 }
 
 // Fill receives at most n bytes from a socket. It returns 0, nil if Recv must be asked: there

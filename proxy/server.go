@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// A Server is a proxy. Set its fields before the first Apply, and do not change them
+// afterwards. Any goroutine may call its methods, except the loops'.
+type Server struct {
+	// Engine runs the connections. Its fields MaxConns, MaxConnsPerAddr and AcceptRate bound
+	// the clients of all Listeners. nil: Apply makes one.
+	Engine *rondo.Engine
+	// Logger gets what happens to targets. nil: the Engine's, or slog.Default().
+	Logger *slog.Logger
+	// AccessLog gets a line for each connection when it has ended, at level info. Its Handler
+	// runs on the loops and must not wait, as for a slow disk. nil: there is no such log.
+	AccessLog *slog.Logger
+
+	began     time.Time // a loop's
+	mu        sync.Mutex
+	started   bool
+	closed    bool
+	ended     atomic.Bool // closed, for the loops
+	loops     []*rondo.Loop
+	listeners []*listener
+	pools     []*pool
+}
+
+// A listener is a Listener that listens.
+type listener struct {
+	server   *Server
+	settings Listener // as Apply first got it
+	ln       *rondo.Listener
+	rules    atomic.Pointer[rules]
+
+	// Counters; see ListenerStats.
+	open           atomic.Int64
+	total, refused atomic.Uint64
+}
+
+var errListenerFull = errors.New("proxy: the listener has as many connections as it may")
+
+// accept is the OpenFunc of clients.
+func (l *listener) accept(c *rondo.Conn) rondo.Handler {
+	r := l.rules.Load()
+	if n := l.open.Add(1); r.most > 0 && n > int64(r.most) {
+		l.open.Add(-1)
+		l.refused.Add(1)
+		c.Abort(errListenerFull)
+		return nil
+	}
+	l.total.Add(1)
+	s := &session{listener: l, loop: c.Loop(), client: c, search: new(search)}
+	s.began = s.now()
+	if r.accept != nil {
+		c.Use(func(*rondo.Conn) rondo.Handler { s.start(l.rules.Load()); return s }, r.accept)
+	} else {
+		s.start(r)
+	}
+	return s
+}
+
+// time returns the server's time on a loop, in nanoseconds. It is the same on all loops, and
+// more than 0.
+func (s *Server) time(l *rondo.Loop) int64 { return int64(l.Now().Sub(s.began)) + 1 }
+
+// log returns the logger.
+func (s *Server) log() *slog.Logger {
+	switch {
+	case s.Logger != nil:
+		return s.Logger
+	case s.Engine.Logger != nil:
+		return s.Engine.Logger
+	}
+	return slog.Default()
+}
+
+// Apply makes c the configuration. The first call starts the Server. Later ones change it:
+// listeners and targets that both configurations have keep their sockets, connections and
+// counts; other listeners are opened and closed. Connections go on as they were begun, also
+// those to targets that c lacks. If Apply returns an error, nothing has changed.
+//
+// A Listener is the same if its Network and Address are; a Pool, if its Name is; and a
+// Target, if its Pool, Network and Address are.
+func (s *Server) Apply(c Config) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	c = c.clone()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return fmt.Errorf("proxy: apply: %w", rondo.ErrClosed)
+	}
+	if err := s.start(); err != nil {
+		return err
+	}
+	next, found, failed := s.build(c.Pools)
+	listeners, err := s.listen(c.Listeners, next)
+	if err != nil {
+		return err
+	}
+	for i, p := range next {
+		p.apply(&c.Pools[i], found[i], failed[i])
+	}
+	for _, p := range s.pools {
+		if !slices.Contains(next, p) {
+			p.retire()
+		}
+	}
+	for i, l := range listeners {
+		l.rules.Store(newRules(&c.Listeners[i], next))
+	}
+	for _, l := range s.listeners {
+		if !slices.Contains(listeners, l) {
+			l.ln.Close()
+		}
+	}
+	s.listeners, s.pools = listeners, next
+	return nil
+}
+
+// start starts the Engine.
+func (s *Server) start() error {
+	if s.started {
+		return nil
+	}
+	if s.Engine == nil {
+		s.Engine = new(rondo.Engine)
+	}
+	if err := s.Engine.Start(); err != nil {
+		return err
+	}
+	s.loops = slices.Collect(s.Engine.Loops())
+	now := make(chan time.Time, 1)
+	if err := s.loops[0].Post(func() { now <- s.loops[0].Now() }); err != nil {
+		return fmt.Errorf("proxy: apply: engine: %w", err)
+	}
+	s.began = <-now
+	s.started = true
+	return nil
+}
+
+// build returns the pools of a configuration, with the addresses of their names, and whether
+// some of these could not be looked up. Pools that exist are not changed yet.
+func (s *Server) build(settings []Pool) (next []*pool, found []addrs, failed []bool) {
+	found, failed = make([]addrs, len(settings)), make([]bool, len(settings))
+	var all sync.WaitGroup
+	for i := range settings {
+		p := poolNamed(s.pools, settings[i].Name)
+		if p == nil {
+			p = &pool{server: s, name: settings[i].Name}
+		}
+		next = append(next, p)
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			p.mu.Lock()
+			old := p.addrs
+			p.mu.Unlock()
+			found[i], failed[i] = s.lookUp(&settings[i], old)
+		}()
+	}
+	all.Wait()
+	for i, p := range next {
+		if p.now.Load() == nil {
+			p.now.Store(p.roster(&settings[i], found[i], len(s.loops)))
+		}
+	}
+	return next, found, failed
+}
+
+// poolNamed returns the pool of a name, or nil.
+func poolNamed(pools []*pool, name string) *pool {
+	for _, p := range pools {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// listen returns a listener for each of the settings: one that exists, or a new one. After an
+// error there is no new one.
+func (s *Server) listen(settings []Listener, pools []*pool) (all []*listener, err error) {
+	var opened []*listener
+	for i := range settings {
+		set := &settings[i]
+		l := s.listening(set, all)
+		if l == nil {
+			l = &listener{server: s, settings: *set}
+			l.rules.Store(newRules(set, pools))
+			if l.ln, err = s.Engine.Listen(set.Network, set.Address, set.Socket, l.accept); err != nil {
+				for _, l := range opened {
+					l.ln.Close()
+				}
+				return nil, err
+			}
+			opened = append(opened, l)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// listening returns the listener that exists for settings and is not taken; nil: there is
+// none.
+func (s *Server) listening(set *Listener, taken []*listener) *listener {
+	for _, l := range s.listeners {
+		if l.settings.key() == set.key() && !slices.Contains(taken, l) {
+			return l
+		}
+	}
+	return nil
+}
+
+// Addrs returns the addresses of the listeners, in the order of the Config, with the ports
+// that the system chose.
+func (s *Server) Addrs() (addrs []net.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.listeners {
+		addrs = append(addrs, l.ln.Addr())
+	}
+	return addrs
+}
+
+// Close stops listening and checking. Connections go on: Engine.Shutdown waits for their ends, and
+// Engine.Close ends them. Apply fails from now on.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.ended.Store(true)
+	for _, l := range s.listeners {
+		l.ln.Close()
+	}
+	s.listeners = nil
+	return nil
+}
