@@ -77,8 +77,9 @@ func (s *script) setField(h http.Header) {
 
 func (s *script) step(w http.ResponseWriter, r *http.Request) {
 	rc := http.NewResponseController(w)
-	body := []byte(s.pick("x", "<html>", "\x00", "{"))
-	body = bytes.Repeat(body, 70_000/len(body)+1)
+	text := s.pick("x", "<html>", "\x00", "{")
+	text = strings.Repeat(text, 70_000/len(text)+1)
+	body := []byte(text)
 	switch s.rng.IntN(16) {
 	case 0, 1, 2:
 		s.setField(w.Header())
@@ -89,7 +90,7 @@ func (s *script) step(w http.ResponseWriter, r *http.Request) {
 		n, err := w.Write(body[:s.size()])
 		s.note("write %d %v", n, err)
 	case 7:
-		n, err := io.WriteString(w, string(body[:s.size()]))
+		n, err := io.WriteString(w, text[:s.size()])
 		s.note("string %d %v", n, err)
 	case 8:
 		s.note("flush %v", rc.Flush())
