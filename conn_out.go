@@ -370,6 +370,9 @@ func (c *Conn) flush() {
 	if o.ghost == 0 {
 		o.recycle()
 	}
+	if f := c.stack(); f != nil && len(f.feed.queue) > 0 {
+		c.flushSoon() // pump found no room before sendFirst sent all, and no Complete will come
+	}
 }
 
 // sendFirst tries to send the first chunk at once, and drops it if the system took it all.

@@ -95,7 +95,6 @@ func TestLawsTLSSimulated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			but := append([]string{
-				"FilesUnderSmallLimits", // TLS makes many small records of a piece, and the peer waits for the rest
 			}, notOfTLS...)
 			trySeeds(t, func(w *simulated) backendtest.World { return secured{w, o} }, but...)
 		})
