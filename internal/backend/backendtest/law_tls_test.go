@@ -94,9 +94,7 @@ func TestLawsTLSSimulated(t *testing.T) {
 		"off the loop": {OffLoop: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			but := append([]string{
-			}, notOfTLS...)
-			trySeeds(t, func(w *simulated) backendtest.World { return secured{w, o} }, but...)
+			trySeeds(t, func(w *simulated) backendtest.World { return secured{w, o} }, notOfTLS...)
 		})
 	}
 }
