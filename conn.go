@@ -333,7 +333,8 @@ func (c *Conn) limited() {
 // given the same limits one after the other, such as all those of a relay, share them.
 func (l *Loop) shareLimits(own limits) *limits {
 	if l.ownLimits == nil || *l.ownLimits != own {
-		l.ownLimits = &own
+		kept := own // so that own itself stays on the stack
+		l.ownLimits = &kept
 	}
 	return l.ownLimits
 }
