@@ -100,7 +100,11 @@ func (l *stalls) look(c *client) bool {
 	case pending <= c.stall.allowed/2:
 		return false // its requests run, and it takes nothing
 	}
-	if n := min(2*pending, mostStalled); l.allowed-c.stall.allowed+n <= mostStalled {
+	n := mostStalled
+	if pending < maxOutput {
+		n = 2 * pending
+	}
+	if n <= mostStalled-(l.allowed-c.stall.allowed) {
 		l.set(c, n)
 	}
 	return true
@@ -119,8 +123,8 @@ func (s *stall) settle(c *client) {
 }
 
 // mostStalled bounds stalls.allowed. Half of what is allowed is what look wants to see
-// waiting, so that one client reaches maxOutput.
-const mostStalled = 2 * maxOutput
+// waiting, so that one client reaches maxOutput. It fits into 32 bits.
+const mostStalled = 2*maxOutput - 1
 
 // set allows a client so much output.
 func (l *stalls) set(c *client, n int) {

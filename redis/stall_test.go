@@ -16,10 +16,10 @@ func TestStalledClientsShareABound(t *testing.T) {
 	if first.allowed != maxOutput || second.allowed != 0 {
 		t.Errorf("the first may leave %d bytes, the second %d: want %d and 0", first.allowed, second.allowed, maxOutput)
 	}
-	second.waiting = maxOutput / 2
+	second.waiting = maxOutput / 4
 	look(second)
-	if second.allowed != maxOutput {
-		t.Errorf("the second may leave %d bytes, want %d", second.allowed, maxOutput)
+	if second.allowed != maxOutput/2 {
+		t.Errorf("the second may leave %d bytes, want %d", second.allowed, maxOutput/2)
 	}
 	first.client.leave()
 	second.waiting = maxOutput
