@@ -49,7 +49,7 @@ func (c *conn) isHTTP1(in []byte) bool {
 		}
 		return false
 	case secure && !slices.Contains([]string{"", "http/1.0", "http/1.1"}, state.NegotiatedProtocol):
-		chosen = true // such as a protocol that proves who has a name
+		chosen = true // for example acme-tls/1, by which a server proves that it owns a name
 	}
 	if chosen || !may.HTTP1() {
 		c.close()

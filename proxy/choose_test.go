@@ -71,7 +71,7 @@ func TestLeastConns(t *testing.T) {
 }
 
 // A client keeps its target, in another process too. When a target goes, only its clients
-// move; the shares are those of the weights.
+// move. Each target has as large a share of the clients as its weight says.
 func TestSourceHash(t *testing.T) {
 	const clients = 30_000
 	all := targets(1, 1, 2, 1)

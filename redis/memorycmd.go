@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/resp"
 )
 
-// memorySubcommands are those of MEMORY that concern the whole server.
+// memorySubcommands returns the subcommands of MEMORY that concern the whole server.
 func memorySubcommands() []*command {
 	report := []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"}
 	return []*command{

@@ -175,7 +175,7 @@ func (d directory) Readdir(n int) ([]fs.FileInfo, error) {
 
 func (d directory) hides(name string) bool { return !d.hidden && strings.HasPrefix(name, ".") }
 
-// encodings are those of variants, the preferred one first.
+// encodings lists the encodings that a variant may have, the preferred one first.
 var encodings = []struct{ name, suffix string }{{"br", ".br"}, {"gzip", ".gz"}}
 
 // A variant is a file's content in an encoding, in a file beside it.

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A user who has many pipes gets small ones. NewPipe makes none of these, and leaves none open.
+// The kernel gives small pipes to a user who has many pipes. NewPipe then returns an error, and
+// leaves no pipe open.
 func TestNewPipeIsLarge(t *testing.T) {
 	text, err := os.ReadFile("/proc/sys/fs/pipe-user-pages-soft")
 	if err != nil {

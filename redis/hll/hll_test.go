@@ -22,7 +22,7 @@ func add(t testing.TB, b []byte, element []byte) []byte {
 	return b
 }
 
-// The bytes are those of redis-server 7.0.15.
+// redis-server 7.0.15 stores the same bytes.
 func TestBytes(t *testing.T) {
 	b := Init(nil)
 	if want := "HYLL\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x7f\xff"; string(b) != want {
