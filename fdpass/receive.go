@@ -49,8 +49,12 @@ func (m *Message) File(i int) (*os.File, error) {
 // Conn takes the first file as a connection, for Loop.Attach or for use with
 // package net. Reading from it first returns the bytes that SendConn sent
 // along.
-func (m *Message) Conn() (net.Conn, error) {
-	fd, err := m.take(0)
+func (m *Message) Conn() (net.Conn, error) { return m.ConnAt(0) }
+
+// ConnAt takes the i-th file, counted from 0, as a connection. Bytes of SendConn
+// belong to the first one.
+func (m *Message) ConnAt(i int) (net.Conn, error) {
+	fd, err := m.take(i)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +62,7 @@ func (m *Message) Conn() (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fdpass: %w", err)
 	}
-	if len(m.unread) > 0 {
+	if i == 0 && len(m.unread) > 0 {
 		nc = rondo.PrefixConn(nc, append([]byte(nil), m.unread...))
 	}
 	return nc, nil

@@ -33,40 +33,15 @@ type Server struct {
 	loops     []*rondo.Loop
 	listeners []*listener
 	pools     []*pool
+	now       atomic.Pointer[current]   // listeners and pools, for the loops
+	handing   bool                      // HandOver is under way
+	inherited map[string][]net.Listener // by keys, from another process; for the first Apply
 }
 
-// A listener is a Listener that listens.
-type listener struct {
-	server   *Server
-	settings Listener // as Apply first got it
-	ln       *rondo.Listener
-	rules    atomic.Pointer[rules]
-
-	// Counters; see ListenerStats.
-	open           atomic.Int64
-	total, refused atomic.Uint64
-}
-
-var errListenerFull = errors.New("proxy: the listener has as many connections as it may")
-
-// accept is the OpenFunc of clients.
-func (l *listener) accept(c *rondo.Conn) rondo.Handler {
-	r := l.rules.Load()
-	if n := l.open.Add(1); r.most > 0 && n > int64(r.most) {
-		l.open.Add(-1)
-		l.refused.Add(1)
-		c.Abort(errListenerFull)
-		return nil
-	}
-	l.total.Add(1)
-	s := &session{listener: l, loop: c.Loop(), client: c, search: new(search)}
-	s.began = s.now()
-	if r.accept != nil {
-		c.Use(func(*rondo.Conn) rondo.Handler { s.start(l.rules.Load()); return s }, r.accept)
-	} else {
-		s.start(r)
-	}
-	return s
+// current is the configuration in the eyes of the loops, which cannot wait for Server.mu.
+type current struct {
+	listeners []*listener
+	pools     []*pool
 }
 
 // time returns the server's time on a loop, in nanoseconds. It is the same on all loops, and
@@ -98,8 +73,11 @@ func (s *Server) Apply(c Config) error {
 	c = c.clone()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	switch {
+	case s.closed:
 		return fmt.Errorf("proxy: apply: %w", rondo.ErrClosed)
+	case s.handing:
+		return fmt.Errorf("proxy: apply: %w", errHanding)
 	}
 	if err := s.start(); err != nil {
 		return err
@@ -122,10 +100,11 @@ func (s *Server) Apply(c Config) error {
 	}
 	for _, l := range s.listeners {
 		if !slices.Contains(listeners, l) {
-			l.ln.Close()
+			l.close()
 		}
 	}
 	s.listeners, s.pools = listeners, next
+	s.now.Store(&current{listeners, next})
 	return nil
 }
 
@@ -199,9 +178,9 @@ func (s *Server) listen(settings []Listener, pools []*pool) (all []*listener, er
 		if l == nil {
 			l = &listener{server: s, settings: *set}
 			l.rules.Store(newRules(set, pools))
-			if l.ln, err = s.Engine.Listen(set.Network, set.Address, set.Socket, l.accept); err != nil {
+			if err = l.listen(); err != nil {
 				for _, l := range opened {
-					l.ln.Close()
+					l.close()
 				}
 				return nil, err
 			}
@@ -229,7 +208,7 @@ func (s *Server) Addrs() (addrs []net.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.listeners {
-		addrs = append(addrs, l.ln.Addr())
+		addrs = append(addrs, l.all[0].Addr())
 	}
 	return addrs
 }
@@ -239,11 +218,16 @@ func (s *Server) Addrs() (addrs []net.Addr) {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.close()
+	return nil
+}
+
+// close is Close. mu is locked.
+func (s *Server) close() {
 	s.closed = true
 	s.ended.Store(true)
 	for _, l := range s.listeners {
-		l.ln.Close()
+		l.close()
 	}
 	s.listeners = nil
-	return nil
 }

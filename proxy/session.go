@@ -25,9 +25,10 @@ type session struct {
 	client   *rondo.Conn
 	target   *rondo.Conn // nil: not joined
 	pool     *pool       // nil: not known
-	to       *member     // whose place the session has; nil: none
+	to       *target     // whose place the session has; nil: none
 	name     string      // of the server that the client wants, by TLS
 	err      error       // why the client was refused
+	from     *origin     // nil: the client has connected to this process
 	*search              // nil once joined: an idle pair should be small
 
 	began, joined int64 // the server's time
@@ -55,6 +56,7 @@ const (
 	waiting                 // the client is in the queue
 	connecting              // the target is chosen and dialed
 	joined                  // package relay has both connections
+	leaving                 // another process gets the connection
 	over                    // the client is closed, and the end was told
 )
 
@@ -137,7 +139,7 @@ func (s *session) connect() {
 	s.phase = connecting
 	r := s.pool.now.Load()
 	if r.settings.Balance == SourceHash {
-		s.key = addrKey(ipOf(s.client.RemoteAddr()))
+		s.key = addrKey(ipOf(s.remote()))
 	}
 	if r.settings.Queue > 0 && s.pool.queue.waiting.Load() > 0 && len(s.tried) == 0 {
 		s.enqueue(r) // others were first
@@ -156,7 +158,7 @@ func (s *session) connect() {
 
 // dial connects to a target, in which the session has a place.
 func (s *session) dial(m *member, settings *Pool) {
-	s.to = m
+	s.to = m.target
 	if s.failed != nil {
 		s.pool.retries.Add(1)
 	}
@@ -171,7 +173,7 @@ func (s *session) dial(m *member, settings *Pool) {
 
 // dialed is called when the dial has ended.
 func (s *session) dialed(c *rondo.Conn, err error) rondo.Handler {
-	m := s.to
+	t := s.to
 	if s.phase == over {
 		return nil // refuses c
 	}
@@ -180,14 +182,14 @@ func (s *session) dialed(c *rondo.Conn, err error) rondo.Handler {
 		return s.join(c)
 	}
 	s.to = nil
-	m.leave(s.loop)
-	s.tried, s.failed = append(s.tried, m.target), err
+	t.leave(s.loop)
+	s.tried, s.failed = append(s.tried, t), err
 	if isOurs(err) {
 		s.refuse(err)
 		return nil
 	}
-	m.dialsFailed.Add(1)
-	m.fail(s.loop, err)
+	t.dialsFailed.Add(1)
+	t.fail(s.loop, err)
 	if len(s.tried) >= orDefault(s.pool.now.Load().settings.Tries, DefaultTries) {
 		s.refuse(err)
 		return nil
@@ -206,11 +208,10 @@ func isOurs(err error) bool {
 
 // join lets the bytes pass.
 func (s *session) join(c *rondo.Conn) rondo.Handler {
-	m, settings := s.to, s.pool.now.Load().settings
 	s.phase, s.target, s.search = joined, c, nil
 	s.joined = s.now()
-	m.conns.Add(1)
-	relay.Join(s.client, c, relay.Options{Idle: settings.Idle, Limit: settings.Limit, Done: s.ended})
+	s.to.conns.Add(1)
+	relay.Join(s.client, c, s.options())
 	return c.Handler()
 }
 
@@ -231,7 +232,7 @@ func (s *session) refuse(err error) {
 // header is the PROXY header that tells a target of the client.
 func (s *session) header(version int) filter.ProxyHeader {
 	h := filter.ProxyHeader{Version: version}
-	from, to := s.client.RemoteAddr(), s.client.LocalAddr()
+	from, to := s.remote(), s.local()
 	if a, b := ipOf(from), ipOf(to); a.IsValid() && b.IsValid() && a.Is4() == b.Is4() {
 		h.Source, h.Destination = from, to
 	}
@@ -288,18 +289,17 @@ func (s *session) Closed(c *rondo.Conn, err error) {
 func (s *session) ended(e relay.End) {
 	l := s.listener
 	l.open.Add(-1)
-	m := s.to
-	if m != nil {
-		m.leave(s.loop)
-		m.fromClients.Add(uint64(e.FromA))
-		m.fromTarget.Add(uint64(e.FromB))
+	if t := s.to; t != nil {
+		t.leave(s.loop)
+		t.fromClients.Add(uint64(e.FromA))
+		t.fromTarget.Add(uint64(e.FromB))
 		switch {
 		case s.phase != joined:
 		case e.FromB > 0 || e.Err == nil:
-			m.worked()
+			t.worked()
 		case e.By == s.target:
-			m.broken.Add(1)
-			m.fail(s.loop, e.Err)
+			t.broken.Add(1)
+			t.fail(s.loop, e.Err)
 		}
 	}
 	s.phase = over
@@ -325,18 +325,19 @@ func (s *session) log(log *slog.Logger, e relay.End) {
 	}
 	attrs := make([]any, 0, 14)
 	attrs = append(attrs,
-		slog.String("client", s.client.RemoteAddr().String()),
+		slog.String("client", s.remote().String()),
 		slog.String("listener", s.listener.settings.key()))
 	if s.name != "" {
 		attrs = append(attrs, slog.String("name", s.name))
 	}
-	if s.pool != nil {
-		attrs = append(attrs, slog.String("pool", s.pool.name))
+	if pool := s.poolName(); pool != "" {
+		attrs = append(attrs, slog.String("pool", pool))
 	}
-	if s.to != nil {
-		attrs = append(attrs, slog.String("target", s.to.key))
+	target := s.targetKey()
+	if target != "" {
+		attrs = append(attrs, slog.String("target", target))
 	}
-	if s.queued > 0 && s.to != nil {
+	if s.queued > 0 && target != "" {
 		attrs = append(attrs, slog.Duration("queue", time.Duration(s.queued)))
 	}
 	attrs = append(attrs,

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -61,6 +62,7 @@ type proxyCommand struct {
 	AcceptProxy    []string `help:"Expect a PROXY header, version 1 or 2, from each client; its address is then the client's. Only peers of this network may connect, as in 10.0.0.0/8; any: all peers. May be given several times." placeholder:"NETWORK" sep:"none"`
 	SendProxy      int      `help:"Send the targets a PROXY header of version 1 or 2, with the client's address. 0: none." default:"0" placeholder:"VERSION"`
 	Loops          int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
+	upgradeFlags
 	tlsFlags
 	loopFlags
 }
@@ -102,12 +104,15 @@ Examples:
       address = "10.0.0.7:443"
       weight = 2
 
+  rondo proxy --config proxy.toml --control /run/proxy.sock --upgrade
+      Replace the process that was started with that --control: its connections go on here.
+
   rondo proxy --listen :8080 --to 127.0.0.1:9000 --stats 127.0.0.1:9100
       Show the counters. Try: curl http://127.0.0.1:9100/
 
 A connection is reset if one of its sides fails, so that nobody takes a part of a stream for the whole. The log says who ended it, and why.
 
-SIGINT and SIGTERM stop it: it stops listening, waits for the connections to end for as long as --shutdown-timeout, and resets the rest. SIGHUP reads the file of --config and those of certificates again: what stays keeps its connections, and a file with a mistake changes nothing.`
+SIGINT and SIGTERM stop it: it stops listening, waits for the connections to end for as long as --shutdown-timeout, and resets the rest. SIGUSR2 starts the program anew, which takes over listeners and connections: nobody notices. SIGHUP reads the file of --config and those of certificates again: what stays keeps its connections, and a file with a mistake changes nothing.`
 }
 
 var chooses = map[string]proxy.Balance{
@@ -152,6 +157,7 @@ func (p *proxyCommand) check(set []string) error {
 // checkLimits checks the flags that hold for all listeners.
 func (p *proxyCommand) checkLimits() error {
 	return cmp.Or(
+		p.upgradeFlags.check(),
 		checkNumber("--maxclients", p.Maxclients, 1, math.MaxInt32),
 		checkNumber("--max-per-address", p.MaxPerAddress, 0, math.MaxInt32),
 		checkNumber("--accept-rate", p.AcceptRate, 0, math.MaxInt32),
@@ -160,7 +166,8 @@ func (p *proxyCommand) checkLimits() error {
 
 // withFile are the flags of this command that --config may have beside it. The others say what
 // the file says.
-var withFile = []string{"config", "check", "maxclients", "max-per-address", "accept-rate", "access-log", "stats", "loops"}
+var withFile = []string{"config", "check", "maxclients", "max-per-address", "accept-rate", "access-log", "stats", "loops",
+	"control", "upgrade", "upgrade-timeout", "stay-timeout"}
 
 // checkWithFile returns an error if the command line has flags that the file replaces.
 func (p *proxyCommand) checkWithFile(set []string) error {
@@ -285,7 +292,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	server := &proxy.Server{Engine: engine, Logger: log}
 	flush := p.logAccess(server, log)
 	signals, hangups := notify(), notifyHangup()
-	if err := server.Apply(config); err != nil {
+	if err := p.serve(server, config); err != nil {
 		engine.Close()
 		return notServing(err)
 	}
@@ -298,6 +305,11 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 		engine.Close()
 		return err
 	}
+	control, err := p.control(server, log)
+	if err != nil {
+		engine.Close()
+		return err
+	}
 	var addrs []string
 	for _, a := range server.Addrs() {
 		addrs = append(addrs, a.Network()+"://"+a.String())
@@ -305,10 +317,21 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	go p.reload(server, hangups, log)
 	log.Info("rondo proxy is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
-	err = wait(signals, log, time.Duration(p.ShutdownTimeout), func(ctx context.Context) error {
-		server.Close()
-		return engine.Shutdown(ctx)
-	})
+	stopped := make(chan error, 1)
+	go func() {
+		stopped <- wait(signals, log, time.Duration(p.ShutdownTimeout), func(ctx context.Context) error {
+			control.close()
+			server.Close()
+			return engine.Shutdown(ctx)
+		})
+	}()
+	select {
+	case err = <-stopped:
+	case <-control.handed:
+		control.close()
+		showing.Close()
+		control.drain(engine)
+	}
 	showing.Close()
 	flush()
 	return err
@@ -345,6 +368,9 @@ func (o offering) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// statsPatience is how long the address of --stats may be in use after an upgrade.
+const statsPatience = 10 * time.Second
+
 // showStats serves the counters, on a loop of their own.
 func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*rondo.Engine, error) {
 	engine := &rondo.Engine{NumLoops: 1, MaxConns: 100, Logger: log}
@@ -369,6 +395,10 @@ func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*rondo.Engi
 		}),
 	}}
 	ln, err := engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
+	for end := time.Now().Add(statsPatience); p.tookOver && errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond) // the old process has it, and is about to end
+		ln, err = engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
+	}
 	if err != nil {
 		engine.Close()
 		return nil, notServing(err)

@@ -272,8 +272,8 @@ type Backend interface {
 	// when the connection has lost its peer.
 	LocalAddr(File) net.Addr
 	RemoteAddr(File) net.Addr
-	// Control calls f at once with the descriptor of a connection or a datagram socket,
-	// to set options that Backend does not offer, and returns f's error. It returns
+	// Control calls f at once with the descriptor of a connection, a listener or a datagram
+	// socket, to set options that Backend does not offer, and returns f's error. It returns
 	// errors.ErrUnsupported where there is no descriptor, and ErrClosed for a stale or
 	// closing File.
 	Control(id File, f func(fd uintptr) error) error
@@ -400,6 +400,13 @@ type Simulated interface {
 // counts goroutines to detect new ones; with this count it also detects a coroutine
 // that started while another one ended.
 var Coroutines atomic.Int64
+
+// A FileKeeper is a Backend that can leave the file of a unix listener in place.
+type FileKeeper interface {
+	// KeepFile makes Close of a listener leave the file of its unix socket: somebody else has
+	// the socket, too.
+	KeepFile(File)
+}
 
 // Socket holds socket options. See rondo.SocketOptions for their meaning.
 type Socket struct {

@@ -1,5 +1,5 @@
 // Package bridge declares the methods of a Conn and a Loop that coro, httpd, netconn,
-// proactor, redis, relay, rtls and workers use besides the public API of package rondo. It imports no package
+// proactor, proxy, redis, relay, rtls and workers use besides the public API of package rondo. It imports no package
 // of this module, so there is no import cycle: rondo implements the interfaces and sets Of
 // and LoopOf.
 //
@@ -22,7 +22,19 @@ var (
 	Of func(conn any) Conn
 	// LoopOf returns the bridge of a *rondo.Loop. It allocates nothing.
 	LoopOf func(loop any) Loop
+	// ListenerOf returns the bridge of a *rondo.Listener.
+	ListenerOf func(listener any) Listener
 )
+
+// Listener is a *rondo.Listener with more methods. Call them on no loop.
+type Listener interface {
+	// Files returns duplicates of the sockets, which belong to the caller, for another process
+	// to listen with. There are several with Balance ReusePort. The error is
+	// errors.ErrUnsupported where there are no descriptors, or where they cannot be passed on.
+	Files() ([]*os.File, error)
+	// KeepFile makes Close leave the file of a unix socket.
+	KeepFile()
+}
 
 // Conn is a *rondo.Conn with more methods.
 type Conn interface {

@@ -95,6 +95,15 @@ func Duplicate(c syscall.Conn) (fd int, err error) {
 	return d.fd, nil
 }
 
+// DuplicateFile returns a duplicate of a descriptor.
+func DuplicateFile(fd uintptr) (*os.File, error) {
+	n, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(n), "socket"), nil
+}
+
 // A duplicator is a reusable function for Control, with its results. Reuse saves an
 // allocation per connection.
 type duplicator struct {

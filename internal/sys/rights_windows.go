@@ -3,6 +3,7 @@ package sys
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 )
 
@@ -24,3 +25,6 @@ func RecvRights(int, []byte, []byte) (n int, rights []int, again bool, err error
 
 // Duplicate fails.
 func Duplicate(syscall.Conn) (int, error) { return -1, errNoPassing }
+
+// DuplicateFile fails.
+func DuplicateFile(uintptr) (*os.File, error) { return nil, errNoPassing }

@@ -67,6 +67,13 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	return b.of(id).Control(id, f)
 }
 
+// KeepFile implements backend.FileKeeper.
+func (b *Backend) KeepFile(id backend.File) {
+	if k, ok := b.of(id).(backend.FileKeeper); ok {
+		k.KeepFile(id)
+	}
+}
+
 // Acknowledge implements backend.Acknowledger.
 func (b *Backend) Acknowledge(id backend.File) {
 	if a, ok := b.of(id).(backend.Acknowledger); ok {

@@ -246,6 +246,9 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	return backend.ErrClosed
 }
 
+// KeepFile implements backend.FileKeeper.
+func (b *Backend) KeepFile(id backend.File) { delete(b.paths, id) }
+
 // Acknowledge implements backend.Acknowledger.
 func (b *Backend) Acknowledge(id backend.File) {
 	if file := b.files.get(id); file != nil && !file.closing {

@@ -19,9 +19,10 @@ type acceptor struct {
 	listener net.Listener
 	options  backend.Socket
 
-	ahead   chan struct{} // an element for each connection posted and not yet taken
-	stop    chan struct{} // closed to end the Accept in flight
-	stopped bool          // stop is closed, and the listener's deadline is past
+	ahead     chan struct{} // an element for each connection posted and not yet taken
+	stop      chan struct{} // closed to end the Accept in flight
+	stopped   bool          // stop is closed, and the listener's deadline is past
+	keepsFile bool          // of a unix socket, at the end
 }
 
 func newAcceptor(ln net.Listener, s *backend.Socket) *acceptor {

@@ -180,7 +180,7 @@ func (f *file) release() (err error) {
 		return sys.Close(f.watched.fd)
 	}
 	if a := f.accept; a != nil {
-		if addr, ok := a.listener.Addr().(*net.UnixAddr); ok && a.options.Listener == nil {
+		if addr, ok := a.listener.Addr().(*net.UnixAddr); ok && a.options.Listener == nil && !a.keepsFile {
 			sys.Unlink(addr.Name)
 		}
 		err = a.listener.Close()

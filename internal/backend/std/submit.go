@@ -152,12 +152,21 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 		return backend.ErrClosed
 	case file.packet != nil:
 		return sys.Control(file.packet.socket, f)
+	case file.accept != nil:
+		return sys.Control(file.accept.listener.(syscall.Conn), f) // TCP or unix
 	}
 	if c, ok := original(file.conn).(syscall.Conn); ok {
 		file.shared = true // f may set SO_LINGER
 		return sys.Control(c, f)
 	}
 	return fmt.Errorf("a %T has no descriptor: %w", original(file.conn), errors.ErrUnsupported)
+}
+
+// KeepFile implements backend.FileKeeper.
+func (b *Backend) KeepFile(id backend.File) {
+	if file := b.open(id); file != nil && file.accept != nil {
+		file.accept.keepsFile = true
+	}
 }
 
 // Acknowledge implements backend.Acknowledger.

@@ -367,6 +367,9 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 	return nil
 }
 
+// KeepFile implements backend.FileKeeper.
+func (b *Backend) KeepFile(id backend.File) { delete(b.paths, id) }
+
 // Acknowledge implements backend.Acknowledger.
 func (b *Backend) Acknowledge(id backend.File) {
 	if file := b.files.get(id); file != nil && file.flags&closing == 0 {

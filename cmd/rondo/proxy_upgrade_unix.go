@@ -1,0 +1,95 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// upgradeEnv names the descriptor by which a new process reaches the one that has started it.
+const upgradeEnv = "RONDO_UPGRADE_FD"
+
+// notifyUpgrade begins to catch the signal for an upgrade.
+func notifyUpgrade() <-chan os.Signal {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR2)
+	return signals
+}
+
+// spawnedBy returns the connection to the process that has started this one for an upgrade; nil:
+// none has.
+func spawnedBy() (*net.UnixConn, error) {
+	text := os.Getenv(upgradeEnv)
+	if text == "" {
+		return nil, nil
+	}
+	os.Unsetenv(upgradeEnv) // it is not for the processes that this one starts
+	fd, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s is %q: want a descriptor", upgradeEnv, text)
+	}
+	return unixConn(os.NewFile(uintptr(fd), "upgrade"))
+}
+
+// unixConn makes a connection of a file, which it closes.
+func unixConn(f *os.File) (*net.UnixConn, error) {
+	defer f.Close()
+	nc, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := nc.(*net.UnixConn)
+	if !ok {
+		nc.Close()
+		return nil, fmt.Errorf("%s is a %T: want a unix socket", upgradeEnv, nc)
+	}
+	return u, nil
+}
+
+// A child is a process that spawn has started.
+type child struct{ *exec.Cmd }
+
+// Kill ends it.
+func (c child) Kill() { c.Process.Kill() }
+
+// spawn starts the program anew, with the same arguments, from the file where it was: that may
+// be a newer version by now. nc is the connection to it.
+func spawn() (child, *net.UnixConn, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return child{}, nil, err
+	}
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return child{}, nil, os.NewSyscallError("socketpair", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "upgrade")
+	defer theirs.Close()
+	ours, err := unixConn(os.NewFile(uintptr(fds[0]), "upgrade"))
+	if err != nil {
+		return child{}, nil, err
+	}
+	cmd := exec.Command(path, os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Env = append(os.Environ(), upgradeEnv+"=3")
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		return child{}, nil, err
+	}
+	return child{cmd}, ours, nil
+}

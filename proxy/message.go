@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/rondo-go/rondo/relay"
+)
+
+// protocol is the version of the messages between the processes of an upgrade. A new process
+// that speaks another one is refused, and the old one goes on.
+const protocol = 1
+
+// The kinds of messages, in the order of an upgrade. Those with files say which.
+const (
+	kindHello     = "hello"     // new to old: its version
+	kindListener  = "listener"  // old to new: a listener, with its sockets
+	kindListeners = "listeners" // old to new: that was all of them
+	kindReady     = "ready"     // new to old: it accepts clients
+	kindClient    = "client"    // old to new: a client without a target, with its socket
+	kindPair      = "pair"      // old to new: a client and its target, with both sockets
+	kindEnd       = "end"       // old to new: that was all
+	kindDone      = "done"      // new to old: and all has come
+)
+
+// A message tells the other process something. It travels as JSON behind its length, four
+// bytes, and then the bytes of the connections.
+type message struct {
+	Kind    string
+	Version int `json:",omitempty"`
+
+	Listener string `json:",omitempty"` // its key
+
+	// Of a client:
+	Pool      string        `json:",omitempty"`
+	Target    string        `json:",omitempty"` // its key
+	Name      string        `json:",omitempty"` // of the server, by TLS
+	Client    string        `json:",omitempty"` // its address; "": it has none
+	Local     string        `json:",omitempty"` // the address that it has connected to
+	Age       time.Duration `json:",omitempty"` // since it came
+	Connected time.Duration `json:",omitempty"` // since its target has accepted
+	Queued    time.Duration `json:",omitempty"` // how long it has waited
+	Idle      time.Duration `json:",omitempty"` // Pool.Idle and Limit
+	Limit     time.Duration `json:",omitempty"`
+
+	A, B half
+}
+
+// A half is what a message says of one connection.
+type half struct {
+	Unread int   `json:",omitempty"` // bytes of the message that were received, and
+	Unsent int   `json:",omitempty"` // that its peer should get
+	Ended  bool  `json:",omitempty"`
+	Passed int64 `json:",omitempty"`
+}
+
+var errMessage = errors.New("proxy: a message of the other process cannot be understood: it may be of another version")
+
+// encode returns a message for the Channel, with the bytes that belong to it.
+func (m *message) encode(bytes ...[]byte) []byte {
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // there is no type that could fail
+	}
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	out = append(out, text...)
+	for _, b := range bytes {
+		out = append(out, b...)
+	}
+	return out
+}
+
+// decode is the reverse. rest are the bytes of the connections.
+func decode(in []byte) (m message, rest []byte, err error) {
+	if len(in) < 4 {
+		return m, nil, errMessage
+	}
+	size := binary.BigEndian.Uint32(in)
+	if in = in[4:]; uint64(size) > uint64(len(in)) {
+		return m, nil, errMessage
+	}
+	if err := json.Unmarshal(in[:size], &m); err != nil {
+		return m, nil, fmt.Errorf("%w: %w", errMessage, err)
+	}
+	rest, sum := in[size:], 0
+	for _, n := range []int{m.A.Unread, m.A.Unsent, m.B.Unread, m.B.Unsent} {
+		if n < 0 || n > len(rest)-sum {
+			return m, nil, errMessage
+		}
+		sum += n
+	}
+	if sum != len(rest) {
+		return m, nil, errMessage
+	}
+	return m, rest, nil
+}
+
+// describe says what the other process must know of a client.
+func (s *session) describe(kind string) *message {
+	now := s.now()
+	m := &message{Kind: kind, Listener: s.listener.settings.key(), Name: s.name,
+		Client: textOf(s.remote()), Local: textOf(s.local()), Age: time.Duration(now - s.began), Queued: time.Duration(s.queued)}
+	if s.joined > 0 {
+		m.Connected = time.Duration(now - s.joined)
+		m.Pool, m.Target = s.poolName(), s.targetKey()
+		m.Idle, m.Limit = s.limits()
+	}
+	return m
+}
+
+// ofPair returns a message about a pair.
+func (m *message) ofPair(d *relay.Detached) []byte {
+	m.A, m.B = halfOf(&d.A), halfOf(&d.B)
+	return m.encode(d.A.Unread, d.A.Unsent, d.B.Unread, d.B.Unsent)
+}
+
+func halfOf(h *relay.Half) half {
+	return half{Unread: len(h.Unread), Unsent: len(h.Unsent), Ended: h.Ended, Passed: h.Passed}
+}
+
+// detached is the reverse. a and b are the sockets, which it owns; it copies rest.
+func (m *message) detached(a, b net.Conn, rest []byte) *relay.Detached {
+	take := func(n int) (part []byte) {
+		part, rest = slices.Clone(rest[:n]), rest[n:]
+		return part
+	}
+	half := func(nc net.Conn, h half) relay.Half {
+		return relay.Half{Conn: nc, Unread: take(h.Unread), Unsent: take(h.Unsent), Ended: h.Ended, Passed: h.Passed}
+	}
+	return &relay.Detached{A: half(a, m.A), B: half(b, m.B)}
+}
+
+// textOf returns a TCP address as text; "" for any other one.
+func textOf(a net.Addr) string {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().String()
+	}
+	return ""
+}
+
+// addrOf is the reverse; nil for "".
+func addrOf(text string) net.Addr {
+	if a, err := netip.ParseAddrPort(text); err == nil {
+		return net.TCPAddrFromAddrPort(a)
+	}
+	return nil
+}
