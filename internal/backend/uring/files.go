@@ -131,6 +131,10 @@ func (f *file) endInput(e syscall.Errno) {
 // find out again.
 func (f *file) takeEnd(call string) error {
 	f.flags &^= ended
+	return f.endError(call)
+}
+
+func (f *file) endError(call string) error {
 	if f.errno == 0 {
 		return nil
 	}

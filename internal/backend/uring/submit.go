@@ -99,9 +99,10 @@ func (b *Backend) endRequest(f *file) error {
 		b.takeInput(f, b.ring.now[b.ring.i:])
 		b.takeInput(f, b.ring.later)
 	}
-	if f.flags&ended != 0 {
-		return f.takeEnd("recv")
+	if f.flags&ended != 0 && f.errno != 0 {
+		return f.endError("recv") // which the next Recv gets too: the system reports it once
 	}
+	f.flags &^= ended
 	return nil
 }
 
