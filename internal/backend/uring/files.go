@@ -105,7 +105,8 @@ const (
 	tagOut
 	tagSendTo
 	tagShrink
-	tagTry // of TrySendAll; an index into the batch replaces slot and generation
+	tagCancel // of a cancel of out, if it fails
+	tagTry    // of TrySendAll; an index into the batch replaces slot and generation
 
 	tagBits = 4 // leaves 2^28 slots, more than a process can have descriptors
 )
