@@ -140,6 +140,8 @@ func (p *pool) apply(settings *Pool, found addrs, failed bool) {
 // retire ends the checks of a pool that no Config has any more. Clients that are about to be
 // connected still use its roster.
 func (p *pool) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.retired.Store(true)
 	for _, m := range p.now.Load().members {
 		m.member.Store(nil)
