@@ -45,11 +45,13 @@ func (n *names) set(host, ips string) {
 	n.all[host] = ips
 }
 
-// addresses returns the addresses of the only pool's targets.
+// addresses returns the addresses of the only pool's targets, without those that have left.
 func (w *world) addresses() string {
 	var all []string
 	for _, t := range w.pool().Targets {
-		all = append(all, t.Address)
+		if t.State != "removed" {
+			all = append(all, t.Address)
+		}
 	}
 	return strings.Join(all, " ")
 }
