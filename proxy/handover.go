@@ -329,7 +329,7 @@ func (m *mover) movePair(p *relay.Pair, s *session) {
 	text := s.describe(kindPair)
 	err := p.Detach(func(d *relay.Detached, err error) {
 		if err != nil {
-			m.moved() // session.ended was called
+			m.moved() // it goes on, or ends
 			return
 		}
 		s.gone()
@@ -348,41 +348,56 @@ func (m *mover) movePair(p *relay.Pair, s *session) {
 	}
 }
 
-// moveClient hands over a client that has no target. It may begin anew elsewhere, unless it is
-// being connected or something is between it and this process.
+// moveClient hands over a client that has no target: it begins anew elsewhere. It has to wait if
+// it is being connected, or if something is between it and this process.
 func (m *mover) moveClient(s *session) {
-	if s.phase != hello && s.phase != waiting {
-		m.found++
-		return
-	}
-	client, text := s.client, s.describe(kindClient)
-	err := bridge.Of(client).Depart(func(nc net.Conn, unread, unsent []byte, _ bool, err error) {
-		if err != nil {
-			s.ended(relay.End{By: client, Err: err})
-			m.moved()
-			return
-		}
-		s.gone()
-		text.A = half{Unread: len(unread), Unsent: len(unsent)}
-		m.send(text.encode(unread, unsent), func(err error) {
-			if err != nil {
-				s.listener.readmit(m.loop, text, nc, unread, unsent)
-				return
-			}
-			nc.Close()
-		}, nc)
-	})
-	if err != nil {
-		m.found++
-		return
-	}
 	m.found++
-	m.moving++
-	if s.phase == waiting {
-		s.dequeue() // if somebody grants it a place meanwhile, granted gives that back
+	if s.phase != hello && s.phase != waiting {
+		return
+	}
+	text := s.describe(kindClient)
+	err := bridge.Of(s.client).Rest(func(err error) {
+		if err == nil {
+			m.takeClient(s, text)
+		} else {
+			m.moved()
+		}
+	})
+	if err == nil {
+		m.moving++
+	}
+}
+
+// takeClient takes a client that is at rest from its loop, and sends it.
+func (m *mover) takeClient(s *session, text *message) {
+	w := bridge.Of(s.client)
+	if s.phase != hello && !(s.phase == waiting && s.dequeue()) {
+		w.Stay() // it has got a target meanwhile, or is about to
+		m.moved()
+		return
+	}
+	was := s.phase
+	s.phase = leaving
+	all, err := w.Loop().Depart(w)
+	if err != nil {
+		if s.phase = was; was == waiting {
+			s.timer.Stop()
+			s.connect() // which may put it into the queue again
+		}
+		m.moved()
+		return
 	}
 	s.timer.Stop()
-	s.phase = leaving
+	s.gone()
+	d := &all[0]
+	text.A = half{Unread: len(d.Unread), Unsent: len(d.Unsent)}
+	m.send(text.encode(d.Unread, d.Unsent), func(err error) {
+		if err != nil {
+			s.listener.readmit(m.loop, text, d.Conn, d.Unread, d.Unsent)
+			return
+		}
+		d.Conn.Close()
+	}, d.Conn)
 }
 
 // send sends a message with sockets. sent is called on the mover's loop, when the system has

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"net"
 	"os"
 	"strings"
 	"sync/atomic"

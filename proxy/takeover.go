@@ -295,8 +295,11 @@ func (s *session) inherit(m *message) {
 
 // remote returns the client's address.
 func (s *session) remote() net.Addr {
-	if s.from != nil && s.from.client != nil {
+	switch {
+	case s.from != nil && s.from.client != nil:
 		return s.from.client
+	case s.client == nil: // it came from another process, and could not be served
+		return &net.UnixAddr{Net: "unix"}
 	}
 	return s.client.RemoteAddr()
 }
