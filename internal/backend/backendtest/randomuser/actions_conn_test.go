@@ -40,6 +40,14 @@ var connActions = []action{
 	}},
 	{"Conn.Detach", 3, aConn, detach},
 	{"Conn.Move", 4, aConn, move},
+	{"Passing.Rest", 4, aConn, rest},
+	{"Passing.Stay", 1, aConn, func(x *call) {
+		if t := x.conn.rest; t != nil {
+			t.void.Store(true)
+		}
+		bridge.Of(x.conn.c).Stay()
+	}},
+	{"Passing.CountAccepted", 1, aConn, func(x *call) { bridge.Of(x.conn.c).CountAccepted() }},
 	{"IO.Direct", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Direct() }},
 	{"Conn.Filters", 1, aConn, func(x *call) { x.conn.hasFilters() }},
 	{"Conn.Handler", 1, aConn, func(x *call) { x.conn.c.Handler() }},
@@ -293,6 +301,62 @@ func (w *world) detached(name string, k *conn, nc net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.loose = append(w.loose, nc) // a simulated one cannot be closed on a loop
+}
+
+// rest brings the connection to rest. Then it stays, now or when something ends its rest, or it
+// leaves, and comes back with the bytes that were under way.
+func rest(x *call) {
+	k, w := x.conn, x.w
+	name := x.child("rest")
+	t := w.promise(name, 0, 1)
+	err := bridge.Of(k.c).Rest(func(err error) {
+		t.called(w)
+		w.act(site{kind: "Passing.Rest", who: name, loop: k.loop, conn: k})
+		st := w.src.step(name + ".then")
+		switch {
+		case err != nil || st.one(8):
+		case st.one(3):
+			bridge.Of(k.c).Stay()
+		default:
+			w.departs(st, name, k)
+		}
+	})
+	if err == nil {
+		t.min, k.rest = 1, t
+	}
+	x.say("    %v", err)
+}
+
+// departs makes a connection leave its loop, and attaches it again.
+func (w *world) departs(st *step, name string, k *conn) {
+	st.say("Depart")
+	gone, err := bridge.LoopOf(k.loop).Depart(bridge.Of(k.c))
+	if err != nil {
+		return // something has ended its rest
+	}
+	d := gone[0]
+	open := w.openerFrom(name, k, nil)
+	nc := d.Conn
+	if len(d.Unread) > 0 {
+		nc = rondo.PrefixConn(nc, d.Unread)
+	}
+	_, err = k.loop.Attach(nc, func(c *rondo.Conn) rondo.Handler {
+		if d.Ended {
+			bridge.Of(c).OutputEnded()
+		} else {
+			bridge.Of(c).NoOutputLimit()
+			c.WriteOwned(d.Unsent, nil)
+		}
+		return open(c)
+	})
+	if err == nil {
+		w.reached("Loop.Depart", "Loop.Attach")
+		return
+	}
+	k.out.tear("departed")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.loose = append(w.loose, nc)
 }
 
 func move(x *call) {

@@ -23,10 +23,11 @@ type conn struct {
 	given   bool     // coroutines serve it, or another handler than ours
 	left    bool     // by Detach or Move
 	closed  int
-	early   bool // a filter ended the input before its end
-	inside  bool // Data, EOF or Drained runs
-	wanted  bool // Want was called
-	booms   int  // panics that the user raised for it
+	early   bool   // a filter ended the input before its end
+	inside  bool   // Data, EOF or Drained runs
+	wanted  bool   // Want was called
+	rest    *thing // the function of Rest
+	booms   int    // panics that the user raised for it
 }
 
 // conn makes the user's record of a connection. For one that came from another loop,
