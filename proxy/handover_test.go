@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -333,6 +332,7 @@ func TestHandOverStates(t *testing.T) {
 			t.Errorf("behind a reset: %v", err)
 		}
 		testkit.Until(t, "all connections have ended", func() bool { return isIdle(next) })
+		testkit.Until(t, "there are three lines in the log", func() bool { return strings.Count(next.access.String(), "\n") == 3 })
 		lines := next.access.String()
 		if strings.Count(lines, "msg=connection") != 3 || old.access.String() != "" {
 			t.Errorf("the logs of both:\n%s\n%s", old.access.String(), lines)
@@ -349,7 +349,6 @@ func TestHandOverClients(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		address, conns := plainTarget(t)
 		pool := proxy.Pool{Name: "p", Queue: 5, QueueTime: time.Minute, Targets: []proxy.Target{{Network: "tcp", Address: address, MaxConns: 1}}}
-		cert := testcert.New("test").Issue(testcert.ECDSA, "a.example")
 		config := proxy.Config{Pools: []proxy.Pool{pool}, Listeners: []proxy.Listener{
 			{Network: "tcp", Address: "127.0.0.1:0"},
 			{Network: "tcp4", Address: "127.0.0.1:0", Routes: []proxy.Route{{Names: []string{"a.example"}}}},
@@ -384,7 +383,6 @@ func TestHandOverClients(t *testing.T) {
 		slow.Close()
 		target.Close()
 		testkit.Until(t, "all connections have ended", func() bool { return isIdle(next) })
-		_ = cert
 	})
 }
 
@@ -541,7 +539,6 @@ func TestHandOverCut(t *testing.T) {
 			hear(t, target, "a")
 			clients, targets = append(clients, c), append(targets, target)
 		}
-		before := runtime.NumGoroutine()
 		ends := sockets(t)
 		next := newGeneration(t, backend, 1)
 		go next.TakeOver(t.Context(), ends[1], config)
@@ -550,7 +547,6 @@ func TestHandOverCut(t *testing.T) {
 		testkit.Until(t, "connections have come", func() bool { return next.Engine.Stats().Open > 20 })
 		next.Engine.Close()
 		err := <-failed
-		_ = before
 		lost := 0
 		for i, c := range clients {
 			c.SetDeadline(time.Now().Add(20 * time.Second))

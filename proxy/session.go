@@ -303,7 +303,7 @@ func (s *session) ended(e relay.End) {
 		case s.phase != joined:
 		case e.FromB > 0 || e.Err == nil:
 			t.worked()
-		case e.By == s.target:
+		case e.By != nil && e.By == s.target:
 			t.broken.Add(1)
 			t.fail(s.loop, e.Err)
 		}
