@@ -51,6 +51,7 @@ type loopFlags struct {
 	Spin            duration `help:"How long an idle loop looks for work before it sleeps. About 50us halves the latency if each loop has a free core, and wastes CPU time otherwise." default:"0" placeholder:"TIME"`
 	ShutdownTimeout duration `help:"How long clients have to read their pending output when a signal stops the program." default:"10s" placeholder:"TIME"`
 	LogLevel        string   `help:"Lowest level to log: ${enum}." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
+	LogFormat       string   `help:"Format of the log on standard error: ${enum}, with an object in each line." enum:"text,json" default:"text" placeholder:"FORMAT"`
 }
 
 var balances = map[string]rondo.Balance{
@@ -100,7 +101,8 @@ func (f *loopFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelV
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		return nil, nil, nil, err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := newLogger(os.Stderr, f.LogFormat, level)
+	slog.SetDefault(log) // for package log, and packages without a Logger
 	return &rondo.Engine{
 		SpareProcessor: loops == 1,
 		NumLoops:       loops,

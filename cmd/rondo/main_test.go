@@ -77,11 +77,11 @@ func startCommand(t *testing.T, cmd *exec.Cmd) (p *process, addresses []string) 
 	go p.collect(stderr, ready)
 	select {
 	case line := <-ready:
-		list := regexp.MustCompile(`addresses="?\[([^\]]*)\]`).FindStringSubmatch(line)
+		list := regexp.MustCompile(`addresses"?[=:]"?\[([^\]]*)\]`).FindStringSubmatch(line)
 		if list == nil {
 			t.Fatalf("no addresses in %q", line)
 		}
-		return p, strings.Fields(list[1])
+		return p, strings.FieldsFunc(list[1], func(r rune) bool { return strings.ContainsRune(` ",`, r) })
 	case <-p.ended:
 		t.Fatalf("%v ended: %v\n%s", args, p.err, p.stderr())
 	case <-time.After(patience):
