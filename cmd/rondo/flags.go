@@ -152,11 +152,14 @@ func parseAddresses(addrs, networks []string) (endpoints []endpoint, err error) 
 	return endpoints, nil
 }
 
-// listen listens on every endpoint, and returns the actual addresses.
-func listen(endpoints []endpoint, on func(network, address string) (listening, error)) ([]string, error) {
+// listen listens on every endpoint, and returns the actual addresses. If the service manager has
+// passed a socket that listens at one already, on gets that as well.
+func listen(endpoints []endpoint, log *slog.Logger, on func(network, address string, already net.Listener) (listening, error)) ([]string, error) {
 	var got []string
+	inherited := passedSockets(log)
+	defer inherited.tellOthers()
 	for _, e := range endpoints {
-		ln, err := on(e.network, e.address)
+		ln, err := on(e.network, e.address, inherited.take(e.network, e.address))
 		if err != nil {
 			return nil, e.notListening(err, len(got) > 0)
 		}

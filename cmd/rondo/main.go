@@ -50,6 +50,8 @@ Examples:
   rondo bench redis --addr 127.0.0.1:6379 --pipeline 32
       Measure a Redis server, this one or another.
 
+Servers tell systemd when they are ready, and take its sockets: see docs/operators.md.
+
 The exit status is 0 after success, 1 after a failure, and 2 after a mistake in the command line.`
 
 // Exit statuses.

@@ -282,7 +282,8 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	}
 	engine.MaxConns, engine.MaxConnsPerAddr, engine.AcceptRate = p.Maxclients, p.MaxPerAddress, p.AcceptRate
 	logFailures(engine, log)
-	server := &proxy.Server{Engine: engine, Logger: log}
+	inherited := passedSockets(log)
+	server := &proxy.Server{Engine: engine, Logger: log, Inherited: inherited.take}
 	flush := p.logAccess(server, log)
 	signals, hangups := notify(), notifyHangup()
 	if err := server.Apply(config); err != nil {
@@ -298,6 +299,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 		engine.Close()
 		return err
 	}
+	inherited.tellOthers()
 	var addrs []string
 	for _, a := range server.Addrs() {
 		addrs = append(addrs, a.Network()+"://"+a.String())
@@ -305,7 +307,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	go p.reload(server, hangups, log)
 	log.Info("rondo proxy is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
-	err = wait(signals, log, time.Duration(p.ShutdownTimeout), func(ctx context.Context) error {
+	err = p.serve(engine, log, signals, func(ctx context.Context) error {
 		server.Close()
 		return engine.Shutdown(ctx)
 	})
