@@ -52,6 +52,7 @@ type loopFlags struct {
 	ShutdownTimeout duration `help:"How long clients have to read their pending output when a signal stops the program." default:"10s" placeholder:"TIME"`
 	LogLevel        string   `help:"Lowest level to log: ${enum}." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
 	LogFormat       string   `help:"Format of the log on standard error: ${enum}, with an object in each line." enum:"text,json" default:"text" placeholder:"FORMAT"`
+	Pidfile         string   `help:"Write the number of this process into this file when it serves, and remove the file at the end. The file is locked meanwhile: a second server with it is refused." placeholder:"FILE"`
 }
 
 var balances = map[string]rondo.Balance{
@@ -96,6 +97,11 @@ func checkBackend(names string, receiveBuffers int) error {
 func (f *loopFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelVar, error) {
 	if err := f.check(loops); err != nil {
 		return nil, nil, nil, err
+	}
+	if f.Pidfile != "" {
+		if err := pid.lock(f.Pidfile); err != nil {
+			return nil, nil, nil, err
+		}
 	}
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {

@@ -90,5 +90,6 @@ func execute(args []string) error {
 	if err != nil {
 		return misused(err)
 	}
+	defer pid.remove()
 	return ctx.Run()
 }

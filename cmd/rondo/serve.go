@@ -28,9 +28,12 @@ func listenOn(e *rondo.Engine, network, address string, already net.Listener, op
 	return e.Listen(network, address, rondo.SocketOptions{}, open)
 }
 
-// serve serves, with an engine that listens, until a signal. It tells the service manager when
-// that begins and ends.
+// serve serves, with an engine that listens, until a signal. It tells the service manager, and
+// the reader of --pidfile, when that begins and ends.
 func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.Signal, shutdown func(context.Context) error) error {
+	if err := pid.write(); err != nil {
+		return err
+	}
 	systemd.ready(e, log)
 	return wait(signals, log, time.Duration(f.ShutdownTimeout), shutdown)
 }
@@ -43,6 +46,7 @@ func wait(signals <-chan os.Signal, log *slog.Logger, patience time.Duration, sh
 	log.Info("stopping: a second signal ends the program at once", "signal", sig.String())
 	go func() {
 		<-signals
+		pid.remove()
 		os.Exit(1)
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
