@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/pick"
 	"github.com/rondo-go/rondo/internal/sys"
 )
@@ -164,6 +165,234 @@ func (c *Conn) openedLate(open OpenFunc) {
 	if !c.isClosing() {
 		c.opened(open)
 	}
+}
+
+// moved serves a connection from another loop. counts: a Listener accepted it. within: the
+// engine counts it already.
+func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, within bool) {
+	addr, admission := h.Peer.Addr(), l.engine.admission
+	if counts && !within {
+		if limit := admission.enter(addr, l, false); limit != "" {
+			l.refuse(h, limit, &l.stats.now.Attached)
+			return
+		}
+	}
+	if l.stopping || l.draining {
+		if counts {
+			admission.leave(addr)
+		}
+		l.discard(h)
+		return
+	}
+	file, err := l.own(h)
+	if err != nil {
+		if counts {
+			admission.leave(addr)
+		}
+		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
+		return
+	}
+	l.stats.now.Attached++
+	c := newConn(l, file, h.Peer)
+	if counts {
+		c.flags |= accepted
+	}
+	c.keep(rest)
+	c.opened(open)
+}
+
+// Rest implements bridge.Passing.
+func (w *wire) Rest(rested func(error)) error {
+	c := (*Conn)(w)
+	c.loop.check()
+	switch {
+	case c.life == connOpen && c.isMute():
+		return c.end.err
+	case c.life != connOpen:
+		return ErrClosed
+	case c.stack() != nil || c.filters.haveEnded():
+		return errFiltered
+	case c.out.hasFile():
+		return errSendsFile
+	}
+	c.life = connLeaving
+	c.seal()
+	e := c.ending()
+	e.rests = true
+	e.then = func(_ backend.Handle, _ []byte, err error) { rested(err) }
+	if c.flags&receiving != 0 {
+		c.loop.backend.Cancel(&c.recv)
+	}
+	if c.out != nil && c.out.sending > 0 {
+		c.loop.backend.Cancel(&c.out.op.Op) // in a hook before the Send it has no effect
+	}
+	c.flushSoon() // calls advance, even without output
+	return nil
+}
+
+var errSendsFile = errors.New("rondo: a connection that sends a file cannot leave its loop in the middle of it")
+
+// rests reports whether the connection is at rest, or on the way there.
+func (c *Conn) rests() bool { return c.life == connLeaving && c.end.rests }
+
+// isStill reports whether nothing is in flight, and nothing is on its way from Ref.Write.
+func (c *Conn) isStill() bool {
+	return c.posted.Load() == sealed && c.flags&receiving == 0 && c.end.shut.Kind == 0 &&
+		(c.out == nil || c.out.sending == 0)
+}
+
+// rest calls the function of Rest when nothing is in flight.
+func (c *Conn) rest() {
+	if e := c.end; e.then != nil && c.isStill() {
+		then := e.then
+		e.then = nil
+		c.loop.callSoon(due{f: func() { then(backend.Handle{}, nil, nil) }})
+	}
+}
+
+// Stay implements bridge.Passing.
+func (w *wire) Stay() {
+	w.loop.check()
+	(*Conn)(w).stay(nil)
+}
+
+// stay ends Rest, whose function gets err if it is not nil. Ops that were canceled and are
+// still in flight go on when they have completed.
+func (c *Conn) stay(err error) {
+	if !c.rests() {
+		return
+	}
+	e := c.end
+	then := e.then
+	e.rests, e.then = false, nil
+	c.life = connOpen
+	if c.flags&endWrite == 0 {
+		c.posted.And(^int64(sealed))
+	}
+	c.flushSoon()
+	c.offerSoon() // reads on, too
+	switch {
+	case err != nil && then != nil:
+		c.loop.callSoon(due{f: func() { then(backend.Handle{}, nil, err) }})
+	case err == nil && c.flags&(eofTold|selfPaced) == eofTold && c.outputEnded():
+		c.Close() // both streams have ended; see shutter.Complete
+	}
+}
+
+// A departure is a connection that Depart takes out of its loop.
+type departure struct {
+	conn *Conn
+	held backend.Handle
+	nc   net.Conn // nil: not made yet
+}
+
+// Depart implements bridge.Loop.
+func (r *reactor) Depart(conns ...bridge.Conn) ([]bridge.Departed, error) {
+	r.Check()
+	all := make([]departure, len(conns))
+	for i, w := range conns {
+		all[i].conn = (*Conn)(w.(*wire))
+	}
+	done, err := each(all, (*departure).release)
+	if err == nil {
+		_, err = each(all, (*departure).export)
+	}
+	if err != nil {
+		for i := range all {
+			if i < done {
+				all[i].takeBack()
+			}
+			all[i].conn.stay(nil)
+		}
+		return nil, err
+	}
+	gone := make([]bridge.Departed, len(all))
+	for i := range all {
+		gone[i] = all[i].finish()
+	}
+	return gone, nil
+}
+
+// each calls f for the elements of s up to an error. It returns how many calls had none.
+func each[T any](s []T, f func(*T) error) (int, error) {
+	for i := range s {
+		if err := f(&s[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(s), nil
+}
+
+var errNotAtRest = errors.New("rondo: the connection is not at rest")
+
+// release takes the connection from the backend. An error changes nothing.
+func (d *departure) release() (err error) {
+	c := d.conn
+	switch {
+	case !c.rests() || c.end.then != nil || !c.isStill():
+		return errNotAtRest
+	case c.out.hasFile(): // SendFile was called at rest
+		return errSendsFile
+	}
+	d.held, err = c.loop.backend.Release(c.recv.File)
+	d.held.Peer = c.peer
+	return err
+}
+
+// export makes the net.Conn. held stays valid.
+func (d *departure) export() (err error) {
+	h := d.held
+	if h.Unread = nil; h.Obj != nil {
+		d.nc, err = d.conn.loop.backend.Export(h)
+	} else {
+		d.nc, err = sys.CopyConn(h.FD)
+	}
+	return err
+}
+
+// takeBack undoes release and export.
+func (d *departure) takeBack() {
+	c, h := d.conn, d.held
+	var err error
+	switch {
+	case d.nc == nil:
+	case h.Obj == nil:
+		d.nc.Close() // a duplicate
+	default:
+		h, err = c.loop.imported(d.nc)
+		h.Peer, h.Unread, h.Shared = c.peer, d.held.Unread, d.held.Shared
+	}
+	var file backend.File
+	if err == nil {
+		file, err = c.loop.backend.Adopt(h)
+	}
+	if err != nil {
+		c.finish(backend.Reset, err) // the descriptor is closed, and File stale
+		return
+	}
+	c.loop.leave(c)
+	c.recv.File = file
+	if c.out != nil {
+		c.out.op.File = file
+	}
+	c.loop.enter(c)
+}
+
+// finish ends the Conn, and returns the state of its connection.
+func (d *departure) finish() bridge.Departed {
+	c := d.conn
+	if d.held.Obj == nil {
+		sys.Close(d.held.FD) // nc has a duplicate
+	}
+	left := bridge.Departed{
+		Conn:   d.nc,
+		Unread: slices.Concat(c.carry, d.held.Unread),
+		Unsent: c.takeUnsent(),
+		Ended:  c.outputEnded(),
+	}
+	c.posted.Add(gone)
+	c.parted()
+	return left
 }
 
 // Adopt returns an OpenFunc with which another engine can listen for this one. It moves

@@ -302,6 +302,27 @@ func (w *wire) Cause() error {
 // Peer implements bridge.Served.
 func (w *wire) Peer() netip.AddrPort { return w.peer }
 
+// OutputEnded implements bridge.Passing.
+func (w *wire) OutputEnded() {
+	c := (*Conn)(w)
+	c.loop.check()
+	if !c.isClosing() {
+		c.endOutput()
+		c.flags |= shut
+		c.ending()
+	}
+}
+
+// CountAccepted implements bridge.Passing.
+func (w *wire) CountAccepted() {
+	c := (*Conn)(w)
+	c.loop.check()
+	if c.life < connGone && c.flags&accepted == 0 {
+		c.flags |= accepted
+		c.loop.engine.admission.count(c.peer.Addr())
+	}
+}
+
 // reactor is a Loop with the methods of bridge.Loop.
 type reactor Loop
 

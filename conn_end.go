@@ -21,6 +21,7 @@ type ending struct {
 	late  timer.Timer
 	then  func(backend.Handle, []byte, error) // by Detach and Move; owns the Handle
 	lined bool                                // Detach or Move set endWrite: the stream stays open
+	rests bool                                // it leaves by Rest and Depart
 	mute  bool                                // the output has failed with err; see failOutput
 
 	brief   time.Duration // by CloseWithin; 0: Linger
@@ -228,12 +229,14 @@ func (c *Conn) fail(op string, err error) {
 		c.loop.broken(c, p)
 		return
 	}
-	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
-	if c.isClosing() && delivered {
-		err = nil // it was ending anyway, and at most the filters' closing bytes are lost
+	closing := c.filters != nil && c.filters.delivered // only the filters' closing bytes may be lost
+	ended := c.isClosing() || closing && c.flags&eofTold != 0
+	if ended && (closing || c.Buffered() == 0 && op != "write") {
+		err = nil // the connection was ending anyway
 	} else {
 		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 	}
+	c.stay(err) // if it rests
 	if c.life == connOpen && c.flags&eofTold == 0 && op != "read" {
 		c.failOutput(err)
 	} else {
@@ -406,6 +409,10 @@ var errFiltered = errors.New("rondo: a connection with filters cannot leave its 
 
 // leave takes the next step of leaving, at the end of a turn.
 func (c *Conn) leave() {
+	if c.end.rests {
+		c.rest()
+		return
+	}
 	if c.posted.Load() > sealed {
 		return // Ref.Write promised to send what it posted: its task comes here again
 	}
@@ -437,8 +444,15 @@ func (c *Conn) left() {
 	}
 	h.Peer = c.peer
 	rest := slices.Concat(c.carry, h.Unread) // the carry is the loop's memory
-	c.drop()
 	h.Unread = nil
+	c.parted()
+	then := c.end.then
+	c.loop.callSoon(due{f: func() { then(h, rest, nil) }})
+}
+
+// parted ends the Conn of a connection that was released.
+func (c *Conn) parted() {
+	c.drop()
 	c.stopTimes()
 	c.loop.stats.now.Detached++
 	if c.flags&accepted != 0 && !c.end.within {
@@ -448,8 +462,6 @@ func (c *Conn) left() {
 	if k, ok := c.handler.(bridge.Keeper); ok {
 		k.Closing()
 	}
-	then := c.end.then
-	c.loop.callSoon(due{f: func() { then(h, rest, nil) }})
 }
 
 // stayed tells Detach's or Move's function that the connection has ended.
@@ -462,38 +474,4 @@ func (e *ending) stayed() {
 		err = ErrClosed
 	}
 	e.conn.loop.callSoon(due{f: func() { e.then(backend.Handle{}, nil, err) }})
-}
-
-// moved serves a connection from another loop. counts: a Listener accepted it. within: the
-// engine counts it already.
-func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, within bool) {
-	addr, admission := h.Peer.Addr(), l.engine.admission
-	if counts && !within {
-		if limit := admission.enter(addr, l, false); limit != "" {
-			l.refuse(h, limit, &l.stats.now.Attached)
-			return
-		}
-	}
-	if l.stopping || l.draining {
-		if counts {
-			admission.leave(addr)
-		}
-		l.discard(h)
-		return
-	}
-	file, err := l.own(h)
-	if err != nil {
-		if counts {
-			admission.leave(addr)
-		}
-		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
-		return
-	}
-	l.stats.now.Attached++
-	c := newConn(l, file, h.Peer)
-	if counts {
-		c.flags |= accepted
-	}
-	c.keep(rest)
-	c.opened(open)
 }

@@ -356,7 +356,7 @@ func (c *Conn) flush() {
 		f.flush()
 	}
 	o := c.out
-	if o == nil || o.sending > 0 || c.life >= connClosed {
+	if o == nil || o.sending > 0 || c.life >= connClosed || c.rests() {
 		return
 	}
 	if o.sendsFirst() && !c.sendFirst(o) {
@@ -398,6 +398,9 @@ func (c *Conn) sendFirst(o *output) bool {
 
 // send submits the next chunks.
 func (c *Conn) send() {
+	if c.rests() {
+		return
+	}
 	o := c.out
 	o.bufs, o.cut, o.op.From = o.bufs[:0], 0, backend.Source{}
 	size := 0
@@ -428,6 +431,9 @@ func (c *Conn) send() {
 	switch {
 	case o.recalledBefore():
 		c.flushSoon()
+	case c.rests(): // a hook has called Rest
+		o.sending = 0
+		c.flushSoon()
 	case c.life < connClosed: // a hook may have closed it
 		c.loop.backend.Send(&o.op)
 	}
@@ -455,6 +461,9 @@ func (o *output) Complete(comp *backend.Completion) {
 	if recall && (failed == backend.ErrCanceled || failed == nil && rest) {
 		o.discard(0, done)
 		failed = nil
+	}
+	if failed == backend.ErrCanceled {
+		failed = nil // by Rest: what is left waits
 	}
 	c.sent(comp.N)
 	c.after(comp.N)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
 )
@@ -315,6 +316,30 @@ func (k *chunk) rest() int {
 // a file is behind it.
 func (o *output) sendsFirst() bool {
 	return o.size > o.ghost && o.queue[0].file == nil && (len(o.queue) == 1 || o.queue[1].file != nil)
+}
+
+// hasFile reports whether a file waits in the queue; o may be nil.
+func (o *output) hasFile() bool {
+	return o != nil && slices.ContainsFunc(o.queue, func(k chunk) bool { return k.file != nil })
+}
+
+// takeUnsent returns a copy of the output that the system has not taken, and drops it.
+func (c *Conn) takeUnsent() (unsent []byte) {
+	c.loop.outbox.unload(c)
+	c.loop.outbox.drop(c) // what is reserved
+	o := c.out
+	if o == nil {
+		return nil
+	}
+	unsent = make([]byte, 0, o.size-o.ghost)
+	for i := range o.queue {
+		k := &o.queue[i]
+		unsent = append(unsent, k.bytes[k.sent:]...)
+		c.dropChunk(k)
+	}
+	o.queue, o.size, o.ghost, o.cut = o.queue[:0], 0, 0, 0
+	o.recycle()
+	return unsent
 }
 
 // takeFile makes the next bytes of a file what the Op sends, and returns their number.

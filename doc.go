@@ -98,7 +98,7 @@
 //	listener.go      Listener, the choice of a loop, and limits of connections
 //	dial.go          Engine.Dial, Loop.Dial
 //	dial_try.go      addresses: lookup, and the order of attempts
-//	attach.go        Attach, AttachListener's connections, Adopt; PrefixConn
+//	attach.go        Attach, Adopt; PrefixConn; how connections pass to another process
 //
 // Filters:
 //

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -343,7 +344,7 @@ func (a *admission) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
 		}
 	}
 	switch {
-	case !a.enterAddr(addr):
+	case !a.enterAddr(addr, a.mostPerAddr):
 		limit = "MaxConnsPerAddr"
 	case isNew && a.rate.perSecond > 0 && !a.rate.take(l.backend.Wall(l.now)):
 		a.leaveAddr(addr)
@@ -355,6 +356,14 @@ func (a *admission) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
 	return limit
 }
 
+// count counts a connection that a limit cannot refuse any more. It leaves as others do.
+func (a *admission) count(addr netip.Addr) {
+	if a != nil {
+		a.open.Add(1)
+		a.enterAddr(addr, math.MaxInt64)
+	}
+}
+
 // leave uncounts a connection that has entered.
 func (a *admission) leave(addr netip.Addr) {
 	if a != nil {
@@ -363,7 +372,8 @@ func (a *admission) leave(addr netip.Addr) {
 	}
 }
 
-func (a *admission) enterAddr(addr netip.Addr) bool {
+// enterAddr counts a connection from addr, unless there are most or more.
+func (a *admission) enterAddr(addr netip.Addr, most int64) bool {
 	if a.mostPerAddr == 0 || !addr.IsValid() {
 		return true
 	}
@@ -371,7 +381,7 @@ func (a *admission) enterAddr(addr netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.open[key]
-	if n >= a.mostPerAddr {
+	if n >= most {
 		return false
 	}
 	if s.open == nil {

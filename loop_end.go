@@ -66,7 +66,7 @@ func (l *Loop) drain() {
 
 // drain closes the connection, or queues a call of its ShutdownHandler.
 func (c *Conn) drain() {
-	if _, ok := c.handler.(ShutdownHandler); !ok || c.life != connOpen {
+	if _, ok := c.handler.(ShutdownHandler); !ok || c.life != connOpen && !c.rests() {
 		c.Close()
 		return
 	}
@@ -76,7 +76,7 @@ func (c *Conn) drain() {
 // tellShutdown calls the handler's Shutdown. The handler may have changed since drain.
 func (c *Conn) tellShutdown() {
 	h, ok := c.handler.(ShutdownHandler)
-	if !ok || c.life != connOpen {
+	if !ok || c.life != connOpen && !c.rests() {
 		c.Close()
 		return
 	}

@@ -21,28 +21,33 @@ type gate struct {
 	accept chan net.Conn
 	once   sync.Once
 	mu     sync.Mutex
-	start  func() error // begins the listening; nil: it has begun, or never will. Under mu
-	stop   func()       // ends the listening. Under mu
+	start  func() error  // begins the listening; nil: it has begun, or never will. Under mu
+	stop   func()        // ends the listening. Under mu
+	busy   chan struct{} // closed when the http.Server answers the gateConn, and so waits for it
 	closed chan struct{}
 	err    error
 }
 
 func newGate(s *Server, addr net.Addr) *gate {
-	g := &gate{server: s, addr: addr, accept: make(chan net.Conn, 1), closed: make(chan struct{})}
+	g := &gate{server: s, addr: addr, accept: make(chan net.Conn, 1),
+		busy: make(chan struct{}), closed: make(chan struct{})}
 	g.accept <- &gateConn{gate: g}
 	return g
 }
 
 func (g *gate) Addr() net.Addr { return g.addr }
 
-// Accept returns the gateConn, and later the error that ends the server. The listening begins
-// with the second call: the http.Server has counted the gateConn then, so a Shutdown after the
-// first request waits.
+// Accept returns the gateConn, and later the error that ends the server. The second call begins
+// the listening when the http.Server waits for the gateConn. Before that, Shutdown would close it.
 func (g *gate) Accept() (net.Conn, error) {
 	select {
 	case c := <-g.accept:
 		return c, nil
 	default:
+	}
+	select {
+	case <-g.busy:
+	case <-g.closed:
 	}
 	if err := g.listen(); err != nil {
 		return nil, err
@@ -85,9 +90,10 @@ func (g *gate) end(err error, state int32) {
 
 // A gateConn is the one connection of a gate.
 type gateConn struct {
-	gate *gate
-	sent bool
-	once sync.Once
+	gate    *gate
+	sent    bool
+	writing sync.Once
+	once    sync.Once
 }
 
 // Read returns an empty line, which is not a request.
@@ -102,6 +108,7 @@ func (c *gateConn) Read(p []byte) (int, error) {
 
 // Write waits until no connection is left.
 func (c *gateConn) Write(p []byte) (int, error) {
+	c.writing.Do(func() { close(c.gate.busy) })
 	<-c.gate.server.ended
 	return 0, errors.New("httpd: the server has ended")
 }

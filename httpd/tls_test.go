@@ -24,6 +24,8 @@ func serveTLS(t *testing.T, h http.HandlerFunc) (addr string, client *tls.Config
 		Handler:   h,
 		ErrorLog:  log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{authority.Issue(testcert.ECDSA, "localhost")}},
+		// A thousand handshakes at once take longer than the default on a slow machine.
+		ReadHeaderTimeout: time.Minute,
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -3,10 +3,12 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,8 +119,7 @@ func TestApplyUnderLoad(t *testing.T) {
 	})
 }
 
-// Apply takes a socket that listens already, also again after a configuration without it, and
-// tells of no others.
+// Apply takes a socket that listens already, also again after a configuration without it.
 func TestInherited(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
 		target := testkit.Listen(t, &rondo.Engine{Backend: backend, NumLoops: 1}, testkit.Echo)
@@ -162,6 +163,35 @@ func TestInherited(t *testing.T) {
 		at := "tcp://" + front.Address
 		if want := fmt.Sprint([]string{at, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0", at}); fmt.Sprint(asked) != want {
 			t.Errorf("asked for %v, want %v", asked, want)
+		}
+	})
+}
+
+// A client of TLS that has its answer says so, and closes: the proxy's own closing alert then
+// meets a closed socket. That is no failure, and not logged as one.
+func TestTLSClientHasItsAnswer(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		target := testkit.Listen(t, &rondo.Engine{Backend: backend, NumLoops: 1}, testkit.Echo)
+		var access testkit.Log
+		p := &proxy.Server{Engine: &rondo.Engine{Backend: backend, NumLoops: 1}, AccessLog: access.Logger(), Logger: new(testkit.Log).Logger()}
+		err := p.Apply(proxy.Config{
+			Listeners: []proxy.Listener{{Network: "tcp", Address: "127.0.0.1:0", TLS: certificate("a.test")}},
+			Pools:     []proxy.Pool{{Targets: []proxy.Target{{Network: "tcp", Address: target}}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Engine.Close()
+		const clients = 30
+		for range clients {
+			c := tls.Client(testkit.Dial(t, p.Addrs()[0].String()), wants("a.test"))
+			testkit.Echoes(t, c, "hello")
+			c.Close()
+		}
+		gone(t, p)
+		log := access.String()
+		if n := strings.Count(log, "received=5 sent=5"); n != clients || strings.Contains(log, "error=") {
+			t.Errorf("%d of %d lines are right:\n%s", n, clients, log)
 		}
 	})
 }

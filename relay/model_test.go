@@ -21,18 +21,19 @@ type peer interface {
 
 // A model is what the peers of a pair have done. Index i is the direction from peer i.
 type model struct {
-	t      *testing.T
-	r      *rand.Rand
-	now    func() time.Time
-	sleep  func(time.Duration)
-	id     int  // of the pair: its bytes are others than those of other pairs
-	gentle bool // no peer resets its connection
-	peers  [2]peer
-	sent   [2]int64
-	got    [2]int64
-	ended  [2]bool // the stream
-	over   [2]bool // and that has been read
-	reset  bool
+	t        *testing.T
+	r        *rand.Rand
+	now      func() time.Time
+	sleep    func(time.Duration)
+	id       int  // of the pair: its bytes are others than those of other pairs
+	gentle   bool // no peer resets its connection
+	peers    [2]peer
+	sent     [2]int64
+	got      [2]int64
+	ended    [2]bool // the stream
+	over     [2]bool // and that has been read
+	reset    bool
+	resetter int
 }
 
 // byteOf is the byte of a direction at a place.
@@ -53,13 +54,27 @@ func (m *model) step() {
 		m.sleep(time.Duration(m.r.IntN(3)) * time.Millisecond)
 	case k < 98:
 		m.end(i)
-	case k < 99 && !m.ended[i] && !m.gentle: // otherwise only a write shows it
+	case k < 99:
+		m.resetBy(i)
+		m.afterReset()
+	}
+}
+
+// resetBy resets a peer's connection. afterReset comes next.
+func (m *model) resetBy(i int) {
+	if !m.ended[i] && !m.gentle { // otherwise only a write shows it
 		m.peers[i].Reset()
-		m.reset = true
+		m.reset, m.resetter = true, i
 		m.ended[i] = true
-		m.readAll(i)
-		m.ended[1-i] = true
-		m.peers[1-i].Close()
+	}
+}
+
+// afterReset reads what the other peer gets before the reset.
+func (m *model) afterReset() {
+	if m.reset {
+		m.readAll(m.resetter)
+		m.ended[1-m.resetter] = true
+		m.peers[1-m.resetter].Close()
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,11 @@ var socketSeeds = flag.Int("socketseeds", 5, "how many seeds TestRandomSockets t
 // TestRandomSockets is TestRandom on the system's sockets, with several pairs on one loop, which
 // share its pipe. In mid-stream connections get filters, or become shared.
 func TestRandomSockets(t *testing.T) {
+	t.Cleanup(func() {
+		if n := passed.Load(); n < int32(*socketSeeds) {
+			t.Errorf("only %d pairs were detached", n)
+		}
+	})
 	onEach(t, func(t *testing.T, backend string) {
 		for _, network := range []string{"tcp", "unix"} {
 			if network == "unix" && runtime.GOOS == "windows" {
@@ -30,7 +37,7 @@ func TestRandomSockets(t *testing.T) {
 				for seed := 1; seed <= *socketSeeds; seed++ {
 					t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 						t.Parallel() // a seed mostly waits
-						tryOnSockets(t, &rondo.Engine{Backend: backend, NumLoops: 1}, network, uint64(seed))
+						tryOnSockets(t, &rondo.Engine{Backend: backend, NumLoops: 1 + seed%2}, network, uint64(seed))
 					})
 				}
 			})
@@ -54,6 +61,8 @@ func tryOnSockets(t *testing.T, e *rondo.Engine, network string, seed uint64) {
 		case p.reset:
 		case r.IntN(30) == 0:
 			p.meddle()
+		case p.travels && r.IntN(8) == 0:
+			p.pass()
 		default:
 			p.step()
 		}
@@ -78,14 +87,17 @@ func tryOnSockets(t *testing.T, e *rondo.Engine, network string, seed uint64) {
 // A socketPair is a pair on sockets.
 type socketPair struct {
 	model
-	pair  *relay.Pair
-	ends  chan relay.End
-	rough bool // connections change in mid-stream
+	pair    *relay.Pair
+	options relay.Options
+	ends    chan relay.End
+	rough   bool // connections change in mid-stream
+	travels bool // the pair is detached, and joined again
 }
 
 // joinSockets makes a pair.
 func joinSockets(t *testing.T, e *rondo.Engine, network string, r *rand.Rand) *socketPair {
-	p := &socketPair{ends: make(chan relay.End, 2), rough: r.IntN(2) == 0}
+	p := &socketPair{ends: make(chan relay.End, 2), rough: r.IntN(4) == 0, travels: r.IntN(3) > 0}
+	p.options.Done = func(e relay.End) { p.ends <- e }
 	p.t, p.r, p.now, p.sleep, p.gentle = t, r, time.Now, time.Sleep, network == "unix"
 	var so rondo.SocketOptions
 	if network == "tcp" && r.IntN(2) == 0 {
@@ -101,7 +113,6 @@ func joinSockets(t *testing.T, e *rondo.Engine, network string, r *rand.Rand) *s
 	must(t, err)
 	defer ln.Close()
 	pairs := make(chan *relay.Pair, 1)
-	options := relay.Options{Done: func(e relay.End) { p.ends <- e }}
 	front, err := e.Listen(network, address("relay"), so, func(client *rondo.Conn) rondo.Handler {
 		client.Pause()
 		client.Loop().Dial(network, ln.Addr().String(), so, func(server *rondo.Conn, err error) rondo.Handler {
@@ -109,7 +120,7 @@ func joinSockets(t *testing.T, e *rondo.Engine, network string, r *rand.Rand) *s
 				t.Error(err)
 				return nil
 			}
-			pairs <- relay.Join(client, server, options)
+			pairs <- relay.Join(client, server, p.options)
 			return server.Handler()
 		})
 		return rondo.HandlerFunc(func(*rondo.Conn, []byte) (int, error) { return 0, nil })
@@ -177,3 +188,49 @@ func (p *socketPair) meddle() {
 		<-done
 	}
 }
+
+// pass detaches the pair, lets the peers do something, and joins it again on any loop.
+func (p *socketPair) pass() {
+	a, _ := p.pair.Conns()
+	loop := a.Ref().Loop()
+	left := make(chan *relay.Detached, 1)
+	if loop.Post(func() {
+		if p.pair.Detach(func(d *relay.Detached, _ error) { left <- d }) != nil {
+			left <- nil // it has filters, or is ending
+		}
+	}) != nil {
+		return
+	}
+	if p.r.IntN(50) == 0 {
+		p.resetBy(p.r.IntN(2))
+	}
+	defer p.afterReset()
+	d := <-left
+	if d == nil {
+		return
+	}
+	passed.Add(1)
+	for range p.r.IntN(6) {
+		switch i := p.r.IntN(2); {
+		case p.reset:
+		case p.r.IntN(100) == 0:
+			p.resetBy(i)
+		case p.r.IntN(20) == 0:
+			p.end(i)
+		case p.r.IntN(2) == 0:
+			p.read(i, 1+p.r.IntN(100_000))
+		case !p.ended[i]:
+			p.write(i, 1+p.r.IntN(100_000))
+		}
+	}
+	loops := slices.Collect(loop.Engine().Loops())
+	joined := make(chan error, 1)
+	must(p.t, d.Join(loops[p.r.IntN(len(loops))], p.options, func(pair *relay.Pair, err error) {
+		p.pair = pair
+		joined <- err
+	}))
+	must(p.t, <-joined)
+}
+
+// passed counts the pairs that were detached.
+var passed atomic.Int32

@@ -42,6 +42,8 @@ type Options struct {
 	// Done is called once, on the loop, when both connections are closed. It may do what a
 	// posted function may. nil: no call.
 	Done func(End)
+	// Owner is for the program; see Pair.Owner.
+	Owner any
 }
 
 // An End tells how a pair has ended.
@@ -65,15 +67,16 @@ type Pair struct {
 	options Options
 	clock   bridge.Loop
 	timer   *rondo.Timer // nil: there is no time limit
-	until   int64        // of the clock: the pair ends then, with late; 0: never
-	late    error
-	moved   int64 // of the clock: when bytes moved, if there is an Idle
-	waiting int   // bytes of output that waited when the timer fired last
+	until   int64        // of the clock: the pair ends then; 0: never
+	moved   int64        // of the clock: when bytes moved, if there is an Idle
+	waiting int          // bytes of output that waited when the timer fired last
+	leaving *leaving     // nil: Detach was not called
 
-	by    *rondo.Conn
-	err   error
-	over  bool // by and err are final
-	fixed bool // Shutdown has set until
+	by     *rondo.Conn
+	err    error
+	over   bool // by and err are final
+	warned bool // Shutdown was called
+	drains bool // and has set until
 }
 
 // A side is one of a pair's connections, as its Handler.
@@ -88,7 +91,7 @@ type side struct {
 	cut    bool  // paused because the output of the other side has failed
 	ended  bool  // conn's input has ended
 	closed bool  // conn is closed, or has another Handler
-	doomed error // abort conn with it as soon as its output is sent
+	doomed bool  // abort conn with the pair's error as soon as its output is sent
 }
 
 var (
@@ -120,7 +123,10 @@ var (
 // brings a connection to another loop. If one of them is no longer open, Join aborts the other
 // one. If one of them later gets another Handler or leaves its loop, the pair ends, and the
 // other one is aborted.
-func Join(a, b *rondo.Conn, o Options) *Pair {
+func Join(a, b *rondo.Conn, o Options) *Pair { return join(a, b, o, [2]int64{}) }
+
+// join is Join for connections of which some bytes have been passed on.
+func join(a, b *rondo.Conn, o Options, passed [2]int64) *Pair {
 	if a == nil || b == nil {
 		panic("relay: Join: a connection is nil")
 	}
@@ -133,8 +139,8 @@ func Join(a, b *rondo.Conn, o Options) *Pair {
 	}
 	clock.Check()
 	p := &Pair{options: o, clock: clock}
-	p.a.pair, p.a.conn = p, a
-	p.b.pair, p.b.conn = p, b
+	p.a.pair, p.a.conn, p.a.passed = p, a, passed[0]
+	p.b.pair, p.b.conn, p.b.passed = p, b, passed[1]
 	for _, s := range p.sides() {
 		p.install(s)
 	}
@@ -145,7 +151,7 @@ func Join(a, b *rondo.Conn, o Options) *Pair {
 	if o.Idle > 0 || o.Limit > 0 {
 		p.moved = clock.In(0)
 		if o.Limit > 0 {
-			p.until, p.late = clock.In(o.Limit), errLimit
+			p.until = clock.In(o.Limit)
 		}
 		p.timer = a.Loop().AfterFunc(p.rest(p.moved), p.check)
 	}
@@ -197,6 +203,18 @@ func (s *side) other() *side {
 // Conns returns the connections, in Join's order.
 func (p *Pair) Conns() (a, b *rondo.Conn) { return p.a.conn, p.b.conn }
 
+// PairOf returns the Pair that c belongs to, or nil. With Loop.Conns it finds the pairs of a
+// loop. Only c's loop may call it.
+func PairOf(c *rondo.Conn) *Pair {
+	if s, ok := c.Handler().(*side); ok {
+		return s.pair
+	}
+	return nil
+}
+
+// Owner returns Options.Owner.
+func (p *Pair) Owner() any { return p.options.Owner }
+
 // Passed returns the numbers of bytes that came from each connection and were written to the
 // other one.
 func (p *Pair) Passed() (fromA, fromB int64) {
@@ -234,7 +252,7 @@ func (p *Pair) ends(by *rondo.Conn, err error) {
 // Data passes input on. It pauses its connection while the other one's output is full.
 func (s *side) Data(c *rondo.Conn, in []byte) (int, error) {
 	p, to := s.pair, s.other()
-	if s.cut || to.closed || to.doomed != nil {
+	if s.cut || to.closed || to.doomed {
 		c.Pause()
 		return len(in), nil // there is nowhere to send it
 	}
@@ -284,7 +302,7 @@ func (s *side) write(p []byte) (n int, err error) {
 func (s *side) Piped(n int) {
 	to := s.other()
 	sent, ok := 0, true
-	if !s.cut && !to.closed && to.doomed == nil {
+	if !s.cut && !to.closed && !to.doomed {
 		sent, ok = bridge.Of(to.conn).SendPiped()
 		s.pass(sent)
 	}
@@ -304,9 +322,9 @@ func (s *side) pass(n int) {
 
 // Drained lets the other side go on.
 func (s *side) Drained(c *rondo.Conn) {
-	if s.doomed != nil {
+	if s.doomed {
 		if c.Buffered() == 0 {
-			c.Abort(s.doomed)
+			c.Abort(s.pair.err)
 		}
 		return
 	}
@@ -347,12 +365,12 @@ func (s *side) passEnd() {
 // Shutdown lets the pair go on, for the Drain time.
 func (s *side) Shutdown(c *rondo.Conn) {
 	p := s.pair
-	if p.fixed || p.options.Drain <= 0 {
+	if p.warned || p.options.Drain <= 0 {
 		return
 	}
-	p.fixed = true
+	p.warned = true
 	if end := p.clock.In(p.options.Drain); p.until == 0 || end < p.until {
-		p.until, p.late = end, errDrain
+		p.until, p.drains = end, true
 	}
 	if p.timer == nil {
 		p.timer = c.Loop().AfterFunc(p.options.Drain, p.check)
@@ -363,6 +381,10 @@ func (s *side) Shutdown(c *rondo.Conn) {
 
 // Closed passes the end of the connection on.
 func (s *side) Closed(_ *rondo.Conn, err error) {
+	if s.closed {
+		return // the pair has left the loop
+	}
+	s.pair.staysFor(err)
 	if s.leave(err) {
 		s.pair.tell()
 	}
@@ -373,7 +395,11 @@ func (s *side) Replaced() {
 	if s.piped {
 		bridge.Of(s.conn).Pipe(false)
 	}
-	if !s.closed && s.leave(errReplaced) {
+	if s.closed {
+		return
+	}
+	s.pair.staysFor(errReplaced)
+	if s.leave(errReplaced) {
 		s.conn.Loop().Defer(s.pair.tell)
 	}
 }
@@ -414,7 +440,7 @@ func (s *side) reset(err error) {
 	case c.Buffered() == 0 || linger < 0:
 		c.Abort(err)
 	default:
-		s.doomed = err
+		s.doomed = true
 		c.Pause()
 		l := c.Limits()
 		l.HighWater = 0 // so that Drained is called when all is sent
@@ -446,8 +472,10 @@ func (p *Pair) check() {
 		p.waiting, p.moved = waiting, now
 	}
 	switch {
+	case p.until > 0 && now >= p.until && p.drains:
+		p.Abort(errDrain)
 	case p.until > 0 && now >= p.until:
-		p.Abort(p.late)
+		p.Abort(errLimit)
 	case p.options.Idle > 0 && now-p.moved >= int64(p.options.Idle):
 		p.Abort(rondo.ErrIdle)
 	default:

@@ -30,6 +30,7 @@ type Conn interface {
 	Loop() Loop
 	IO
 	Served
+	Passing
 }
 
 // IO has methods for a Handler that reads and writes the memory of its users.
@@ -99,6 +100,46 @@ type IO interface {
 	NoOutputLimit()
 }
 
+// Passing has methods for a connection that passes to another process in the middle of its
+// streams. Unlike Detach they do not wait for the peer to read. The connection comes to rest;
+// then Loop.Depart takes it away, or it stays.
+type Passing interface {
+	// Rest brings the connection to rest: nothing of it is in flight. It is not read any more,
+	// a send in flight is canceled, and output waits. rested is called once, after the event in
+	// which the connection has come to rest, or with the error for which it cannot. Then it is
+	// open as before, and goes on, or it is closing. Stay prevents the call.
+	//
+	// Until Depart or Stay, Ref.Write returns ErrClosed; rested is called after what it took
+	// before was written. Writes on the loop succeed, and wait. Deadlines hold, and the
+	// connection may be closed. CloseWrite takes effect if the connection stays. A connection
+	// whose output fails at rest goes on, as if Stay was called.
+	//
+	// Rest returns an error, and changes nothing, if the connection is not open, its output has
+	// failed, it has Filters, or a file waits to be sent. It works after CloseWrite and after
+	// EOF. The connection should be a socket of the system or of a simulated network: a
+	// *tls.Conn does not survive a canceled send.
+	Rest(rested func(error)) error
+
+	// Stay ends Rest: the connection goes on. It does nothing at other times.
+	Stay()
+
+	// OutputEnded says that another process has ended the output of this connection, which
+	// came by Attach. From now on it is like one that has ended it itself by CloseWrite.
+	OutputEnded()
+
+	// CountAccepted makes the engine count this connection, which came by Attach, as one that a
+	// Listener accepted, whatever the limits say.
+	CountAccepted()
+}
+
+// Departed is a connection that has left its loop.
+type Departed struct {
+	Conn   net.Conn // without the bytes of Unread
+	Unread []byte   // received, and not consumed by the Handler
+	Unsent []byte   // written, and not taken by the system
+	Ended  bool     // the peer has been told the end of the output
+}
+
 // Served has methods for coroutines, of the connection that they serve.
 type Served interface {
 	// Install makes handler, a rondo.Handler, the connection's handler. Unlike
@@ -159,6 +200,11 @@ type Loop interface {
 	// returns. It panics in a Handler's method, since that is in the middle of another
 	// connection's event.
 	AttachNow(nc net.Conn, open any) error
+
+	// Depart takes connections that are at rest out of the loop. The Handlers get Closed, with
+	// ErrDetached. If one of them cannot leave, all of them stay, as if Stay was called: the
+	// others notice nothing, and that one soon ends, if it has failed.
+	Depart(conns ...Conn) ([]Departed, error)
 
 	// Deliver is Loop.Defer for an f that hands the turn's results to other goroutines.
 	// The loop lets these goroutines run before it sleeps, so a post in answer need not

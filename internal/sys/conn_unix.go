@@ -126,6 +126,15 @@ func NetConn(fd int) (net.Conn, error) {
 	return nc, nil
 }
 
+// CopyConn is NetConn for a duplicate: fd stays the caller's.
+func CopyConn(fd int) (net.Conn, error) {
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return NetConn(own)
+}
+
 // netOptions are the options that package net sets on its TCP connections.
 var netOptions = append([]option{
 	{unix.IPPROTO_TCP, unix.TCP_NODELAY},

@@ -14,6 +14,9 @@ func NetConn(fd int) (net.Conn, error) {
 	return nil, fmt.Errorf("connection of descriptor %d: %w", fd, errors.ErrUnsupported)
 }
 
+// CopyConn fails likewise.
+func CopyConn(fd int) (net.Conn, error) { return NetConn(fd) }
+
 // NeverLinger makes nc's Close return at once, whatever its SO_LINGER. A time of 0,
 // which resets the connection, stays. It does nothing if nc is not a socket.
 func NeverLinger(nc net.Conn) {

@@ -132,7 +132,7 @@ func (b *Backend) endRequests() error {
 // forget handles a completion that nobody waits for.
 func (b *Backend) forget(e *cqe) {
 	id, tag := parseUserData(e.userData)
-	if tag != tagNothing && e.flags&cqeMore == 0 {
+	if tag != tagNothing && tag != tagCancel && e.flags&cqeMore == 0 {
 		b.flights--
 	}
 	if tag != tagIn {

@@ -105,7 +105,8 @@ const (
 	tagOut
 	tagSendTo
 	tagShrink
-	tagTry // of TrySendAll; an index into the batch replaces slot and generation
+	tagCancel // of a cancel of out, if it fails
+	tagTry    // of TrySendAll; an index into the batch replaces slot and generation
 
 	tagBits = 4 // leaves 2^28 slots, more than a process can have descriptors
 )
@@ -131,6 +132,10 @@ func (f *file) endInput(e syscall.Errno) {
 // find out again.
 func (f *file) takeEnd(call string) error {
 	f.flags &^= ended
+	return f.endError(call)
+}
+
+func (f *file) endError(call string) error {
 	if f.errno == 0 {
 		return nil
 	}

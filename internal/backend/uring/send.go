@@ -3,6 +3,7 @@
 package uring
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"unsafe"
@@ -113,6 +114,9 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 		op.Bufs = sys.Consume(op.Bufs, int(e.res))
 	}
 	var err error
+	if e.res > 0 && f.flags&(closing|outEnding) == outEnding {
+		err = f.sendOn(op)
+	}
 	isShort := len(op.Bufs) > 0
 	if !isShort && op.From.File != nil && op.Sent < op.From.Count && f.flags&(closing|outEnding) == 0 {
 		err = b.refill(op)
@@ -150,6 +154,22 @@ func (b *Backend) sent(f *file, e *cqe, c *backend.Completion) bool {
 		f.last = nil
 	}
 	return true
+}
+
+// sendOn tries to continue a canceled Send of which a request has sent some bytes. The cancel
+// may not be why the request is short: only this finds an error that the kernel has lost, and
+// without it the end of the input that follows a reset would look like the peer's.
+func (f *file) sendOn(op *backend.SendOp) error {
+	if len(op.Bufs) == 0 {
+		return nil
+	}
+	n, err := sys.Send(f.fd(), op.Bufs[0])
+	op.Sent += n
+	op.Bufs = sys.Consume(op.Bufs, n)
+	if errors.Is(err, syscall.EPIPE) {
+		err = os.NewSyscallError("send", syscall.ECONNRESET)
+	}
+	return err
 }
 
 // arenas hold the headers of submissions with several buffers. The kernel reads them

@@ -99,9 +99,10 @@ func (b *Backend) endRequest(f *file) error {
 		b.takeInput(f, b.ring.now[b.ring.i:])
 		b.takeInput(f, b.ring.later)
 	}
-	if f.flags&ended != 0 {
-		return f.takeEnd("recv")
+	if f.flags&ended != 0 && f.errno != 0 {
+		return f.endError("recv") // which the next Recv gets too: the system reports it once
 	}
+	f.flags &^= ended
 	return nil
 }
 
@@ -213,7 +214,20 @@ func (b *Backend) Cancel(op *backend.Op) {
 func (b *Backend) cancelOut(f *file) {
 	if f.flags&outEnding == 0 {
 		f.flags |= outEnding
-		b.cancel(f.userData(tagOut))
+		b.cancelSend(f)
+	}
+}
+
+// cancelSend makes the kernel end the request for f's Send.
+func (b *Backend) cancelSend(f *file) {
+	b.cancelTelling(f.userData(tagOut), f.userData(tagCancel))
+}
+
+// cancelAgain is called if a cancel has not found its request. The kernel may have been about
+// to try that again, as it does when a unix socket is almost full: then it goes on.
+func (b *Backend) cancelAgain(id backend.File) {
+	if f := b.files.get(id); f != nil && f.out != nil && f.flags&outEnding != 0 {
+		b.cancelSend(f)
 	}
 }
 

@@ -250,7 +250,7 @@ func (b *Backend) nextQueued(c *backend.Completion) bool {
 func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 	id, tag := parseUserData(e.userData)
 	last := e.flags&cqeMore == 0
-	if last && tag != tagNothing {
+	if last && tag != tagNothing && tag != tagCancel {
 		b.flights--
 	}
 	switch tag { // a file stays in the table until the kernel's last completion for it
@@ -258,6 +258,8 @@ func (b *Backend) complete(e *cqe, c *backend.Completion) bool {
 		return b.incoming(b.files.get(id), e, c)
 	case tagOut:
 		return b.sent(b.files.get(id), e, c)
+	case tagCancel:
+		b.cancelAgain(id)
 	case tagSendTo:
 		return b.canSendTo(b.files.get(id), e, c)
 	case tagShrink:
@@ -330,12 +332,15 @@ func (b *Backend) arm(f *file) {
 
 // cancel makes the kernel end a request. The request's own completion reports the
 // result.
-func (b *Backend) cancel(userData uint64) {
+func (b *Backend) cancel(userData uint64) { b.cancelTelling(userData, uint64(tagNothing)) }
+
+// cancelTelling is cancel with the user data of the completion that tells of a failure.
+func (b *Backend) cancelTelling(userData, failure uint64) {
 	s := b.ring.next()
 	s.opcode = opAsyncCancel
 	s.flags = sqeCQESkipSuccess
 	s.addr = userData
-	s.userData = uint64(tagNothing)
+	s.userData = failure
 }
 
 // cancelIn cancels the request for f's incoming direction.
