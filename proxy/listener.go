@@ -49,10 +49,10 @@ func (l *listener) accept(c *rondo.Conn) rondo.Handler {
 // listen opens the listener, or takes the sockets that another process has passed.
 func (l *listener) listen() error {
 	s, set := l.server, &l.settings
-	passed := s.inherited[set.key()]
-	delete(s.inherited, set.key())
+	passed := s.passed[set.key()]
+	delete(s.passed, set.key())
 	if len(passed) == 0 {
-		ln, err := s.Engine.Listen(set.Network, set.Address, set.Socket, l.accept)
+		ln, err := s.open(set, l.accept)
 		if err == nil {
 			l.all = append(l.all, ln)
 		}

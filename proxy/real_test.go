@@ -119,6 +119,54 @@ func TestApplyUnderLoad(t *testing.T) {
 	})
 }
 
+// Apply takes a socket that listens already, also again after a configuration without it.
+func TestInherited(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		target := testkit.Listen(t, &rondo.Engine{Backend: backend, NumLoops: 1}, testkit.Echo)
+		held, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Close()
+		file, err := held.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		front := proxy.Listener{Network: "tcp", Address: held.Addr().String()}
+		other := proxy.Listener{Network: "tcp", Address: "127.0.0.1:0"}
+		var asked []string
+		p := &proxy.Server{Engine: &rondo.Engine{Backend: backend, NumLoops: 2}, Logger: new(testkit.Log).Logger(),
+			Inherited: func(network, address string) net.Listener {
+				asked = append(asked, network+"://"+address)
+				if address != front.Address {
+					return nil
+				}
+				ln, err := net.FileListener(file)
+				if err != nil {
+					t.Error(err)
+				}
+				return ln
+			}}
+		defer p.Engine.Close()
+		pools := []proxy.Pool{{Targets: []proxy.Target{{Network: "tcp", Address: target}}}}
+		for _, listeners := range [][]proxy.Listener{{front, other}, {front}, {other}, {other, front}} {
+			if err := p.Apply(proxy.Config{Listeners: listeners, Pools: pools}); err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range p.Addrs() {
+				if err := exchange(a.String(), []byte("hello")); err != nil {
+					t.Errorf("%v: %v", a, err)
+				}
+			}
+		}
+		at := "tcp://" + front.Address
+		if want := fmt.Sprint([]string{at, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0", at}); fmt.Sprint(asked) != want {
+			t.Errorf("asked for %v, want %v", asked, want)
+		}
+	})
+}
+
 // A client of TLS that has its answer says so, and closes: the proxy's own closing alert then
 // meets a closed socket. That is no failure, and not logged as one.
 func TestTLSClientHasItsAnswer(t *testing.T) {

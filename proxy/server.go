@@ -23,6 +23,11 @@ type Server struct {
 	// AccessLog gets a line for each connection when it has ended, at level info. Its Handler
 	// runs on the loops and must not wait, as for a slow disk. nil: there is no such log.
 	AccessLog *slog.Logger
+	// Inherited returns a socket that listens at a Listener's address already, as one that the
+	// service manager has passed, or nil: then Apply makes one. Apply calls it for each
+	// Listener that it opens, and closes the socket if it fails. nil: there are no such
+	// sockets.
+	Inherited func(network, address string) net.Listener
 
 	began     time.Time // a loop's
 	mu        sync.Mutex
@@ -34,7 +39,7 @@ type Server struct {
 	pools     []*pool
 	now       atomic.Pointer[current]   // listeners and pools, for the loops
 	handing   bool                      // HandOver is under way
-	inherited map[string][]net.Listener // by keys, from another process; for the first Apply
+	passed    map[string][]net.Listener // by keys, from another process; for the first Apply
 }
 
 // current is the configuration in the eyes of the loops, which cannot wait for Server.mu.
@@ -188,6 +193,16 @@ func (s *Server) listen(settings []Listener, pools []*pool) (all []*listener, er
 		all = append(all, l)
 	}
 	return all, nil
+}
+
+// open opens a listener.
+func (s *Server) open(set *Listener, accept rondo.OpenFunc) (*rondo.Listener, error) {
+	if s.Inherited != nil {
+		if ln := s.Inherited(set.Network, set.Address); ln != nil {
+			return s.Engine.AttachListener(ln, set.Socket, accept)
+		}
+	}
+	return s.Engine.Listen(set.Network, set.Address, set.Socket, accept)
 }
 
 // listening returns the listener that exists for settings and is not taken; nil: there is

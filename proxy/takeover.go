@@ -61,12 +61,12 @@ func (t *takeover) run(ctx context.Context, nc *net.UnixConn, c Config) error {
 		return err
 	}
 	s.mu.Lock()
-	s.inherited = t.inherited
+	s.passed = t.inherited
 	s.mu.Unlock()
 	err = s.Apply(c)
 	s.mu.Lock()
-	closeListeners(s.inherited)
-	s.inherited = nil
+	closeListeners(s.passed)
+	s.passed = nil
 	s.mu.Unlock()
 	if err != nil {
 		t.abort(err)

@@ -135,6 +135,42 @@ type Server struct {
 // served once its filters are ready; MaxClients also bounds the connections
 // whose filters are not.
 func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters ...rondo.FilterOpenFunc) (*rondo.Listener, error) {
+	open, err := s.opening(filters)
+	if err != nil {
+		return nil, err
+	}
+	ln, err := s.Engine.Listen(network, address, so, open)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.listening(network, ln); err != nil {
+		return nil, err
+	}
+	return ln, nil
+}
+
+// AttachListener is Listen with a socket that listens already; see
+// rondo.Engine.AttachListener. On an error it closes the socket.
+func (s *Server) AttachListener(already net.Listener, so rondo.SocketOptions, filters ...rondo.FilterOpenFunc) (*rondo.Listener, error) {
+	open, err := s.opening(filters)
+	if err != nil {
+		if already != nil {
+			already.Close()
+		}
+		return nil, err
+	}
+	ln, err := s.Engine.AttachListener(already, so, open)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.listening(ln.Addr().Network(), ln); err != nil {
+		return nil, err
+	}
+	return ln, nil
+}
+
+// opening returns the OpenFunc of clients with filters, and sets up the server's state.
+func (s *Server) opening(filters []rondo.FilterOpenFunc) (rondo.OpenFunc, error) {
 	for i, f := range filters {
 		if f == nil {
 			return nil, fmt.Errorf("redis: filter %d is nil: want a rondo.FilterOpenFunc", i)
@@ -143,19 +179,19 @@ func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters
 	if err := s.start(); err != nil {
 		return nil, err
 	}
-	open := s.open
 	if len(filters) > 0 {
-		open = s.filtered(filters)
+		return s.filtered(filters), nil
 	}
-	ln, err := s.Engine.Listen(network, address, so, open)
-	if err != nil {
-		return nil, err
-	}
+	return s.open, nil
+}
+
+// listening notes a listener. If the server has been closed, it closes the listener.
+func (s *Server) listening(network string, ln *rondo.Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		ln.Close()
-		return nil, &net.OpError{Op: "listen", Net: network, Addr: ln.Addr(), Err: rondo.ErrClosed}
+		return &net.OpError{Op: "listen", Net: network, Addr: ln.Addr(), Err: rondo.ErrClosed}
 	}
 	s.listeners = append(s.listeners, ln)
 	port := 0
@@ -163,7 +199,7 @@ func (s *Server) Listen(network, address string, so rondo.SocketOptions, filters
 		port = a.Port
 	}
 	s.loop.Post(func() { s.config.listening(network, ln.Addr().String(), port) })
-	return ln, nil
+	return nil
 }
 
 // start sets up the server's state. Only the first call does anything.

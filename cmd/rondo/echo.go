@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"net"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -55,11 +56,11 @@ func (e *echoCommand) Run() error {
 		return err
 	}
 	signals := notify()
-	addrs, err := listen(endpoints, func(network, address string) (listening, error) {
+	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
 		if isPackets(network) {
 			return echoPackets(engine, network, address)
 		}
-		return engine.Listen(network, address, rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
+		return listenOn(engine, network, address, already, func(c *rondo.Conn) rondo.Handler {
 			if e.Timeout > 0 {
 				c.SetIdle(time.Duration(e.Timeout))
 			}
@@ -72,5 +73,5 @@ func (e *echoCommand) Run() error {
 		return err
 	}
 	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
-	return wait(signals, log, time.Duration(e.ShutdownTimeout), engine.Shutdown)
+	return e.serve(engine, log, signals, engine.Shutdown)
 }

@@ -51,6 +51,10 @@ type loopFlags struct {
 	Spin            duration `help:"How long an idle loop looks for work before it sleeps. About 50us halves the latency if each loop has a free core, and wastes CPU time otherwise." default:"0" placeholder:"TIME"`
 	ShutdownTimeout duration `help:"How long clients have to read their pending output when a signal stops the program." default:"10s" placeholder:"TIME"`
 	LogLevel        string   `help:"Lowest level to log: ${enum}." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
+	LogFormat       string   `help:"Format of the log on standard error: ${enum}, with an object in each line." enum:"text,json" default:"text" placeholder:"FORMAT"`
+	Pidfile         string   `help:"Write the number of this process into this file when it serves, and remove the file at the end. The file is locked meanwhile: a second server with it is refused." placeholder:"FILE"`
+
+	replaces bool // another process, which has the pidfile until then
 }
 
 var balances = map[string]rondo.Balance{
@@ -96,11 +100,17 @@ func (f *loopFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelV
 	if err := f.check(loops); err != nil {
 		return nil, nil, nil, err
 	}
+	if f.Pidfile != "" && !f.replaces {
+		if err := pid.lock(f.Pidfile); err != nil {
+			return nil, nil, nil, err
+		}
+	}
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		return nil, nil, nil, err
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := newLogger(os.Stderr, f.LogFormat, level)
+	slog.SetDefault(log) // for package log, and packages without a Logger
 	return &rondo.Engine{
 		SpareProcessor: loops == 1,
 		NumLoops:       loops,
@@ -150,11 +160,14 @@ func parseAddresses(addrs, networks []string) (endpoints []endpoint, err error) 
 	return endpoints, nil
 }
 
-// listen listens on every endpoint, and returns the actual addresses.
-func listen(endpoints []endpoint, on func(network, address string) (listening, error)) ([]string, error) {
+// listen listens on every endpoint, and returns the actual addresses. If the service manager has
+// passed a socket that listens at one already, on gets that as well.
+func listen(endpoints []endpoint, log *slog.Logger, on func(network, address string, already net.Listener) (listening, error)) ([]string, error) {
 	var got []string
+	inherited := passedSockets(log)
+	defer inherited.tellOthers()
 	for _, e := range endpoints {
-		ln, err := on(e.network, e.address)
+		ln, err := on(e.network, e.address, inherited.take(e.network, e.address))
 		if err != nil {
 			return nil, e.notListening(err, len(got) > 0)
 		}

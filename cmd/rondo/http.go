@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -132,12 +133,12 @@ func (h *httpCommand) Run() error {
 		return err
 	}
 	signals := notify()
-	addrs, err := listen(endpoints, func(network, address string) (listening, error) {
+	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
 		open := rondo.OpenFunc(server.Open)
 		if f := filtersFor(network, filters); len(f) > 0 {
 			open = rondo.Filtered(open, f...)
 		}
-		return engine.Listen(network, address, rondo.SocketOptions{}, open)
+		return listenOn(engine, network, address, already, open)
 	})
 	if err != nil {
 		engine.Close()
@@ -145,7 +146,7 @@ func (h *httpCommand) Run() error {
 	}
 	log.Info("rondo http is ready", "addresses", addrs, "serves", serves, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
-	err = wait(signals, log, time.Duration(h.ShutdownTimeout), func(ctx context.Context) error { return shutdownHTTP(ctx, engine, site) })
+	err = h.serve(engine, log, signals, func(ctx context.Context) error { return shutdownHTTP(ctx, engine, site) })
 	flush()
 	return err
 }

@@ -24,6 +24,7 @@ type program struct {
 	Proxy       proxyCommand     `cmd:"" help:"Pass connections on to other servers, and share them among these." set:"authclients=no"`
 	Echo        echoCommand      `cmd:"" help:"Send back what clients send." set:"authclients=yes"`
 	Bench       benchCommand     `cmd:"" help:"Measure a server with a load generator."`
+	Ping        pingCommand      `cmd:"" help:"Ask a server whether it can serve: a health check."`
 	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, the commit, and the Go version."`
 	Version     kong.VersionFlag `help:"Print the version, the commit, and the Go version."`
 }
@@ -49,6 +50,11 @@ Examples:
 
   rondo bench redis --addr 127.0.0.1:6379 --pipeline 32
       Measure a Redis server, this one or another.
+
+  rondo ping redis://127.0.0.1:6379
+      Ask a server whether it can serve.
+
+Servers tell systemd when they are ready, and take its sockets: see docs/operators.md.
 
 The exit status is 0 after success, 1 after a failure, and 2 after a mistake in the command line.`
 
@@ -88,5 +94,6 @@ func execute(args []string) error {
 	if err != nil {
 		return misused(err)
 	}
+	defer pid.remove()
 	return ctx.Run()
 }

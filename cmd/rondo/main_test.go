@@ -77,11 +77,11 @@ func startCommand(t *testing.T, cmd *exec.Cmd) (p *process, addresses []string) 
 	go p.collect(stderr, ready)
 	select {
 	case line := <-ready:
-		list := regexp.MustCompile(`addresses="?\[([^\]]*)\]`).FindStringSubmatch(line)
+		list := regexp.MustCompile(`addresses"?[=:]"?\[([^\]]*)\]`).FindStringSubmatch(line)
 		if list == nil {
 			t.Fatalf("no addresses in %q", line)
 		}
-		return p, strings.Fields(list[1])
+		return p, strings.FieldsFunc(list[1], func(r rune) bool { return strings.ContainsRune(` ",`, r) })
 	case <-p.ended:
 		t.Fatalf("%v ended: %v\n%s", args, p.err, p.stderr())
 	case <-time.After(patience):
@@ -97,7 +97,10 @@ func (p *process) collect(stderr io.Reader, ready chan<- string) {
 		fmt.Fprintln(&p.log, lines.Text())
 		p.mu.Unlock()
 		if strings.Contains(lines.Text(), "is ready") {
-			ready <- lines.Text()
+			select {
+			case ready <- lines.Text():
+			default: // of a process that has replaced this one
+			}
 		}
 	}
 	p.err = p.cmd.Wait()

@@ -283,16 +283,18 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 		fmt.Printf("there are no mistakes: %d listeners, %d pools\n", len(config.Listeners), len(config.Pools))
 		return nil
 	}
+	p.replaces = p.Upgrade || isSpawned()
 	engine, log, _, err := p.engine(p.Loops)
 	if err != nil {
 		return err
 	}
 	engine.MaxConns, engine.MaxConnsPerAddr, engine.AcceptRate = p.Maxclients, p.MaxPerAddress, p.AcceptRate
 	logFailures(engine, log)
-	server := &proxy.Server{Engine: engine, Logger: log}
+	inherited := passedSockets(log)
+	server := &proxy.Server{Engine: engine, Logger: log, Inherited: inherited.take}
 	flush := p.logAccess(server, log)
 	signals, hangups := notify(), notifyHangup()
-	if err := p.serve(server, config); err != nil {
+	if err := p.begin(server, config); err != nil {
 		engine.Close()
 		return notServing(err)
 	}
@@ -305,6 +307,8 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 		engine.Close()
 		return err
 	}
+	inherited.tellOthers()
+	p.takePidfile(p.Pidfile, log)
 	control, err := p.control(server, log)
 	if err != nil {
 		engine.Close()
@@ -319,7 +323,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
 	stopped := make(chan error, 1)
 	go func() {
-		stopped <- wait(signals, log, time.Duration(p.ShutdownTimeout), func(ctx context.Context) error {
+		stopped <- p.loopFlags.serve(engine, log, signals, func(ctx context.Context) error {
 			control.close()
 			server.Close()
 			return engine.Shutdown(ctx)
@@ -328,6 +332,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	select {
 	case err = <-stopped:
 	case <-control.handed:
+		pid.remove()
 		control.close()
 		showing.Close()
 		control.drain(engine)
@@ -368,9 +373,6 @@ func (o offering) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// statsPatience is how long the address of --stats may be in use after an upgrade.
-const statsPatience = 10 * time.Second
-
 // showStats serves the counters, on a loop of their own.
 func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*rondo.Engine, error) {
 	engine := &rondo.Engine{NumLoops: 1, MaxConns: 100, Logger: log}
@@ -395,8 +397,8 @@ func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*rondo.Engi
 		}),
 	}}
 	ln, err := engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
-	for end := time.Now().Add(statsPatience); p.tookOver && errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
-		time.Sleep(20 * time.Millisecond) // the old process has it, and is about to end
+	for end := time.Now().Add(oldTime); p.tookOver && errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
+		time.Sleep(oldPause)
 		ln, err = engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
 	}
 	if err != nil {

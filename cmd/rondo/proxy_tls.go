@@ -100,15 +100,17 @@ func trusted(flag string, networks []string) (func(net.Addr) bool, error) {
 // files.
 func (p *proxyCommand) reload(s *proxy.Server, hangups <-chan os.Signal, log *slog.Logger) {
 	for range hangups {
-		config, err := p.config()
-		if err == nil {
-			err = s.Apply(config)
-		}
-		if err != nil {
-			log.Error("cannot apply the new configuration: the old one goes on", "error", err)
-		} else {
-			log.Info("the configuration was applied again")
-		}
+		systemd.reload(func() {
+			config, err := p.config()
+			if err == nil {
+				err = s.Apply(config)
+			}
+			if err != nil {
+				log.Error("cannot apply the new configuration: the old one goes on", "error", err)
+			} else {
+				log.Info("the configuration was applied again")
+			}
+		})
 	}
 }
 

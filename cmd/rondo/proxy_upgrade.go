@@ -31,8 +31,8 @@ func (u *upgradeFlags) check() error {
 	return nil
 }
 
-// serve makes the server serve config: anew, or in place of another process.
-func (u *upgradeFlags) serve(s *proxy.Server, config proxy.Config) error {
+// begin makes the server serve config: anew, or in place of another process.
+func (u *upgradeFlags) begin(s *proxy.Server, config proxy.Config) error {
 	old, err := spawnedBy()
 	if err == nil && old == nil && u.Upgrade {
 		old, err = u.dial()
@@ -50,6 +50,33 @@ func (u *upgradeFlags) serve(s *proxy.Server, config proxy.Config) error {
 	defer cancel()
 	u.tookOver = true
 	return s.TakeOver(ctx, old, config)
+}
+
+// oldTime is how long the old process may take, behind an upgrade, to let go of what only one can
+// have: the pidfile, and the address of --stats. oldPause is the time between two tries.
+const (
+	oldTime  = 10 * time.Second
+	oldPause = 20 * time.Millisecond
+)
+
+// takePidfile takes the pidfile from the old process, and tells the service manager that this
+// is the service's process now.
+func (u *upgradeFlags) takePidfile(path string, log *slog.Logger) {
+	if !u.tookOver {
+		return
+	}
+	systemd.follow()
+	if path == "" {
+		return
+	}
+	err := pid.lock(path)
+	for end := time.Now().Add(oldTime); err != nil && time.Now().Before(end); {
+		time.Sleep(oldPause)
+		err = pid.lock(path)
+	}
+	if err != nil {
+		log.Warn("upgrade: the pidfile stays the old process's", "error", err)
+	}
 }
 
 // dial connects to the process at --control.

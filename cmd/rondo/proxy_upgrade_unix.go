@@ -24,6 +24,9 @@ func notifyUpgrade() <-chan os.Signal {
 	return signals
 }
 
+// isSpawned reports whether another process has started this one for an upgrade.
+func isSpawned() bool { return os.Getenv(upgradeEnv) != "" }
+
 // spawnedBy returns the connection to the process that has started this one for an upgrade; nil:
 // none has.
 func spawnedBy() (*net.UnixConn, error) {
@@ -86,7 +89,7 @@ func spawn() (child, *net.UnixConn, error) {
 	cmd := exec.Command(path, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.Env = append(os.Environ(), upgradeEnv+"=3")
+	cmd.Env = append(os.Environ(), upgradeEnv+"=3", "WATCHDOG_PID=") // it answers systemd's watchdog later
 	if err := cmd.Start(); err != nil {
 		ours.Close()
 		return child{}, nil, err

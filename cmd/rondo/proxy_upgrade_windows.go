@@ -10,6 +10,8 @@ import (
 
 func notifyUpgrade() <-chan os.Signal { return nil }
 
+func isSpawned() bool { return false }
+
 func spawnedBy() (*net.UnixConn, error) { return nil, nil }
 
 type child struct{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -100,7 +101,10 @@ func (r *redisCommand) Run() error {
 		return err
 	}
 	signals := notify()
-	addrs, err := listen(endpoints, func(network, address string) (listening, error) {
+	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
+		if already != nil {
+			return server.AttachListener(already, rondo.SocketOptions{}, filtersFor(network, filters)...)
+		}
 		return server.Listen(network, address, rondo.SocketOptions{}, filtersFor(network, filters)...)
 	})
 	if err != nil {
@@ -111,5 +115,5 @@ func (r *redisCommand) Run() error {
 	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	defer engine.Close()
 	go returnMemory(func() uint64 { return engine.Stats().Turns })
-	return wait(signals, log, time.Duration(r.ShutdownTimeout), server.Shutdown)
+	return r.serve(engine, log, signals, server.Shutdown)
 }

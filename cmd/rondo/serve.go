@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/rondo-go/rondo"
 )
 
 // notify begins to catch the signals that stop the program. Call it before the
@@ -17,13 +20,33 @@ func notify() <-chan os.Signal {
 	return signals
 }
 
+// listenOn listens on an address, or on a socket that listens there already.
+func listenOn(e *rondo.Engine, network, address string, already net.Listener, open rondo.OpenFunc) (*rondo.Listener, error) {
+	if already != nil {
+		return e.AttachListener(already, rondo.SocketOptions{}, open)
+	}
+	return e.Listen(network, address, rondo.SocketOptions{}, open)
+}
+
+// serve serves, with an engine that listens, until a signal. It tells the service manager, and
+// the reader of --pidfile, when that begins and ends.
+func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.Signal, shutdown func(context.Context) error) error {
+	if err := pid.write(); err != nil {
+		return err
+	}
+	systemd.ready(e, log)
+	return wait(signals, log, time.Duration(f.ShutdownTimeout), shutdown)
+}
+
 // wait waits for a signal and then shuts down. Clients have patience to read
 // their pending output. A second signal ends the program at once.
 func wait(signals <-chan os.Signal, log *slog.Logger, patience time.Duration, shutdown func(context.Context) error) error {
 	sig := <-signals
+	systemd.stopping()
 	log.Info("stopping: a second signal ends the program at once", "signal", sig.String())
 	go func() {
 		<-signals
+		pid.remove()
 		os.Exit(1)
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

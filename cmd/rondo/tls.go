@@ -99,12 +99,14 @@ func (f *tlsFlags) filters(log *slog.Logger, protocols ...string) ([]rondo.Filte
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
 		for range hangups {
-			if config, err := load(); err != nil {
-				log.Error("cannot load the TLS files: keeping the old certificate", "error", err)
-			} else {
-				current.Store(config)
-				log.Info("loaded the TLS files: new connections get the new certificate", "subject", config.Certificates[0].Leaf.Subject, "until", config.Certificates[0].Leaf.NotAfter)
-			}
+			systemd.reload(func() {
+				if config, err := load(); err != nil {
+					log.Error("cannot load the TLS files: keeping the old certificate", "error", err)
+				} else {
+					current.Store(config)
+					log.Info("loaded the TLS files: new connections get the new certificate", "subject", config.Certificates[0].Leaf.Subject, "until", config.Certificates[0].Leaf.NotAfter)
+				}
+			})
 		}
 	}()
 	config := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }}

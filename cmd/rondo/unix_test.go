@@ -152,3 +152,19 @@ func TestHTTPOverUnix(t *testing.T) {
 		t.Errorf("no request in\n%s", p.stderr())
 	}
 }
+
+// "rondo ping" of servers on unix sockets.
+func TestPingOverUnix(t *testing.T) {
+	socket := "unix://" + filepath.Join(t.TempDir(), "s")
+	ping(t, 1, "no server listens there", socket, "--as", "redis")
+	p, _ := start(t, "redis", "--addr", socket)
+	ping(t, 0, "it answers PING", socket, "--as", "redis")
+	ping(t, 0, "it has accepted a connection", socket)
+	p.stop(syscall.SIGTERM, 0)
+	p, _ = start(t, "http", "--echo", "--access-log", "text", "--addr", socket)
+	ping(t, 0, "the status is 200", socket, "--as", "http", "--path", "/up")
+	p.stop(syscall.SIGTERM, 0)
+	if !strings.Contains(p.stderr(), "uri=/up status=200") {
+		t.Errorf("no request in\n%s", p.stderr())
+	}
+}
