@@ -229,9 +229,10 @@ func (c *Conn) fail(op string, err error) {
 		c.loop.broken(c, p)
 		return
 	}
-	delivered := c.Buffered() == 0 && op != "write" || c.filters != nil && c.filters.delivered
-	if c.isClosing() && delivered {
-		err = nil // it was ending anyway, and at most the filters' closing bytes are lost
+	closing := c.filters != nil && c.filters.delivered // only the filters' closing bytes may be lost
+	ended := c.isClosing() || closing && c.flags&eofTold != 0
+	if ended && (closing || c.Buffered() == 0 && op != "write") {
+		err = nil // the connection was ending anyway
 	} else {
 		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 	}

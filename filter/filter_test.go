@@ -107,6 +107,8 @@ func TestAcceptProxy(t *testing.T) {
 		{"v2 tcp6", header(t, proxyproto.HeaderProxyFromAddrs(2, source6, dest6)), "[2001:db8::5]:1234"},
 		{"v2 unix", header(t, proxyproto.HeaderProxyFromAddrs(2, sourceU, destU)), "/run/client"},
 		{"v2 local", header(t, proxyproto.HeaderProxyFromAddrs(2, nil, nil)), ""},
+		{"v2 local, of an unknown family", append(bytes.Clone(proxyproto.SIGV2), 0x20, 0x41, 0, 1, 'x'), ""},
+		{"v2 local, with half an address", append(bytes.Clone(proxyproto.SIGV2), 0x20, 0x11, 0, 2, 1, 2), ""},
 		{"v2 with TLVs", header(t, tlvs), "203.0.113.5:1234"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -184,7 +184,7 @@ func (f *acceptor) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	if n == 0 {
 		return 0, nil
 	}
-	h, err := proxyproto.Read(bufio.NewReaderSize(bytes.NewReader(in[:n]), n))
+	h, err := readHeader(in[:n])
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrProxyHeader, err)
 	}
@@ -206,6 +206,15 @@ func (f *acceptor) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 
 func (f *acceptor) EOF(*rondo.FilterPort) error {
 	return fmt.Errorf("%w: %w", ErrProxyHeader, io.ErrUnexpectedEOF)
+}
+
+// readHeader reads a complete header. LOCAL is valid whatever its addresses are.
+func readHeader(in []byte) (*proxyproto.Header, error) {
+	h, err := proxyproto.Read(bufio.NewReaderSize(bytes.NewReader(in), len(in)))
+	if err != nil && bytes.HasPrefix(in, proxyproto.SIGV2) && in[len(proxyproto.SIGV2)] == byte(proxyproto.LOCAL) {
+		return &proxyproto.Header{Version: 2, Command: proxyproto.LOCAL}, nil
+	}
+	return h, err
 }
 
 func (f *acceptor) Closed(*rondo.FilterPort, error) {

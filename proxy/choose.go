@@ -14,7 +14,8 @@ import (
 type roster struct {
 	settings *Pool
 	members  []*member
-	turns    []turn // of each loop, and of the queue
+	left     []*target // that former rosters had, and that still have connections
+	turns    []turn    // of each loop, and of the queue
 }
 
 // A member is a target in a roster.

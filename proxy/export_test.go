@@ -38,3 +38,9 @@ func (c *Chooser) ComesBack(i int) { c.roster.members[i].since.Store(soon) }
 
 // ServerName is serverName.
 func ServerName(in []byte) (name string, want int, err error) { return serverName(in) }
+
+// EndCheck ends a check of the only target with an error.
+func EndCheck(s *Server, err error) {
+	k := s.pools[0].now.Load().members[0].checker
+	k.loop.Post(func() { k.ended(err) })
+}

@@ -89,16 +89,20 @@ type checker struct {
 	target  *target
 	loop    *rondo.Loop
 	timer   *rondo.Timer
+	check   Check // that the last check was, or is
 	running bool
 	known   bool // a check has ended
 	row     int  // checks in a row that contradict the target's state
 }
 
 // start begins to check, if the pool wants that and checks are not under way. It is posted
-// after each Apply.
+// after each Apply. Another Check does not wait until the old one's Interval has passed.
 func (k *checker) start() {
 	if k.running {
-		return
+		m := k.target.member.Load()
+		if m == nil || m.group.Check == k.check || k.timer == nil || !k.timer.Stop() {
+			return
+		}
 	}
 	k.running = true
 	k.next()
@@ -113,6 +117,7 @@ func (k *checker) next() {
 		t.down.Store(false)
 		return
 	}
+	k.check = m.group.Check
 	p := &probe{checker: k, check: &m.group.Check}
 	p.late = k.loop.AfterFunc(orDefault(p.check.Timeout, DefaultCheckTimeout), p.timeout)
 	p.dialing = k.loop.Dial(m.settings.Network, m.address, m.settings.Socket, rondo.FilteredDial(p.connected, m.checkFilters()...))
@@ -128,10 +133,16 @@ func (m *member) checkFilters() []rondo.FilterOpenFunc {
 }
 
 // ended notes the result of a check.
-func (k *checker) ended(c *Check, err error) {
+func (k *checker) ended(err error) {
 	t := k.target
-	if m := t.member.Load(); m == nil || m.group.Check.Kind == NoCheck {
+	m := t.member.Load()
+	if m == nil || m.group.Check.Kind == NoCheck {
 		k.next() // nobody wants the result any more
+		return
+	}
+	c := &m.group.Check
+	if isOurs(err) {
+		k.wait(orDefault(c.Interval, DefaultCheckInterval))
 		return
 	}
 	t.checks.Add(1)
@@ -160,10 +171,15 @@ func (k *checker) ended(c *Check, err error) {
 		wait = wait/2 + time.Duration(t.hash%1000)*wait/2000
 	}
 	k.known = true
+	k.wait(wait)
+}
+
+// wait begins the next check after a time.
+func (k *checker) wait(d time.Duration) {
 	if k.timer == nil {
-		k.timer = k.loop.AfterFunc(wait, k.next)
+		k.timer = k.loop.AfterFunc(d, k.next)
 	} else {
-		k.timer.Reset(wait)
+		k.timer.Reset(d)
 	}
 }
 
@@ -213,7 +229,7 @@ func (p *probe) end(err error) {
 	if p.conn != nil {
 		p.conn.Close()
 	}
-	p.checker.ended(p.check, err)
+	p.checker.ended(err)
 }
 
 // connected is called when the dial and the handshake have ended.

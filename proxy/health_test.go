@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -198,5 +201,50 @@ func TestCheckMistakes(t *testing.T) {
 		if err := config.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Check: %v, want %q", err, want)
 		}
+	}
+}
+
+// Apply with another Check: the next check is made at once, not after the old Interval.
+func TestCheckChanges(t *testing.T) {
+	w := newWorld(t, rondotest.Options{})
+	var asked string
+	w.answering(2, "HTTP/1.1 404 Not Found\r\n\r\n", &asked)
+	check := proxy.Check{Kind: proxy.CheckHTTP, Path: "/wrong", Interval: time.Hour, Rise: 1, Fall: 1}
+	w.apply(proxy.Pool{Targets: to(2), Check: check})
+	if w.Advance(time.Minute); w.state() != "down" {
+		t.Errorf("the target is %s", w.state())
+	}
+	w.apply(proxy.Pool{Targets: to(2), Check: check})
+	w.Run()
+	if p := w.pool().Targets[0]; p.Checks != 1 {
+		t.Errorf("%d checks, want 1: nothing has changed", p.Checks)
+	}
+	check.Path, check.Status, check.Interval = "/right", 404, time.Minute
+	w.apply(proxy.Pool{Targets: to(2), Check: check})
+	w.Run()
+	if p := w.pool().Targets[0]; p.State != "up" || !strings.HasPrefix(asked, "GET /right") {
+		t.Errorf("asked %q, then %+v", asked, p)
+	}
+	w.Advance(10 * time.Minute)
+	if p := w.pool().Targets[0]; p.Checks < 10 || p.Checks > 13 {
+		t.Errorf("%d checks in ten minutes", p.Checks)
+	}
+}
+
+// A check that cannot be made, since the proxy has no descriptors left, tells nothing of the
+// target.
+func TestCheckWithoutDescriptors(t *testing.T) {
+	w := newWorld(t, rondotest.Options{})
+	w.serve(2)
+	w.apply(proxy.Pool{Targets: to(2), Check: proxy.Check{Kind: proxy.CheckTCP, Fall: 1}})
+	w.Advance(time.Second)
+	before := w.pool().Targets[0].Checks
+	proxy.EndCheck(w.proxy, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)})
+	w.Run()
+	if p := w.pool().Targets[0]; p.State != "up" || p.Checks != before {
+		t.Errorf("the counts are %+v, before there were %d checks", p, before)
+	}
+	if w.Advance(time.Minute); w.pool().Targets[0].Checks < before+20 {
+		t.Error("checks have stopped")
 	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -39,6 +40,31 @@ func (r *roster) target(key string) *target {
 	return nil
 }
 
+// former returns the target with a key, also if it has left; nil if there is none.
+func (r *roster) former(key string) *target {
+	t := r.target(key)
+	if r != nil && t == nil {
+		if i := slices.IndexFunc(r.left, func(t *target) bool { return t.key == key }); i >= 0 {
+			t = r.left[i]
+			t.since.Store(soon)
+		}
+	}
+	return t
+}
+
+// leaving returns the targets that old has, or had, and next has not, as long as they have
+// connections: these count for the limits if the targets come back.
+func (next *roster) leaving(old *roster) (left []*target) {
+	if old == nil {
+		return nil
+	}
+	left = slices.Clone(old.left)
+	for _, m := range old.members {
+		left = append(left, m.target)
+	}
+	return slices.DeleteFunc(left, func(t *target) bool { return t.open.Load() == 0 || next.target(t.key) != nil })
+}
+
 // roster makes a roster for settings. Targets that the pool had before keep their state.
 func (p *pool) roster(settings *Pool, found addrs, loops int) *roster {
 	var members []*member
@@ -60,7 +86,7 @@ func (p *pool) roster(settings *Pool, found addrs, loops int) *roster {
 				continue // another Target's name has this address too
 			}
 			seen[key] = true
-			t := old.target(key)
+			t := old.former(key)
 			if t == nil {
 				t = &target{pool: p, key: key, hash: hashOf(key)}
 				if old != nil {
@@ -71,7 +97,9 @@ func (p *pool) roster(settings *Pool, found addrs, loops int) *roster {
 				secure: secure, weight: orDefault(s.Weight, 1)})
 		}
 	}
-	return newRoster(settings, members, loops)
+	r := newRoster(settings, members, loops)
+	r.left = r.leaving(old)
+	return r
 }
 
 // client returns the filter of TLS to the target.
@@ -140,6 +168,8 @@ func (p *pool) apply(settings *Pool, found addrs, failed bool) {
 // retire ends the checks of a pool that no Config has any more. Clients that are about to be
 // connected still use its roster.
 func (p *pool) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.retired.Store(true)
 	for _, m := range p.now.Load().members {
 		m.member.Store(nil)

@@ -208,3 +208,38 @@ func TestSlowStart(t *testing.T) {
 		t.Errorf("a new target got %d clients of 22, want two", n)
 	}
 }
+
+// A target that leaves and comes back, as an address of a name may, keeps its counts and the
+// places of its connections. Meanwhile the counters show it as long as it has some.
+func TestTargetComesBack(t *testing.T) {
+	w := newWorld(t, rondotest.Options{})
+	w.serve(2)
+	w.serve(3)
+	w.apply(proxy.Pool{Targets: one(2, 1)})
+	c := w.client(2)
+	w.apply(proxy.Pool{Targets: one(3, 1)})
+	w.apply(proxy.Pool{Targets: one(3, 2)})
+	if all := w.pool().Targets; len(all) != 2 || all[1].Address != "127.0.0.1:2" || all[1].State != "removed" || all[1].Open != 1 {
+		t.Errorf("the targets are %+v", all)
+	}
+	w.apply(proxy.Pool{Targets: one(2, 1)})
+	w.refused(w.Dial("tcp", front))
+	if s := w.pool().Targets[0]; s.Open != 1 || s.Conns != 1 || s.State != "up" {
+		t.Errorf("the target's counts are %+v", s)
+	}
+	c.Close()
+	w.Run()
+	c = w.client(2)
+	w.apply(proxy.Pool{Targets: one(3, 1)})
+	c.Close()
+	w.Run()
+	if all := w.pool().Targets; len(all) != 1 {
+		t.Errorf("a target without connections is still shown: %+v", all)
+	}
+	w.apply(proxy.Pool{Targets: one(3, 3)})
+	w.apply(proxy.Pool{Targets: one(2, 1)})
+	if s := w.pool().Targets[0]; s.Conns != 0 {
+		t.Errorf("the counts of a target that had gone are %+v", s)
+	}
+	w.idle()
+}

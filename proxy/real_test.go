@@ -3,10 +3,12 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +115,35 @@ func TestApplyUnderLoad(t *testing.T) {
 			if target.Open != 0 {
 				t.Errorf("target %s still has %d connections", target.Address, target.Open)
 			}
+		}
+	})
+}
+
+// A client of TLS that has its answer says so, and closes: the proxy's own closing alert then
+// meets a closed socket. That is no failure, and not logged as one.
+func TestTLSClientHasItsAnswer(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		target := testkit.Listen(t, &rondo.Engine{Backend: backend, NumLoops: 1}, testkit.Echo)
+		var access testkit.Log
+		p := &proxy.Server{Engine: &rondo.Engine{Backend: backend, NumLoops: 1}, AccessLog: access.Logger(), Logger: new(testkit.Log).Logger()}
+		err := p.Apply(proxy.Config{
+			Listeners: []proxy.Listener{{Network: "tcp", Address: "127.0.0.1:0", TLS: certificate("a.test")}},
+			Pools:     []proxy.Pool{{Targets: []proxy.Target{{Network: "tcp", Address: target}}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Engine.Close()
+		const clients = 30
+		for range clients {
+			c := tls.Client(testkit.Dial(t, p.Addrs()[0].String()), wants("a.test"))
+			testkit.Echoes(t, c, "hello")
+			c.Close()
+		}
+		gone(t, p)
+		log := access.String()
+		if n := strings.Count(log, "received=5 sent=5"); n != clients || strings.Contains(log, "error=") {
+			t.Errorf("%d of %d lines are right:\n%s", n, clients, log)
 		}
 	})
 }

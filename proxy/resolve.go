@@ -153,11 +153,12 @@ func (r *resolver) look() {
 	}()
 }
 
-// found replaces the addresses of names, unless the settings have changed meanwhile.
+// found replaces the addresses of names, unless the settings have changed meanwhile, or the pool
+// has gone.
 func (p *pool) found(settings *Pool, found addrs) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now.Load().settings != settings || maps.EqualFunc(p.addrs, found, slices.Equal) {
+	if p.retired.Load() || p.now.Load().settings != settings || maps.EqualFunc(p.addrs, found, slices.Equal) {
 		return
 	}
 	for key, list := range found {

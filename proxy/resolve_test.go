@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/proxy"
 	"github.com/rondo-go/rondo/rondotest"
 )
@@ -44,11 +45,13 @@ func (n *names) set(host, ips string) {
 	n.all[host] = ips
 }
 
-// addresses returns the addresses of the only pool's targets.
+// addresses returns the addresses of the only pool's targets, without those that have left.
 func (w *world) addresses() string {
 	var all []string
 	for _, t := range w.pool().Targets {
-		all = append(all, t.Address)
+		if t.State != "removed" {
+			all = append(all, t.Address)
+		}
 	}
 	return strings.Join(all, " ")
 }
@@ -122,5 +125,48 @@ func TestResolve(t *testing.T) {
 	}
 	w.Await(func() { w.proxy.Close() })
 	w.Advance(time.Minute)
+	w.idle()
+}
+
+// slow is a Resolver that waits, once it is asked to.
+type slow struct {
+	names
+	wait chan struct{} // nil: it does not
+}
+
+func (s *slow) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	s.mu.Lock()
+	wait := s.wait
+	s.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+	return s.names.LookupNetIP(ctx, network, host)
+}
+
+// A lookup ends after its pool has gone: nobody checks the addresses that it finds.
+func TestResolveOfPoolThatIsGone(t *testing.T) {
+	w := newWorld(t, rondotest.Options{})
+	r := &slow{names: names{all: map[string]string{"web.test": "127.0.0.1"}}}
+	w.proxy.Engine.Resolver = r
+	w.serve(2)
+	checks := 0
+	w.Listen(new(rondo.Engine), "tcp", "127.0.0.2:2", func(*rondo.Conn) rondo.Handler { checks++; return nil })
+	w.apply(proxy.Pool{Name: "a", Targets: []proxy.Target{{Network: "tcp", Address: "web.test:2"}}, Resolve: time.Minute, Check: proxy.Check{Kind: proxy.CheckTCP}})
+	r.set("web.test", "127.0.0.2")
+	release := make(chan struct{})
+	r.mu.Lock()
+	r.wait = release
+	r.mu.Unlock()
+	w.Advance(61 * time.Second)
+	w.apply(proxy.Pool{Name: "b", Targets: to(2)})
+	close(release)
+	for range 50 {
+		time.Sleep(time.Millisecond)
+		w.Run()
+	}
+	if w.Advance(time.Minute); checks > 0 {
+		t.Errorf("%d checks", checks)
+	}
 	w.idle()
 }

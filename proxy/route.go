@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/filter"
 	"github.com/rondo-go/rondo/rtls"
 )
 
@@ -76,7 +77,7 @@ type way struct {
 func newRules(set *Listener, pools []*pool) *rules {
 	r := &rules{most: set.MaxConns, patience: orDefault(set.HelloTimeout, DefaultHelloTimeout)}
 	if set.AcceptProxy != nil {
-		r.accept = set.AcceptProxy.Filter
+		r.accept = acceptProxy(*set.AcceptProxy)
 	}
 	if set.Pool != "" || len(set.Routes) == 0 {
 		r.fallback = newWay(set.Pool, set.TLS, pools)
@@ -92,6 +93,19 @@ func newRules(set *Listener, pools []*pool) *rules {
 		}
 	}
 	return r
+}
+
+var errNotTrusted = errors.New("proxy: the peer may not send a PROXY header: Listener.AcceptProxy does not trust it")
+
+// acceptProxy is a's Filter, but resets peers that a does not trust.
+func acceptProxy(a filter.AcceptProxy) rondo.FilterOpenFunc {
+	return func(c *rondo.Conn) rondo.Filter {
+		f := a.Filter(c)
+		if f == nil {
+			c.Abort(errNotTrusted)
+		}
+		return f
+	}
 }
 
 func newWay(name string, config *tls.Config, pools []*pool) *way {

@@ -269,8 +269,14 @@ func (s *session) Closed(c *rondo.Conn, err error) {
 		return
 	}
 	end := relay.End{By: c, Err: err}
-	if s.err != nil {
+	switch {
+	case s.err != nil:
 		end = relay.End{Err: s.err}
+	case err == errNotTrusted:
+		s.listener.refused.Add(1)
+		end.By = nil
+	case errors.Is(err, rondo.ErrClosed):
+		end.By = nil // the engine stops
 	}
 	if s.dialing != nil {
 		s.dialing.Cancel()

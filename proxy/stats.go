@@ -1,5 +1,7 @@
 package proxy
 
+import "strings"
+
 // Stats are the counts of a Server, since it started. Those of connections are complete
 // once the connections have ended. It marshals to JSON.
 type Stats struct {
@@ -12,7 +14,7 @@ type ListenerStats struct {
 	Network, Address string // Address has the port that the system chose
 	Open             int64  // clients now
 	Accepted         uint64
-	Refused          uint64 // above MaxConns; the Engine's Stats count those above its limits
+	Refused          uint64 // above MaxConns, or with no way to a Pool; the Engine's Stats count those above its limits
 }
 
 // PoolStats are the counts of a Pool.
@@ -30,7 +32,7 @@ type PoolStats struct {
 type TargetStats struct {
 	Network, Address string
 	Name             string // that the Target has in place of Address; "": none
-	State            string // "up", "down", "ejected" or "draining"
+	State            string // "up", "down", "ejected", "draining" or "removed": it has only its last connections
 	Open             int64  // connections now, also those being dialed
 	Conns            uint64 // connections that it has accepted
 	DialsFailed      uint64
@@ -65,7 +67,8 @@ func (s *Server) Stats() (all Stats) {
 func (p *pool) stats() PoolStats {
 	all := PoolStats{Name: p.name, Retries: p.retries.Load(), Refused: p.refused.Load(),
 		Waiting: p.queue.waiting.Load(), Waited: p.waited.Load(), InVain: p.waitedInVain.Load()}
-	for _, m := range p.now.Load().members {
+	r := p.now.Load()
+	for _, m := range r.members {
 		state := "up"
 		switch {
 		case m.settings.Drain:
@@ -79,17 +82,30 @@ func (p *pool) stats() PoolStats {
 		if m.settings.isName() {
 			name = m.settings.Address
 		}
-		checkError := ""
-		if text := m.checkError.Load(); text != nil {
-			checkError = *text
+		t := m.stats()
+		t.Network, t.Address, t.Name, t.State = m.settings.Network, m.address, name, state
+		all.Targets = append(all.Targets, t)
+	}
+	for _, left := range r.left {
+		if t := left.stats(); t.Open > 0 {
+			t.Network, t.Address, _ = strings.Cut(left.key, "://")
+			t.State = "removed"
+			all.Targets = append(all.Targets, t)
 		}
-		all.Targets = append(all.Targets, TargetStats{
-			Network: m.settings.Network, Address: m.address, Name: name, State: state,
-			Open: m.open.Load(), Conns: m.conns.Load(), DialsFailed: m.dialsFailed.Load(),
-			Broken: m.broken.Load(), Ejections: m.ejections.Load(),
-			FromClients: m.fromClients.Load(), FromTarget: m.fromTarget.Load(),
-			Checks: m.checks.Load(), ChecksFailed: m.checksFailed.Load(), CheckError: checkError,
-		})
 	}
 	return all
+}
+
+// stats are the target's counts.
+func (t *target) stats() TargetStats {
+	checkError := ""
+	if text := t.checkError.Load(); text != nil {
+		checkError = *text
+	}
+	return TargetStats{
+		Open: t.open.Load(), Conns: t.conns.Load(), DialsFailed: t.dialsFailed.Load(),
+		Broken: t.broken.Load(), Ejections: t.ejections.Load(),
+		FromClients: t.fromClients.Load(), FromTarget: t.fromTarget.Load(),
+		Checks: t.checks.Load(), ChecksFailed: t.checksFailed.Load(), CheckError: checkError,
+	}
 }
