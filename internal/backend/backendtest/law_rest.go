@@ -83,8 +83,7 @@ func (h *handler) comeBack(l *rondo.Loop, d bridge.Departed) {
 // departKeepsEveryByte: a departed connection has every byte, although its peer does not
 // read, in each state of its streams.
 func departKeepsEveryByte(w World) {
-	e := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}
-	var next atomic.Pointer[handler]
+	e, next := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}, atomic.Pointer[handler]{}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return next.Load() }))
 	for i, size := range []int{0, 100, 20_000, 300_000, 8 << 20} {
 		for _, state := range []string{"open", "CloseWrite", "ended", "peer ended", "both"} {
@@ -96,9 +95,9 @@ func departKeepsEveryByte(w World) {
 			send(w, p, in)
 			w.Until("ten bytes", func() bool { return h.received() == 10 })
 			if state == "ended" {
-				h.do((*rondo.Conn).CloseWrite)
 				out = nil
-				w.Sleep(2 * time.Millisecond)
+				h.do((*rondo.Conn).CloseWrite)
+				expectEOF(w, p)
 			}
 			if state == "peer ended" || state == "both" {
 				p.CloseWrite()
@@ -131,7 +130,7 @@ func departKeepsEveryByte(w World) {
 			if state == "CloseWrite" || state == "both" {
 				again.do((*rondo.Conn).CloseWrite) // who closed it knows
 			}
-			if state == "open" || state == "CloseWrite" || state == "ended" {
+			if state != "peer ended" && state != "both" {
 				in = append(in[:len(in):len(in)], "and on"...)
 				send(w, p, []byte("and on"))
 			}
@@ -140,7 +139,7 @@ func departKeepsEveryByte(w World) {
 			if mismatch(again.got.Bytes(), in[10:]) >= 0 {
 				w.Errorf("%d bytes, %s: the input is wrong", size, state)
 			}
-			if state != "open" && state != "peer ended" {
+			if state == "CloseWrite" || state == "both" {
 				expectEOF(w, p)
 			}
 			p.CloseWrite()
