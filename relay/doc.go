@@ -36,6 +36,13 @@
 //
 // Engine.Shutdown waits until the pairs have ended, or for Options.Drain.
 //
+// # Another process
+//
+// Pair.Detach takes a live pair from its loop in the middle of its streams, and Detached.Join
+// makes it a pair again: on another loop, or in the process that replaces this one, to which
+// package fdpass sends the connections. No byte is lost, and the peers notice nothing.
+// PairOf finds the pairs among Loop.Conns.
+//
 // # Memory
 //
 // A direction whose receiver does not read holds at most 128 KB: 64 KiB of output, and the

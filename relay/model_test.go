@@ -78,6 +78,21 @@ func (m *model) afterReset() {
 	}
 }
 
+// stepApart is a step while nobody serves the peers.
+func (m *model) stepApart() {
+	switch i := m.r.IntN(2); {
+	case m.reset:
+	case m.r.IntN(100) == 0:
+		m.resetBy(i)
+	case m.r.IntN(20) == 0:
+		m.end(i)
+	case m.r.IntN(2) == 0:
+		m.read(i, 1+m.r.IntN(100_000))
+	case !m.ended[i]:
+		m.write(i, 1+m.r.IntN(100_000))
+	}
+}
+
 func (m *model) write(i, size int) {
 	p := make([]byte, size)
 	for j := range p {

@@ -211,17 +211,7 @@ func (p *socketPair) pass() {
 	}
 	passed.Add(1)
 	for range p.r.IntN(6) {
-		switch i := p.r.IntN(2); {
-		case p.reset:
-		case p.r.IntN(100) == 0:
-			p.resetBy(i)
-		case p.r.IntN(20) == 0:
-			p.end(i)
-		case p.r.IntN(2) == 0:
-			p.read(i, 1+p.r.IntN(100_000))
-		case !p.ended[i]:
-			p.write(i, 1+p.r.IntN(100_000))
-		}
+		p.stepApart()
 	}
 	loops := slices.Collect(loop.Engine().Loops())
 	joined := make(chan error, 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,10 +39,15 @@ func TestRandom(t *testing.T) {
 					filters[i] = append(filters[i], func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} })
 				}
 			}
-			client, server := connect(n, e, filters, relay.Options{Done: func(e relay.End) { ends = append(ends, e) }})
+			options := relay.Options{Done: func(e relay.End) { ends = append(ends, e) }, Owner: t}
+			client, server := connect(n, e, filters, options)
 			m := &model{t: t, r: r, now: n.Now, sleep: n.Advance, peers: [2]peer{client, server}}
 			for range 10 + r.IntN(100) {
-				m.step()
+				if r.IntN(6) == 0 {
+					pass(n, e, m, options)
+				} else {
+					m.step()
+				}
 				if m.reset {
 					break
 				}
@@ -74,4 +80,41 @@ func connect(n *rondotest.Network, e *rondo.Engine, filters [2][]rondo.FilterOpe
 	client = n.Dial("tcp", ln.Addr().String())
 	n.Until(func() bool { return accepted != nil })
 	return client, accepted.(*rondotest.Conn)
+}
+
+// pass detaches the pair, lets the peers do something, and joins it again on any loop.
+func pass(n *rondotest.Network, e *rondo.Engine, m *model, o relay.Options) {
+	loops := slices.Collect(e.Loops())
+	var left *relay.Detached
+	waits := 0
+	for _, l := range loops {
+		l.Post(func() {
+			for c := range l.Conns() {
+				p := relay.PairOf(c)
+				if p == nil || p.Owner() != m.t {
+					continue
+				}
+				if p.Detach(func(d *relay.Detached, _ error) { left = d; waits-- }) == nil {
+					waits++
+				}
+			}
+		})
+	}
+	if m.r.IntN(20) == 0 {
+		m.resetBy(m.r.IntN(2))
+	}
+	defer m.afterReset()
+	n.Run()
+	n.Until(func() bool { return waits == 0 })
+	if left == nil {
+		return // it has filters, or is ending
+	}
+	for range m.r.IntN(5) {
+		m.stepApart()
+	}
+	var joined error
+	done := false
+	must(m.t, left.Join(loops[m.r.IntN(len(loops))], o, func(_ *relay.Pair, err error) { joined, done = err, true }))
+	n.Until(func() bool { return done })
+	must(m.t, joined)
 }

@@ -255,7 +255,8 @@ type Backend interface {
 	// Adopt makes a File of a connection. On an error it closes the Handle.
 	Adopt(Handle) (File, error)
 	// Release makes a Handle of a stream File; the File is stale from then on. It
-	// returns ErrBusy, and changes nothing, while an Op is in flight on the File.
+	// returns ErrBusy, and changes nothing, while an Op is in flight on the File. After
+	// another error the File is still there, and a Recv gets the error, too.
 	// Received bytes stay with the loop, unreceived bytes with the connection.
 	Release(File) (Handle, error)
 	// Discard closes a Handle that nobody will adopt.

@@ -20,7 +20,7 @@ func TestLawsAttached(t *testing.T) {
 // none.
 var notAttached = []string{
 	"ConnsAreBounded", "ConnsOfAnAddressAreBounded", "AcceptRateIsBounded", "CountsOutliveNobody", "CountsMove",
-	"RefusedAreFew", "RefuseFails",
+	"RefusedAreFew", "RefuseFails", "ArrivalsCount",
 }
 
 // veiled embeds a connection, so its type might override any method.

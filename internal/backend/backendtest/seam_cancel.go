@@ -91,6 +91,30 @@ func seamCancelSend(d *driver, network string) {
 	}
 }
 
+// seamCancelSendInTime: Cancel ends a Send at once, although the peer has just read something,
+// and a backend may be about to go on.
+func seamCancelSendInTime(d *driver, network string) {
+	l := d.loop()
+	a, b := l.pairWith(network, tight)
+	var out, in stream
+	for i := range 100 {
+		begin := out.at
+		sent := a.send(out.next(4 * tightMax))
+		l.turnFor(i % 2)
+		for range i % 4 {
+			in.check(l, l.oked(b.recv(make([]byte, 1+i*37))).data)
+		}
+		sent.cancel()
+		if l.wait(sent); sent.err != nil {
+			l.canceled(sent)
+		}
+		out.at = begin + sent.n
+	}
+	for in.at < out.at {
+		in.check(l, l.oked(b.recv(make([]byte, out.at-in.at))).data)
+	}
+}
+
 // seamCancelAccept: Cancel ends an Accept, and another one takes its place.
 func seamCancelAccept(d *driver, network string) {
 	l := d.loop()

@@ -94,6 +94,7 @@ var seamStreamBehaviours = []struct {
 	{"Backpressure", seamBackpressure},
 	{"CancelRecv", seamCancelRecv},
 	{"CancelSend", seamCancelSend},
+	{"CancelSendInTime", seamCancelSendInTime},
 	{"CancelAccept", seamCancelAccept},
 	{"CancelConnect", seamCancelConnect},
 	{"CancelShutdown", seamCancelShutdown},
