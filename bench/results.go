@@ -213,6 +213,9 @@ func versions() map[string]string {
 			v[name], _, _ = strings.Cut(strings.TrimSpace(version), " ")
 		}
 	}
+	if name, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control"); err == nil {
+		v["TCP"] = strings.TrimSpace(string(name)) // bbr paces what is sent, by timers
+	}
 	return v
 }
 

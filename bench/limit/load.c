@@ -75,7 +75,7 @@ enum {
 	LEARN_MS = 5000,         // for the first answer of http
 	STATUS = 12,             // bytes of "HTTP/1.1 200"
 	MESSAGES = 4096,         // at most, in a file
-	WINDOW = 4,              // messages of a stream that are under way at once
+	WINDOW = 8,              // messages of a stream that are under way at once
 	BLOCK = 1000000,         // bytes of a message of a stream, as in sink.c
 	PERIOD = 65521,          // of a stream's pattern, as in sink.c; a prime, so that lost bytes show
 	SUB = 64,                // buckets per power of two: below 1.6% wide
