@@ -42,7 +42,7 @@ func proxyWorkloads() []workload {
 
 const (
 	streamKind = "stream" // of load
-	idlePairs  = 5000     // a proxy needs two descriptors for each
+	idlePairs  = 3000     // io.Copy needs six descriptors for each: two sockets, and two pipes of splice
 )
 
 // backendProgram returns the C program that is a workload's backend, or "".
@@ -54,14 +54,6 @@ func (w workload) backendProgram() string {
 		return "sink"
 	}
 	return "epoll"
-}
-
-// descriptors is how many a server has for each connection.
-func (w workload) descriptors() int {
-	if w.Family == proxyFamily {
-		return 2
-	}
-	return 1
 }
 
 // startBackend starts the server behind a proxy.
@@ -116,7 +108,7 @@ func debianProxy(name string, config func(address string, loops int) string, com
 }
 
 // haproxyConfig returns a configuration with an option of the section defaults. Its limits
-// leave room for idlePairs and for the pipes of splice within 20,000 descriptors.
+// leave room for 1,000 pairs with pipes, and more without, within 20,000 descriptors.
 func haproxyConfig(option string) func(address string, loops int) string {
 	return func(address string, loops int) string {
 		own, backend := serve.ProxyAddress(address)

@@ -327,14 +327,14 @@ func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	files, err := openFiles(s.pid())
+	files, err := s.openFiles()
 	if err != nil {
 		return 0, 0, err
 	}
 	if err := s.connect(ctx); err != nil {
 		return 0, 0, err
 	}
-	if err := s.accepted(ctx, files+s.workload.conns*s.workload.descriptors()); err != nil {
+	if err := s.accepted(ctx, files+s.workload.conns); err != nil {
 		return 0, 0, err
 	}
 	var bytes [2]float64
@@ -357,12 +357,29 @@ func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
 // settling is the time for a server to finish its own work.
 const settling = 100 * time.Millisecond
 
-// accepted waits until the server has so many descriptors, since a connection
+// openFiles counts the descriptors of the server, or of the backend behind a
+// proxy: that has one for each connection, and a proxy may have pipes besides.
+func (s *side) openFiles() (int, error) {
+	pid := s.pid()
+	if s.backend != nil {
+		pid = s.backend.pid()
+	}
+	n, err := openFiles(pid)
+	if err == nil {
+		return n, nil
+	}
+	if how, dead := s.died(100 * time.Millisecond); dead {
+		err = fmt.Errorf("%s under %s: server ended: %s", s.server.name, s.workload.Name, how)
+	}
+	return n, err
+}
+
+// accepted waits until openFiles returns so many, since a connection
 // may be established before it is accepted.
 func (s *side) accepted(ctx context.Context, files int) error {
 	const patience = 30 * time.Second
 	for start := time.Now(); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		n, err := openFiles(s.pid())
+		n, err := s.openFiles()
 		if err != nil || n >= files {
 			return err
 		}
