@@ -2,7 +2,7 @@
 // net, with redis-server, and with the limit: echo servers in C that only make
 // system calls. It also compares rondo with itself at another commit. It runs
 // on Linux, on the loopback interface, and needs gcc; the Redis suites need
-// redis-server.
+// redis-server, and the suite proxy leaves out haproxy and nginx if they are missing.
 //
 //	cd bench && go run . --help
 //

@@ -209,6 +209,11 @@ func (p *pair) othersTime() (time.Duration, error) {
 		return 0, nil
 	}
 	ours := []*process{p.a.process, p.b.process}
+	for _, s := range []*side{&p.a, &p.b} {
+		if s.backend != nil {
+			ours = append(ours, s.backend)
+		}
+	}
 	return othersTime(append(append(ours, p.a.clients...), p.b.clients...)...)
 }
 

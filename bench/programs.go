@@ -15,7 +15,7 @@ import (
 var sources embed.FS
 
 // cPrograms are the names of the C programs in limit.
-var cPrograms = []string{"epoll", "uring", "load", "udp", "tlsload"}
+var cPrograms = []string{"epoll", "uring", "load", "sink", "udp", "tlsload"}
 
 // Build tags of gnet's documentation. No other library here uses them.
 const peersTags = "poll_opt,gc_opt"

@@ -202,16 +202,19 @@ func versions() map[string]string {
 			}
 		}
 	}
-	for name, command := range map[string][]string{"redis-server": {"redis-server", "--version"}, "gcc": {"gcc", "-dumpfullversion"}} {
-		out, err := exec.Command(command[0], command[1:]...).Output()
+	for name, x := range map[string]struct{ flag, before string }{
+		"redis-server": {"--version", "v="}, "gcc": {"-dumpfullversion", ""}, "haproxy": {"-v", "HAProxy version "}, "nginx": {"-v", "nginx/"},
+	} {
+		out, err := exec.Command(name, x.flag).CombinedOutput()
 		if err != nil {
 			continue
 		}
-		for _, word := range strings.Fields(string(out)) {
-			if version, ok := strings.CutPrefix(word, "v="); ok || name == "gcc" {
-				v[name] = version
-			}
+		if _, version, ok := strings.Cut(string(out), x.before); ok {
+			v[name], _, _ = strings.Cut(strings.TrimSpace(version), " ")
 		}
+	}
+	if name, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control"); err == nil {
+		v["TCP"] = strings.TrimSpace(string(name)) // bbr paces what is sent, by timers
 	}
 	return v
 }

@@ -76,6 +76,7 @@ func (c *runCommand) Run(ctx context.Context) error {
 
 // suite measures a suite and saves the results after each repetition.
 func (c *runCommand) suite(ctx context.Context, s suite, until time.Time) error {
+	s = withoutMissing(s)
 	file := filepath.Join(c.Out, s.Name+".json")
 	res, err := c.results(s, file)
 	if err != nil {
@@ -229,6 +230,9 @@ func programsOf(s suite) []string {
 		}
 		if w.client != "" {
 			programs = append(programs, w.client)
+		}
+		if backend := w.backendProgram(); backend != "" {
+			programs = append(programs, backend)
 		}
 		for _, name := range append([]string{s.Base}, s.Servers...) {
 			if server, err := findServer(name, w.Family); err == nil && server.program != "" {

@@ -33,6 +33,8 @@ type server struct {
 	name    string
 	program string // its file in a build; "": found on the PATH
 	command func(b build, family, address string, loops int) []string
+	config  func(address string, loops int) string // nil; or text of a file, whose name the command gets last
+	files   []string                               // without which the program is not installed
 }
 
 // findServer finds the server of a family of workloads by its name. The suffix
@@ -55,7 +57,7 @@ func findServer(name, family string) (server, error) {
 
 func namedServer(name, family string) (server, error) {
 	if program, ok := strings.CutPrefix(name, "c-"); ok && slices.Contains(cPrograms, program) && family == "echo" {
-		return server{name, program, func(b build, _, address string, loops int) []string {
+		return server{name: name, program: program, command: func(b build, _, address string, loops int) []string {
 			_, port, _ := net.SplitHostPort(address)
 			return []string{b.path(program), port, strconv.Itoa(loops)}
 		}}, nil
@@ -63,9 +65,14 @@ func namedServer(name, family string) (server, error) {
 	if name == redisServer && family == "redis" {
 		return server{name: name, command: debianRedis}, nil
 	}
+	if family == proxyFamily {
+		if s, ok := proxyServer(name); ok {
+			return s, nil
+		}
+	}
 	for _, r := range serve.Rondos {
 		if r.Name == name && family == "redis" {
-			return server{name, "rondo", func(b build, _, address string, _ int) []string {
+			return server{name: name, program: "rondo", command: func(b build, _, address string, _ int) []string {
 				return []string{b.path("rondo"), "redis", "--backend", r.Backend, "--addr", address, "--loops", "1",
 					"--spin", r.Spin.String(), "--log-level", "error"}
 			}}, nil
@@ -80,7 +87,7 @@ func namedServer(name, family string) (server, error) {
 		if tagged {
 			program = "server-tags"
 		}
-		return server{name, program, func(b build, family, address string, loops int) []string {
+		return server{name: name, program: program, command: func(b build, family, address string, loops int) []string {
 			return []string{b.path(program), family, base, address, strconv.Itoa(loops)}
 		}}, nil
 	}

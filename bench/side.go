@@ -31,7 +31,10 @@ type side struct {
 	*process
 	port    int
 	script  string // the load generators' file, if they need one
+	config  string // the server's file, if it needs one
 	clients []*process
+	backend *process // behind a proxy
+	behind  string   // its address
 }
 
 // A sample is the result of a slice of load.
@@ -103,13 +106,19 @@ func (s *side) connect(ctx context.Context) error {
 // free a moment before; if another process has taken it, start tries another
 // port.
 func (s *side) start(ctx context.Context) (err error) {
+	if err := s.startBackend(ctx); err != nil {
+		return err
+	}
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
 		if s.port, err = freePort(); err != nil {
 			return err
 		}
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
-		command := append(s.under[:len(s.under):len(s.under)], s.server.command(s.build, s.workload.Family, address, s.mode.loops)...)
+		command, err := s.command(address)
+		if err != nil {
+			return err
+		}
 		if s.process, err = spawnServer(ctx, s.mode.serverCPU, s.build.env, command...); err != nil {
 			return err
 		}
@@ -123,6 +132,21 @@ func (s *side) start(ctx context.Context) (err error) {
 	}
 }
 
+// command returns the command of the server, after it has written its file.
+func (s *side) command(address string) ([]string, error) {
+	if s.backend != nil {
+		address += "," + s.behind
+	}
+	command := append(s.under[:len(s.under):len(s.under)], s.server.command(s.build, s.workload.Family, address, s.mode.loops)...)
+	if s.server.config == nil {
+		return command, nil
+	}
+	if s.config == "" {
+		s.config = s.tools.path(fmt.Sprintf("config-%d", s.port))
+	}
+	return append(command, s.config), os.WriteFile(s.config, []byte(s.server.config(address, s.mode.loops)), 0o600)
+}
+
 func freePort() (int, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,16 +158,31 @@ func freePort() (int, error) {
 
 // ready waits until the server accepts connections, or answers datagrams.
 func (s *side) ready(ctx context.Context, address string) error {
+	if s.workload.Family == "udp" {
+		return s.process.await(ctx, func() bool { return answers(address) })
+	}
+	return s.process.accepts(ctx, address)
+}
+
+// accepts waits until a server accepts connections.
+func (p *process) accepts(ctx context.Context, address string) error {
+	return p.await(ctx, func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+// await waits until a server is ready.
+func (p *process) await(ctx context.Context, ready func() bool) error {
 	const patience = 30 * time.Second
 	for start := time.Now(); time.Since(start) < patience && ctx.Err() == nil; {
-		if s.workload.Family == "udp" {
-			if answers(address) {
-				return nil
-			}
-		} else if c, err := net.Dial("tcp", address); err == nil {
-			return c.Close()
+		if ready() {
+			return nil
 		}
-		if how, dead := s.died(2 * time.Millisecond); dead {
+		if how, dead := p.died(2 * time.Millisecond); dead {
 			return fmt.Errorf("server ended during its start: %s", how)
 		}
 	}
@@ -224,10 +263,15 @@ func (s *side) close() {
 	if s.process != nil {
 		s.process.stop()
 	}
-	if s.script != "" {
-		os.Remove(s.script)
+	if s.backend != nil {
+		s.backend.stop()
 	}
-	s.process, s.clients, s.script = nil, nil, ""
+	for _, file := range []string{s.script, s.config} {
+		if file != "" {
+			os.Remove(file)
+		}
+	}
+	s.process, s.clients, s.script, s.backend, s.config = nil, nil, "", nil, ""
 }
 
 // completions lets a process run a case, and starts another process for the
@@ -283,7 +327,7 @@ func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	files, err := openFiles(s.pid())
+	files, err := s.openFiles()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -313,12 +357,29 @@ func (s *side) memory(ctx context.Context) (idle, echoed float64, err error) {
 // settling is the time for a server to finish its own work.
 const settling = 100 * time.Millisecond
 
-// accepted waits until the server has so many descriptors, since a connection
+// openFiles counts the descriptors of the server, or of the backend behind a
+// proxy: that has one for each connection, and a proxy may have pipes besides.
+func (s *side) openFiles() (int, error) {
+	pid := s.pid()
+	if s.backend != nil {
+		pid = s.backend.pid()
+	}
+	n, err := openFiles(pid)
+	if err == nil {
+		return n, nil
+	}
+	if how, dead := s.died(100 * time.Millisecond); dead {
+		err = fmt.Errorf("%s under %s: server ended: %s", s.server.name, s.workload.Name, how)
+	}
+	return n, err
+}
+
+// accepted waits until openFiles returns so many, since a connection
 // may be established before it is accepted.
 func (s *side) accepted(ctx context.Context, files int) error {
 	const patience = 30 * time.Second
 	for start := time.Now(); ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		n, err := openFiles(s.pid())
+		n, err := s.openFiles()
 		if err != nil || n >= files {
 			return err
 		}

@@ -67,6 +67,7 @@ var workloads = slices.Concat(
 	webSocketWorkloads(),
 	datagrams(64), datagrams(1200),
 	completionWorkloads(),
+	proxyWorkloads(),
 )
 
 // echoes returns echo workloads of a family and a size, with names such as
@@ -245,6 +246,7 @@ var suites = []suite{
 	{"https", "HTTP over TLS", "pinned", "net-http", []string{"rondo-httpd-loop", "rondo-httpd", "rondo-http1", "fasthttp", "nbio-http"}, []string{"https-*"}},
 	{"websocket", "WebSocket", "pinned", "gws", []string{"rondo-websocket", "rondo-upgrade", "gorilla", "gobwas", "nbio-websocket"}, []string{"ws-*"}},
 	{"websocket-deflate", "WebSocket with permessage-deflate", "pinned", "gws", []string{"rondo-websocket", "gorilla", "nbio-websocket"}, []string{"wsz-*"}},
+	{"proxy", "TCP proxies", "pinned", rondoServer, []string{"rondo-uring", "haproxy", "haproxy-splice", "nginx", "net"}, []string{"proxy-*"}},
 	{"tls", "TLS", "pinned", "net", []string{rondoServer, "rondo-uring", "nbio"}, []string{"tls-1k-1", "tls-1k-50", "tls-1k-1000", "tls-rate", "tls-idle"}},
 	{"completions", "Completions for goroutines: gaio's own cases", "free", "gaio", []string{"rondo-proactor", "rondo-compat-gaio"}, []string{"completions-*"}},
 	{"styles", "Ways to write a server on rondo", "pinned", rondoServer, []string{"rondo-co", "rondo-proactor", "net"},

@@ -1,11 +1,11 @@
 // A load generator for servers on 127.0.0.1. Each connection has one message under
 // way, and every byte that comes back is compared with what is expected.
 //
-//	load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo|rate|set|get|http|frames|broadcast [PATH]
+//	load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo|stream|rate|set|get|http|frames|broadcast [PATH]
 //
 //	-p PORT   where the server listens
 //	-c N      connections; in rate, how many are under way at once
-//	-b BYTES  of a message
+//	-b BYTES  of a message; in stream, of a write
 //	-d DEPTH  commands in a message of set, get and http: a pipeline
 //	-P PID    the server's process, whose CPU time is measured
 //
@@ -20,6 +20,11 @@
 // each with the bytes that come back. In frames each connection sends messages, and has its
 // own ones back. In broadcast the first connection sends them, one after the other, and all
 // connections must get each one: that is one message, from the sending until the last one has it.
+//
+// stream sends a pattern without a pause, in writes of -b bytes, to sink.c, perhaps through a
+// proxy. The sink compares bytes of it, and answers each megabyte with one byte, a running
+// number. Such a megabyte is a message. Up to WINDOW are under way on a connection, so that
+// the stream does not stop; with more the caches would hold too little. It has no latency.
 //
 // It opens its connections, prints {}, and obeys the lines of its standard input,
 // each of which it answers with a line of JSON:
@@ -70,6 +75,9 @@ enum {
 	LEARN_MS = 5000,         // for the first answer of http
 	STATUS = 12,             // bytes of "HTTP/1.1 200"
 	MESSAGES = 4096,         // at most, in a file
+	WINDOW = 8,              // messages of a stream that are under way at once
+	BLOCK = 1000000,         // bytes of a message of a stream, as in sink.c
+	PERIOD = 65521,          // of a stream's pattern, as in sink.c; a prime, so that lost bytes show
 	SUB = 64,                // buckets per power of two: below 1.6% wide
 	BUCKETS = 60 * SUB,
 };
@@ -80,12 +88,14 @@ struct text {
 	char *bytes;
 };
 
-// A conn sends bytes [sent, request) of its message and expects [got, reply).
+// A conn sends bytes [sent, request) of its message and expects [got, reply). In a stream
+// these are bytes of all messages under way, got is the number of replies, and at is where the
+// stream is in its pattern.
 struct conn {
 	int fd;
 	uint32_t id, number; // of the connection, of the message
-	uint32_t sent, got, request, reply, turn, owed;
-	char waits_out, busy; // EPOLLOUT is among its events; a message is under way
+	uint32_t sent, got, request, reply, turn, owed, at, answers;
+	char waits_out, busy; // EPOLLOUT is among its events; messages under way
 	int64_t started;
 	const char *message;
 	char *expected;
@@ -99,7 +109,7 @@ static const int tls = 1;
 #else
 static const int tls = 0;
 #endif
-static int port, rate, echo, broadcast, addresses = 1, loop;
+static int port, rate, echo, stream, broadcast, addresses = 1, loop;
 static uint32_t conns = 1, size = 64, depth = 1, request, reply;
 static clockid_t server_clock; // 0: the server's CPU time is not asked for
 static struct conn *table;
@@ -238,6 +248,10 @@ static void watch(struct conn *c, int op, int out) {
 // compose begins a message. Echoed ones differ from the one before and from those
 // of other connections, so that no stale or foreign bytes pass for a reply.
 static void compose(struct conn *c) {
+	if (stream) {
+		c->request += BLOCK;
+		return;
+	}
 	uint32_t kind = (broadcast ? 0 : c->id * 131u) + c->number * 7u;
 	c->message = commands, c->expected = replies, c->request = request, c->reply = reply;
 	if (echo) {
@@ -251,12 +265,16 @@ static void compose(struct conn *c) {
 }
 
 static void push(struct conn *c) {
-	errno = 0;
-	ssize_t n = wire_send(c, c->message + c->sent, c->request - c->sent);
-	if (n < 0 && errno != EAGAIN && errno != EBUSY)
-		fail("send on connection %u: %s", c->id, strerror(errno));
-	if (n > 0)
-		c->sent += n;
+	ssize_t n;
+	do {
+		uint32_t left = c->request - c->sent;
+		errno = 0;
+		n = stream ? wire_send(c, pattern + c->at, left < size ? left : size) : wire_send(c, c->message + c->sent, left);
+		if (n < 0 && errno != EAGAIN && errno != EBUSY)
+			fail("send on connection %u: %s", c->id, strerror(errno));
+		if (n > 0)
+			c->sent += n, c->at = (c->at + n) % PERIOD;
+	} while (stream && errno == 0 && c->sent < c->request);
 	int out = c->sent < c->request && errno != EAGAIN;
 	if (c->waits_out != out)
 		watch(c, EPOLL_CTL_MOD, out);
@@ -272,7 +290,7 @@ static void begin(struct conn *c, int64_t at) {
 		watch(c, EPOLL_CTL_ADD, 0);
 	}
 	compose(c);
-	c->busy = 1;
+	c->busy++;
 	under_way++;
 	push(c);
 }
@@ -305,18 +323,19 @@ static void complete(struct conn *c) {
 	int64_t t = now();
 	if (rate)
 		wire_close(c);
-	c->busy = 0;
+	c->busy--;
 	under_way--;
 	if (broadcast && under_way > 0)
 		return;
 	all++;
-	if (c->turn == 1)
-		answered++;
-	else if (broadcast)
+	if (broadcast)
 		answered = conns;
+	else if (c->answers++ == 0)
+		answered++;
 	if (step > 0 ? c->started >= from && c->started < to : phase == MEASURE) {
 		messages++;
-		record(t - c->started);
+		if (!stream)
+			record(t - c->started);
 	}
 	if (broadcast) {
 		if (phase == RAMP || phase == MEASURE)
@@ -346,9 +365,21 @@ static int same(char *reply_part, const char *in, uint32_t at, uint32_t n) {
 	return !memcmp(in, reply_part, n);
 }
 
+// received checks the answers of a sink.
+static void received(struct conn *c, ssize_t n) {
+	if (n > c->busy)
+		fail("connection %u: more bytes came back than are expected", c->id);
+	for (ssize_t i = 0; i < n; i++) {
+		if (c->sent < BLOCK || buffer[i] != (char)c->got++)
+			fail("connection %u: another answer than the sink's came back", c->id);
+		c->sent -= BLOCK, c->request -= BLOCK;
+		complete(c);
+	}
+}
+
 // pull reports whether there may be more.
 static int pull(struct conn *c) {
-	size_t want = c->reply - c->got + 1; // one more, to see what should not be there
+	size_t want = (stream ? WINDOW : c->reply - c->got) + 1; // one more, to see what should not be there
 	ssize_t n = wire_receive(c, buffer, want < BUFFER ? want : BUFFER);
 	if (n == 0)
 		fail("connection %u: the server closed it", c->id);
@@ -356,6 +387,10 @@ static int pull(struct conn *c) {
 		if (errno == EAGAIN || errno == EBUSY)
 			return 0;
 		fail("receive on connection %u: %s", c->id, strerror(errno));
+	}
+	if (stream) {
+		received(c, n);
+		return 0;
 	}
 	if (!c->busy || (size_t)n > c->reply - c->got)
 		fail("connection %u: more bytes came back than are expected", c->id);
@@ -397,7 +432,7 @@ static void reset(void) {
 	messages = all = longest = due = 0;
 	memset(histogram, 0, sizeof histogram);
 	for (uint32_t i = 0; i < conns; i++)
-		table[i].turn = table[i].owed = 0;
+		table[i].turn = table[i].owed = table[i].answers = 0;
 	to = from = INT64_MAX;
 }
 
@@ -422,8 +457,8 @@ static void slice(double seconds, double per_second) {
 	int64_t t = start = now(), own = 0, server = 0;
 	if (broadcast)
 		begin_broadcast(t);
-	for (uint32_t i = 0; !broadcast && step == 0 && i < conns; i++)
-		begin(&table[i], t);
+	for (uint32_t i = 0; !broadcast && step == 0 && i < conns * (stream ? WINDOW : 1); i++)
+		begin(&table[i % conns], t);
 	while (answered < conns || t - start < RAMP_NS)
 		if ((t = turn()) - start > STARVED_NS)
 			fail("%u of %u connections got no reply in %d s, while others got theirs", conns - answered, conns, (int)(STARVED_NS / 1000000000));
@@ -535,6 +570,17 @@ static void await_upgrade(struct conn *c) {
 		fail("connection %u: the handshake is refused", c->id);
 }
 
+// draw makes the pattern.
+static void draw(uint32_t bytes) {
+	uint32_t x = 2463534242u;
+	if (!(pattern = malloc(bytes)))
+		fail("no memory");
+	for (uint32_t i = 0; i < bytes; i++) {
+		x ^= x << 13, x ^= x >> 17, x ^= x << 5;
+		pattern[i] = x >> 24;
+	}
+}
+
 // prepare makes what is sent and what is expected.
 static void prepare(const char *kind, const char *path) {
 	if (!strcmp(kind, "set")) {
@@ -544,14 +590,13 @@ static void prepare(const char *kind, const char *path) {
 		commands = repeat("*2\r\n$3\r\nGET\r\n$16\r\nkey:__rand_int__\r\n", &request);
 		replies = repeat("$3\r\nxxx\r\n", &reply);
 	} else if (!strcmp(kind, "echo") || !strcmp(kind, "rate")) {
-		uint32_t x = 2463534242u;
 		echo = 1, rate = !strcmp(kind, "rate"), request = reply = size, depth = 1;
-		if (!(pattern = malloc(size + PATTERNS)))
-			fail("no memory");
-		for (uint32_t i = 0; i < size + PATTERNS; i++) {
-			x ^= x << 13, x ^= x >> 17, x ^= x << 5;
-			pattern[i] = x >> 24;
-		}
+		draw(size + PATTERNS);
+	} else if (!strcmp(kind, "stream")) {
+		stream = 1, depth = 1;
+		draw(size + PERIOD);
+		for (uint32_t i = PERIOD; i < size + PERIOD; i++)
+			pattern[i] = pattern[i - PERIOD];
 	} else if (!strcmp(kind, "http")) {
 		char text[300];
 		snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", path);
@@ -560,7 +605,7 @@ static void prepare(const char *kind, const char *path) {
 		broadcast = !strcmp(kind, "broadcast"), depth = 1;
 		read_file(path);
 	} else {
-		fail("want echo, rate, set, get, http, frames or broadcast");
+		fail("want echo, stream, rate, set, get, http, frames or broadcast");
 	}
 }
 
@@ -580,7 +625,7 @@ static void parse(int argc, char **argv) {
 	}
 	int path = optind < argc && strstr(" http frames broadcast ", argv[optind]);
 	if (port < 1 || conns < 1 || size < 1 || depth < 1 || optind != argc - (path ? 2 : 1))
-		fail("usage: load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo, rate, set, get, or http, frames or broadcast PATH");
+		fail("usage: load -p PORT [-c N] [-b BYTES] [-d DEPTH] [-P PID] echo, stream, rate, set, get, or http, frames or broadcast PATH");
 	prepare(argv[optind], argv[optind + 1]);
 }
 

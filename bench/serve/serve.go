@@ -12,7 +12,8 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// A Server serves on address, with so many event loops if the library has any.
+// A Server serves on address, with so many event loops if the library has any. A proxy's
+// address is ProxyAddress's.
 // It returns only on an error.
 type Server func(address string, loops int) error
 
@@ -36,7 +37,7 @@ var Libraries = slices.Concat(
 		{Name: "evio", Module: "github.com/tidwall/evio", Do: map[string]Server{"echo": evioEcho, "redis": evioRedis}},
 		{Name: "netpoll", Module: "github.com/cloudwego/netpoll", Do: map[string]Server{"echo": netpollEcho(nil)}},
 		{Name: "redcon", Module: "github.com/tidwall/redcon", Do: map[string]Server{"redis": redconRedis}},
-		{Name: "net", Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP}},
+		{Name: "net", Do: map[string]Server{"echo": netEcho, "redis": netRedis, "tls": netTLSEcho, "udp": netUDP, "proxy": netProxy}},
 	},
 	httpServers(),
 	webSockets(),
