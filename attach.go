@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -480,43 +479,3 @@ func (d *prefixConn) Buffered() int { return len(d.rest) }
 
 // NetConn returns the inner connection, which does not return the bytes of the rest.
 func (d *prefixConn) NetConn() net.Conn { return d.Conn }
-
-// sockets is a Listener with the methods of bridge.Listener, which has their docs.
-type sockets Listener
-
-// Files implements bridge.Listener.
-func (s *sockets) Files() (files []*os.File, err error) {
-	s.engine.mustNotBeOnLoop("Files", "")
-	for _, a := range s.acceptors {
-		alive := a.loop.do(func() {
-			err = a.loop.backend.Control(a.op.File, func(fd uintptr) error {
-				f, err := sys.DuplicateFile(fd)
-				if err == nil {
-					files = append(files, f)
-				}
-				return err
-			})
-		})
-		if !alive {
-			err = ErrClosed
-		}
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-			return nil, fmt.Errorf("rondo: the socket of listener %s cannot be passed on: %w", s.network, err)
-		}
-	}
-	return files, nil
-}
-
-// KeepFile implements bridge.Listener.
-func (s *sockets) KeepFile() {
-	for _, a := range s.acceptors {
-		a.loop.do(func() {
-			if k, ok := a.loop.backend.(backend.FileKeeper); ok {
-				k.KeepFile(a.op.File)
-			}
-		})
-	}
-}

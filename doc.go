@@ -81,7 +81,7 @@
 //	door.go          every call of users' code, and what a panic ends
 //	calling.go       which goroutine calls; Engine.Check
 //	timers.go        Timer; a connection's deadlines and idle time
-//	poll.go          Poll: readiness of any descriptor
+//	poll.go          Poll: readiness of any descriptor; a Listener's sockets for another process
 //
 // A connection:
 //

@@ -37,7 +37,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
 	law(`relay`, `|internal/bridge`), // to learn that a connection is failing, or has another Handler
-	law(`proxy`, `|filter|relay|rtls`),
+	law(`proxy`, `|fdpass|filter|internal/bridge|relay|rtls`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // Events are conditions of a descriptor that a Poll watches.
@@ -152,3 +154,43 @@ func (p *Poll) call(got Events) {
 func (p *Poll) brokenBy(error) { p.Close() }
 
 func (p *Poll) logAttr() slog.Attr { return slog.Int("poll", int(p.mask)) }
+
+// sockets is a Listener with the methods of bridge.Listener, which has their docs.
+type sockets Listener
+
+// Files implements bridge.Listener.
+func (s *sockets) Files() (files []*os.File, err error) {
+	s.engine.mustNotBeOnLoop("Files", "")
+	for _, a := range s.acceptors {
+		alive := a.loop.do(func() {
+			err = a.loop.backend.Control(a.op.File, func(fd uintptr) error {
+				f, err := sys.DuplicateFile(fd)
+				if err == nil {
+					files = append(files, f)
+				}
+				return err
+			})
+		})
+		if !alive {
+			err = ErrClosed
+		}
+		if err != nil {
+			for _, f := range files {
+				f.Close()
+			}
+			return nil, fmt.Errorf("rondo: the socket of listener %s cannot be passed on: %w", s.network, err)
+		}
+	}
+	return files, nil
+}
+
+// KeepFile implements bridge.Listener.
+func (s *sockets) KeepFile() {
+	for _, a := range s.acceptors {
+		a.loop.do(func() {
+			if k, ok := a.loop.backend.(backend.FileKeeper); ok {
+				k.KeepFile(a.op.File)
+			}
+		})
+	}
+}

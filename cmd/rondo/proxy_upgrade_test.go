@@ -64,7 +64,7 @@ func TestProxyUpgradeBySignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	client.Close()
-	first.wait(0) // its standard error is that of all
+	first.wait(0) // all processes have the same standard error
 	if _, err := os.Stat(pidfile); !os.IsNotExist(err) {
 		t.Errorf("the pidfile is still there: %v", err)
 	}

@@ -1,5 +1,3 @@
-//go:build unix
-
 package main
 
 import (
@@ -9,9 +7,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // upgradeEnv names the descriptor by which a new process reaches the one that has started it.
@@ -20,7 +17,9 @@ const upgradeEnv = "RONDO_UPGRADE_FD"
 // notifyUpgrade begins to catch the signal for an upgrade.
 func notifyUpgrade() <-chan os.Signal {
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR2)
+	if sys.UpgradeSignal != nil {
+		signal.Notify(signals, sys.UpgradeSignal)
+	}
 	return signals
 }
 
@@ -70,19 +69,12 @@ func spawn() (child, *net.UnixConn, error) {
 	if err != nil {
 		return child{}, nil, err
 	}
-	syscall.ForkLock.RLock()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fds[0])
-		unix.CloseOnExec(fds[1])
-	}
-	syscall.ForkLock.RUnlock()
+	end, theirs, err := sys.SocketPair()
 	if err != nil {
-		return child{}, nil, os.NewSyscallError("socketpair", err)
+		return child{}, nil, err
 	}
-	theirs := os.NewFile(uintptr(fds[1]), "upgrade")
 	defer theirs.Close()
-	ours, err := unixConn(os.NewFile(uintptr(fds[0]), "upgrade"))
+	ours, err := unixConn(end)
 	if err != nil {
 		return child{}, nil, err
 	}
