@@ -16,6 +16,8 @@
 // on. From then on package relay passes the bytes, with backpressure in each direction, and
 // says what an end or a failure of one side means for the other.
 //
+// HandOver and TakeOver replace a process by a new one, which goes on with its connections.
+//
 // A client that cannot be served is reset, so that it does not take the end of its stream for
 // an answer.
 package proxy
