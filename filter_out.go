@@ -342,8 +342,10 @@ func (s *FilterPort) fail(err error) {
 	s.state |= failed
 	for up := s; up != nil; up = up.above {
 		up.forget() // output above a failed filter cannot be sent
+		if c.filters.feed.into == up {
+			c.filters.drop()
+		}
 	}
-	c.filters.drop()
 	c.loop.stats.now.FiltersFailed++
 	if t := c.loop.engine.Trace; t != nil && t.FilterFailed != nil {
 		c.call(func() { t.FilterFailed(c, s.filter, err) })

@@ -278,3 +278,35 @@ func filesUnderSmallLimits(w World) {
 		}
 	}
 }
+
+// A breaking filter fails as soon as it starts.
+type breaking struct{ rondo.PassThrough }
+
+var errBreaking = errors.New("the filter fails")
+
+func (breaking) Start(*rondo.FilterPort) error { return errBreaking }
+
+// filesOutliveAFilter: a filter that fails takes the output above it along, and no file below it.
+func filesOutliveAFilter(w World) {
+	const size = 400_000
+	f := tempFile(w, pattern(size))
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1},
+		rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} })))
+	var released atomic.Int64
+	h.do(func(c *rondo.Conn) {
+		if err := c.SendFile(f, 0, size, func() { released.Add(1) }); err != nil {
+			w.Errorf("SendFile: %v", err)
+		}
+		c.Use(nil, func(*rondo.Conn) rondo.Filter { return breaking{} })
+	})
+	expect(w, p, pattern(size))
+	expectEOF(w, p)
+	p.Close()
+	if err := h.untilClosed(); !errors.Is(err, errBreaking) {
+		w.Errorf("Closed got %v, want the filter's error", err)
+	}
+	if n := released.Load(); n != 1 {
+		w.Errorf("%d releases", n)
+	}
+}

@@ -124,6 +124,7 @@ var laws = []law{
 	{"FilesStarveNobody", filesStarveNobody},
 	{"FilesStayWhole", filesStayWhole},
 	{"FilesUnderSmallLimits", filesUnderSmallLimits},
+	{"FilesOutliveAFilter", filesOutliveAFilter},
 	{"RefOfAClosedConn", refOfAClosedConn},
 	{"RefWritesKeepOrder", refWritesKeepOrder},
 	{"RefWriteIsBounded", refWriteIsBounded},
