@@ -15,6 +15,8 @@ import (
 // notTried are the exported functions and methods that are not actions of the user, and
 // the reasons.
 var notTried = map[string]string{
+	"Listener.Files":        "is for another process, and no loop may call it; package proxy tests it",
+	"Listener.KeepFile":     "likewise",
 	"HandlerFunc.Data":      "calls the function",
 	"HandlerFunc.Closed":    "does nothing",
 	"PacketHandlerFunc.*":   "calls the function, or does nothing",
