@@ -6,7 +6,7 @@ require (
 	github.com/BurntSushi/toml v1.5.0
 	github.com/HdrHistogram/hdrhistogram-go v1.1.2
 	github.com/alecthomas/kong v1.12.1
-	github.com/coreos/go-systemd/v22 v22.7.0
+	github.com/coreos/go-systemd/v22 v22.5.0
 	github.com/klauspost/compress v1.18.0
 	github.com/pires/go-proxyproto v0.8.0
 	golang.org/x/sys v0.35.0

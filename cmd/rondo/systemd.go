@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // systemd tells the service manager about this process, if that started it and wants to know
@@ -65,7 +66,7 @@ func (m *manager) stopping() {
 
 // reload calls f, which reads files again, and says when it begins and ends.
 func (m *manager) reload(f func()) {
-	m.sendServing(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
+	m.sendServing(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, sys.Monotonic()))
 	f()
 	m.sendServing(daemon.SdNotifyReady)
 }
