@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,7 +32,7 @@ import (
 // It returns an error that wraps errors.ErrUnsupported where descriptors cannot be passed on:
 // on Windows and on simulated networks.
 func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
-	h := &handover{server: s, hello: make(chan error, 1), ready: make(chan struct{}), done: make(chan struct{}), gone: make(chan struct{})}
+	h := &handover{server: s, channel: newChannel(), hello: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{})}
 	if err := h.begin(nc); err != nil {
 		nc.Close()
 		return fmt.Errorf("proxy: hand over: %w", err)
@@ -42,7 +41,7 @@ func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
 	s.mu.Lock()
 	s.handing = false
 	s.mu.Unlock()
-	h.on(h.loop, h.ch.Close)
+	h.do(h.ch.Close)
 	if err != nil {
 		return fmt.Errorf("proxy: hand over: %w: this process goes on", err)
 	}
@@ -51,24 +50,19 @@ func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
 
 // A handover is the old process's side of an upgrade.
 type handover struct {
+	*channel
 	server    *Server
-	loop      *rondo.Loop // of ch
-	ch        *fdpass.Channel
 	listeners []*listener
 
-	hello       chan error // the new process has said its version
+	hello       chan struct{} // the new process has said its version
 	ready, done chan struct{}
-	gone        chan struct{} // ch is closed
-	why         error         // then
 
-	over   atomic.Bool // clients that cannot go yet stay
-	failed atomic.Bool // nobody goes any more
+	over atomic.Bool // clients that cannot go yet stay
 }
 
 var (
 	errHanding  = errors.New("an upgrade is under way")
 	errNobody   = errors.New("there are no listeners: Apply was not called, or the Server is closed")
-	errGone     = errors.New("the other process has ended, or has closed the connection")
 	errProtocol = fmt.Errorf("the other process speaks another version of the protocol: want %d", protocol)
 )
 
@@ -84,19 +78,9 @@ func (h *handover) begin(nc *net.UnixConn) error {
 		return errHanding
 	}
 	h.listeners = s.listeners
-	h.loop = s.loops[0]
-	err := errors.New("the engine has ended")
-	h.on(h.loop, func() { h.ch, err = fdpass.New(h.loop, nc, h) })
+	err := h.open(s.loops[0], nc, h)
 	s.handing = err == nil
 	return err
-}
-
-// on runs f on a loop, and waits.
-func (h *handover) on(l *rondo.Loop, f func()) {
-	done := make(chan struct{})
-	if l.Post(func() { defer close(done); f() }) == nil {
-		<-done
-	}
 }
 
 // Message implements fdpass.Handler.
@@ -108,7 +92,7 @@ func (h *handover) Message(ch *fdpass.Channel, in *fdpass.Message) {
 	case m.Kind == kindHello && m.Version != protocol:
 		ch.Abort(errProtocol)
 	case m.Kind == kindHello:
-		offer(h.hello)
+		closeOnce(h.hello)
 	case m.Kind == kindReady:
 		closeOnce(h.ready)
 	case m.Kind == kindDone:
@@ -116,56 +100,15 @@ func (h *handover) Message(ch *fdpass.Channel, in *fdpass.Message) {
 	}
 }
 
-// offer and closeOnce are for channels that only one loop sends to.
-func offer(c chan error) {
-	select {
-	case c <- nil:
-	default:
-	}
-}
-
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
-	}
-}
-
-// Closed implements fdpass.Handler.
-func (h *handover) Closed(_ *fdpass.Channel, err error) {
-	h.failed.Store(true)
-	if h.why = err; err == nil {
-		h.why = errGone
-	}
-	close(h.gone)
-}
-
-// wait waits for a step of the new process.
-func (h *handover) wait(ctx context.Context, step <-chan struct{}) error {
-	select {
-	case <-step:
-		return nil
-	case <-h.gone:
-		return h.why
-	case <-ctx.Done():
-		return fmt.Errorf("the other process is not ready in time: %w", ctx.Err())
-	}
-}
-
 // run does the steps of an upgrade.
 func (h *handover) run(ctx context.Context) error {
-	select {
-	case <-h.hello:
-	case <-h.gone:
-		return h.why
-	case <-ctx.Done():
-		return fmt.Errorf("the other process says nothing: %w", ctx.Err())
+	if err := h.wait(ctx, h.hello, "says nothing"); err != nil {
+		return err
 	}
 	if err := h.sendListeners(); err != nil {
 		return err
 	}
-	if err := h.wait(ctx, h.ready); err != nil {
+	if err := h.wait(ctx, h.ready, "is not ready in time"); err != nil {
 		return err
 	}
 	// Both processes accept now, from the same sockets. So no client waits while this one stops.
@@ -198,19 +141,6 @@ func (h *handover) sendListeners() error {
 	return nil
 }
 
-// send sends a message. If it cannot, the Channel ends.
-func (h *handover) send(data []byte, files []*os.File) {
-	h.on(h.loop, func() {
-		var conns []syscall.Conn
-		for _, f := range files {
-			conns = append(conns, f)
-		}
-		if err := h.ch.Send(data, nil, conns...); err != nil {
-			h.ch.Abort(err)
-		}
-	})
-}
-
 // moveAll hands over all connections that can go. When ctx ends, the rest stays.
 func (h *handover) moveAll(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { h.over.Store(true) })
@@ -232,7 +162,7 @@ func (h *handover) finish() error {
 	h.send((&message{Kind: kindEnd}).encode(), nil)
 	late, cancel := context.WithTimeout(context.Background(), doneTime)
 	defer cancel()
-	if err := h.wait(late, h.done); err != nil {
+	if err := h.wait(late, h.done, "does not say that it has got all"); err != nil {
 		return err
 	}
 	s := h.server
@@ -283,7 +213,7 @@ func (m *mover) pass() {
 
 // step goes on with the pass, when there is room in the window.
 func (m *mover) step() {
-	for m.moving < m.window && len(m.rest) > 0 && !m.h.failed.Load() {
+	for m.moving < m.window && len(m.rest) > 0 && !m.h.closed.Load() {
 		c := m.rest[0]
 		m.rest[0], m.rest = nil, m.rest[1:]
 		m.move(c)
@@ -294,7 +224,7 @@ func (m *mover) step() {
 	if m.empty++; m.found > 0 {
 		m.empty = 0
 	}
-	if m.empty == enoughEmpty || m.h.over.Load() || m.h.failed.Load() {
+	if m.empty == enoughEmpty || m.h.over.Load() || m.h.closed.Load() {
 		m.finished()
 		return
 	}

@@ -153,14 +153,23 @@ func streamTarget(t *testing.T, size int, pause func()) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ln.Close() })
+	var all sync.WaitGroup // so that a test that has failed before them is what is told
+	t.Cleanup(func() {
+		ln.Close()
+		all.Wait()
+	})
+	all.Add(1)
 	go func() {
+		defer all.Done()
 		for {
 			nc, err := ln.Accept()
 			if err != nil {
 				return
 			}
+			all.Add(1)
 			go func() {
+				defer all.Done()
+				defer nc.Close()
 				var number [2]byte
 				if _, err := io.ReadFull(nc, number[:]); err != nil {
 					t.Error("target:", err)
@@ -188,12 +197,13 @@ func TestHandOverStreams(t *testing.T) {
 			}
 		}
 		config := configOf("127.0.0.1:0", streamTarget(t, size, slow))
+		var all sync.WaitGroup
+		t.Cleanup(all.Wait)
 		now := newGeneration(t, backend, 2)
 		if err := now.Apply(config); err != nil {
 			t.Fatal(err)
 		}
 		address := now.Addrs()[0].String()
-		var all sync.WaitGroup
 		start := func(n int) {
 			all.Add(1)
 			go func() {

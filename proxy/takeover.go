@@ -23,7 +23,7 @@ import (
 // returns an error the other Server goes on as before. ctx bounds how long that one may take to
 // answer.
 func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn, c Config) error {
-	t := &takeover{server: s, listeners: make(chan struct{}), end: make(chan struct{}), gone: make(chan struct{})}
+	t := &takeover{server: s, channel: newChannel(), listeners: make(chan struct{}), end: make(chan struct{})}
 	if err := t.run(ctx, nc, c); err != nil {
 		return fmt.Errorf("proxy: take over: %w", err)
 	}
@@ -32,15 +32,12 @@ func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn, c Config) error
 
 // A takeover is the new process's side of an upgrade.
 type takeover struct {
+	*channel
 	server    *Server
-	loop      *rondo.Loop // of ch
-	ch        *fdpass.Channel
 	inherited map[string][]net.Listener
 	next      int // loop for a connection
 
 	listeners, end chan struct{}
-	gone           chan struct{} // ch is closed
-	why            error         // then
 }
 
 var errStarted = errors.New("Apply was called already")
@@ -55,8 +52,8 @@ func (t *takeover) run(ctx context.Context, nc *net.UnixConn, c Config) error {
 		nc.Close()
 		return err
 	}
-	t.send(&message{Kind: kindHello, Version: protocol})
-	if err := t.wait(ctx, t.listeners); err != nil {
+	t.send((&message{Kind: kindHello, Version: protocol}).encode(), nil)
+	if err := t.wait(ctx, t.listeners, "does not send its listeners"); err != nil {
 		t.abort(err)
 		return err
 	}
@@ -72,13 +69,13 @@ func (t *takeover) run(ctx context.Context, nc *net.UnixConn, c Config) error {
 		t.abort(err)
 		return err
 	}
-	t.send(&message{Kind: kindReady})
-	if err := t.wait(context.Background(), t.end); err != nil {
+	t.send((&message{Kind: kindReady}).encode(), nil)
+	if err := t.wait(context.Background(), t.end, ""); err != nil {
 		// This process has the listeners, so it goes on.
 		s.log().Warn("proxy: the old process has ended before it had handed over all connections", "error", err)
 	} else {
-		t.send(&message{Kind: kindDone})
-		t.on(t.ch.Close)
+		t.send((&message{Kind: kindDone}).encode(), nil)
+		t.do(t.ch.Close)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,32 +96,13 @@ func (t *takeover) begin(nc *net.UnixConn) error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	t.loop = s.loops[0]
 	t.inherited = make(map[string][]net.Listener)
-	err := errors.New("the engine has ended")
-	t.on(func() { t.ch, err = fdpass.New(t.loop, nc, t) })
-	return err
-}
-
-// on runs f on the Channel's loop, and waits.
-func (t *takeover) on(f func()) {
-	done := make(chan struct{})
-	if t.loop.Post(func() { defer close(done); f() }) == nil {
-		<-done
-	}
-}
-
-func (t *takeover) send(m *message) {
-	t.on(func() {
-		if err := t.ch.Send(m.encode(), nil); err != nil {
-			t.ch.Abort(err)
-		}
-	})
+	return t.open(s.loops[0], nc, t)
 }
 
 // abort ends the upgrade. What has come is closed here; the other process has it still.
 func (t *takeover) abort(err error) {
-	t.on(func() {
+	t.do(func() {
 		t.ch.Abort(err)
 		closeListeners(t.inherited)
 	})
@@ -137,31 +115,6 @@ func closeListeners(all map[string][]net.Listener) {
 		}
 		delete(all, key)
 	}
-}
-
-// wait waits for a step of the old process.
-func (t *takeover) wait(ctx context.Context, step <-chan struct{}) error {
-	select {
-	case <-step:
-		return nil
-	case <-t.gone:
-		select {
-		case <-step: // it said so before it closed
-			return nil
-		default:
-			return t.why
-		}
-	case <-ctx.Done():
-		return fmt.Errorf("the old process does not answer: %w", ctx.Err())
-	}
-}
-
-// Closed implements fdpass.Handler.
-func (t *takeover) Closed(_ *fdpass.Channel, err error) {
-	if t.why = err; err == nil {
-		t.why = errGone
-	}
-	close(t.gone)
 }
 
 // Message implements fdpass.Handler.
