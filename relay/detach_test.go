@@ -17,8 +17,8 @@ import (
 
 // A Pair must not grow: a proxy has one for each client.
 func TestPairSize(t *testing.T) {
-	if n := unsafe.Sizeof(relay.Pair{}); n > 224 {
-		t.Errorf("a Pair has %d bytes, want at most 224", n)
+	if n := unsafe.Sizeof(relay.Pair{}); n > 128 {
+		t.Errorf("a Pair has %d bytes, want at most 128", n)
 	}
 }
 
