@@ -141,7 +141,7 @@ type Resolver interface {
 // errName is literal's error if the address has a name.
 var errName = errors.New("the address has a name")
 
-// literal is literal for the dial's address, which mostly is that of an earlier one.
+// literal parses the dial's address, unless an earlier dial had the same one.
 func (d *dial) literal() ([]net.Addr, error) {
 	if l := &d.last; l.addrs == nil || l.network != d.network || l.address != d.address {
 		addrs, err := literal(d.network, d.address)

@@ -134,8 +134,8 @@ func (b *Backend) writable(f *file, ready Interest, c *backend.Completion) bool 
 	f.full = false
 	switch {
 	case f.out != nil && f.out.Slot == b.turn:
-		// The Send was submitted after Wait, so it must wait for a later turn. It is to be
-		// tried then unless it is already: this edge does not come again.
+		// The Send was submitted after Wait, so it must wait for a later turn. If it was
+		// going to wait for an edge, it waits for that turn only: this edge does not come again.
 		if wasFull && f.watched&Edge != 0 {
 			b.next.try = append(b.next.try, retry{f.id(), false})
 		}

@@ -33,8 +33,8 @@ type nursery struct {
 // maxFreeNursery bounds the memory that an empty list keeps, in slots.
 const maxFreeNursery = 4096
 
-// withoutKeepAlive returns s without the keep-alive time, and that time in seconds, if it is
-// to be set later. 0: it is not.
+// withoutKeepAlive returns s without its keep-alive time, and that time in seconds. If the time
+// must be set at once, it returns s as it is, and 0.
 func withoutKeepAlive(network string, s *backend.Socket) (backend.Socket, uint16) {
 	without := *s
 	seconds := sys.KeepAliveSeconds(s)
