@@ -320,7 +320,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	}
 	go p.reload(server, hangups, log)
 	log.Info("rondo proxy is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
-	go returnMemory(func() uint64 { return engine.Stats().Turns })
+	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
 	stopped := make(chan error, 1)
 	go func() {
 		stopped <- p.loopFlags.serve(engine, log, signals, func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 
 // upgradeFlags are flags of an upgrade: another process takes over without a lost connection.
 type upgradeFlags struct {
-	Control        string   `help:"Unix socket at which another process may ask to take over, by --upgrade." placeholder:"PATH"`
+	Control        string   `help:"Unix socket at which another process may ask to take over, by --upgrade." placeholder:"FILE"`
 	Upgrade        bool     `help:"Take listeners and connections over from the process at --control, which then ends."`
 	UpgradeTimeout duration `help:"How long a new process may take until it serves. Then the old one goes on." default:"30s" placeholder:"TIME"`
 	StayTimeout    duration `help:"How long connections that cannot be handed over (whose TLS the old process has ended or begun) may go on in the old process. Then it resets them." default:"1h" placeholder:"TIME"`
