@@ -144,7 +144,7 @@ func goesOn(t *testing.T, g *generation, conns chan *net.TCPConn, clients, targe
 
 // A new process that gets the first connections and then takes nothing: the old one goes on.
 func TestHandOverStalls(t *testing.T) {
-	proxy.SetPatience(t, 100*time.Millisecond)
+	proxy.SetPatience(t, 500*time.Millisecond)
 	eachBackend(t, func(t *testing.T, backend string) {
 		address, conns := plainTarget(t)
 		old := newGeneration(t, backend, 2)
@@ -227,7 +227,7 @@ func TestHandOverTooLate(t *testing.T) {
 
 // The new process gets all and does not say so. The old one goes on, and tells it.
 func TestHandOverWithoutDone(t *testing.T) {
-	proxy.SetPatience(t, 100*time.Millisecond)
+	proxy.SetPatience(t, time.Second)
 	eachBackend(t, func(t *testing.T, backend string) {
 		address, conns := plainTarget(t)
 		old := newGeneration(t, backend, 2)
