@@ -169,16 +169,25 @@ func TestHandOverStalls(t *testing.T) {
 		if err := handOver(t, old, time.Minute, ends[0]); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("HandOver: %v; want that the other process takes nothing", err)
 		}
+		open := int(old.Stats().Pools[0].Targets[0].Open)
 		var left [2][]*net.TCPConn
-		open := old.Stats().Pools[0].Targets[0].Open
+		var mu sync.Mutex // for left
+		var all sync.WaitGroup
 		for i, c := range clients {
 			say(t, c, "x")
-			targets[i].SetReadDeadline(time.Now().Add(time.Second))
-			if n, _ := targets[i].Read(make([]byte, 1)); n > 0 {
-				left[0], left[1] = append(left[0], c), append(left[1], targets[i])
-			}
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				targets[i].SetReadDeadline(time.Now().Add(3 * time.Second))
+				if n, _ := targets[i].Read(make([]byte, 1)); n > 0 {
+					mu.Lock()
+					defer mu.Unlock()
+					left[0], left[1] = append(left[0], c), append(left[1], targets[i])
+				}
+			}()
 		}
-		if len(left[0]) < 20 || len(left[0]) != int(open) {
+		all.Wait()
+		if len(left[0]) < 20 || len(left[0]) != open {
 			t.Errorf("%d of %d connections go on, and the target has %d", len(left[0]), len(clients), open)
 		}
 		goesOn(t, old, conns, left[0], left[1])
