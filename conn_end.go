@@ -137,12 +137,18 @@ func (c *Conn) advance() {
 		c.leave()
 	case c.flags&endWrite == 0 || c.life >= connClosed:
 	case c.flags&inOutbox != 0 || c.unsent(): // not yet
-	case c.life == connClosing && c.flags&eof != 0:
+	case c.life == connClosing && c.flags&eof != 0, c.endsWithOutput():
 		c.finish(backend.Close, nil)
 	default:
 		c.shutdown()
 		c.read()
 	}
+}
+
+// endsWithOutput reports whether the connection closes as soon as its output has ended: then
+// there is no need to end the output first.
+func (c *Conn) endsWithOutput() bool {
+	return c.life == connOpen && c.flags&(eofTold|selfPaced|shut) == eofTold && c.filters == nil
 }
 
 // shutdown submits the Shutdown, once.

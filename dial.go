@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -119,7 +120,15 @@ func (dialTimeout) Is(target error) bool {
 
 // A Dialing is a connection that Loop.Dial is making.
 type Dialing struct {
+	loop *Loop
+	dial *dial // nil: it has succeeded
+}
+
+// A dial is the state of a Dialing until it has succeeded. Then another one uses it, since a
+// proxy dials as often as it accepts.
+type dial struct {
 	loop             *Loop
+	dialing          *Dialing
 	seq              uint64 // for endDials' order
 	network, address string
 	socket           backend.Socket
@@ -129,11 +138,20 @@ type Dialing struct {
 	stopLookUp context.CancelFunc // nil: no name is being looked up
 	addrs      []net.Addr         // not yet tried
 	tries      []*try             // with open sockets
+	firstTry   try                // one of them, or unused
 	first      net.Addr           // the first address tried
 	err        error              // of first, or the reason for the end
 	over       bool               // open was called, or will be with err
 	next       timer.Timer        // starts the next try
 	limit      timer.Timer        // DialTimeout
+
+	last parsed // of this dial or an earlier one
+}
+
+// parsed is an address that needs no lookup.
+type parsed struct {
+	network, address string
+	addrs            []net.Addr
 }
 
 // Dial connects to address and serves the connection on this loop, like Engine.Dial. It
@@ -144,39 +162,55 @@ func (l *Loop) Dial(network, address string, s SocketOptions, open func(*Conn, e
 	l.check()
 	mustGive(open != nil, "Loop.Dial", "function")
 	l.dials++
-	d := &Dialing{loop: l, seq: l.dials, network: network, address: address,
-		socket: s.options(), local: s.LocalAddr, open: open}
+	dialing := &Dialing{loop: l}
+	d := dials.Get().(*dial)
+	*d = dial{loop: l, dialing: dialing, seq: l.dials, network: network, address: address,
+		socket: s.options(), local: s.LocalAddr, open: open, tries: d.tries[:0], last: d.last}
 	d.next.Owner, d.limit.Owner = (*dialTimers)(d), (*dialTimers)(d)
+	dialing.dial = d
 	l.dialing[d] = struct{}{}
+	d.start(&s)
+	return dialing
+}
+
+// dials are unused dials.
+var dials = sync.Pool{New: func() any { return new(dial) }}
+
+// start looks up the address, if it has a name, and begins to connect.
+func (d *dial) start(s *SocketOptions) {
+	l := d.loop
 	if l.stopping || l.draining {
 		d.end(ErrClosed)
-		return d
+		return
 	}
 	if err := s.checkDial(); err != nil {
 		d.end(err)
-		return d
+		return
 	}
 	if s.DialTimeout > 0 {
 		l.timers.Start(&d.limit, l.in(s.DialTimeout))
 	}
-	addrs, err := literal(network, address)
+	addrs, err := d.literal()
 	if err == errName {
 		d.lookUp()
 	} else {
 		d.found(addrs, err)
 	}
-	return d
 }
 
 // Cancel cancels the dial: open is called with context.Canceled, soon, unless it has been
 // called or is about to be. Cancel must be called on the loop.
-func (d *Dialing) Cancel() {
+func (d *Dialing) Cancel() { d.end(context.Canceled) }
+
+func (d *Dialing) end(err error) {
 	d.loop.check()
-	d.end(context.Canceled)
+	if d.dial != nil {
+		d.dial.end(err)
+	}
 }
 
 // end ends the dial with an error. open gets it in a later turn.
-func (d *Dialing) end(err error) {
+func (d *dial) end(err error) {
 	if d.over {
 		return
 	}
@@ -186,7 +220,7 @@ func (d *Dialing) end(err error) {
 }
 
 // settled stops all attempts: the result of the dial is known.
-func (d *Dialing) settled() {
+func (d *dial) settled() {
 	d.over = true
 	d.loop.timers.Stop(&d.next)
 	d.loop.timers.Stop(&d.limit)
@@ -200,26 +234,35 @@ func (d *Dialing) settled() {
 }
 
 // release removes d from the loop once it is over and its sockets are closed.
-func (d *Dialing) release() {
+func (d *dial) release() {
 	if d.over && len(d.tries) == 0 {
 		delete(d.loop.dialing, d)
 	}
 }
 
+// recycle gives up a dial that has succeeded, and whose sockets are closed.
+func (d *dial) recycle() {
+	if len(d.tries) == 0 {
+		d.dialing.dial = nil
+		*d = dial{tries: d.tries[:0], last: d.last}
+		dials.Put(d)
+	}
+}
+
 // failed calls open with the error, in a separate event.
-func (d *Dialing) failed() {
+func (d *dial) failed() {
 	d.open(nil, &net.OpError{Op: "dial", Net: d.network, Source: d.source(), Addr: d.target(), Err: d.err})
 }
 
 // source returns the local address that the user set, or nil.
-func (d *Dialing) source() net.Addr {
+func (d *dial) source() net.Addr {
 	if d.first == nil {
 		return nil // as in package net
 	}
 	return d.local
 }
 
-func (d *Dialing) target() net.Addr {
+func (d *dial) target() net.Addr {
 	var dns *net.DNSError
 	var addr *net.AddrError
 	switch {
@@ -232,7 +275,7 @@ func (d *Dialing) target() net.Addr {
 }
 
 // lookUp looks up the name on another goroutine.
-func (d *Dialing) lookUp() {
+func (d *dial) lookUp() {
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stopLookUp = cancel
 	d.loop.workHandedOut = true
@@ -253,12 +296,12 @@ func (d *Dialing) lookUp() {
 
 var errResolverExit = errors.New("the Resolver called runtime.Goexit")
 
-// dialTimers is a Dialing as the owner of its timers.
-type dialTimers Dialing
+// dialTimers is a dial as the owner of its timers.
+type dialTimers dial
 
 // Fire starts the next try, or ends the dial after DialTimeout.
 func (t *dialTimers) Fire(which *timer.Timer, _ backend.Time) {
-	d := (*Dialing)(t)
+	d := (*dial)(t)
 	if which == &d.limit {
 		d.end(errDialTimeout)
 	} else {
@@ -268,7 +311,7 @@ func (t *dialTimers) Fire(which *timer.Timer, _ backend.Time) {
 
 // endDials ends all dials of the loop, in the order of their starts.
 func (l *Loop) endDials() {
-	for _, d := range inOrder(l.dialing, func(d *Dialing) uint64 { return d.seq }) {
+	for _, d := range inOrder(l.dialing, func(d *dial) uint64 { return d.seq }) {
 		d.end(ErrClosed)
 	}
 }

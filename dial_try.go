@@ -13,15 +13,15 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 )
 
-// A try is an attempt to connect to one address of a Dialing.
+// A try is an attempt to connect to one address of a dial.
 type try struct {
-	dialing *Dialing
-	op      backend.ConnectOp
-	shut    backend.Op // Close of a socket that failed to connect, or connected too late
+	dial *dial // nil: unused
+	op   backend.ConnectOp
+	shut backend.Op // Close of a socket that failed to connect, or connected too late
 }
 
 // found starts to try the addresses.
-func (d *Dialing) found(addrs []net.Addr, err error) {
+func (d *dial) found(addrs []net.Addr, err error) {
 	d.stopLookUp = nil
 	if d.over {
 		return
@@ -37,7 +37,7 @@ func (d *Dialing) found(addrs []net.Addr, err error) {
 }
 
 // tryNext tries the next address for which it can open a socket.
-func (d *Dialing) tryNext() {
+func (d *dial) tryNext() {
 	for len(d.addrs) > 0 {
 		addr := d.addrs[0]
 		d.addrs = d.addrs[1:]
@@ -49,7 +49,11 @@ func (d *Dialing) tryNext() {
 			d.note(addr, err)
 			continue
 		}
-		t := &try{dialing: d}
+		t := &d.firstTry
+		if t.dial != nil {
+			t = new(try)
+		}
+		t.dial = d
 		t.op = backend.ConnectOp{Op: backend.Op{Kind: backend.Connect, File: file, Owner: t}, Addr: addr}
 		d.tries = append(d.tries, t)
 		d.loop.backend.Connect(&t.op)
@@ -62,13 +66,13 @@ func (d *Dialing) tryNext() {
 }
 
 // note keeps the error of the first address, which is the most useful one.
-func (d *Dialing) note(addr net.Addr, err error) {
+func (d *dial) note(addr net.Addr, err error) {
 	if addr == d.first {
 		d.err = err
 	}
 }
 
-func (d *Dialing) endIfAllFailed() {
+func (d *dial) endIfAllFailed() {
 	connecting := func(t *try) bool { return t.shut.Kind == 0 }
 	if len(d.addrs) == 0 && !slices.ContainsFunc(d.tries, connecting) {
 		d.end(d.err)
@@ -77,14 +81,16 @@ func (d *Dialing) endIfAllFailed() {
 
 // Complete handles the completion of Connect, then of the Close after a failure.
 func (t *try) Complete(c *backend.Completion) {
-	d := t.dialing
+	d := t.dial
 	switch {
 	case c.Op == &t.shut:
 		d.forget(t)
 	case c.Err == nil && !d.over:
+		l, open, file, addr := d.loop, d.open, t.op.File, t.op.Addr
 		d.forget(t)
 		d.settled()
-		d.connected(t)
+		d.recycle()
+		l.connected(file, addr, open)
 	default:
 		t.shut = backend.Op{Kind: backend.Close, File: t.op.File, Owner: t}
 		d.loop.backend.Submit(&t.shut)
@@ -95,20 +101,21 @@ func (t *try) Complete(c *backend.Completion) {
 	}
 }
 
-func (d *Dialing) forget(t *try) {
+func (d *dial) forget(t *try) {
 	d.tries = slices.DeleteFunc(d.tries, func(o *try) bool { return o == t })
+	*t = try{}
 	d.release()
 }
 
-// connected serves the new connection.
-func (d *Dialing) connected(t *try) {
+// connected serves a new connection.
+func (l *Loop) connected(file backend.File, addr net.Addr, open func(*Conn, error) Handler) {
 	var peer netip.AddrPort
-	if a, ok := t.op.Addr.(*net.TCPAddr); ok {
+	if a, ok := addr.(*net.TCPAddr); ok {
 		peer = a.AddrPort()
 	}
-	c := newConn(d.loop, t.op.File, peer)
-	d.loop.stats.now.Dialed++
-	c.opened(func(c *Conn) Handler { return d.open(c, nil) })
+	c := newConn(l, file, peer)
+	l.stats.now.Dialed++
+	c.opened(func(c *Conn) Handler { return open(c, nil) })
 }
 
 // socketNetwork returns the network of a socket that connects to addr.
@@ -134,6 +141,18 @@ type Resolver interface {
 // errName is literal's error if the address has a name.
 var errName = errors.New("the address has a name")
 
+// literal parses the dial's address, unless an earlier dial had the same one.
+func (d *dial) literal() ([]net.Addr, error) {
+	if l := &d.last; l.addrs == nil || l.network != d.network || l.address != d.address {
+		addrs, err := literal(d.network, d.address)
+		if err != nil {
+			return nil, err
+		}
+		*l = parsed{d.network, d.address, addrs}
+	}
+	return d.last.addrs, nil
+}
+
 // literal parses an address that needs no lookup.
 func literal(network, address string) ([]net.Addr, error) {
 	switch network {
@@ -142,6 +161,10 @@ func literal(network, address string) ([]net.Addr, error) {
 	case "tcp", "tcp4", "tcp6":
 	default:
 		return nil, net.UnknownNetworkError(network)
+	}
+	if a, err := netip.ParseAddrPort(address); err == nil && isOf(network, here(a.Addr().Unmap())) {
+		a = netip.AddrPortFrom(here(a.Addr().Unmap()), a.Port())
+		return []net.Addr{net.TCPAddrFromAddrPort(a)}, nil // the usual case, in short
 	}
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -197,7 +220,7 @@ func suitable(network, host string, ips []netip.Addr, port int) ([]net.Addr, err
 	var families [2][]net.Addr // the family of the first ip, and the other
 	for _, ip := range ips {
 		ip = here(ip.Unmap())
-		if network == "tcp4" && !ip.Is4() || network == "tcp6" && ip.Is4() {
+		if !isOf(network, ip) {
 			continue
 		}
 		a := net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, uint16(port)))
@@ -219,6 +242,11 @@ func suitable(network, host string, ips []netip.Addr, port int) ([]net.Addr, err
 		return nil, &net.AddrError{Err: "no suitable address", Addr: host}
 	}
 	return addrs, nil
+}
+
+// isOf reports whether a network has addresses like ip.
+func isOf(network string, ip netip.Addr) bool {
+	return network == "tcp" || ip.Is4() == (network == "tcp4")
 }
 
 // here returns the address to connect to: the loopback one for an unspecified ip.

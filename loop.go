@@ -48,9 +48,9 @@ type Loop struct {
 	hooked    bool          // Trace has hooks around writes
 	hooking   bool          // one of these hooks is running
 
-	dialing     map[*Dialing]struct{}
-	dials       uint64         // number of dials so far
-	failedDials fifo[*Dialing] // whose open is due
+	dialing     map[*dial]struct{}
+	dials       uint64      // number of dials so far
+	failedDials fifo[*dial] // whose open is due
 
 	completion backend.Completion // of the present event
 
@@ -109,7 +109,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 		waker:     be,
 		now:       be.Now(),
 		acceptors: make(map[*acceptor]struct{}),
-		dialing:   make(map[*Dialing]struct{}),
+		dialing:   make(map[*dial]struct{}),
 		polls:     make(map[*Poll]struct{}),
 		drained:   make(chan struct{}),
 		spinning:  spin{time: e.Spin},
@@ -185,7 +185,7 @@ func (l *Loop) work() {
 	}
 	l.casts = castsPerTurn
 	l.events(l.nextTask)
-	l.events(atMost(l.failedDials.len(), &l.failedDials, (*Dialing).failed))
+	l.events(atMost(l.failedDials.len(), &l.failedDials, (*dial).failed))
 	l.timers.Expire(l.now, timersPerTurn)
 	l.events(atMost(l.again.len(), &l.again, (*Conn).offerAgain))
 	if l.delivering != nil {

@@ -37,7 +37,7 @@ func (l *listener) accept(c *rondo.Conn) rondo.Handler {
 	}
 	l.total.Add(1)
 	l.server.unserved.Add(1)
-	s := &session{listener: l, loop: c.Loop(), client: c, search: new(search)}
+	s := &session{listener: l, loop: c.Loop(), client: c, search: newSearch()}
 	s.began = s.now()
 	if r.accept != nil {
 		c.Use(func(*rondo.Conn) rondo.Handler { s.start(l.rules.Load()); return s }, r.accept)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,7 +28,6 @@ type session struct {
 	pool     *pool       // nil: not known
 	to       *target     // whose place the session has; nil: none
 	name     string      // of the server that the client wants, by TLS
-	err      error       // why the client was refused
 	from     *origin     // nil: the client has connected to this process
 	*search              // nil once joined: an idle pair should be small
 
@@ -40,10 +40,25 @@ type session struct {
 type search struct {
 	tried   []*target // that have failed
 	failed  error     // of the last dial
+	err     error     // why the client was refused
 	dialing *rondo.Dialing
 	timer   *rondo.Timer  // of the phases hello and waiting
 	key     uint64        // of the client's address, for SourceHash
 	place   *list.Element // in the queue; its lock guards place
+}
+
+// searches are for the next sessions: most find a target at once.
+var searches = sync.Pool{New: func() any { return new(search) }}
+
+func newSearch() *search { return searches.Get().(*search) }
+
+// found ends the search.
+func (s *session) found() {
+	x := s.search
+	s.search = nil
+	*x = search{tried: x.tried[:0]}
+	clear(x.tried[:cap(x.tried)])
+	searches.Put(x)
 }
 
 // The phases of a session follow each other.
@@ -209,7 +224,8 @@ func isOurs(err error) bool {
 // join lets the bytes pass.
 func (s *session) join(c *rondo.Conn) rondo.Handler {
 	s.server().served()
-	s.phase, s.target, s.search = joined, c, nil
+	s.found()
+	s.phase, s.target = joined, c
 	s.joined = s.now()
 	s.to.conns.Add(1)
 	relay.Join(s.client, c, s.options())

@@ -278,7 +278,7 @@ func (l *listener) readmit(on *rondo.Loop, m *message, nc net.Conn, unread, unse
 		bridge.Of(c).CountAccepted()
 		l.open.Add(1)
 		l.server.unserved.Add(1)
-		s := &session{listener: l, loop: on, client: c, search: new(search)}
+		s := &session{listener: l, loop: on, client: c, search: newSearch()}
 		s.inherit(m)
 		c.Write(unsent)
 		r := l.rules.Load()

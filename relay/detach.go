@@ -43,7 +43,7 @@ type leaving struct {
 //
 // The program should not write to the connections of the pair meanwhile, nor close them.
 func (p *Pair) Detach(f func(*Detached, error)) error {
-	p.clock.Check()
+	p.clock().Check()
 	if f == nil {
 		panic("relay: Pair.Detach: the function is nil")
 	}
@@ -82,15 +82,13 @@ func (p *Pair) rested(l *leaving, err error) {
 	if l.rests++; l.rests < 2 {
 		return
 	}
-	halves, err := p.clock.Depart(bridge.Of(p.a.conn), bridge.Of(p.b.conn))
+	halves, err := p.clock().Depart(bridge.Of(p.a.conn), bridge.Of(p.b.conn))
 	if err != nil {
 		p.staysFor(err)
 		return
 	}
 	p.leaving = nil
-	if p.timer != nil {
-		p.timer.Stop()
-	}
+	p.times.stop()
 	for _, s := range p.sides() {
 		s.closed = true
 	}
@@ -116,7 +114,7 @@ func (p *Pair) staysFor(err error) {
 			}
 		}
 	}
-	p.a.conn.Loop().Defer(func() { l.tell(nil, cmp.Or(err, rondo.ErrClosed)) })
+	p.loop().Defer(func() { l.tell(nil, cmp.Or(err, rondo.ErrClosed)) })
 }
 
 // Join makes a pair again, on l. Any goroutine may call it. joined is called once, on l, with

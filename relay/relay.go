@@ -2,9 +2,6 @@ package relay
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"os"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -63,21 +60,26 @@ type End struct {
 
 // A Pair is two joined connections. Only the loop of the connections may call its methods.
 type Pair struct {
-	a, b    side
-	options Options
-	clock   bridge.Loop
-	timer   *rondo.Timer // nil: there is no time limit
-	until   int64        // of the clock: the pair ends then; 0: never
-	moved   int64        // of the clock: when bytes moved, if there is an Idle
-	waiting int          // bytes of output that waited when the timer fired last
-	leaving *leaving     // nil: Detach was not called
+	// An idle pair is small: what most pairs do not have is elsewhere.
 
-	by     *rondo.Conn
-	err    error
-	over   bool // by and err are final
-	warned bool // Shutdown was called
-	drains bool // and has set until
+	a, b    side
+	done    func(End)
+	owner   any
+	times   *times   // nil: there are no time limits
+	leaving *leaving // nil: Detach was not called
+	err     error
+	by      which
+	over    bool // by and err are final
 }
+
+// which says which of a pair's connections something is about.
+type which uint8
+
+const (
+	neither which = iota
+	ofA
+	ofB
+)
 
 // A side is one of a pair's connections, as its Handler.
 type side struct {
@@ -102,11 +104,7 @@ var (
 	_ rondo.ShutdownHandler = (*side)(nil)
 )
 
-var (
-	errLimit    = fmt.Errorf("relay: the pair has reached its time limit: %w", os.ErrDeadlineExceeded)
-	errDrain    = fmt.Errorf("relay: the pair has not ended in time after Shutdown: %w", rondo.ErrClosed)
-	errReplaced = errors.New("relay: a connection of the pair was given another Handler")
-)
+var errReplaced = errors.New("relay: a connection of the pair was given another Handler")
 
 // Join makes each connection's input the other one's output, until both are closed. It sets
 // the Handlers and the Limits of both, and resumes both.
@@ -138,7 +136,7 @@ func join(a, b *rondo.Conn, o Options, passed [2]int64) *Pair {
 		panic("relay: Join: the connections are on different loops: Move one of them first, or dial on the loop of the other one")
 	}
 	clock.Check()
-	p := &Pair{options: o, clock: clock}
+	p := &Pair{done: o.Done, owner: o.Owner}
 	p.a.pair, p.a.conn, p.a.passed = p, a, passed[0]
 	p.b.pair, p.b.conn, p.b.passed = p, b, passed[1]
 	for _, s := range p.sides() {
@@ -148,17 +146,17 @@ func join(a, b *rondo.Conn, o Options, passed [2]int64) *Pair {
 		p.lost()
 		return p
 	}
-	if o.Idle > 0 || o.Limit > 0 {
-		p.moved = clock.In(0)
-		if o.Limit > 0 {
-			p.until = clock.In(o.Limit)
-		}
-		p.timer = a.Loop().AfterFunc(p.rest(p.moved), p.check)
+	if o.Idle > 0 || o.Limit > 0 || o.Drain > 0 {
+		p.limit(o)
 	}
 	a.Resume()
 	b.Resume()
 	return p
 }
+
+// loop returns the loop of both connections, and clock its bridge.
+func (p *Pair) loop() *rondo.Loop  { return p.a.conn.Loop() }
+func (p *Pair) clock() bridge.Loop { return bridge.Of(p.a.conn).Loop() }
 
 // install makes s the Handler of its connection, if that is open.
 func (p *Pair) install(s *side) {
@@ -188,7 +186,7 @@ func (p *Pair) lost() {
 			return
 		}
 	}
-	p.a.conn.Loop().Defer(p.tell)
+	p.loop().Defer(p.tell)
 }
 
 func (p *Pair) sides() [2]*side { return [2]*side{&p.a, &p.b} }
@@ -213,12 +211,12 @@ func PairOf(c *rondo.Conn) *Pair {
 }
 
 // Owner returns Options.Owner.
-func (p *Pair) Owner() any { return p.options.Owner }
+func (p *Pair) Owner() any { return p.owner }
 
 // Passed returns the numbers of bytes that came from each connection and were written to the
 // other one.
 func (p *Pair) Passed() (fromA, fromB int64) {
-	p.clock.Check()
+	p.clock().Check()
 	return p.a.passed, p.b.passed
 }
 
@@ -226,7 +224,7 @@ func (p *Pair) Passed() (fromA, fromB int64) {
 // unsent bytes. Done gets err; nil stands for rondo.ErrClosed. It does nothing once the pair has
 // ended.
 func (p *Pair) Abort(err error) {
-	p.clock.Check()
+	p.clock().Check()
 	if err == nil {
 		err = rondo.ErrClosed
 	}
@@ -246,7 +244,17 @@ func (p *Pair) ends(by *rondo.Conn, err error) {
 	if err == errReplaced || errors.Is(err, rondo.ErrClosed) || errors.Is(err, rondo.ErrDetached) {
 		by = nil // the program called a method
 	}
-	p.by, p.err, p.over = by, err, true
+	p.by, p.err, p.over = p.which(by), err, true
+}
+
+func (p *Pair) which(c *rondo.Conn) which {
+	switch c {
+	case p.a.conn:
+		return ofA
+	case p.b.conn:
+		return ofB
+	}
+	return neither
 }
 
 // Data passes input on. It pauses its connection while the other one's output is full.
@@ -315,8 +323,8 @@ func (s *side) Piped(n int) {
 // pass counts bytes that were passed on.
 func (s *side) pass(n int) {
 	s.passed += int64(n)
-	if p := s.pair; p.options.Idle > 0 {
-		p.moved = p.clock.In(0)
+	if t := s.pair.times; t != nil && t.idle > 0 {
+		t.moved = s.pair.clock().In(0)
 	}
 }
 
@@ -339,8 +347,8 @@ func (s *side) Drained(c *rondo.Conn) {
 // So while output waits, the end is passed on a moment later, unless the write has failed.
 func (s *side) EOF(c *rondo.Conn) {
 	s.ended = true
-	if p := s.pair; p.by == nil && !p.over {
-		p.by = c
+	if p := s.pair; p.by == neither && !p.over {
+		p.by = p.which(c)
 	}
 	if c.Buffered() == 0 {
 		s.passEnd()
@@ -359,23 +367,6 @@ func (s *side) EOF(c *rondo.Conn) {
 func (s *side) passEnd() {
 	if to := s.other(); !s.closed && !to.closed && bridge.Of(s.conn).Cause() == nil {
 		to.conn.CloseWrite()
-	}
-}
-
-// Shutdown lets the pair go on, for the Drain time.
-func (s *side) Shutdown(c *rondo.Conn) {
-	p := s.pair
-	if p.warned || p.options.Drain <= 0 {
-		return
-	}
-	p.warned = true
-	if end := p.clock.In(p.options.Drain); p.until == 0 || end < p.until {
-		p.until, p.drains = end, true
-	}
-	if p.timer == nil {
-		p.timer = c.Loop().AfterFunc(p.options.Drain, p.check)
-	} else {
-		p.timer.Reset(p.rest(p.clock.In(0)))
 	}
 }
 
@@ -419,7 +410,7 @@ func (s *side) leave(err error) (last bool) {
 		p.ends(s.conn, err)
 		o.reset(err)
 	case !s.ended || !o.ended: // somebody has called Close
-		p.by = nil
+		p.by = neither
 		o.conn.Close()
 	default:
 		o.conn.CloseWrite() // passEnd may not have been called yet
@@ -451,46 +442,16 @@ func (s *side) reset(err error) {
 
 // tell makes the last call.
 func (p *Pair) tell() {
-	if p.timer != nil {
-		p.timer.Stop()
+	p.times.stop()
+	if p.done == nil {
+		return
 	}
-	if p.options.Done != nil {
-		p.options.Done(End{By: p.by, Err: p.err, FromA: p.a.passed, FromB: p.b.passed})
+	e := End{Err: p.err, FromA: p.a.passed, FromB: p.b.passed}
+	switch p.by {
+	case ofA:
+		e.By = p.a.conn
+	case ofB:
+		e.By = p.b.conn
 	}
-}
-
-// check is called when a time limit may have passed.
-func (p *Pair) check() {
-	now := p.clock.In(0)
-	waiting := 0
-	for _, s := range p.sides() {
-		if !s.closed {
-			waiting += s.conn.Buffered()
-		}
-	}
-	if waiting != p.waiting { // a slow peer has read something
-		p.waiting, p.moved = waiting, now
-	}
-	switch {
-	case p.until > 0 && now >= p.until && p.drains:
-		p.Abort(errDrain)
-	case p.until > 0 && now >= p.until:
-		p.Abort(errLimit)
-	case p.options.Idle > 0 && now-p.moved >= int64(p.options.Idle):
-		p.Abort(rondo.ErrIdle)
-	default:
-		p.timer.Reset(p.rest(now))
-	}
-}
-
-// rest returns how long it is until the next time limit.
-func (p *Pair) rest(now int64) time.Duration {
-	next := int64(math.MaxInt64)
-	if p.until > 0 {
-		next = p.until
-	}
-	if idle := int64(p.options.Idle); idle > 0 && idle < next-p.moved {
-		next = p.moved + idle
-	}
-	return time.Duration(next - now)
+	p.done(e)
 }

@@ -145,7 +145,10 @@ type SendOp struct {
 	Op
 	Bufs [][]byte
 	From Source // sent in place of Bufs, if it has a File
-	Sent int    // for the backend's use while it owns the Op
+
+	// For the backend's use while it owns the Op.
+	Sent int
+	Shut *Op // a Shutdown that waits for the Send
 }
 
 // A Source is a part of a file, of at least one byte. The file's own offset means nothing,

@@ -64,11 +64,7 @@ func sockaddr(a net.Addr) (unix.Sockaddr, int, error) {
 	case *net.UnixAddr:
 		return &unix.SockaddrUnix{Name: a.Name}, unix.AF_UNIX, nil
 	case *net.TCPAddr:
-		ip, _ := netip.AddrFromSlice(a.IP)
-		if a.IP == nil {
-			ip = netip.IPv6Unspecified()
-		}
-		ip = ip.Unmap()
+		ip := ipOf(a)
 		if ip.Is4() {
 			return &unix.SockaddrInet4{Port: a.Port, Addr: ip.As4()}, unix.AF_INET, nil
 		}
@@ -79,6 +75,15 @@ func sockaddr(a net.Addr) (unix.Sockaddr, int, error) {
 		return sa, unix.AF_INET6, nil
 	}
 	return nil, 0, fmt.Errorf("cannot use %v (%T) as the address of a stream socket: want *net.TCPAddr or *net.UnixAddr", a, a)
+}
+
+// ipOf returns the IP of a; of an empty one, that which stands for all.
+func ipOf(a *net.TCPAddr) netip.Addr {
+	if a.IP == nil {
+		return netip.IPv6Unspecified()
+	}
+	ip, _ := netip.AddrFromSlice(a.IP)
+	return ip.Unmap()
 }
 
 func zoneID(name string) uint32 {

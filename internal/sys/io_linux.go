@@ -142,6 +142,14 @@ func WithinLimit(fd int) bool {
 	return err != nil || uint64(fd) < limit.Cur
 }
 
+// local returns an IP socket's own address; false: it has none.
+func local(fd int) (netip.AddrPort, bool) {
+	var rsa unix.RawSockaddrAny
+	size := uint32(unix.SizeofSockaddrAny)
+	_, _, e := syscall.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&rsa)), uintptr(unsafe.Pointer(&size)))
+	return rawAddrPort(&rsa), e == 0
+}
+
 func rawAddrPort(rsa *unix.RawSockaddrAny) netip.AddrPort {
 	switch rsa.Addr.Family {
 	case unix.AF_INET:
@@ -158,6 +166,15 @@ func rawAddrPort(rsa *unix.RawSockaddrAny) netip.AddrPort {
 func bigEndian(port uint16) uint16 {
 	b := (*[2]byte)(unsafe.Pointer(&port))
 	return uint16(b[0])<<8 | uint16(b[1])
+}
+
+// setInt sets an option of a socket.
+func setInt(fd, level, option, value int) error {
+	v := int32(value)
+	if _, _, e := syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option), uintptr(unsafe.Pointer(&v)), unsafe.Sizeof(v), 0); e != 0 {
+		return e
+	}
+	return nil
 }
 
 func newSocket(domain int) (int, error) {

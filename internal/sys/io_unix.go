@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"net"
 	"net/netip"
 	"os"
 
@@ -76,7 +77,28 @@ func Accept(fd int, shared bool) (conn int, peer netip.AddrPort, err error) {
 	}
 }
 
-func connect(fd int, to unix.Sockaddr) error { return unix.Connect(fd, to) }
+func connect(fd int, to net.Addr) error {
+	sa, _, err := sockaddr(to)
+	if err != nil {
+		return err
+	}
+	return unix.Connect(fd, sa)
+}
+
+func setInt(fd, level, option, value int) error { return unix.SetsockoptInt(fd, level, option, value) }
+
+// Peer returns the address of an IP socket's peer, or false if the socket is not
+// connected, or no longer.
+func Peer(fd int) (netip.AddrPort, bool) {
+	sa, err := unix.Getpeername(fd)
+	return addrPort(sa), err == nil
+}
+
+// local returns an IP socket's own address; false: it has none.
+func local(fd int) (netip.AddrPort, bool) {
+	sa, err := unix.Getsockname(fd)
+	return addrPort(sa), err == nil
+}
 
 // ShutdownWrite closes fd's sending direction.
 func ShutdownWrite(fd int) error {

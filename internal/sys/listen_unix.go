@@ -38,19 +38,18 @@ func beforeBind(fd uintptr, network string, s *backend.Socket) error {
 // SetOptions sets a TCP socket's options.
 func SetOptions(fd int, s *backend.Socket) error {
 	set := func(name string, level, option, value int) error {
-		return os.NewSyscallError("setsockopt "+name, unix.SetsockoptInt(fd, level, option, value))
+		if err := setInt(fd, level, option, value); err != nil {
+			return os.NewSyscallError("setsockopt "+name, err)
+		}
+		return nil
 	}
 	if !s.Delay {
 		if err := set("TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 			return err
 		}
 	}
-	if s.KeepAlive >= 0 {
-		d := s.KeepAlive
-		if d == 0 {
-			d = DefaultKeepAlive
-		}
-		if err := SetKeepAlive(uintptr(fd), d); err != nil {
+	if n := KeepAliveSeconds(s); n > 0 {
+		if err := SetKeepAlive(uintptr(fd), time.Duration(n)*time.Second); err != nil {
 			return err
 		}
 	}
@@ -65,9 +64,21 @@ func SetOptions(fd int, s *backend.Socket) error {
 	return nil
 }
 
+// KeepAliveSeconds returns the keep-alive time that s means, in seconds; 0: none.
+func KeepAliveSeconds(s *backend.Socket) int {
+	d := s.KeepAlive
+	switch {
+	case d < 0:
+		return 0
+	case d == 0:
+		d = DefaultKeepAlive
+	}
+	return int((d + time.Second - 1) / time.Second)
+}
+
 // SetKeepAlive makes TCP probe the peer after d without input, and then every d.
 func SetKeepAlive(fd uintptr, d time.Duration) error {
-	if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil {
+	if err := setInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1); err != nil {
 		return os.NewSyscallError("setsockopt SO_KEEPALIVE", err)
 	}
 	return setKeepAliveIdle(int(fd), int((d+time.Second-1)/time.Second))

@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"net"
 	"os"
 	"syscall"
 	"unsafe"
@@ -13,18 +14,27 @@ import (
 // Syscall that is long enough for the scheduler to take the goroutine's processor away
 // and wake a thread for it.
 
-func connect(fd int, to unix.Sockaddr) error {
-	switch to := to.(type) {
-	case *unix.SockaddrInet4:
-		sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: to.Addr}
-		setBigEndian(&sa.Port, uint16(to.Port))
-		return rawConnect(fd, unsafe.Pointer(&sa), unix.SizeofSockaddrInet4)
-	case *unix.SockaddrInet6:
-		sa := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: to.Addr, Scope_id: to.ZoneId}
-		setBigEndian(&sa.Port, uint16(to.Port))
-		return rawConnect(fd, unsafe.Pointer(&sa), unix.SizeofSockaddrInet6)
+func connect(fd int, to net.Addr) error {
+	tcp, ok := to.(*net.TCPAddr)
+	if !ok {
+		sa, _, err := sockaddr(to)
+		if err != nil {
+			return err
+		}
+		return unix.Connect(fd, sa)
 	}
-	return unix.Connect(fd, to)
+	ip := ipOf(tcp)
+	if ip.Is4() {
+		sa := unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: ip.As4()}
+		setBigEndian(&sa.Port, uint16(tcp.Port))
+		return rawConnect(fd, unsafe.Pointer(&sa), unix.SizeofSockaddrInet4)
+	}
+	sa := unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: ip.As16()}
+	if tcp.Zone != "" {
+		sa.Scope_id = zoneID(tcp.Zone)
+	}
+	setBigEndian(&sa.Port, uint16(tcp.Port))
+	return rawConnect(fd, unsafe.Pointer(&sa), unix.SizeofSockaddrInet6)
 }
 
 func rawConnect(fd int, sa unsafe.Pointer, size uintptr) error {

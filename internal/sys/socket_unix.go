@@ -14,8 +14,15 @@ import (
 
 // Socket opens a non-blocking, close-on-exec stream socket for Connect.
 func Socket(network string, local net.Addr, s *backend.Socket) (int, error) {
-	domain, ok := map[string]int{"tcp4": unix.AF_INET, "tcp6": unix.AF_INET6, "unix": unix.AF_UNIX}[network]
-	if !ok {
+	var domain int
+	switch network {
+	case "tcp4":
+		domain = unix.AF_INET
+	case "tcp6":
+		domain = unix.AF_INET6
+	case "unix":
+		domain = unix.AF_UNIX
+	default:
 		return -1, fmt.Errorf("socket: %w: want tcp4, tcp6 or unix", net.UnknownNetworkError(network))
 	}
 	fd, err := newSocket(domain)
@@ -46,29 +53,25 @@ func bind(fd int, local net.Addr) error {
 // Connect starts to connect fd. If done is true, ConnectError returns the result;
 // otherwise fd becomes writable when it is done.
 func Connect(fd int, to net.Addr) (done bool, err error) {
-	sa, _, err := sockaddr(to)
-	if err != nil {
-		return false, err
-	}
-	switch err := connect(fd, sa); err {
+	switch err := connect(fd, to); err {
 	case nil, unix.EISCONN:
 		return true, nil
 	case unix.EINPROGRESS, unix.EALREADY, unix.EINTR:
 		return false, nil
 	default:
-		return false, os.NewSyscallError("connect", err)
+		if _, ok := err.(unix.Errno); ok {
+			err = os.NewSyscallError("connect", err)
+		}
+		return false, err
 	}
 }
 
-// ConnectError returns the result of a Connect. meets says that the socket may be
-// connected to itself, which counts as an error: see MayChoosePort.
-func ConnectError(fd int, meets bool) error {
+// ConnectError returns the result of a Connect. It need not be asked if the system has
+// said that the socket is writable and has no error.
+func ConnectError(fd int) error {
 	e, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
-	switch {
-	case err == nil && e != 0:
+	if err == nil && e != 0 {
 		err = unix.Errno(e)
-	case err == nil && meets && metItself(fd):
-		err = unix.ECONNREFUSED // the result if the system had chosen another port
 	}
 	return os.NewSyscallError("connect", err)
 }
@@ -77,25 +80,35 @@ func ConnectError(fd int, meets bool) error {
 const firstChosen = 1024
 
 // MayChoosePort reports whether the system chooses the port of a socket with this local
-// address. MayBeChosen reports whether the system may choose the port of this remote
-// address. If both are true and nobody listens there, the socket may get connected to
-// itself, because TCP allows a simultaneous open.
+// address. ChosenPort returns the port of a remote address if the system may choose that
+// port, otherwise 0. If it may choose the same port and nobody listens there, the socket
+// may get connected to itself, because TCP allows a simultaneous open.
 func MayChoosePort(local net.Addr) bool {
 	a, ok := local.(*net.TCPAddr)
 	return !ok || a == nil || a.Port == 0
 }
 
-// MayBeChosen: see MayChoosePort.
-func MayBeChosen(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.Port >= firstChosen
+// ChosenPort: see MayChoosePort.
+func ChosenPort(a net.Addr) uint16 {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.Port >= firstChosen {
+		return uint16(tcp.Port)
+	}
+	return 0
 }
 
-func metItself(fd int) bool {
-	local, err := unix.Getsockname(fd)
-	if err != nil {
-		return false
+// MetItself returns an error if a socket that has connected to a port is connected to
+// itself. 0 stands for a port for which it cannot be.
+func MetItself(fd int, port uint16) error {
+	if port == 0 {
+		return nil
 	}
-	remote, err := unix.Getpeername(fd)
-	return err == nil && addrPort(local) == addrPort(remote)
+	own, ok := local(fd)
+	if !ok || own.Port() != port {
+		return nil // nearly always, so it is seldom worth asking for the peer's address
+	}
+	if peer, ok := Peer(fd); !ok || peer != own {
+		return nil
+	}
+	// The result if the system had chosen another port.
+	return os.NewSyscallError("connect", unix.ECONNREFUSED)
 }

@@ -212,7 +212,7 @@ func engineDial(w World) {
 }
 
 // dialIsCanceled: a canceled dial reports that once. A finished dial cannot be
-// canceled.
+// canceled, and its Cancel ends no other.
 func dialIsCanceled(w World) {
 	e := &rondo.Engine{NumLoops: 1, Resolver: resolver}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return &handler{w: w} }))
@@ -237,11 +237,18 @@ func dialIsCanceled(w World) {
 	if err := d.only("a connection"); err != nil {
 		w.Fatal(err)
 	}
-	l.Post(func() { dialing.Cancel() })
+	next := &dialed{w: w}
+	l.Post(func() {
+		l.Dial("tcp", addr.String(), rondo.SocketOptions{}, next.open)
+		dialing.Cancel()
+	})
 	if err := d.only("no more"); err != nil {
 		w.Error(err)
 	}
-	w.Until("the connection alone", func() bool { return e.Stats().Open == 2 })
+	if err := next.only("the next one"); err != nil {
+		w.Errorf("after the Cancel of a finished dial the next one got %v", err)
+	}
+	w.Until("two connections", func() bool { return e.Stats().Open == 4 })
 }
 
 // dialEndsWithTheEngine: closing the engine ends every dial in any state. Dials that

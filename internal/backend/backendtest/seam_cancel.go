@@ -115,6 +115,33 @@ func seamCancelSendInTime(d *driver, network string) {
 	}
 }
 
+// seamSendAfterCancel: a Send that follows a canceled one is sent, also if the peer has made
+// room just before it.
+func seamSendAfterCancel(d *driver, network string) {
+	l := d.loop()
+	a, b := l.pairWith(network, tight)
+	var out, in stream
+	for range 50 {
+		begin := out.at
+		first := a.send(out.next(4 * tightMax))
+		l.turnFor(3)
+		var second *call
+		first.then = func() {
+			out.at = begin + first.n
+			second = a.send(out.next(10))
+		}
+		made := b.recv(make([]byte, tightMax))
+		made.then = first.cancel
+		l.ok(made)
+		in.check(l, made.data)
+		l.canceled(first)
+		for in.at < out.at {
+			in.check(l, l.oked(b.recv(make([]byte, out.at-in.at))).data)
+		}
+		l.ok(second)
+	}
+}
+
 // seamCancelAccept: Cancel ends an Accept, and another one takes its place.
 func seamCancelAccept(d *driver, network string) {
 	l := d.loop()

@@ -95,6 +95,7 @@ var seamStreamBehaviours = []struct {
 	{"CancelRecv", seamCancelRecv},
 	{"CancelSend", seamCancelSend},
 	{"CancelSendInTime", seamCancelSendInTime},
+	{"SendAfterCancel", seamSendAfterCancel},
 	{"CancelAccept", seamCancelAccept},
 	{"CancelConnect", seamCancelConnect},
 	{"CancelShutdown", seamCancelShutdown},

@@ -77,6 +77,12 @@ func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) erro
 	return p.control(op, fd, f, mask)
 }
 
+func (p *poller) Forget(fd int, f backend.File, alone bool) {
+	if !alone { // the registration would stay until the last holder closes the file
+		_ = p.control(unix.EPOLL_CTL_DEL, fd, f, 0)
+	}
+}
+
 func (p *poller) control(op, fd int, f backend.File, mask uint32) error {
 	ev := unix.EpollEvent{Events: mask, Fd: int32(f.Slot()), Pad: int32(f.Generation())}
 	_, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(p.fd), uintptr(op), uintptr(fd), uintptr(unsafe.Pointer(&ev)), 0, 0)

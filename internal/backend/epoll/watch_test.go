@@ -4,9 +4,11 @@ package epoll
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,10 +17,17 @@ import (
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
-// counting counts the calls of Watch.
+// counting counts the calls of Watch, and the removals by Forget.
 type counting struct {
 	*poller
-	changes int
+	changes, removed int
+}
+
+func (c *counting) Forget(fd int, f backend.File, alone bool) {
+	if !alone {
+		c.removed++
+	}
+	c.poller.Forget(fd, f, alone)
 }
 
 func (c *counting) Watch(fd int, f backend.File, old, now readiness.Interest) error {
@@ -80,6 +89,114 @@ func TestTurnsAreRegisteredOnce(t *testing.T) {
 	b.Submit(op)
 	if !turn() || done.N != rounds {
 		t.Fatalf("after input without a Recv: %+v", done)
+	}
+}
+
+// TestDialedIsRegisteredOnce: one system call registers a dialed connection for all that it
+// does, and none removes it.
+func TestDialedIsRegisteredOnce(t *testing.T) {
+	p, err := newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &counting{poller: p}
+	b := readiness.NewEdge(c)
+	defer b.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	file, err := b.Socket("tcp4", nil, &backend.Socket{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	completed := func(op *backend.Op, n int) {
+		t.Helper()
+		var done backend.Completion
+		for !b.Next(&done) {
+			if _, err := b.Wait(b.Now().Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if done.Op != op || done.N != n || done.Err != nil {
+			t.Fatalf("%+v, want kind %d and %d bytes", done, op.Kind, n)
+		}
+	}
+	connect := &backend.ConnectOp{Op: backend.Op{Kind: backend.Connect, File: file}, Addr: ln.Addr()}
+	b.Connect(connect)
+	completed(&connect.Op, 0)
+	peer, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	const much = 32 << 20 // more than the system takes at once
+	for range 3 {
+		recv := &backend.Op{Kind: backend.Recv, File: file, Buf: make([]byte, 10)}
+		b.Submit(recv)
+		if _, err := peer.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		completed(recv, 1)
+		send := &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: file}, Bufs: [][]byte{make([]byte, much)}}
+		b.Send(send)
+		go io.CopyN(io.Discard, peer, much)
+		completed(&send.Op, much)
+	}
+	shut := &backend.Op{Kind: backend.Close, File: file}
+	b.Submit(shut)
+	completed(shut, 0)
+	if c.changes != 1 || c.removed != 0 {
+		t.Errorf("Watch was called %d times, and Forget removed %d registrations; want 1 and none", c.changes, c.removed)
+	}
+}
+
+// TestSharedIsForgotten: a registration lives as long as its file. If somebody else has the
+// file too, closing the descriptor must remove it.
+func TestSharedIsForgotten(t *testing.T) {
+	for _, way := range []string{"adopted", "Control"} {
+		p, err := newPoller()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := readiness.NewEdge(p)
+		defer b.Close()
+		file, peer := pair(t, b)
+		other := -1
+		duplicate := func(fd uintptr) error {
+			other, err = unix.Dup(int(fd))
+			return err
+		}
+		if err := b.Control(file, duplicate); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(other)
+		if way == "adopted" { // by Control's duplicate
+			h, err := b.Release(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file, err = b.Adopt(h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.Submit(&backend.Op{Kind: backend.Recv, File: file})
+		b.Submit(&backend.Op{Kind: backend.Close, File: file})
+		var done backend.Completion
+		for done.Op == nil || done.Op.Kind != backend.Close {
+			if !b.Next(&done) {
+				if _, err := b.Wait(b.Now()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if _, err := unix.Write(peer, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := p.Wait(10 * time.Millisecond); n != 0 || err != nil {
+			t.Errorf("%s: %d events of a closed connection, error %v", way, n, err)
+		}
 	}
 }
 

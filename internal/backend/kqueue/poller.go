@@ -90,6 +90,8 @@ func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) erro
 	return nil
 }
 
+func (p *poller) Forget(fd int, _ backend.File, _ bool) { delete(p.watched, fd) }
+
 func (p *poller) Wait(timeout time.Duration) (int, error) {
 	p.ready = p.ready[:0]
 	if n := len(p.changes); n > len(p.events) {

@@ -66,6 +66,8 @@ func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) erro
 	return nil
 }
 
+func (p *poller) Forget(_ int, f backend.File, _ bool) { p.remove(f) }
+
 func (p *poller) remove(f backend.File) {
 	i, ok := p.index[f.Slot()]
 	if !ok {

@@ -11,13 +11,14 @@ import (
 
 // file is one socket. Every connection has one, so it is small.
 type file struct {
-	in   *backend.Op     // Recv, Accept, Connect, RecvFrom or poll in flight
-	out  *backend.SendOp // Send in flight
-	shut *backend.Op     // Shutdown waiting for out
+	in  *backend.Op     // Recv, Accept, Connect, RecvFrom or poll in flight
+	out *backend.SendOp // Send in flight; a Shutdown may wait for it
 
 	descriptor int32 // -1: the slot is free
 	generation uint32
 	slot       uint32 // index of this slot; in a free slot, of the next free one
+	meets      uint16 // port of the peer, if the socket may get connected to itself; see sys.MayChoosePort
+	keepAlive  uint16 // seconds, to be set later; 0: nothing is
 	watched    Interest
 	full       bool // the last send was short, and no event came since
 	closing    bool
@@ -28,8 +29,8 @@ type file struct {
 	datagram   bool // it has an entry in datagrams.sockets
 	pending    bool // a SendTo is in flight
 	edged      bool // it is a stream, watched with Edge for input
+	own        bool // it is a stream, and not a duplicate of a descriptor that somebody else has
 	shared     bool // see backend.Handle.Shared
-	meets      bool // connecting, perhaps to itself
 	piped      bool // a Recv without a Buf receives into the pipe
 }
 
@@ -83,6 +84,14 @@ func (b *Backend) watch(f *file, now Interest) error {
 
 // unwatch removes interests. That needs no kernel memory, so it does not fail.
 func (b *Backend) unwatch(f *file, now Interest) { _ = b.watch(f, now) }
+
+// forget ends the watch of a file that is closed next.
+func (b *Backend) forget(f *file) {
+	if f.watched != 0 {
+		f.watched = 0
+		b.poller.Forget(f.fd(), f.id(), f.own && !f.shared)
+	}
+}
 
 func (f *file) closeNow() error {
 	if f.shared {

@@ -25,8 +25,9 @@ func (b *Backend) Next(c *backend.Completion) bool {
 		switch {
 		case f == nil: // closed since Wait
 			b.nextEvent()
-		case ready == In && f.asks(backend.Recv, b.turn): // the common case
+		case ready&^Out == In && f.out == nil && f.asks(backend.Recv, b.turn): // the common case
 			b.event++
+			f.full = f.full && ready&Out == 0
 			completed = b.recv(f, c)
 		case ready&Out != 0 && !b.outDone:
 			b.outDone = true
@@ -129,21 +130,48 @@ func (b *Backend) unasked(f *file) {
 
 // writable is readable for the outgoing direction.
 func (b *Backend) writable(f *file, ready Interest, c *backend.Completion) bool {
+	wasFull := f.full
 	f.full = false
 	switch {
+	case f.out != nil && f.out.Slot == b.turn:
+		// The Send was submitted after Wait, so it must wait for a later turn. If it was
+		// going to wait for an edge, it waits for that turn only: this edge does not come again.
+		if wasFull && f.watched&Edge != 0 {
+			b.next.try = append(b.next.try, retry{f.id(), false})
+		}
+		return false
 	case f.out != nil:
-		return f.out.Slot != b.turn && b.send(f, c)
+		return b.send(f, c)
 	case f.pending:
 		return b.sendTo(f, c)
 	case f.in != nil && f.in.Kind == backend.Connect:
-		*c = backend.Completion{Op: f.in, Err: sys.ConnectError(f.fd(), f.meets)}
+		*c = backend.Completion{Op: f.in, Err: b.connected(f, ready)}
 		f.in = nil
 		return true
 	case f.in != nil && f.in.Kind.Polls() != 0:
 		return f.in.Slot != b.turn && b.polled(f, ready, c)
 	}
-	b.unwatch(f, f.watched&^Out)
+	if f.watched&Edge == 0 { // otherwise the watch costs nothing until output was full
+		b.unwatch(f, f.watched&^Out)
+	}
 	return false
+}
+
+// connected returns the result of a Connect, after an event. An event without Hup of an Edge
+// watch says that there is no error.
+func (b *Backend) connected(f *file, ready Interest) error {
+	if f.watched&Edge == 0 || ready&Hup != 0 {
+		return f.connectError()
+	}
+	return sys.MetItself(f.fd(), f.meets)
+}
+
+// connectError returns the result of a Connect that has ended.
+func (f *file) connectError() error {
+	if err := sys.ConnectError(f.fd()); err != nil {
+		return err
+	}
+	return sys.MetItself(f.fd(), f.meets)
 }
 
 // polled completes f's poll if it asked for a condition that holds.
@@ -231,9 +259,8 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 			f.full = false // no event would clear it
 		}
 		if err != nil || done {
-			f.out = nil
 			*c = backend.Completion{Op: &op.Op, N: op.Sent, Err: err}
-			b.shutdownAfterSend(f)
+			b.sendEnded(f, nil)
 			return true
 		}
 	}

@@ -44,6 +44,9 @@ type Poller interface {
 	// Watch changes the interest in fd from old to now. An interest of 0 excludes even
 	// errors. Event will report the descriptor as f.
 	Watch(fd int, f backend.File, old, now Interest) error
+	// Forget ends the interest in fd, which is closed next. alone says that nobody else
+	// holds its file: then the system forgets it too.
+	Forget(fd int, f backend.File, alone bool)
 	// Wait waits for events, at most for timeout, and returns their number. A timeout
 	// of 0 does not block; a negative one waits for ever. Wait may return 0 early.
 	Wait(timeout time.Duration) (int, error)
@@ -82,6 +85,7 @@ type Backend struct {
 	accepted      int  // connections accepted for the current event
 	datagrams
 	piping
+	nursery nursery
 
 	waking sync.Mutex // keeps Wake from using a closed poller
 	closed bool
@@ -156,7 +160,7 @@ func (b *Backend) Close() error {
 	for f := range b.files.all() {
 		f.closeNow()
 	}
-	b.files, b.datagrams = table{}, datagrams{}
+	b.files, b.datagrams, b.nursery = table{}, datagrams{}, nursery{}
 	if b.pipe != nil {
 		b.pipe.Close()
 		b.piping = piping{}
@@ -201,6 +205,7 @@ func (b *Backend) Parks() bool {
 
 // begin starts a new turn. It reports whether there is work that needs no event.
 func (b *Backend) begin() (ready bool) {
+	b.grow()
 	b.now.reset()
 	b.next, b.now = b.now, b.next
 	b.turn++
@@ -210,7 +215,7 @@ func (b *Backend) begin() (ready bool) {
 
 // timeout returns the time from now to until; a negative one means for ever.
 func (b *Backend) timeout(until backend.Time) time.Duration {
-	if until == backend.Forever {
+	if until = b.nursery.until(until); until == backend.Forever {
 		return -1
 	}
 	return max(0, time.Duration(until-b.Now()))
@@ -241,6 +246,7 @@ func (b *Backend) RemoteAddr(id backend.File) net.Addr {
 func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 	if file := b.files.get(id); file != nil && !file.closing {
 		file.shared = true // f may set SO_LINGER
+		file.setKeepAlive()
 		return f(uintptr(file.fd()))
 	}
 	return backend.ErrClosed

@@ -31,16 +31,24 @@ func (b *Backend) Listen(network, address string, s *backend.Socket) (backend.Fi
 }
 
 func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (backend.File, error) {
-	fd, err := sys.Socket(network, local, s)
+	now, later := withoutKeepAlive(network, s)
+	fd, err := sys.Socket(network, local, &now)
 	if err != nil {
 		return 0, err
 	}
 	id := b.files.add(fd)
 	f := b.files.get(id)
+	b.keepLater(f, later)
+	f.own = true
 	f.edged = b.edge != 0 && network != "unix"
-	f.meets = sys.MayChoosePort(local)
+	if sys.MayChoosePort(local) {
+		f.meets = anyPort
+	}
 	return id, nil
 }
+
+// anyPort is the port of a peer that is not known yet.
+const anyPort = 1
 
 func (b *Backend) Watch(fd int) (backend.File, error) {
 	own, err := sys.Watchable(fd)
@@ -56,7 +64,7 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	}
 	id := b.files.add(h.FD)
 	f := b.files.get(id)
-	f.shared = h.Shared
+	f.own, f.shared = true, h.Shared
 	// A unix stream returns messages that carry descriptors one at a time, so a short
 	// read does not mean that the socket is empty.
 	f.edged = b.edge != 0 && h.Peer.IsValid()
@@ -72,7 +80,7 @@ func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	switch {
 	case f == nil || f.closing:
 		return backend.Handle{}, backend.ErrClosed
-	case f.in != nil || f.out != nil || f.shut != nil || f.pending:
+	case f.in != nil || f.out != nil || f.pending:
 		return backend.Handle{}, backend.ErrBusy
 	case f.datagram:
 		return backend.Handle{}, backend.ErrForeign
@@ -80,6 +88,7 @@ func (b *Backend) Release(id backend.File) (backend.Handle, error) {
 	if err := b.watch(f, 0); err != nil {
 		return backend.Handle{}, err
 	}
+	f.setKeepAlive()
 	h := backend.Handle{FD: f.fd(), Shared: f.shared}
 	b.files.remove(id)
 	return h, nil
@@ -110,7 +119,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		b.wait(f, op, In|Out)
 	case backend.Shutdown:
 		if f.out != nil {
-			f.shut = op
+			f.out.Shut = op
 			return
 		}
 		b.done(op, 0, nil)
@@ -130,7 +139,11 @@ func (b *Backend) wait(f *file, op *backend.Op, i Interest) {
 	}
 	f.in = op
 	op.Slot = b.turn
-	if err := b.watch(f, f.watched|i); err != nil {
+	i |= f.watched
+	if i != f.watched && i&Edge == 0 {
+		i = i & f.wanted() // the call also ends interests of earlier Ops
+	}
+	if err := b.watch(f, i); err != nil {
 		f.in = nil
 		b.done(op, 0, err)
 	}
@@ -145,7 +158,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	if f.out != nil {
 		panic("readiness: a Send was submitted while another is in flight on the same file")
 	}
-	op.Sent, op.Slot = 0, b.turn
+	op.Sent, op.Shut, op.Slot = 0, nil, b.turn
 	op.Bufs = sys.Consume(op.Bufs, 0)
 	if len(op.Bufs) == 0 && op.From.File == nil {
 		b.done(&op.Op, 0, nil)
@@ -181,16 +194,22 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 		b.done(&op.Op, 0, backend.ErrClosed)
 		return
 	}
-	f.meets = f.meets && sys.MayBeChosen(op.Addr)
+	if f.meets == anyPort {
+		f.meets = sys.ChosenPort(op.Addr)
+	}
 	done, err := sys.Connect(f.fd(), op.Addr)
 	if done && err == nil {
-		err = sys.ConnectError(f.fd(), f.meets)
+		err = f.connectError()
 	}
 	if done || err != nil {
 		b.done(&op.Op, 0, err)
 		return
 	}
-	b.wait(f, &op.Op, Out)
+	if f.edged {
+		b.wait(f, &op.Op, Out|f.stream()) // at once for the Recvs and Sends to come
+	} else {
+		b.wait(f, &op.Op, Out)
+	}
 }
 
 func (b *Backend) Cancel(op *backend.Op) {
@@ -201,20 +220,30 @@ func (b *Backend) Cancel(op *backend.Op) {
 		f.in = nil
 		b.done(op, 0, backend.ErrCanceled)
 	case f.out != nil && &f.out.Op == op:
-		b.cancelSend(f, backend.ErrCanceled)
-		b.shutdownAfterSend(f)
-	case f.shut == op:
-		f.shut = nil
+		b.cancelSend(f, backend.ErrCanceled, nil)
+	case f.out != nil && f.out.Shut == op:
+		f.out.Shut = nil
 		b.done(op, 0, backend.ErrCanceled)
 	case f.pending:
 		b.cancelPackets(f, op, backend.ErrCanceled)
 	}
 }
 
-func (b *Backend) cancelSend(f *file, err error) {
-	op := f.out
+// cancelSend ends f's Send with an error; afterSend is for the Shutdown.
+func (b *Backend) cancelSend(f *file, err, afterSend error) {
+	b.done(&f.out.Op, f.out.Sent, err)
+	b.sendEnded(f, afterSend)
+}
+
+// sendEnded takes f's Send, which has ended, and starts the Shutdown that waited for it, or
+// ends that with an error.
+func (b *Backend) sendEnded(f *file, err error) {
+	shut := f.out.Shut
+	f.out.Shut = nil
 	f.out = nil
-	b.done(&op.Op, op.Sent, err)
+	if shut != nil {
+		b.done(shut, 0, err)
+	}
 }
 
 // cancelAll ends all Ops in flight on a file that is closing.
@@ -224,22 +253,10 @@ func (b *Backend) cancelAll(f *file) {
 		f.in = nil
 	}
 	if f.out != nil {
-		b.cancelSend(f, backend.ErrClosed)
+		b.cancelSend(f, backend.ErrClosed, backend.ErrClosed)
 	}
 	if f.pending {
 		b.cancelPackets(f, nil, backend.ErrClosed)
-	}
-	if f.shut != nil {
-		b.done(f.shut, 0, backend.ErrClosed)
-		f.shut = nil
-	}
-}
-
-// shutdownAfterSend starts a Shutdown that waited for the Send.
-func (b *Backend) shutdownAfterSend(f *file) {
-	if f.shut != nil {
-		b.done(f.shut, 0, nil)
-		f.shut = nil
 	}
 }
 
@@ -258,9 +275,7 @@ func (b *Backend) finish(c *backend.Completion) {
 	case backend.Shutdown:
 		c.Err = sys.ShutdownWrite(f.fd())
 	case backend.Close, backend.Reset:
-		// epoll and kqueue drop a registration with its descriptor, but a poller with
-		// its own list must be told.
-		b.unwatch(f, 0)
+		b.forget(f)
 		if path, ok := b.paths[c.Op.File]; ok {
 			sys.Unlink(path)
 			delete(b.paths, c.Op.File)

@@ -26,6 +26,7 @@ type file struct {
 	slot       uint32 // index of this slot; in a free slot, of the next free one
 	head, tail uint16 // list of buffers with undelivered bytes; none: empty
 	errno      uint16 // valid with ended
+	meets      uint16 // port of the peer, if the socket may get connected to itself; see sys.MayChoosePort
 	bulk       uint8  // the bulk stream ends after so many receives that do not fill a buffer; 0: not a bulk stream
 	at         request
 	flags      fileFlags
@@ -59,7 +60,6 @@ const (
 	packetsWaiting                       // there are undelivered datagrams
 	sendWaits                            // a poll for a SendTo is in the kernel
 	shared                               // see backend.Handle.Shared
-	meets                                // connecting, perhaps to itself
 	outShort                             // the last request for out has not sent everything; see sent
 )
 

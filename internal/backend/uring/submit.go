@@ -38,10 +38,13 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 	}
 	f := b.files.add(fd)
 	if sys.MayChoosePort(local) {
-		f.flags |= meets
+		f.meets = anyPort
 	}
 	return f.id(), nil
 }
+
+// anyPort is the port of a peer that is not known yet.
+const anyPort = 1
 
 func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	if h.FD < 0 {
@@ -164,8 +167,8 @@ func (b *Backend) Connect(op *backend.ConnectOp) {
 		b.done(&op.Op, 0, backend.ErrClosed)
 		return
 	}
-	if !sys.MayBeChosen(op.Addr) {
-		f.flags &^= meets
+	if f.meets == anyPort {
+		f.meets = sys.ChosenPort(op.Addr)
 	}
 	done, err := sys.Connect(f.fd(), op.Addr)
 	if done && err == nil {
@@ -189,7 +192,12 @@ func (b *Backend) connected(f *file, e *cqe, c *backend.Completion) bool {
 	return true
 }
 
-func (f *file) connectError() error { return sys.ConnectError(f.fd(), f.flags&meets != 0) }
+func (f *file) connectError() error {
+	if err := sys.ConnectError(f.fd()); err != nil {
+		return err
+	}
+	return sys.MetItself(f.fd(), f.meets)
+}
 
 func (b *Backend) Cancel(op *backend.Op) {
 	f := b.files.get(op.File)
