@@ -208,6 +208,7 @@ func (d *Dialing) release() {
 
 // failed calls open with the error, in a separate event.
 func (d *Dialing) failed() {
+	d.loop.begin(nil)
 	d.open(nil, &net.OpError{Op: "dial", Net: d.network, Source: d.source(), Addr: d.target(), Err: d.err})
 }
 

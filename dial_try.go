@@ -78,6 +78,7 @@ func (d *Dialing) endIfAllFailed() {
 // Complete handles the completion of Connect, then of the Close after a failure.
 func (t *try) Complete(c *backend.Completion) {
 	d := t.dialing
+	d.loop.begin(nil)
 	switch {
 	case c.Op == &t.shut:
 		d.forget(t)
