@@ -13,14 +13,14 @@ import (
 // A handler waits for an answer, and its loop with it. The Watchdog tells while it waits.
 // Without Report the log has the same, and the stack.
 func Example() {
-	answer := make(chan string)
+	answer, over := make(chan string), make(chan bool)
 	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()
 	w, err := watchdog.Watch(e, watchdog.Options{
 		Slow: 50 * time.Millisecond,
 		Report: func(r watchdog.Report) {
 			if r.Over {
-				fmt.Println("now it is over")
+				close(over)
 				return
 			}
 			fmt.Printf("%s in %s: %s\n", r.State, path.Base(r.Func), r.Advice)
@@ -51,9 +51,9 @@ func Example() {
 	b := make([]byte, 5)
 	c.Read(b)
 	fmt.Println(string(b))
-	// Unordered output:
+	<-over
+	// Output:
 	// chan receive in watchdog_test.lookup: wait on another goroutine, which answers through a Ref or Loop.Post, or in package workers
-	// now it is over
 	// hello
 }
 

@@ -110,7 +110,7 @@ var callers = map[string]func(t *testing.T, e *rondo.Engine, w *witness){
 	},
 	"Ref.Do, Broadcast, WriteOwned": func(t *testing.T, e *rondo.Engine, w *witness) {
 		testkit.ConnTo(t, e, func(c *rondo.Conn) rondo.Handler {
-			c.SetLimits(rondo.Limits{MaxOutput: 1 << 10})
+			c.SetLimits(rondo.Limits{MaxInput: 1, MaxOutput: 1 << 10, HighWater: 1 << 10})
 			for range many {
 				c.Ref().Do(func(*rondo.Conn) { w.see() })
 				c.WriteOwned([]byte("x"), w.see)

@@ -354,7 +354,7 @@ var places = map[string]func(t *testing.T, e *rondo.Engine, block func()){
 	},
 	"Broadcast": func(t *testing.T, e *rondo.Engine, block func()) {
 		testkit.ConnTo(t, e, func(c *rondo.Conn) rondo.Handler {
-			c.SetLimits(rondo.Limits{MaxOutput: 1})
+			c.SetLimits(rondo.Limits{MaxInput: 1, MaxOutput: 1, HighWater: 1})
 			rondo.Broadcast(func(yield func(rondo.Ref) bool) { yield(c.Ref()) }, []byte("hello"), func(*rondo.Conn) { block() })
 			return rondo.HandlerFunc(nil)
 		})
