@@ -91,7 +91,7 @@ type delays interface{ Longest() time.Duration }
 // ended. An engine may have several Watchdogs. An engine on a network of package rondotest
 // is not watched: it has its own time, and stands still between two steps of the test.
 //
-// The error is that of Engine.Start, or of a negative Slow.
+// It fails if the engine cannot start, or Slow is negative.
 func Watch(e *rondo.Engine, o Options) (*Watchdog, error) {
 	w, ended, err := newWatchdog(e, o)
 	if err == nil && ended != nil {
