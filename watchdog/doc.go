@@ -31,9 +31,10 @@
 // at the loops every quarter of Options.Slow.
 //
 // A stack costs more. Go can only take all stacks at once, and stops all goroutines
-// meanwhile: about 10 µs for each one, so 10 ms with 1,000. In a program with more than 1,000
-// goroutines the Watchdog takes a goroutine profile instead. That stops the program for less
-// than a millisecond, but does not say which goroutine is the loop's. If several loops
-// are in callbacks at that moment, Report.Stack has the stacks of all of them, and Report.Func
-// is empty. No stack is taken for a loop whose callbacks are short.
+// meanwhile: 0.2 ms with 20 goroutines, 5 to 10 ms with 1,000, 50 to 100 ms with 10,000. So in a
+// program with more than 1,000 the Watchdog takes a goroutine profile instead. That stops the
+// program for 1 ms with 1,000 goroutines, and 2 to 4 ms with 10,000, but does not say which
+// goroutine is the loop's. If several loops are in callbacks at that moment, Report.Stack has
+// the stacks of all of them, and Report.Func is empty. Each loop causes one such stop a second
+// at most, and none while its callbacks are short.
 package watchdog

@@ -18,10 +18,10 @@ import (
 // them:
 //
 //   - runtime.Stack names the goroutines and says what they wait for, and who created them.
-//     So the right one is certain. It stops the whole program meanwhile, about 10 µs for
+//     So the right one is certain. It stops the whole program meanwhile, 5 to 10 µs for
 //     each goroutine.
-//   - The goroutine profile of runtime/pprof stops the program twice, for a moment, however
-//     many goroutines there are. It names no goroutine.
+//   - The goroutine profile of runtime/pprof stops the program for a small part of that time.
+//     It names no goroutine.
 //
 // So a program with many goroutines gets the second, which is only sure if one loop alone is
 // in a callback at that moment.
