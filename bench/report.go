@@ -217,33 +217,32 @@ func (l library) values(suite, metric string) string {
 		func(x *row) string { return shown(x.value(metric, false)) })
 }
 
-// table returns a table with a row for each server, and one for the base if
-// base is not nil. It has a column for each workload with at least one figure.
+// mostColumns is the largest number of workloads that a table has side by side.
+const mostColumns = 8
+
+// table returns a table with a row for each server, and one for the base if base is not nil,
+// and a column for each workload with at least one figure. If these are many, it is turned.
 func (l library) table(suite string, base, cell func(*row) string) string {
 	res := l[suite]
 	if res == nil {
 		return none
 	}
-	corner := ""
+	head, servers := []string{""}, []string{}
 	if base == nil {
-		corner = "to " + res.Rows[0].Base
+		head[0] = "to " + res.Rows[0].Base
 	}
-	var columns []string
-	lines := []string{"| " + corner + " |", "|---|"}
-	servers := []string{}
 	for _, x := range res.Rows {
-		if !slices.Contains(columns, x.Workload) && slices.ContainsFunc(res.Rows, func(y *row) bool { return y.Workload == x.Workload && cell(y) != "" }) {
-			columns = append(columns, x.Workload)
-			lines[0] += " " + x.Workload + " |"
-			lines[1] += "---:|"
+		if !slices.Contains(head, x.Workload) && slices.ContainsFunc(res.Rows, func(y *row) bool { return y.Workload == x.Workload && cell(y) != "" }) {
+			head = append(head, x.Workload)
 		}
 		if !slices.Contains(servers, x.Server) {
 			servers = append(servers, x.Server)
 		}
 	}
+	cells := [][]string{head}
 	line := func(name, server string, cell func(*row) string) {
-		text := "| " + name + " |"
-		for _, w := range columns {
+		texts := []string{name}
+		for _, w := range head[1:] {
 			x, said := res.row(w, server), "-"
 			switch {
 			case x != nil && cell(x) != "":
@@ -251,15 +250,42 @@ func (l library) table(suite string, base, cell func(*row) string) string {
 			case x != nil && x.Error != "":
 				said = "failed"
 			}
-			text += " " + said + " |"
+			texts = append(texts, said)
 		}
-		lines = append(lines, text)
+		cells = append(cells, texts)
 	}
 	if base != nil {
 		line(res.Rows[0].Base, servers[0], base)
 	}
 	for _, s := range servers {
 		line(s, s, cell)
+	}
+	if len(head) > mostColumns+1 {
+		cells = turned(cells)
+	}
+	return markdown(cells)
+}
+
+// turned exchanges rows and columns.
+func turned(cells [][]string) [][]string {
+	out := make([][]string, len(cells[0]))
+	for _, texts := range cells {
+		for i, text := range texts {
+			out[i] = append(out[i], text)
+		}
+	}
+	return out
+}
+
+// markdown writes a table, whose first line is its head.
+func markdown(cells [][]string) string {
+	rule := "|---|" + strings.Repeat("---:|", len(cells[0])-1)
+	var lines []string
+	for i, texts := range cells {
+		lines = append(lines, "| "+strings.Join(texts, " | ")+" |")
+		if i == 0 {
+			lines = append(lines, rule)
+		}
 	}
 	return strings.Join(lines, "\n")
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -200,5 +201,27 @@ func TestAddedCommandsAreChecked(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.cmd, err, c.want)
 		}
 		s.Close()
+	}
+}
+
+// A client that chooses the codes of errors cannot make the server count them all.
+func TestErrorCodesAreLimited(t *testing.T) {
+	s := &Server{Commands: []Command{{Name: "fail", Arity: 2, Run: func(c *Call, args [][]byte) { c.Error(string(args[1]) + " of the program") }}}}
+	b := newBench(t, s)
+	if err := s.addCommands(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		b.do("a", "FAIL", fmt.Sprintf("CODE%d", i))
+	}
+	b.do("a", "FAIL", "CODE7")
+	got := b.do("a", "INFO", "errorstats")
+	for _, want := range []string{"errorstat_CODE7:count=2 ", "errorstat_ERRORSTATS_OVERFLOW:count=172"} {
+		if !strings.Contains(got+" ", want) {
+			t.Errorf("INFO errorstats has no %q: %s", want, got)
+		}
+	}
+	if n := strings.Count(got, "errorstat_"); n != maxCodes+1 {
+		t.Errorf("%d codes, want %d and one for the others", n, maxCodes)
 	}
 }

@@ -50,12 +50,9 @@ func endEvent(front bool, left, right string) string {
 // pop replies with an element at an end of a list, and removes it.
 func (c *client) pop(key []byte, it store.Item, front bool) {
 	list := c.db.list(it)
-	index := 0
-	if !front {
-		index = list.Len() - 1
-	}
-	c.element(list.Seek(index).Value())
-	c.db.cut(it, index, 1)
+	end := list.End(front)
+	c.element(end.Value())
+	c.db.take(it, list, end)
 	c.changed(key)
 	c.notifyTaken(eventList, endEvent(front, "lpop", "rpop"), key)
 }

@@ -136,6 +136,22 @@ func (db *database) shorten(it store.Item, l quicklist.List) {
 	db.space.lists.pack = scratch
 }
 
+// take deletes one element of a list; without others it deletes the key.
+func (db *database) take(it store.Item, list quicklist.View, p quicklist.Pos) {
+	if list.Len() == 1 {
+		db.keys.Delete(it)
+		return
+	}
+	db.keys.Changing(it)
+	if it.Form() == store.Node {
+		l := db.quicklist(it)
+		l.Delete(p)
+		db.shorten(it, l)
+		return
+	}
+	db.keys.Resize(it, len(listpack.Delete(p.Pack())))
+}
+
 // cut deletes n elements of a list from an index on; without others it deletes the key.
 func (db *database) cut(it store.Item, start, n int) {
 	switch {

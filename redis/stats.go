@@ -22,11 +22,24 @@ type stats struct {
 
 func (s *stats) init() { s.errors = make(map[string]int64) }
 
+const (
+	// maxCodes is the number of error codes that are counted each by itself: commands of an
+	// embedder may make codes of what a client sends.
+	maxCodes = 128
+	// otherCodes stands for all further ones.
+	otherCodes = "ERRORSTATS_OVERFLOW"
+)
+
 // countError counts an error reply by its code.
 func (s *stats) countError(text string) {
 	code, _, _ := strings.Cut(text, " ")
-	s.errors[code]++
 	s.totalErrors++
+	if _, known := s.errors[code]; !known {
+		if code = strings.Clone(code); len(s.errors) >= maxCodes {
+			code = otherCodes
+		}
+	}
+	s.errors[code]++
 }
 
 // reset implements CONFIG RESETSTAT.

@@ -60,7 +60,7 @@ Examples:
   rondo http --echo --access-log off
       Send back what comes. Try: curl --data-binary @file http://127.0.0.1:8080/
 
-Files can be asked for in parts (Range), and again if they have changed (ETag, Last-Modified). Names that begin with a dot, symbolic links to the outside, and what is neither a file nor a directory are not found.
+Files can be asked for in parts (Range), and again if they have changed (ETag, Last-Modified). Names that begin with a dot, symbolic links to the outside, and what is neither a file nor a directory are not found. A symbolic link within the directory is followed, also to a name that begins with a dot.
 
 SIGINT and SIGTERM stop it: it ends the requests in progress, then closes the connections. SIGHUP reloads the certificate.`
 }

@@ -168,6 +168,17 @@ func (l List) Replace(p Pos, v listpack.Value, limit Limit) {
 	l.insert(h, p.at, v, limit)
 }
 
+// Delete deletes an element; others must stay.
+func (l List) Delete(p Pos) {
+	l.addNumber(rootLen, -1)
+	if listpack.Len(p.lp) == 1 {
+		l.drop(p.node)
+		return
+	}
+	listpack.Delete(p.lp, p.at)
+	l.shrink(p.node)
+}
+
 // freeAtOnce is the number of nodes that DeleteRange frees.
 const freeAtOnce = 64
 

@@ -71,7 +71,7 @@ func (w *world) text() string {
 func (w *world) change() {
 	n, s := len(w.model), w.text()
 	v := listpack.String([]byte(s))
-	switch op := w.rng.IntN(13); {
+	switch op := w.rng.IntN(15); {
 	case op < 3 || n < 2:
 		for range w.rng.IntN(20) {
 			w.push(w.rng.IntN(2) == 0, w.text())
@@ -113,6 +113,21 @@ func (w *world) change() {
 			w.model = append(w.model, s)
 		}
 		w.list.Extend(lp, w.limit)
+	case op == 12:
+		i := w.rng.IntN(n)
+		w.list.Delete(w.list.View().Seek(i))
+		w.model = slices.Delete(w.model, i, i+1)
+	case op == 13:
+		front, i := w.rng.IntN(2) == 0, 0
+		if !front {
+			i = n - 1
+		}
+		end := w.list.View().End(front)
+		if text := string(end.Value().Bytes(nil)); text != w.model[i] {
+			panic(fmt.Sprintf("End is %q, want %q", text, w.model[i]))
+		}
+		w.list.Delete(end)
+		w.model = slices.Delete(w.model, i, i+1)
 	default:
 		for w.store.Tick(1000) {
 		}

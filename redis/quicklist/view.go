@@ -59,6 +59,23 @@ func (v View) Seek(index int) Pos {
 	return v.list.pos(h, index)
 }
 
+// End returns the first element, or the last one. There must be some.
+func (v View) End(first bool) Pos {
+	p := Pos{lp: v.lp}
+	if p.lp == nil {
+		if p.node = v.list.last(); first {
+			p.node = v.list.first()
+		}
+		p.lp = v.list.pack(p.node)
+	}
+	if first {
+		p.at = listpack.First(p.lp)
+	} else {
+		p.at = listpack.Last(p.lp)
+	}
+	return p
+}
+
 // Next returns the element behind another one.
 func (v View) Next(p Pos) Pos {
 	if p.at = listpack.Next(p.lp, p.at); p.at >= 0 {
