@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -26,26 +25,32 @@ type jam struct {
 	over atomic.Bool
 	free chan struct{} // closed when over
 	mu   sync.Mutex    // locked until then
-	pipe *os.File      // its other end is closed then
+	conn net.Conn      // its peer is closed then
 	line atomic.Int64
 }
 
 func newJam(t *testing.T) (j *jam, end func()) {
-	r, w, err := os.Pipe()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j = &jam{free: make(chan struct{}), pipe: r}
+	defer ln.Close()
+	peer := testkit.Dial(t, ln.Addr().String())
+	conn, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j = &jam{free: make(chan struct{}), conn: conn}
 	j.mu.Lock()
 	end = sync.OnceFunc(func() {
 		j.over.Store(true)
 		close(j.free)
 		j.mu.Unlock()
-		w.Close()
+		peer.Close()
 	})
 	t.Cleanup(func() {
 		end()
-		r.Close()
+		conn.Close()
 	})
 	return j, end
 }
@@ -96,7 +101,7 @@ func (j *jam) choose() {
 //go:noinline
 func (j *jam) read() {
 	j.next()
-	j.pipe.Read(make([]byte, 1))
+	j.conn.Read(make([]byte, 1))
 }
 
 // A kind is a way to block a loop, and what a report says about it.
