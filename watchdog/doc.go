@@ -27,8 +27,8 @@
 //
 // # What it costs
 //
-// The loop notes the beginning of each event, which takes some nanoseconds. A goroutine looks
-// at the loops every quarter of Options.Slow.
+// The loop notes the beginning of each event: some eleven instructions a message. A goroutine
+// looks at the loops every quarter of Options.Slow, and sleeps while nothing happens.
 //
 // A stack costs more. Go can only take all stacks at once, and stops all goroutines
 // meanwhile: 0.2 ms with 20 goroutines, 5 to 10 ms with 1,000, 50 to 100 ms with 10,000. So in a

@@ -67,10 +67,9 @@ func WatchMany(t *testing.T, e *rondo.Engine, o Options) {
 		t.Fatal(err)
 	}
 	w.maxStopped = 0
-	tick := time.NewTicker(w.every)
 	done := make(chan struct{})
 	go func() {
-		w.run(tick.C, ended)
+		w.run(ended)
 		close(done)
 	}()
 	t.Cleanup(func() {

@@ -66,6 +66,21 @@ func TestCoroIsSilent(t *testing.T) {
 	}
 }
 
+// TestAfterASleep: a Watchdog that sleeps, since nothing happens, wakes when something does.
+func TestAfterASleep(t *testing.T) {
+	t.Parallel()
+	e := &rondo.Engine{NumLoops: 2}
+	t.Cleanup(func() { e.Close() })
+	got := make(reports, 100)
+	got.watch(t, e)
+	for range 2 {
+		time.Sleep(1500 * time.Millisecond) // until it sleeps, mostly
+		j, end := newJam(t)
+		anyLoop(e).Post(j.receive)
+		got.expect(t, kinds[3], j, end)
+	}
+}
+
 // TestStop: a stopped Watchdog costs nothing more, while another one goes on.
 func TestStop(t *testing.T) {
 	e := &rondo.Engine{NumLoops: 2}

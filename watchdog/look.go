@@ -39,14 +39,21 @@ const (
 	maxDeferred = 10
 )
 
-// begin makes the loop show what it does.
-func (v *watched) begin() {
-	v.loop.Post(func() { v.mark.Store(v.wire.Mark().(*mark.Mark)) })
+// begin makes the loop show what it does, and wake a Watchdog that sleeps.
+func (v *watched) begin(wake chan<- struct{}) {
+	v.loop.Post(func() {
+		m := v.wire.Mark().(*mark.Mark)
+		m.Wakes(wake)
+		v.mark.Store(m)
+	})
 }
 
 // end is the opposite of begin. The Watchdog looks no more.
-func (v *watched) end() {
-	v.loop.Post(v.wire.Unmark)
+func (v *watched) end(wake chan<- struct{}) {
+	v.loop.Post(func() {
+		v.mark.Load().WakesNot(wake)
+		v.wire.Unmark()
+	})
 }
 
 // look looks at a loop.
@@ -94,6 +101,7 @@ func (w *Watchdog) moved(v *watched, s mark.Sight, now time.Duration) {
 	} else if v.held-v.delayed >= w.slow {
 		v.missed++
 	}
+	w.active = now
 	v.sight, v.since, v.held = s, now, 0
 	v.delays, v.delayed = nil, 0
 	v.trace, v.told, v.pause = nil, nil, leastPause

@@ -77,8 +77,10 @@ type Watchdog struct {
 	now        func() time.Time
 	delays     func() delays
 
-	last  time.Time     // of the last tick
-	clock time.Duration // the Watchdog's own, see tick
+	last   time.Time     // of the last tick
+	clock  time.Duration // the Watchdog's own, see tick
+	active time.Duration // when a loop was last seen doing something else than before
+	wake   chan struct{} // ends sleep
 
 	stop    sync.Once
 	stopped chan struct{}
@@ -95,11 +97,7 @@ type delays interface{ Longest() time.Duration }
 func Watch(e *rondo.Engine, o Options) (*Watchdog, error) {
 	w, ended, err := newWatchdog(e, o)
 	if err == nil && ended != nil {
-		tick := time.NewTicker(w.every)
-		go func() {
-			defer tick.Stop()
-			w.run(tick.C, ended)
-		}()
+		go w.run(ended)
 	}
 	return w, err
 }
@@ -118,6 +116,7 @@ func newWatchdog(e *rondo.Engine, o Options) (*Watchdog, <-chan struct{}, error)
 		report:  o.Report,
 		now:     time.Now,
 		delays:  func() delays { return sys.NewDelays() },
+		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 
 		maxStopped: maxStopped,
@@ -137,7 +136,7 @@ func newWatchdog(e *rondo.Engine, o Options) (*Watchdog, <-chan struct{}, error)
 	}
 	if ended != nil {
 		for _, v := range w.loops {
-			v.begin()
+			v.begin(w.wake)
 		}
 	}
 	return w, ended, nil
@@ -146,14 +145,25 @@ func newWatchdog(e *rondo.Engine, o Options) (*Watchdog, <-chan struct{}, error)
 // Stop ends the watch. It does not wait: a report that is on its way may still come.
 func (w *Watchdog) Stop() { w.stop.Do(func() { close(w.stopped) }) }
 
+// idleTime is how long nothing must happen before the Watchdog sleeps, so that an idle
+// program is idle.
+const idleTime = time.Second
+
 // run looks at the loops at each tick.
-func (w *Watchdog) run(ticks <-chan time.Time, ended <-chan struct{}) {
+func (w *Watchdog) run(ended <-chan struct{}) {
+	tick := time.NewTicker(w.every)
 	defer func() {
+		tick.Stop()
 		for _, v := range w.loops {
-			v.end()
+			v.end(w.wake)
 		}
 	}()
 	for w.last = w.now(); ; w.tick() {
+		ticks := tick.C
+		if w.sleep() {
+			tick.Stop()
+			ticks = nil
+		}
 		select {
 		case <-w.stopped:
 			return
@@ -161,8 +171,24 @@ func (w *Watchdog) run(ticks <-chan time.Time, ended <-chan struct{}) {
 			w.tick() // the last callbacks are over
 			return
 		case <-ticks:
+		case <-w.wake:
+			tick.Reset(w.every)
 		}
 	}
+}
+
+// sleep reports whether all loops have rested for some time. Then the first one that makes a
+// callback wakes the Watchdog.
+func (w *Watchdog) sleep() bool {
+	if w.clock-w.active < idleTime {
+		return false
+	}
+	for _, v := range w.loops {
+		if m := v.mark.Load(); m == nil || !v.sight.Rests() || !m.Sleep(v.sight) {
+			return false
+		}
+	}
+	return true
 }
 
 // tick looks at the loops. The Watchdog's clock counts a late tick as two, at most: if the

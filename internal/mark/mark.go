@@ -6,6 +6,7 @@ package mark
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -17,10 +18,12 @@ type Mark struct {
 	number uint32 // of the last Sight
 	rests  bool
 	users  int
+	asleep atomic.Bool // nobody looks until wake
 
-	// table guards the loop's table of connections, which peer reads.
-	table sync.Mutex
+	// mu guards the loop's table of connections, which peer reads, and wakes.
+	mu    sync.Mutex
 	peer  func(slot uint32) netip.AddrPort
+	wakes []chan<- struct{}
 }
 
 // New returns the Mark of a loop that is in no callback. peer returns the address of the
@@ -42,9 +45,13 @@ const (
 
 // Begin shows that a callback of the connection in a slot begins.
 func (m *Mark) Begin(slot uint32) {
+	first := m.rests
 	m.rests = false
 	m.number++
 	m.sight.Store(uint64(m.number)<<32 | uint64(slot))
+	if first && m.asleep.Load() {
+		m.wake()
+	}
 }
 
 // BeginOther shows that a callback of no connection begins.
@@ -64,8 +71,8 @@ func (m *Mark) Rests() bool { return m.rests }
 // Changing must be called before the loop changes its table of connections, and the
 // function that it returns afterwards.
 func (m *Mark) Changing() (done func()) {
-	m.table.Lock()
-	return m.table.Unlock
+	m.mu.Lock()
+	return m.mu.Unlock
 }
 
 // Use adds n users, and reports whether there are any.
@@ -84,9 +91,9 @@ func (m *Mark) Peer(s Sight) (peer netip.AddrPort) {
 	if slot == noConn || slot == resting {
 		return peer
 	}
-	m.table.Lock()
+	m.mu.Lock()
 	peer = m.peer(slot)
-	m.table.Unlock()
+	m.mu.Unlock()
 	if m.Sight() != s { // the slot may have another connection
 		return netip.AddrPort{}
 	}
@@ -95,3 +102,39 @@ func (m *Mark) Peer(s Sight) (peer netip.AddrPort) {
 
 // Rests reports whether no callback ran.
 func (s Sight) Rests() bool { return uint32(s) == resting }
+
+// Wakes makes the loop send on c, without waiting, when it leaves its rest after Sleep. Any
+// goroutine may call it.
+func (m *Mark) Wakes(c chan<- struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wakes = append(m.wakes, c)
+}
+
+// WakesNot ends Wakes. Any goroutine may call it.
+func (m *Mark) WakesNot(c chan<- struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wakes = slices.DeleteFunc(m.wakes, func(w chan<- struct{}) bool { return w == c })
+}
+
+// Sleep says that the caller looks no more until it is woken. It returns false if the Mark
+// shows something else than s; then nobody wakes the caller. Any goroutine may call it.
+func (m *Mark) Sleep(s Sight) bool {
+	m.asleep.Store(true)
+	return m.Sight() == s
+}
+
+// wake wakes those who do not look: Sleep stores asleep before it looks at the Sight, and
+// Begin the other way round, so one of them notices the other.
+func (m *Mark) wake() {
+	m.asleep.Store(false)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.wakes {
+		select {
+		case c <- struct{}{}:
+		default: // it is awake
+		}
+	}
+}

@@ -2,6 +2,8 @@ package mark
 
 import (
 	"net/netip"
+	"runtime"
+	"sync/atomic"
 	"testing"
 )
 
@@ -81,4 +83,59 @@ func TestUse(t *testing.T) {
 			t.Errorf("after %+d users: %t", c.add, !c.any)
 		}
 	}
+}
+
+// TestWake: whoever sleeps is woken by the first callback, and told if it has begun already.
+func TestWake(t *testing.T) {
+	m := New(nil)
+	c := make(chan struct{}, 1)
+	m.Wakes(c)
+	s := m.Sight()
+	m.BeginOther()
+	if m.Sleep(s) {
+		t.Error("one sleeps while a callback runs")
+	}
+	m.Rest()
+	if s = m.Sight(); !m.Sleep(s) || len(c) > 0 {
+		t.Error("one cannot sleep")
+	}
+	m.BeginOther()
+	if len(c) != 1 {
+		t.Error("nobody was woken")
+	}
+	m.Rest()
+	m.BeginOther()
+	<-c
+	m.WakesNot(c)
+	m.Rest()
+	m.Sleep(m.Sight())
+	m.BeginOther()
+	if len(c) != 0 {
+		t.Error("one was woken who is gone")
+	}
+}
+
+// TestWakeIsNotLost: whoever sleeps is woken, whenever the callback begins.
+func TestWakeIsNotLost(t *testing.T) {
+	m := New(nil)
+	c := make(chan struct{}, 1)
+	m.Wakes(c)
+	var over atomic.Bool
+	ended := make(chan bool)
+	go func() {
+		defer close(ended)
+		for !over.Load() {
+			m.BeginOther()
+			m.Rest()
+			runtime.Gosched()
+		}
+	}()
+	for n := 0; n < 1000; {
+		if s := m.Sight(); s.Rests() && m.Sleep(s) {
+			<-c
+			n++
+		}
+	}
+	over.Store(true)
+	<-ended
 }
