@@ -180,6 +180,9 @@ func (l *Loop) turn() error {
 // work does a turn's work: posted functions, expired timers, completions; then it sends
 // the output.
 func (l *Loop) work() {
+	if l.mark != nil {
+		l.mark.Turn()
+	}
 	if !l.calls.empty() { // Ending comes before the completion of Close
 		l.events(l.noEvent)
 	}

@@ -177,8 +177,8 @@ func (w *Watchdog) run(ended <-chan struct{}) {
 	}
 }
 
-// sleep reports whether all loops have rested for some time. Then the first one that makes a
-// callback wakes the Watchdog.
+// sleep reports whether all loops have rested for some time. Then the first one that takes a
+// turn wakes the Watchdog.
 func (w *Watchdog) sleep() bool {
 	if w.clock-w.active < idleTime {
 		return false

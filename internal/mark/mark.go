@@ -45,13 +45,9 @@ const (
 
 // Begin shows that a callback of the connection in a slot begins.
 func (m *Mark) Begin(slot uint32) {
-	first := m.rests
 	m.rests = false
 	m.number++
 	m.sight.Store(uint64(m.number)<<32 | uint64(slot))
-	if first && m.asleep.Load() {
-		m.wake()
-	}
 }
 
 // BeginOther shows that a callback of no connection begins.
@@ -62,6 +58,15 @@ func (m *Mark) Rest() {
 	if !m.rests {
 		m.Begin(resting)
 		m.rests = true
+	}
+}
+
+// Turn shows that a turn begins, in which there may be callbacks. It wakes those who sleep.
+func (m *Mark) Turn() {
+	m.Begin(resting)
+	m.rests = true
+	if m.asleep.Load() {
+		m.wake()
 	}
 }
 
@@ -103,8 +108,8 @@ func (m *Mark) Peer(s Sight) (peer netip.AddrPort) {
 // Rests reports whether no callback ran.
 func (s Sight) Rests() bool { return uint32(s) == resting }
 
-// Wakes makes the loop send on c, without waiting, when it leaves its rest after Sleep. Any
-// goroutine may call it.
+// Wakes makes the loop send on c, without waiting, at its first turn after Sleep. Any goroutine
+// may call it.
 func (m *Mark) Wakes(c chan<- struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +131,7 @@ func (m *Mark) Sleep(s Sight) bool {
 }
 
 // wake wakes those who do not look: Sleep stores asleep before it looks at the Sight, and
-// Begin the other way round, so one of them notices the other.
+// Turn the other way round, so one of them notices the other.
 func (m *Mark) wake() {
 	m.asleep.Store(false)
 	m.mu.Lock()

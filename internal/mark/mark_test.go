@@ -85,37 +85,36 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// TestWake: whoever sleeps is woken by the first callback, and told if it has begun already.
+// TestWake: whoever sleeps is woken by the next turn, and told if it has begun already.
 func TestWake(t *testing.T) {
 	m := New(nil)
 	c := make(chan struct{}, 1)
 	m.Wakes(c)
 	s := m.Sight()
-	m.BeginOther()
+	m.Turn()
 	if m.Sleep(s) {
-		t.Error("one sleeps while a callback runs")
+		t.Error("one sleeps in a turn")
 	}
-	m.Rest()
+	m.Turn()
+	<-c
 	if s = m.Sight(); !m.Sleep(s) || len(c) > 0 {
 		t.Error("one cannot sleep")
 	}
-	m.BeginOther()
+	m.Turn()
 	if len(c) != 1 {
 		t.Error("nobody was woken")
 	}
-	m.Rest()
-	m.BeginOther()
+	m.Turn()
 	<-c
 	m.WakesNot(c)
-	m.Rest()
 	m.Sleep(m.Sight())
-	m.BeginOther()
+	m.Turn()
 	if len(c) != 0 {
 		t.Error("one was woken who is gone")
 	}
 }
 
-// TestWakeIsNotLost: whoever sleeps is woken, whenever the callback begins.
+// TestWakeIsNotLost: whoever sleeps is woken, whenever the turn begins.
 func TestWakeIsNotLost(t *testing.T) {
 	m := New(nil)
 	c := make(chan struct{}, 1)
@@ -125,6 +124,7 @@ func TestWakeIsNotLost(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for !over.Load() {
+			m.Turn()
 			m.BeginOther()
 			m.Rest()
 			runtime.Gosched()
