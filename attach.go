@@ -39,7 +39,7 @@ func (e *Engine) Attach(nc net.Conn, open OpenFunc) (ref Ref, err error) {
 	err = errAttachPanicked
 	alive := l.do(func() {
 		var c *Conn
-		if c, err = l.attach(nc); err == nil {
+		if c, err = l.attach(nc, false); err == nil {
 			ref = c.Ref()
 			c.opened(open)
 		}
@@ -60,7 +60,7 @@ func (l *Loop) Attach(nc net.Conn, open OpenFunc) (Ref, error) {
 	if err := checkAttach(nc, open); err != nil {
 		return Ref{}, err
 	}
-	c, err := l.attach(nc)
+	c, err := l.attach(nc, false)
 	if err != nil {
 		return Ref{}, err
 	}
@@ -81,8 +81,8 @@ func checkAttach(nc net.Conn, open OpenFunc) error {
 	return nil
 }
 
-// attach takes over nc. The caller must call opened.
-func (l *Loop) attach(nc net.Conn) (*Conn, error) {
+// attach takes over nc. sole: nobody else uses it. The caller must call opened.
+func (l *Loop) attach(nc net.Conn, sole bool) (*Conn, error) {
 	if l.stopping || l.draining {
 		return nil, attachError(nc, ErrClosed)
 	}
@@ -94,9 +94,15 @@ func (l *Loop) attach(nc net.Conn) (*Conn, error) {
 	if left {
 		inner = u.Conn
 	}
+	if sole {
+		sys.NeverLinger(inner) // as somebody may have set it before
+	}
 	h, err := l.imported(inner)
 	if err != nil {
 		return nil, attachError(nc, err)
+	}
+	if sole && h.FD >= 0 {
+		h.Shared = false
 	}
 	file, err := l.backend.Adopt(h)
 	if err != nil {

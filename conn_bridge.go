@@ -334,17 +334,22 @@ func (r *reactor) SetGuest(goroutine uintptr) (was uintptr) { return r.guest.Swa
 func (r *reactor) Check() { (*Loop)(r).check() }
 
 // AttachNow implements bridge.Loop.
-func (r *reactor) AttachNow(nc net.Conn, open any) error {
+func (r *reactor) AttachNow(nc net.Conn, open any) error { return r.attachNow(nc, open, false) }
+
+// AttachSole implements bridge.Loop.
+func (r *reactor) AttachSole(nc net.Conn, open any) error { return r.attachNow(nc, open, true) }
+
+func (r *reactor) attachNow(nc net.Conn, open any, sole bool) error {
 	l := (*Loop)(r)
 	l.check()
 	if l.current != nil {
-		panic("rondo: AttachNow was called by a Handler: Attach is for those")
+		panic("rondo: AttachNow or AttachSole was called by a Handler: Attach is for those")
 	}
 	opener := open.(OpenFunc)
 	if err := checkAttach(nc, opener); err != nil {
 		return err
 	}
-	c, err := l.attach(nc)
+	c, err := l.attach(nc, sole)
 	if err != nil {
 		return err
 	}

@@ -175,6 +175,28 @@ func (ch *Channel) watch() {
 	}
 }
 
+// hear delivers what the peer has sent before it closed its end: a send may find that first.
+func (ch *Channel) hear() {
+	buf := buffers.Get(ch.loop)
+	for range mostHeard {
+		if ch.state != open {
+			return
+		}
+		n, rights, again, err := sys.RecvRights(ch.fd, buf.bytes, buf.control)
+		ch.rights = append(ch.rights, rights...)
+		if err != nil || again || n == 0 {
+			return
+		}
+		ch.in = append(ch.in, buf.bytes[:n]...)
+		if ch.deliver() != nil {
+			return
+		}
+	}
+}
+
+// mostHeard is more receives than the system's buffer of a unix socket takes.
+const mostHeard = 4096
+
 // end closes the Channel, and calls the done functions and Closed.
 func (ch *Channel) end(err error) {
 	if ch.state == closed {

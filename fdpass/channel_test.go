@@ -434,3 +434,36 @@ func TestEngineCloses(t *testing.T) {
 		}
 	})
 }
+
+// What a peer has sent before it closed arrives, even if sending to it fails first.
+func TestLastWords(t *testing.T) {
+	backends(t, func(t *testing.T, e *rondo.Engine) {
+		a, b := sockets(t)
+		r := &recorder{}
+		ch := channel(t, e, a, r)
+		before := openFiles(t)
+		failed := make(chan error, 1)
+		onLoop(t, e, func(*rondo.Loop) {
+			for _, text := range []string{"one", "two"} {
+				head := make([]byte, 12)
+				head[0], head[1] = 1, 1
+				binary.BigEndian.PutUint32(head[4:], uint32(len(text)))
+				rawSend(t, b, append(head, text...), []syscall.Conn{marked(t, text)})
+			}
+			b.Close()
+			if err := ch.Send([]byte("to nobody"), func(err error) { failed <- err }); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := r.untilClosed(t); err == nil {
+			t.Error("Closed got no error, and a message was not sent")
+		}
+		if got := r.got(); len(got) != 2 || got[1] != "two" {
+			t.Errorf("the messages that came are %q", got)
+		}
+		if err := <-failed; err == nil {
+			t.Error("a message to a closed socket was sent")
+		}
+		untilFiles(t, before) // the two of marked, without the two sockets
+	})
+}

@@ -178,7 +178,11 @@ func (ch *Channel) flush() {
 			})
 			return
 		case err != nil:
-			ch.end(fmt.Errorf("fdpass: %w", err))
+			ch.hear()
+			if ch.err == nil { // the Handler did not call Abort
+				ch.err = fmt.Errorf("fdpass: %w", err)
+			}
+			ch.end(ch.err)
 			return
 		case n == 0:
 			return

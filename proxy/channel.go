@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync/atomic"
@@ -45,16 +46,32 @@ func (c *channel) do(f func()) {
 }
 
 // send sends a message. If it cannot, the Channel ends.
-func (c *channel) send(data []byte, files []*os.File) {
+func (c *channel) send(m *message) {
+	c.do(func() {
+		if err := c.ch.Send(m.encode(), nil); err != nil {
+			c.ch.Abort(err)
+		}
+	})
+}
+
+// sendFiles sends a message with files, and waits until the system has taken it.
+func (c *channel) sendFiles(ctx context.Context, m *message, files []*os.File) error {
+	sent := make(chan struct{})
 	c.do(func() {
 		var conns []syscall.Conn
 		for _, f := range files {
 			conns = append(conns, f)
 		}
-		if err := c.ch.Send(data, nil, conns...); err != nil {
+		err := c.ch.Send(m.encode(), func(err error) {
+			if err == nil {
+				close(sent)
+			}
+		}, conns...)
+		if err != nil {
 			c.ch.Abort(err)
 		}
 	})
+	return c.wait(ctx, sent, "does not read its messages")
 }
 
 // Closed implements fdpass.Handler.
@@ -70,25 +87,55 @@ func (c *channel) Closed(_ *fdpass.Channel, err error) {
 func (c *channel) wait(ctx context.Context, step <-chan struct{}, late string) error {
 	select {
 	case <-step:
-		return nil
 	case <-c.gone:
 	case <-ctx.Done():
-		return fmt.Errorf("the other process %s: %w", late, ctx.Err())
 	}
-	// A process may do its last step and close. Then both are ready, and the step counts.
-	select {
-	case <-step:
+	// Several may be ready: a process may do its last step and close. Then the step counts.
+	switch {
+	case isClosed(step):
 		return nil
-	default:
+	case isClosed(c.gone):
 		return c.why
 	}
+	return fmt.Errorf("the other process %s: %w", late, ctx.Err())
+}
+
+// isPeers reports whether it is the other process that has ended the Channel, by err: it has
+// died, or has closed it. Otherwise this process could not go on.
+func isPeers(err error) bool {
+	return errors.Is(err, errGone) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // closeOnce is for channels that only one loop closes.
 func closeOnce(c chan struct{}) {
+	if !isClosed(c) {
+		close(c)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
+		return true
 	default:
-		close(c)
+		return false
+	}
+}
+
+// reset closes a connection that cannot be served, so that its peer sees no end of a stream.
+func reset(nc net.Conn) {
+	resetAtClose(nc, true)
+	nc.Close()
+}
+
+// resetAtClose sets whether the system resets a connection when its last descriptor is closed. On
+// its way it must be so: if the new process ends meanwhile, the system closes it.
+func resetAtClose(nc net.Conn, on bool) {
+	if l, ok := nc.(interface{ SetLinger(int) error }); ok {
+		seconds := -1
+		if on {
+			seconds = 0
+		}
+		l.SetLinger(seconds)
 	}
 }

@@ -1,6 +1,9 @@
 package proxy
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // A Chooser chooses among a pool's targets as one loop does.
 type Chooser struct {
@@ -43,4 +46,11 @@ func ServerName(in []byte) (name string, want int, err error) { return serverNam
 func EndCheck(s *Server, err error) {
 	k := s.pools[0].now.Load().members[0].checker
 	k.loop.Post(func() { k.ended(err) })
+}
+
+// SetPatience sets how long the processes of an upgrade wait for each other, until the test ends.
+func SetPatience(t interface{ Cleanup(func()) }, d time.Duration) {
+	old := patience
+	patience = d
+	t.Cleanup(func() { patience = old })
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/fdpass"
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/relay"
@@ -24,24 +23,34 @@ import (
 // process has ended or begun, since their keys cannot go along, and those that are just ending.
 // Clients that are about to be connected go as soon as they are, or stay if ctx ends first.
 //
-// When HandOver returns nil, this Server is closed, as by Close; then call Engine.Shutdown, which
+// When HandOver returns nil, this Server is closed, as by Close; then call Shutdown, which
 // waits for the connections that stay. If it returns an error, the other process has not taken
 // over: this one goes on as before, with all that has not gone yet. ctx bounds how long the other
-// process may take to be ready.
+// process may take to be ready. The error is context.DeadlineExceeded if that process lives and
+// does not answer.
+//
+// Close and Shutdown end HandOver with an error, unless the other process is ready: then they wait
+// for the end of HandOver.
 //
 // It returns an error that wraps errors.ErrUnsupported where descriptors cannot be passed on:
 // on Windows and on simulated networks.
 func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
-	h := &handover{server: s, channel: newChannel(), hello: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{})}
+	h := &handover{server: s, channel: newChannel(), hello: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{})}
+	ctx, h.cancel = context.WithCancel(ctx)
+	defer h.cancel()
 	if err := h.begin(nc); err != nil {
 		nc.Close()
 		return fmt.Errorf("proxy: hand over: %w", err)
 	}
 	err := h.run(ctx)
-	s.mu.Lock()
-	s.handing = false
-	s.mu.Unlock()
+	if err != nil {
+		h.send(&message{Kind: kindBack, Why: err.Error()})
+	}
 	h.do(h.ch.Close)
+	s.mu.Lock()
+	s.handing = nil
+	s.mu.Unlock()
+	close(h.ended)
 	if err != nil {
 		return fmt.Errorf("proxy: hand over: %w: this process goes on", err)
 	}
@@ -53,17 +62,33 @@ type handover struct {
 	*channel
 	server    *Server
 	listeners []*listener
+	kept      []string // keys of those that the new process has, once it is ready
 
+	stage       atomic.Uint32 // what the new process may say
 	hello       chan struct{} // the new process has said its version
 	ready, done chan struct{}
 
-	over atomic.Bool // clients that cannot go yet stay
+	over     atomic.Bool   // clients that cannot go yet stay
+	pairs    atomic.Int32  // loops that may have pairs to hand over
+	progress atomic.Uint64 // grows as long as the new process takes what it gets
+
+	cancel context.CancelFunc // ends the waiting for the new process, and for clients that cannot go yet
+	ended  chan struct{}
 }
+
+// Values of handover.stage.
+const (
+	greets   = iota // hello
+	prepares        // ready: it has the listeners
+	receives        // nothing: it gets the connections
+	confirms        // done
+)
 
 var (
 	errHanding  = errors.New("an upgrade is under way")
 	errNobody   = errors.New("there are no listeners: Apply was not called, or the Server is closed")
 	errProtocol = fmt.Errorf("the other process speaks another version of the protocol: want %d", protocol)
+	errStalled  = fmt.Errorf("the other process takes nothing of what it gets: %w", context.DeadlineExceeded)
 )
 
 // begin prepares the upgrade. Nothing has changed after an error.
@@ -74,29 +99,35 @@ func (h *handover) begin(nc *net.UnixConn) error {
 	switch {
 	case s.closed || !s.started || len(s.listeners) == 0:
 		return errNobody
-	case s.handing:
+	case s.handing != nil:
 		return errHanding
 	}
 	h.listeners = s.listeners
-	err := h.open(s.loops[0], nc, h)
-	s.handing = err == nil
-	return err
+	if err := h.open(s.loops[0], nc, h); err != nil {
+		return err
+	}
+	s.handing = h
+	return nil
 }
 
 // Message implements fdpass.Handler.
 func (h *handover) Message(ch *fdpass.Channel, in *fdpass.Message) {
 	m, _, err := decode(in.Data)
+	stage := h.stage.Load()
 	switch {
 	case err != nil:
 		ch.Abort(err)
-	case m.Kind == kindHello && m.Version != protocol:
+	case m.Kind == kindHello && stage == greets && m.Version != protocol:
 		ch.Abort(errProtocol)
-	case m.Kind == kindHello:
+	case m.Kind == kindHello && stage == greets:
 		closeOnce(h.hello)
-	case m.Kind == kindReady:
-		closeOnce(h.ready)
-	case m.Kind == kindDone:
+	case m.Kind == kindReady && stage == prepares && !isClosed(h.ready):
+		h.kept = m.Kept
+		close(h.ready)
+	case m.Kind == kindDone && stage == confirms:
 		closeOnce(h.done)
+	default:
+		ch.Abort(errMessage)
 	}
 }
 
@@ -105,12 +136,14 @@ func (h *handover) run(ctx context.Context) error {
 	if err := h.wait(ctx, h.hello, "says nothing"); err != nil {
 		return err
 	}
-	if err := h.sendListeners(); err != nil {
+	h.stage.Store(prepares)
+	if err := h.sendListeners(ctx); err != nil {
 		return err
 	}
 	if err := h.wait(ctx, h.ready, "is not ready in time"); err != nil {
 		return err
 	}
+	h.stage.Store(receives)
 	// Both processes accept now, from the same sockets. So no client waits while this one stops.
 	for _, l := range h.listeners {
 		l.pause()
@@ -121,23 +154,31 @@ func (h *handover) run(ctx context.Context) error {
 		for _, l := range h.listeners {
 			l.resume()
 		}
+		h.server.serveQueues() // targets may have places that the lost connections had
 	}
 	return err
 }
 
 // sendListeners sends the sockets of all listeners.
-func (h *handover) sendListeners() error {
+func (h *handover) sendListeners(ctx context.Context) error {
 	for _, l := range h.listeners {
 		files, err := l.files()
 		if err != nil {
 			return err
 		}
-		h.send((&message{Kind: kindListener, Listener: l.settings.key()}).encode(), files)
+		for rest := files; len(rest) > 0 && err == nil; {
+			some := rest[:min(len(rest), fdpass.MaxFiles)]
+			rest = rest[len(some):]
+			err = h.sendFiles(ctx, &message{Kind: kindListener, Listener: l.settings.key(), More: len(rest) > 0}, some)
+		}
 		for _, f := range files {
 			f.Close() // the Channel has duplicates
 		}
+		if err != nil {
+			return err
+		}
 	}
-	h.send((&message{Kind: kindListeners}).encode(), nil)
+	h.send(&message{Kind: kindListeners})
 	return nil
 }
 
@@ -145,22 +186,43 @@ func (h *handover) sendListeners() error {
 func (h *handover) moveAll(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { h.over.Store(true) })
 	defer stop()
+	loops := h.server.loops
+	h.pairs.Store(int32(len(loops)))
 	var all sync.WaitGroup
-	for _, l := range h.server.loops {
-		m := &mover{h: h, loop: l, window: max(1, fdpass.MaxQueued/2/len(h.server.loops)), finished: all.Done}
+	for _, l := range loops {
+		m := &mover{h: h, loop: l, window: max(1, fdpass.MaxQueued/2/len(loops)), finished: all.Done}
 		m.window = min(m.window, mostMoving)
 		all.Add(1)
-		if l.Post(m.pass) != nil {
+		if l.Post(m.begin) != nil {
+			h.pairs.Add(-1)
 			all.Done()
 		}
 	}
-	all.Wait()
+	moved := make(chan struct{})
+	go func() { all.Wait(); close(moved) }()
+	// While the new process takes nothing, nobody accepts clients, and nobody serves those that
+	// are on their way.
+	check := time.NewTicker(patience)
+	defer check.Stop()
+	for last := uint64(0); ; {
+		select {
+		case <-moved:
+			return
+		case <-check.C:
+		}
+		now := h.progress.Load()
+		if now == last {
+			h.do(func() { h.ch.Abort(errStalled) })
+		}
+		last = now
+	}
 }
 
 // finish tells the new process that it has all, and closes the listeners here.
 func (h *handover) finish() error {
-	h.send((&message{Kind: kindEnd}).encode(), nil)
-	late, cancel := context.WithTimeout(context.Background(), doneTime)
+	h.stage.Store(confirms)
+	h.send(&message{Kind: kindEnd})
+	late, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := h.wait(late, h.done, "does not say that it has got all"); err != nil {
 		return err
@@ -169,193 +231,28 @@ func (h *handover) finish() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range h.listeners {
+		if !slices.Contains(h.kept, l.settings.key()) {
+			continue // nobody listens at it any more
+		}
 		l.path = "" // the socket's file goes on
 		for _, ln := range l.all {
 			bridge.ListenerOf(ln).KeepFile()
 		}
 	}
 	s.close()
+	s.ended.Store(true)
 	return nil
 }
 
-const (
-	// doneTime is how long the new process may take to serve what it has got.
-	doneTime = 10 * time.Second
-	// mostMoving is how many connections of a loop are on their way at once. While one is, its
-	// bytes wait; so there are few.
-	mostMoving = 16
-	// passPause is the time between two passes. After enoughEmpty without anything to hand over
-	// there is no more to come: listeners that pause may still deliver what they had accepted.
-	passPause   = 10 * time.Millisecond
-	enoughEmpty = 3
-)
-
-// A mover hands over the connections of one loop, some at a time.
-type mover struct {
-	h        *handover
-	loop     *rondo.Loop
-	window   int
-	rest     []*rondo.Conn // of this pass
-	moving   int
-	found    int // connections of this pass that go, or cannot go yet
-	empty    int // passes in a row without such
-	finished func()
-}
-
-// pass looks at each connection of the loop.
-func (m *mover) pass() {
-	m.found, m.rest = 0, nil
-	for c := range m.loop.Conns() {
-		m.rest = append(m.rest, c)
-	}
-	m.step()
-}
-
-// step goes on with the pass, when there is room in the window.
-func (m *mover) step() {
-	for m.moving < m.window && len(m.rest) > 0 && !m.h.closed.Load() {
-		c := m.rest[0]
-		m.rest[0], m.rest = nil, m.rest[1:]
-		m.move(c)
-	}
-	if m.moving > 0 {
-		return
-	}
-	if m.empty++; m.found > 0 {
-		m.empty = 0
-	}
-	if m.empty == enoughEmpty || m.h.over.Load() || m.h.closed.Load() {
-		m.finished()
-		return
-	}
-	m.loop.AfterFunc(passPause, m.pass)
-}
-
-func (m *mover) move(c *rondo.Conn) {
-	switch h := c.Handler().(type) {
-	case *session:
-		if h.server() == m.h.server {
-			m.moveClient(h)
-		}
-	default:
-		p := relay.PairOf(c)
-		if p == nil {
-			return
-		}
-		if s, ok := p.Owner().(*session); ok && s.client == c && s.server() == m.h.server {
-			m.movePair(p, s)
-		}
-	}
-}
-
-// moved is called when a connection has gone, or stays after all.
-func (m *mover) moved() {
-	m.moving--
-	m.step()
-}
-
-// movePair hands over a client and its target. They stay if they cannot leave.
-func (m *mover) movePair(p *relay.Pair, s *session) {
-	text := s.describe(kindPair)
-	err := p.Detach(func(d *relay.Detached, err error) {
-		if err != nil {
-			m.moved() // it goes on, or ends
-			return
-		}
-		s.gone()
-		m.send(text.ofPair(d), func(err error) {
-			if err != nil {
-				s.takeBack(d)
-				return
-			}
-			d.A.Conn.Close()
-			d.B.Conn.Close()
-		}, d.A.Conn, d.B.Conn)
-	})
-	if err == nil {
-		m.found++
-		m.moving++
-	}
-}
-
-// moveClient hands over a client that has no target: it begins anew elsewhere. It has to wait if
-// it is being connected, or if something is between it and this process.
-func (m *mover) moveClient(s *session) {
-	m.found++
-	if s.phase != hello && s.phase != waiting {
-		return
-	}
-	text := s.describe(kindClient)
-	err := bridge.Of(s.client).Rest(func(err error) {
-		if err == nil {
-			m.takeClient(s, text)
-		} else {
-			m.moved()
-		}
-	})
-	if err == nil {
-		m.moving++
-	}
-}
-
-// takeClient takes a client that is at rest from its loop, and sends it.
-func (m *mover) takeClient(s *session, text *message) {
-	w := bridge.Of(s.client)
-	if s.phase != hello && !(s.phase == waiting && s.dequeue()) {
-		w.Stay() // it has got a target meanwhile, or is about to
-		m.moved()
-		return
-	}
-	was := s.phase
-	s.phase = leaving
-	all, err := w.Loop().Depart(w)
-	if err != nil {
-		if s.phase = was; was == waiting {
-			s.timer.Stop()
-			s.connect() // which may put it into the queue again
-		}
-		m.moved()
-		return
-	}
-	s.timer.Stop()
-	s.gone()
-	d := &all[0]
-	text.A = half{Unread: len(d.Unread), Unsent: len(d.Unsent)}
-	m.send(text.encode(d.Unread, d.Unsent), func(err error) {
-		if err != nil {
-			s.listener.readmit(m.loop, text, d.Conn, d.Unread, d.Unsent)
-			return
-		}
-		d.Conn.Close()
-	}, d.Conn)
-}
-
-// send sends a message with sockets. sent is called on the mover's loop, when the system has
-// taken it or with the reason why not.
-func (m *mover) send(data []byte, sent func(error), conns ...net.Conn) {
-	var files []syscall.Conn
-	for _, nc := range conns {
-		files = append(files, nc.(syscall.Conn)) // of TCP or unix, since it was the system's
-	}
-	tell := func(err error) {
-		m.loop.Post(func() {
-			sent(err)
-			m.moved()
-		})
-	}
-	posted := m.h.loop.Post(func() {
-		if err := m.h.ch.Send(data, tell, files...); err != nil {
-			m.h.ch.Abort(err)
-			tell(err)
-		}
-	})
-	if posted != nil {
-		tell(posted)
-	}
-}
+// patience is how long a process may take to receive or to do what takes no time, so that the
+// other one can go on. It is a variable for tests.
+var patience = 10 * time.Second
 
 // gone takes the connection out of the counts: it is on its way to the other process.
 func (s *session) gone() {
+	if s.phase < joined {
+		s.server().served()
+	}
 	s.phase = leaving
 	s.listener.open.Add(-1)
 	if s.to != nil {

@@ -36,6 +36,7 @@ func (l *listener) accept(c *rondo.Conn) rondo.Handler {
 		return nil
 	}
 	l.total.Add(1)
+	l.server.unserved.Add(1)
 	s := &session{listener: l, loop: c.Loop(), client: c, search: new(search)}
 	s.began = s.now()
 	if r.accept != nil {
@@ -49,8 +50,7 @@ func (l *listener) accept(c *rondo.Conn) rondo.Handler {
 // listen opens the listener, or takes the sockets that another process has passed.
 func (l *listener) listen() error {
 	s, set := l.server, &l.settings
-	passed := s.passed[set.key()]
-	delete(s.passed, set.key())
+	passed := s.passed.take(set.key())
 	if len(passed) == 0 {
 		ln, err := s.open(set, l.accept)
 		if err == nil {

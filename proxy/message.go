@@ -20,13 +20,14 @@ const protocol = 1
 // The kinds of messages, in the order of an upgrade. Those with files say which.
 const (
 	kindHello     = "hello"     // new to old: its version
-	kindListener  = "listener"  // old to new: a listener, with its sockets
+	kindListener  = "listener"  // old to new: a listener, with its sockets, or some of them
 	kindListeners = "listeners" // old to new: that was all of them
-	kindReady     = "ready"     // new to old: it accepts clients
+	kindReady     = "ready"     // new to old: it accepts clients, and has Kept these listeners
 	kindClient    = "client"    // old to new: a client without a target, with its socket
 	kindPair      = "pair"      // old to new: a client and its target, with both sockets
 	kindEnd       = "end"       // old to new: that was all
 	kindDone      = "done"      // new to old: and all has come
+	kindBack      = "back"      // old to new, at any time: the old process goes on, the new one must not, and Why
 )
 
 // A message tells the other process something. It travels as JSON behind its length, four
@@ -35,7 +36,10 @@ type message struct {
 	Kind    string
 	Version int `json:",omitempty"`
 
-	Listener string `json:",omitempty"` // its key
+	Listener string   `json:",omitempty"` // its key
+	More     bool     `json:",omitempty"` // the listener's next message has more of its sockets
+	Kept     []string `json:",omitempty"` // keys
+	Why      string   `json:",omitempty"`
 
 	// Of a client:
 	Pool      string        `json:",omitempty"`
@@ -101,12 +105,12 @@ func decode(in []byte) (m message, rest []byte, err error) {
 	return m, rest, nil
 }
 
-// describe says what the other process must know of a client.
+// describe says what the other process must know of a client, which is not in the queue.
 func (s *session) describe(kind string) *message {
 	now := s.now()
 	m := &message{Kind: kind, Listener: s.listener.settings.key(), Name: s.name,
 		Client: textOf(s.remote()), Local: textOf(s.local()), Age: time.Duration(now - s.began), Queued: time.Duration(s.queued)}
-	if s.joined > 0 {
+	if kind == kindPair { // joined may be less than 0: before this process began
 		m.Connected = time.Duration(now - s.joined)
 		m.Pool, m.Target = s.poolName(), s.targetKey()
 		m.Idle, m.Limit = s.limits()

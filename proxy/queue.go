@@ -28,22 +28,31 @@ type queue struct {
 	all list.List // of *session, first come first
 }
 
-// enqueue makes the client wait until a target can serve it.
+// enqueue makes the client wait until a target can serve it. The times that it has waited before
+// count.
 func (s *session) enqueue(r *roster) {
 	q := &s.pool.queue
+	left := orDefault(r.settings.QueueTime, DefaultQueueTime) - time.Duration(s.queued)
+	if left <= 0 {
+		s.pool.waitedInVain.Add(1)
+		s.refuse(errQueueTime)
+		return
+	}
 	q.mu.Lock()
 	if q.all.Len() >= r.settings.Queue {
 		q.mu.Unlock()
 		s.refuse(errQueueFull)
 		return
 	}
+	if s.queued == 0 { // otherwise it has been there, or in the queue of the process before
+		s.pool.waited.Add(1)
+	}
 	s.phase = waiting
-	s.queued = s.now()
+	s.queued = s.now() - s.queued
 	s.place = q.all.PushBack(s)
 	q.waiting.Add(1)
 	q.mu.Unlock()
-	s.pool.waited.Add(1)
-	s.timer = s.loop.AfterFunc(orDefault(r.settings.QueueTime, DefaultQueueTime), func() {
+	s.timer = s.loop.AfterFunc(left, func() {
 		if s.dequeue() {
 			s.pool.waitedInVain.Add(1)
 			s.refuse(errQueueTime)
@@ -63,6 +72,7 @@ func (s *session) dequeue() bool {
 		return false
 	}
 	q.remove(s)
+	s.queued = s.now() - s.queued
 	return true
 }
 
@@ -71,6 +81,14 @@ func (q *queue) remove(s *session) {
 	q.all.Remove(s.place)
 	s.place = nil
 	q.waiting.Add(-1)
+}
+
+// serveQueues gives targets to clients that wait in any queue.
+func (s *Server) serveQueues() {
+	l := s.loops[0]
+	for _, p := range s.now.Load().pools {
+		l.Post(func() { p.serveQueue(l) })
+	}
 }
 
 // serveQueue gives targets to clients that wait, as far as targets can serve them. It is

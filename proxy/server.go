@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -37,9 +38,13 @@ type Server struct {
 	loops     []*rondo.Loop
 	listeners []*listener
 	pools     []*pool
-	now       atomic.Pointer[current]   // listeners and pools, for the loops
-	handing   bool                      // HandOver is under way
-	passed    map[string][]net.Listener // by keys, from another process; for the first Apply
+	now       atomic.Pointer[current] // listeners and pools, for the loops
+	handing   *handover               // nil: HandOver is not under way
+	passed    passed                  // from another process; for the first Apply
+
+	unserved atomic.Int64  // clients without a target
+	leaves   atomic.Bool   // Shutdown was called
+	settled  chan struct{} // has an element when unserved becomes 0 then
 }
 
 // current is the configuration in the eyes of the loops, which cannot wait for Server.mu.
@@ -80,7 +85,7 @@ func (s *Server) Apply(c Config) error {
 	switch {
 	case s.closed:
 		return fmt.Errorf("proxy: apply: %w", rondo.ErrClosed)
-	case s.handing:
+	case s.handing != nil:
 		return fmt.Errorf("proxy: apply: %w", errHanding)
 	}
 	if err := s.start(); err != nil {
@@ -124,6 +129,7 @@ func (s *Server) start() error {
 		return err
 	}
 	s.loops = slices.Collect(s.Engine.Loops())
+	s.settled = make(chan struct{}, 1)
 	now := make(chan time.Time, 1)
 	if err := s.loops[0].Post(func() { now <- s.loops[0].Now() }); err != nil {
 		return fmt.Errorf("proxy: apply: engine: %w", err)
@@ -228,20 +234,84 @@ func (s *Server) Addrs() (addrs []net.Addr) {
 }
 
 // Close stops listening and checking. Connections go on: Engine.Shutdown waits for their ends, and
-// Engine.Close ends them. Apply fails from now on.
+// Engine.Close ends them. Apply fails from now on. Stats still counts.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.close()
+	s.stop()
+	s.ended.Store(true)
 	return nil
 }
 
-// close is Close. mu is locked.
-func (s *Server) close() {
-	s.closed = true
+// Shutdown is Close, and waits for the connections to end. Clients that have come are served as
+// before, also those that wait in a queue, whose TLS begins, or whose target is dialed. When each
+// of them has a target, or has ended, Shutdown calls Engine.Shutdown. If ctx ends first, it
+// resets all connections and returns ctx's error.
+//
+// Engine.Shutdown alone resets the clients that have no target yet, since nothing can be dialed
+// any more.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop()
+	if s.Engine == nil {
+		return nil
+	}
+	s.settle(ctx)
 	s.ended.Store(true)
+	return s.Engine.Shutdown(ctx)
+}
+
+// stop closes the Server, when HandOver is not under way. Targets are still checked.
+func (s *Server) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.handing != nil {
+		h := s.handing
+		s.mu.Unlock()
+		h.cancel()
+		<-h.ended
+		s.mu.Lock()
+	}
+	s.close()
+}
+
+// close closes the listeners. mu is locked.
+func (s *Server) close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
 	for _, l := range s.listeners {
 		l.close()
 	}
-	s.listeners = nil
+}
+
+// settle waits until each client has a target or has ended, or ctx ends.
+func (s *Server) settle(ctx context.Context) {
+	s.leaves.Store(true)
+	for _, l := range s.loops {
+		done := make(chan struct{}) // closed behind clients that are on their way from the listener's loop
+		if l.Post(func() { close(done) }) == nil {
+			<-done
+		}
+	}
+	for s.unserved.Load() > 0 {
+		select {
+		case <-s.settled:
+			s.tellSettled() // another call of Shutdown may wait, too
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) tellSettled() {
+	select {
+	case s.settled <- struct{}{}:
+	default:
+	}
+}
+
+// served is called when a client has got a target, or has ended.
+func (s *Server) served() {
+	if s.unserved.Add(-1) == 0 && s.leaves.Load() {
+		s.tellSettled()
+	}
 }

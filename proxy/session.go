@@ -32,7 +32,7 @@ type session struct {
 	*search              // nil once joined: an idle pair should be small
 
 	began, joined int64 // the server's time
-	queued        int64 // when the client began to wait; later, how long it has waited
+	queued        int64 // how long the client has waited; in the queue, when it would have begun to if it had waited only once
 	phase         phase
 }
 
@@ -208,6 +208,7 @@ func isOurs(err error) bool {
 
 // join lets the bytes pass.
 func (s *session) join(c *rondo.Conn) rondo.Handler {
+	s.server().served()
 	s.phase, s.target, s.search = joined, c, nil
 	s.joined = s.now()
 	s.to.conns.Add(1)
@@ -261,7 +262,8 @@ func (s *session) EOF(c *rondo.Conn) {
 	}
 }
 
-// Shutdown resets a client without a target: nothing can be dialed any more.
+// Shutdown resets a client without a target: nothing can be dialed any more. Server.Shutdown
+// waits before.
 func (s *session) Shutdown(c *rondo.Conn) { c.Abort(rondo.ErrClosed) }
 
 // Closed ends a session that has no target.
@@ -295,6 +297,9 @@ func (s *session) Closed(c *rondo.Conn, err error) {
 func (s *session) ended(e relay.End) {
 	l := s.listener
 	l.open.Add(-1)
+	if s.phase < joined {
+		s.server().served()
+	}
 	if t := s.to; t != nil {
 		t.leave(s.loop)
 		t.fromClients.Add(uint64(e.FromA))

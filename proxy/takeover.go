@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -19,11 +20,13 @@ import (
 // its sockets; others are opened. Then its connections come, in mid-stream, and go on by c: with
 // the counts of the targets that c has, and the time limits of their pools. TakeOver owns nc.
 //
-// TakeOver returns nil when this Server serves all that the other one could hand over. If it
-// returns an error the other Server goes on as before. ctx bounds how long that one may take to
-// answer.
+// TakeOver returns nil when this Server serves all that the other one could hand over, and the
+// other one has closed its listeners or has died. If it returns an error the other Server goes on;
+// this one listens no more, and may have got connections: Shutdown lets them end. ctx bounds how
+// long the other Server may take to answer.
 func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn, c Config) error {
-	t := &takeover{server: s, channel: newChannel(), listeners: make(chan struct{}), end: make(chan struct{})}
+	t := &takeover{server: s, channel: newChannel(), inherited: make(passed),
+		listeners: make(chan struct{}), end: make(chan struct{}), back: make(chan struct{})}
 	if err := t.run(ctx, nc, c); err != nil {
 		return fmt.Errorf("proxy: take over: %w", err)
 	}
@@ -34,16 +37,46 @@ func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn, c Config) error
 type takeover struct {
 	*channel
 	server    *Server
-	inherited map[string][]net.Listener
-	next      int // loop for a connection
+	inherited passed
+	part      []net.Listener // of a listener, until its last sockets have come
+	next      int            // loop for a connection
 
-	listeners, end chan struct{}
+	serves               atomic.Bool // Apply has succeeded
+	listeners, end, back chan struct{}
+	reason               string // of back
 }
 
-var errStarted = errors.New("Apply was called already")
+// passed are the sockets of listeners, by keys. Several listeners may have one key: port 0.
+type passed map[string][][]net.Listener
+
+// take takes the sockets of a listener; nil: there are none.
+func (p passed) take(key string) (sockets []net.Listener) {
+	if all := p[key]; len(all) > 0 {
+		sockets, p[key] = all[0], all[1:]
+	}
+	return sockets
+}
+
+func (p passed) close() {
+	for key := range p {
+		for sockets := p.take(key); sockets != nil; sockets = p.take(key) {
+			closeAll(sockets)
+		}
+	}
+}
+
+func closeAll(sockets []net.Listener) {
+	for _, ln := range sockets {
+		ln.Close()
+	}
+}
+
+var (
+	errStarted = errors.New("Apply was called already")
+	errBack    = errors.New("the other process goes on")
+)
 
 func (t *takeover) run(ctx context.Context, nc *net.UnixConn, c Config) error {
-	s := t.server
 	err := c.Check()
 	if err == nil {
 		err = t.begin(nc)
@@ -52,31 +85,26 @@ func (t *takeover) run(ctx context.Context, nc *net.UnixConn, c Config) error {
 		nc.Close()
 		return err
 	}
-	t.send((&message{Kind: kindHello, Version: protocol}).encode(), nil)
-	if err := t.wait(ctx, t.listeners, "does not send its listeners"); err != nil {
-		t.abort(err)
-		return err
+	t.send(&message{Kind: kindHello, Version: protocol})
+	if err = t.wait(ctx, t.listeners, "does not send its listeners"); err == nil {
+		err = t.apply(c)
 	}
-	s.mu.Lock()
-	s.passed = t.inherited
-	s.mu.Unlock()
-	err = s.Apply(c)
-	s.mu.Lock()
-	closeListeners(s.passed)
-	s.passed = nil
-	s.mu.Unlock()
 	if err != nil {
-		t.abort(err)
+		if isClosed(t.back) {
+			err = t.goesOn()
+		}
+		t.do(func() {
+			t.ch.Abort(err)
+			t.inherited.close()
+			closeAll(t.part)
+		})
 		return err
 	}
-	t.send((&message{Kind: kindReady}).encode(), nil)
-	if err := t.wait(context.Background(), t.end, ""); err != nil {
-		// This process has the listeners, so it goes on.
-		s.log().Warn("proxy: the old process has ended before it had handed over all connections", "error", err)
-	} else {
-		t.send((&message{Kind: kindDone}).encode(), nil)
-		t.do(t.ch.Close)
+	if err := t.receive(); err != nil {
+		t.server.Close()
+		return err
 	}
+	s := t.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.listeners {
@@ -96,26 +124,63 @@ func (t *takeover) begin(nc *net.UnixConn) error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	t.inherited = make(map[string][]net.Listener)
 	return t.open(s.loops[0], nc, t)
 }
 
-// abort ends the upgrade. What has come is closed here; the other process has it still.
-func (t *takeover) abort(err error) {
-	t.do(func() {
-		t.ch.Abort(err)
-		closeListeners(t.inherited)
-	})
+// apply applies the configuration with the listeners that have come. They belong to the caller's
+// goroutine now: no more may come.
+func (t *takeover) apply(c Config) error {
+	s := t.server
+	s.mu.Lock()
+	s.passed = t.inherited
+	s.mu.Unlock()
+	err := s.Apply(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passed.close()
+	s.passed = nil
+	return err
 }
 
-func closeListeners(all map[string][]net.Listener) {
-	for key, list := range all {
-		for _, ln := range list {
-			ln.Close()
+// receive says that this process is ready, and gets the connections of the other one. An error is
+// why that one goes on.
+func (t *takeover) receive() error {
+	s := t.server
+	ready := &message{Kind: kindReady}
+	s.mu.Lock()
+	for _, l := range s.listeners {
+		if l.passed {
+			ready.Kept = append(ready.Kept, l.settings.key())
 		}
-		delete(all, key)
 	}
+	s.mu.Unlock()
+	t.serves.Store(true)
+	t.send(ready)
+	err := t.wait(context.Background(), t.end, "")
+	if err == nil {
+		t.send(&message{Kind: kindDone})
+		// The other process closes its listeners, or has found that it took too long.
+		select {
+		case <-t.gone:
+		case <-time.After(patience):
+			t.do(t.ch.Close)
+		}
+	}
+	switch {
+	case isClosed(t.back):
+		return t.goesOn()
+	case err == nil:
+		return nil
+	case !isPeers(err):
+		return err
+	}
+	// The other process is dead, and this one has the listeners.
+	s.log().Warn("proxy: the old process has ended before it had handed over all connections", "error", err)
+	return nil
 }
+
+// goesOn is the error of an upgrade that the other process has ended.
+func (t *takeover) goesOn() error { return fmt.Errorf("%w: %s", errBack, t.reason) }
 
 // Message implements fdpass.Handler.
 func (t *takeover) Message(ch *fdpass.Channel, in *fdpass.Message) {
@@ -128,37 +193,61 @@ func (t *takeover) Message(ch *fdpass.Channel, in *fdpass.Message) {
 	}
 }
 
+// take does what a message says. The other process may be wrong in any way, and must not do
+// more harm than to end the upgrade.
 func (t *takeover) take(m *message, rest []byte, in *fdpass.Message) error {
-	switch m.Kind {
-	case kindListener:
-		for i := range in.Files() {
-			ln, err := in.Listener(i)
-			if err != nil {
-				return err
-			}
-			t.inherited[m.Listener] = append(t.inherited[m.Listener], ln)
-		}
-	case kindListeners:
-		closeOnce(t.listeners)
-	case kindClient:
+	listens, serves := !isClosed(t.listeners), t.serves.Load() && !isClosed(t.end)
+	switch {
+	case m.Kind == kindListener && listens:
+		return t.takeListener(m, in)
+	case m.Kind == kindListeners && listens && t.part == nil:
+		close(t.listeners)
+	case m.Kind == kindClient && serves && m.B == half{}:
 		nc, err := in.ConnAt(0)
 		if err != nil {
 			return err
 		}
+		resetAtClose(nc, false)
 		t.admit(m, nc, append([]byte(nil), rest...))
-	case kindPair:
+	case m.Kind == kindPair && serves:
 		a, err := in.ConnAt(0)
 		if err != nil {
 			return err
 		}
 		b, err := in.ConnAt(1)
 		if err != nil {
-			a.Close()
+			reset(a)
 			return err
 		}
+		resetAtClose(a, false)
+		resetAtClose(b, false)
 		t.join(m, m.detached(a, b, rest))
-	case kindEnd:
-		closeOnce(t.end)
+	case m.Kind == kindEnd && serves:
+		close(t.end)
+	case m.Kind == kindBack && !isClosed(t.back):
+		t.reason = m.Why
+		close(t.back)
+	default:
+		return errMessage
+	}
+	return nil
+}
+
+// takeListener takes sockets of a listener.
+func (t *takeover) takeListener(m *message, in *fdpass.Message) error {
+	for i := range in.Files() {
+		ln, err := in.Listener(i)
+		if err != nil {
+			return err
+		}
+		t.part = append(t.part, ln)
+	}
+	if in.Files() == 0 {
+		return errMessage
+	}
+	if !m.More {
+		t.inherited[m.Listener] = append(t.inherited[m.Listener], t.part)
+		t.part = nil
 	}
 	return nil
 }
@@ -174,19 +263,21 @@ func (t *takeover) admit(m *message, nc net.Conn, rest []byte) {
 	s := t.server
 	l, to := s.listenerOf(m.Listener), t.choose()
 	if to.Post(func() { l.readmit(to, m, nc, rest[:m.A.Unread], rest[m.A.Unread:]) }) != nil {
-		nc.Close()
+		reset(nc)
 	}
 }
 
 // readmit serves a client that comes from this process or another one, as if it had just
 // connected.
 func (l *listener) readmit(on *rondo.Loop, m *message, nc net.Conn, unread, unsent []byte) {
+	whole := nc
 	if len(unread) > 0 {
-		nc = rondo.PrefixConn(nc, unread)
+		whole = rondo.PrefixConn(nc, unread)
 	}
-	_, err := on.Attach(nc, func(c *rondo.Conn) rondo.Handler {
+	_, err := on.Attach(whole, func(c *rondo.Conn) rondo.Handler {
 		bridge.Of(c).CountAccepted()
 		l.open.Add(1)
+		l.server.unserved.Add(1)
 		s := &session{listener: l, loop: on, client: c, search: new(search)}
 		s.inherit(m)
 		c.Write(unsent)
@@ -200,7 +291,7 @@ func (l *listener) readmit(on *rondo.Loop, m *message, nc net.Conn, unread, unse
 		return s
 	})
 	if err != nil {
-		nc.Close()
+		reset(nc)
 	}
 }
 
@@ -223,8 +314,8 @@ func (t *takeover) join(m *message, d *relay.Detached) {
 		c.resume(d)
 	})
 	if posted != nil {
-		d.A.Conn.Close()
-		d.B.Conn.Close()
+		reset(d.A.Conn)
+		reset(d.B.Conn)
 	}
 }
 
@@ -241,8 +332,9 @@ func (s *session) inherit(m *message) {
 	s.began = now - int64(m.Age)
 	s.name = m.Name
 	s.from = &origin{addrOf(m.Client), addrOf(m.Local), m.Pool, m.Target, m.Idle, m.Limit}
+	s.queued = int64(m.Queued)
 	if m.Kind == kindPair {
-		s.joined, s.queued = now-int64(m.Connected), int64(m.Queued)
+		s.joined = now - int64(m.Connected)
 	}
 }
 

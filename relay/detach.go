@@ -125,8 +125,9 @@ func (p *Pair) staysFor(err error) {
 // both are reset, too.
 //
 // The connections count on from Passed, and o.Limit begins anew. The process must be their
-// only user by now, and a Half may be joined only once: its connection belongs to the loop,
-// also after an error.
+// only user by now: another one, or a duplicate of the descriptor, may do no more than close it.
+// (Streams pass within the kernel, where a socket in blocking mode would stop the loop.) A Half may
+// be joined only once: its connection belongs to the loop, also after an error.
 func (d *Detached) Join(l *rondo.Loop, o Options, joined func(*Pair, error)) error {
 	if joined == nil {
 		panic("relay: Detached.Join: the function is nil")
@@ -167,7 +168,7 @@ func (h *Half) attach(l *rondo.Loop) (conn *rondo.Conn, err error) {
 	if len(h.Unread) > 0 {
 		nc = rondo.PrefixConn(nc, h.Unread)
 	}
-	err = bridge.LoopOf(l).AttachNow(nc, rondo.OpenFunc(func(c *rondo.Conn) rondo.Handler {
+	err = bridge.LoopOf(l).AttachSole(nc, rondo.OpenFunc(func(c *rondo.Conn) rondo.Handler {
 		conn = c
 		c.Pause()
 		w := bridge.Of(c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -227,4 +228,52 @@ func TestDetachMeetsShutdown(t *testing.T) {
 	}
 	n.Await(func() { e.Shutdown(n.Timeout(time.Minute)) })
 	n.Until(func() bool { return told })
+}
+
+// A stream goes through a pipe again when its pair has come to another engine.
+func TestJoinedStreamsArePiped(t *testing.T) {
+	onEach(t, func(t *testing.T, backend string) {
+		pair, client, server := joined(t, &rondo.Engine{Backend: backend, NumLoops: 1}, relay.Options{})
+		d, err := detach(pair, func(a, b *rondo.Conn) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &rondo.Engine{Backend: backend, NumLoops: 1}
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		pairs := make(chan *relay.Pair, 1)
+		for l := range e.Loops() {
+			if err := d.Join(l, relay.Options{}, func(p *relay.Pair, err error) { pairs <- p }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now := <-pairs
+		want := make([]byte, 16<<20)
+		for i := range want {
+			want[i] = byte(i>>10 ^ i)
+		}
+		go client.Write(want)
+		got, seen := make([]byte, len(want)), false
+		for n := 0; n < len(got); n += 1 << 20 {
+			if _, err := io.ReadFull(server, got[n:n+1<<20]); err != nil {
+				t.Fatal(err)
+			}
+			conn, _ := now.Conns()
+			done := make(chan struct{})
+			conn.Ref().Do(func(*rondo.Conn) {
+				there, _ := now.Piped()
+				seen = seen || there
+				close(done)
+			})
+			<-done
+		}
+		if !bytes.Equal(got, want) {
+			t.Error("wrong bytes came")
+		}
+		if has := runtime.GOOS == "linux" && (backend == "epoll" || backend == "poll"); seen != has {
+			t.Errorf("the stream went through a pipe: %v, want %v", seen, has)
+		}
+	})
 }

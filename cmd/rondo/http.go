@@ -145,7 +145,7 @@ func (h *httpCommand) Run() error {
 		return err
 	}
 	log.Info("rondo http is ready", "addresses", addrs, "serves", serves, "backend", engine.BackendName(), "loops", loopsOf(engine))
-	go returnMemory(func() uint64 { return engine.Stats().Turns })
+	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
 	err = h.serve(engine, log, signals, func(ctx context.Context) error { return shutdownHTTP(ctx, engine, site) })
 	flush()
 	return err

@@ -19,14 +19,16 @@ import (
 
 // program is the command line.
 type program struct {
-	Redis       redisCommand     `cmd:"" help:"Serve Redis clients from one event loop." set:"authclients=yes"`
-	HTTP        httpCommand      `cmd:"" help:"Serve files over HTTP, or pass requests on to another server." set:"authclients=no"`
-	Proxy       proxyCommand     `cmd:"" help:"Pass connections on to other servers, and share them among these." set:"authclients=no"`
-	Echo        echoCommand      `cmd:"" help:"Send back what clients send." set:"authclients=yes"`
-	Bench       benchCommand     `cmd:"" help:"Measure a server with a load generator."`
-	Ping        pingCommand      `cmd:"" help:"Ask a server whether it can serve: a health check."`
-	ShowVersion versionCommand   `cmd:"" name:"version" help:"Print the version, the commit, and the Go version."`
-	Version     kong.VersionFlag `help:"Print the version, the commit, and the Go version."`
+	Redis       redisCommand      `cmd:"" help:"Serve Redis clients from one event loop." set:"authclients=yes"`
+	HTTP        httpCommand       `cmd:"" help:"Serve files over HTTP, or pass requests on to another server." set:"authclients=no"`
+	Proxy       proxyCommand      `cmd:"" help:"Pass connections on to other servers, and share them among these." set:"authclients=no"`
+	Echo        echoCommand       `cmd:"" help:"Send back what clients send." set:"authclients=yes"`
+	Bench       benchCommand      `cmd:"" help:"Measure a server with a load generator."`
+	Ping        pingCommand       `cmd:"" help:"Ask a server whether it can serve: a health check."`
+	Completion  completionCommand `cmd:"" help:"Print a script that completes command lines in a shell."`
+	Man         manCommand        `cmd:"" help:"Write the manual pages."`
+	ShowVersion versionCommand    `cmd:"" name:"version" help:"Print the version, the commit, and the Go version."`
+	Version     kong.VersionFlag  `help:"Print the version, the commit, and the Go version."`
 }
 
 const description = `Servers on event loops, and a load generator for them.
@@ -76,19 +78,26 @@ func main() {
 	os.Exit(statusFailure)
 }
 
-// execute parses the arguments and runs the command.
-func execute(args []string) error {
-	_, backend, _ := pick.Find("")
-	var p program
-	parser, err := kong.New(&p,
+// newParser makes the parser of the command line. backend is the default of --backend.
+func newParser(backend string) (*kong.Kong, error) {
+	return kong.New(new(program),
 		kong.Name("rondo"),
 		kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(helpOf),
 		kong.Vars{"backend": backend, "version": versionOfThis()},
 	)
+}
+
+// execute parses the arguments and runs the command.
+func execute(args []string) error {
+	_, backend, _ := pick.Find("")
+	parser, err := newParser(backend)
 	if err != nil {
 		return err
+	}
+	if len(args) > 0 && args[0] == completer {
+		return complete(parser.Model.Node, args[1:]).print(os.Stdout)
 	}
 	ctx, err := parser.Parse(joinNegative(args))
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -24,10 +25,13 @@ const (
 	maxPause = 10 * time.Second
 )
 
-// returnMemory returns unused memory to the system, for ever. active returns a
-// count that changes when the program does something.
-func returnMemory(active func() uint64) {
-	r := returner{active: active, read: readMemory, collect: debug.FreeOSMemory}
+// returnMemory returns unused memory to the system, for ever, and keeps Go's memory within a
+// container's limit. active returns a count that changes when the program does something.
+func returnMemory(log *slog.Logger, active func() uint64) {
+	r := returner{active: active, read: readMemory, collect: debug.FreeOSMemory, limit: newHeapLimit(log)}
+	if r.limit != nil {
+		r.limit.adjust(r.read().held)
+	}
 	for now := range time.Tick(lookPause) {
 		r.look(now)
 	}
@@ -58,6 +62,7 @@ type returner struct {
 	active  func() uint64
 	read    func() memory
 	collect func()
+	limit   *heapLimit // nil: there is none
 
 	seen   uint64        // the result of active when the last collection began
 	cycles uint64        // at the last look
@@ -68,6 +73,9 @@ type returner struct {
 // look collects if that may be worth it.
 func (r *returner) look(now time.Time) {
 	m := r.read()
+	if r.limit != nil {
+		r.limit.adjust(m.held)
+	}
 	busy := m.cycles != r.cycles // Go has just collected
 	r.cycles = m.cycles
 	active := r.active()

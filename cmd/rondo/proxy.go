@@ -65,6 +65,8 @@ type proxyCommand struct {
 	upgradeFlags
 	tlsFlags
 	loopFlags
+
+	serving proxy.Config // applied last
 }
 
 // Help is the end of "rondo proxy --help".
@@ -129,8 +131,9 @@ var checkKinds = map[string]proxy.CheckKind{
 	"redis": proxy.CheckRedis,
 }
 
-// check returns an error for flags without meaning.
+// check returns an error for flags without meaning. set are those that were given.
 func (p *proxyCommand) check(set []string) error {
+	has := func(flag string) bool { return slices.Contains(set, flag) }
 	switch {
 	case p.Config != "":
 		return p.checkWithFile(set)
@@ -138,12 +141,18 @@ func (p *proxyCommand) check(set []string) error {
 		return usagef("there is no address to listen on: give one with --listen, or a file with --config")
 	case p.Health != "http" && (p.HealthPath != "/" || p.HealthHost != ""):
 		return usagef("--health-path and --health-host are for requests: give --health http too")
+	case !has("health") && (has("health-interval") || has("health-timeout") || has("rise") || has("fall")):
+		return usagef("--health-interval, --health-timeout, --rise and --fall are for checks: give --health too")
+	case has("queue-time") && p.Queue == 0:
+		return usagef("--queue-time is for clients that wait: give --queue too")
+	case has("eject-time") && p.EjectAfter == 0:
+		return usagef("--eject-time is for targets that fail, and --eject-after is 0")
 	case len(p.To) == 0:
 		return usagef("there is no target: give one with --to")
 	}
 	return cmp.Or(
 		p.checkLimits(),
-		p.checkTLS(),
+		p.checkTLS(has("tls-auth-clients")),
 		checkNumber("--send-proxy", p.SendProxy, 0, 2),
 		checkNumber("--tries", p.Tries, 1, math.MaxInt32),
 		checkNumber("--rise", p.Rise, 1, math.MaxInt32),
@@ -156,6 +165,11 @@ func (p *proxyCommand) check(set []string) error {
 
 // checkLimits checks the flags that hold for all listeners.
 func (p *proxyCommand) checkLimits() error {
+	if p.Stats != "" {
+		if _, _, err := parseStream("--stats", p.Stats); err != nil {
+			return err
+		}
+	}
 	return cmp.Or(
 		p.upgradeFlags.check(),
 		checkNumber("--maxclients", p.Maxclients, 1, math.MaxInt32),
@@ -208,8 +222,16 @@ func parseStream(flag, addr string) (network, address string, err error) {
 // config is the configuration of the flags, or the file.
 func (p *proxyCommand) config() (c proxy.Config, err error) {
 	if p.Config != "" {
-		return readProxyFile(p.Config)
+		c, err = readProxyFile(p.Config)
+	} else {
+		c, err = p.flagsConfig()
 	}
+	keepTickets(&p.serving, &c)
+	return c, err
+}
+
+// flagsConfig is the configuration of the flags.
+func (p *proxyCommand) flagsConfig() (c proxy.Config, err error) {
 	accept, err := p.acceptProxy()
 	if err != nil {
 		return c, err
@@ -265,7 +287,7 @@ func (p *proxyCommand) config() (c proxy.Config, err error) {
 	}
 	c.Pools = []proxy.Pool{pool}
 	if err := c.Check(); err != nil {
-		return c, usageError{err}
+		return c, usageError{inWordsOf(flagWords, err)}
 	}
 	return c, nil
 }
@@ -292,54 +314,64 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	logFailures(engine, log)
 	inherited := passedSockets(log)
 	server := &proxy.Server{Engine: engine, Logger: log, Inherited: inherited.take}
-	flush := p.logAccess(server, log)
-	signals, hangups := notify(), notifyHangup()
-	if err := p.begin(server, config); err != nil {
-		engine.Close()
-		return notServing(err)
-	}
+	defer p.logAccess(server, log)()
+	signals, hangups, upgrades := notify(), notifyHangup(), notifyUpgrade()
+	// What can fail comes before begin: after it, connections may be here that have no other process.
 	const others = 64 // descriptors, beside two for each client
-	if err := sys.RaiseOpenFiles(2*uint64(p.Maxclients) + others); err != nil {
-		log.Warn("the limit of open files is too low for --maxclients: each client needs two", "maxclients", p.Maxclients, "error", err)
+	tooLow := sys.RaiseOpenFiles(2*uint64(p.Maxclients) + others)
+	control, err := p.control(server, log, p.replaces)
+	if err != nil {
+		return err
 	}
+	defer control.close()
 	showing, err := p.showStats(server, log)
 	if err != nil {
-		engine.Close()
 		return err
 	}
+	defer showing.close()
+	if err := p.begin(server, config); err != nil {
+		p.giveUp(server, log, signals)
+		return notServing(err)
+	}
+	if tooLow != nil {
+		log.Warn("the limit of open files is too low for --maxclients: each client needs two", "maxclients", p.Maxclients, "error", tooLow)
+	}
+	p.serving = config
+	go showing.later()
 	inherited.tellOthers()
 	p.takePidfile(p.Pidfile, log)
-	control, err := p.control(server, log)
-	if err != nil {
-		engine.Close()
-		return err
-	}
+	control.wait(upgrades)
+	go p.reload(server, hangups, log)
+	return p.serve(server, log, signals, control, showing)
+}
+
+// serve serves until a signal comes, or another process has taken over.
+func (p *proxyCommand) serve(server *proxy.Server, log *slog.Logger, signals <-chan os.Signal, control *controller, showing *counters) error {
+	engine := server.Engine
 	var addrs []string
 	for _, a := range server.Addrs() {
 		addrs = append(addrs, a.Network()+"://"+a.String())
 	}
-	go p.reload(server, hangups, log)
 	log.Info("rondo proxy is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
-	go returnMemory(func() uint64 { return engine.Stats().Turns })
+	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
 	stopped := make(chan error, 1)
 	go func() {
 		stopped <- p.loopFlags.serve(engine, log, signals, func(ctx context.Context) error {
 			control.close()
-			server.Close()
-			return engine.Shutdown(ctx)
+			return server.Shutdown(ctx)
 		})
 	}()
 	select {
-	case err = <-stopped:
+	case err := <-stopped:
+		return err
 	case <-control.handed:
-		pid.remove()
-		control.close()
-		showing.Close()
-		control.drain(engine)
 	}
-	showing.Close()
-	flush()
-	return err
+	systemd.leave(control.heir)
+	pid.remove()
+	control.close()
+	showing.close()
+	control.drain()
+	return nil
 }
 
 // notServing explains why a configuration cannot be applied.
@@ -373,11 +405,19 @@ func (o offering) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// showStats serves the counters, on a loop of their own.
-func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*rondo.Engine, error) {
-	engine := &rondo.Engine{NumLoops: 1, MaxConns: 100, Logger: log}
+// counters are what --stats shows, on a loop of their own.
+type counters struct {
+	engine *rondo.Engine
+	log    *slog.Logger
+	listen func() error
+	isLate bool // the old process has the address
+}
+
+// showStats shows the counters. If the old process of an upgrade has the address, later does.
+func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*counters, error) {
+	c := &counters{engine: &rondo.Engine{NumLoops: 1, MaxConns: 100, Logger: log}, log: log}
 	if p.Stats == "" {
-		return engine, nil
+		return c, nil
 	}
 	network, address, err := parseStream("--stats", p.Stats)
 	if err != nil {
@@ -396,15 +436,37 @@ func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*rondo.Engi
 			}{s.Stats(), s.Engine.Stats()})
 		}),
 	}}
-	ln, err := engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
-	for end := time.Now().Add(oldTime); p.tookOver && errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
-		time.Sleep(oldPause)
-		ln, err = engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
+	c.listen = func() error {
+		ln, err := c.engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
+		if err == nil {
+			log.Info("the counters are shown", "address", network+"://"+ln.Addr().String())
+		}
+		return err
 	}
-	if err != nil {
-		engine.Close()
+	err = c.listen()
+	switch {
+	case p.replaces && errors.Is(err, syscall.EADDRINUSE):
+		c.isLate = true
+	case err != nil:
+		c.close()
 		return nil, notServing(err)
 	}
-	log.Info("the counters are shown", "address", network+"://"+ln.Addr().String())
-	return engine, nil
+	return c, nil
 }
+
+// later shows the counters when the old process has let go of the address.
+func (c *counters) later() {
+	if !c.isLate {
+		return
+	}
+	err := c.listen()
+	for end := time.Now().Add(oldTime); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
+		time.Sleep(oldPause)
+		err = c.listen()
+	}
+	if err != nil && !errors.Is(err, rondo.ErrClosed) {
+		c.log.Error("upgrade: the counters are not shown", "error", notServing(err))
+	}
+}
+
+func (c *counters) close() { c.engine.Close() }

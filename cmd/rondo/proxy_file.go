@@ -87,7 +87,7 @@ type fileHealth struct {
 
 type fileTarget struct {
 	Address  string `toml:"address"`
-	Weight   int    `toml:"weight"`
+	Weight   *int   `toml:"weight"`
 	MaxConns int    `toml:"max-conns"`
 	Drain    bool   `toml:"drain"`
 }
@@ -109,7 +109,7 @@ func readProxyFile(name string) (c proxy.Config, err error) {
 		err = c.Check()
 	}
 	if err != nil {
-		return c, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "proxy: "))
+		return c, fmt.Errorf("%s: %s", name, strings.TrimPrefix(inWordsOf(fileWords, err).Error(), "proxy: "))
 	}
 	if len(c.Listeners) == 0 {
 		return c, fmt.Errorf("%s: there is no [[listener]]", name)
@@ -138,6 +138,12 @@ func (f *proxyFile) config(dir string) (c proxy.Config, err error) {
 
 func (f *fileListener) listener(dir string) (l proxy.Listener, err error) {
 	l = proxy.Listener{Pool: f.Pool, MaxConns: f.MaxConns, HelloTimeout: time.Duration(f.HelloTimeout)}
+	switch {
+	case f.HelloTimeout != 0 && len(f.Routes) == 0:
+		return l, errors.New("hello-timeout is for routes, and there are none")
+	case f.AcceptProxy != nil && len(f.AcceptProxy) == 0:
+		return l, errors.New(`accept-proxy is empty: want networks, or "any"; leave it out if there are no PROXY headers`)
+	}
 	if l.Network, l.Address, err = parseStream("address", f.Address); err != nil {
 		return l, err
 	}
@@ -209,6 +215,12 @@ func (f *filePool) pool(dir string) (p proxy.Pool, err error) {
 		Queue:          f.Queue,
 		QueueTime:      time.Duration(f.QueueTime),
 	}
+	switch {
+	case f.QueueTime != 0 && f.Queue == 0:
+		return p, errors.New("queue-time is for clients that wait, and there is no queue")
+	case f.EjectTime != 0 && f.EjectAfter != nil && *f.EjectAfter <= 0:
+		return p, errors.New("eject-time is for targets that fail, and eject-after is 0")
+	}
 	ok := true
 	if p.Balance, ok = chooses[f.Choose]; !ok && f.Choose != "" {
 		return p, fmt.Errorf("choose is %q: want roundrobin, leastconns or sourcehash", f.Choose)
@@ -237,7 +249,12 @@ func (f *filePool) pool(dir string) (p proxy.Pool, err error) {
 		p.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
 	for _, target := range f.Targets {
-		t := proxy.Target{Weight: target.Weight, MaxConns: target.MaxConns, Drain: target.Drain}
+		t := proxy.Target{MaxConns: target.MaxConns, Drain: target.Drain}
+		if target.Weight != nil {
+			if t.Weight = *target.Weight; t.Weight == 0 {
+				return p, fmt.Errorf("target %s: weight is 0: want 1 or more; drain = true gives a target no connections", target.Address)
+			}
+		}
 		if t.Network, t.Address, err = parseStream("address", target.Address); err != nil {
 			return p, fmt.Errorf("target: %w", err)
 		}
@@ -253,6 +270,8 @@ func (f *fileHealth) check() (proxy.Check, error) {
 		return proxy.Check{}, fmt.Errorf("health: check is %q: want off, tcp, tls, http or redis", f.Check)
 	case f.Check == "" && *f != fileHealth{}:
 		return proxy.Check{}, errors.New("health: there is no check: want tcp, tls, http or redis")
+	case f.Check != "http" && f.Check != "off" && (f.Path != "" || f.Host != "" || f.Status != 0):
+		return proxy.Check{}, fmt.Errorf("health: path, host and status are for requests, and check is %q: want http", f.Check)
 	}
 	return proxy.Check{
 		Kind:     kind,

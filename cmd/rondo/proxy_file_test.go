@@ -103,6 +103,9 @@ address = "unix:///run/app.sock"
 	}
 }
 
+// goName finds a field of package proxy.
+var goName = regexp.MustCompile(`\b(Listener|Route|Pool|Target|Check|AcceptProxy)\.[A-Z]`)
+
 // A mistake is told with the file and the setting; --check tells it too.
 func TestProxyFileMistakes(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "proxy.toml")
@@ -117,22 +120,44 @@ func TestProxyFileMistakes(t *testing.T) {
 		front + "max-conns = \"many\"\n": "line 3",
 		front + pool:                     `pool "web": it has no targets`,
 		front + target:                   "incompatible types",
-		front + pool + "idle = \"soon\"\n" + target:       `"soon" is not a duration`,
-		front + pool + "choose = \"best\"\n" + target:     `pool "web": choose is "best": want roundrobin, leastconns or sourcehash`,
-		front + pool + "health = {check=\"ftp\"}\n":       `pool "web": health: check is "ftp": want off, tcp, tls, http or redis`,
-		front + pool + "health = {rise=1}\n":              `pool "web": health: there is no check`,
-		front + "tls = {}\n" + pool + target:              "listener :1: tls: there is no cert",
-		front + "tls = {cert=\"x\"}\n" + pool + target:    "listener :1: tls: --tls-cert and --tls-key: open ",
-		front + "accept-proxy = [\"here\"]\n" + pool:      "listener :1: accept-proxy here: want a network",
-		front + pool + "tls = {ca=\"nofile\"}\n" + target: `pool "web": tls: `,
-		"[[listener]]\naddress = \"udp://:1\"\n":          `listener udp://:1: address: address "udp://:1": the network is udp`,
-		front + "pool = \"app\"\n" + pool + target:        `listener tcp://:1: there is no pool "app"`,
+		front + pool + "idle = \"soon\"\n" + target:                           `"soon" is not a duration`,
+		front + pool + "choose = \"best\"\n" + target:                         `pool "web": choose is "best": want roundrobin, leastconns or sourcehash`,
+		front + pool + "health = {check=\"ftp\"}\n":                           `pool "web": health: check is "ftp": want off, tcp, tls, http or redis`,
+		front + pool + "health = {rise=1}\n":                                  `pool "web": health: there is no check`,
+		front + "tls = {}\n" + pool + target:                                  "listener :1: tls: there is no cert",
+		front + "tls = {cert=\"x\"}\n" + pool + target:                        "listener :1: tls: cert and key: open ",
+		front + "accept-proxy = []\n" + pool + target:                         "listener :1: accept-proxy is empty: want networks",
+		front + "hello-timeout = 3\n" + pool + target:                         "listener :1: hello-timeout is for routes",
+		front + "max-conns = -1\n" + pool + target:                            "listener tcp://:1: max-conns is -1",
+		front + "[[listener.route]]\nnames=[]\n" + pool + target:              "a route has no names: want some, or the listener's pool",
+		front + pool + target + "weight = 0\n":                                `pool "web": target :2: weight is 0: want 1 or more; drain = true`,
+		front + pool + target + "weight = -1\n":                               "target tcp://:2: weight is -1: want 1 to 1000",
+		front + pool + target + "weight = 1001\n":                             "target tcp://:2: weight is 1001: want 1 to 1000",
+		front + pool + target + "max-conns = -1\n":                            "target tcp://:2: max-conns is -1",
+		front + pool + "tries = -1\n" + target:                                `pool "web": tries is -1`,
+		front + pool + "queue = -1\n" + target:                                `pool "web": queue is -1`,
+		front + pool + "send-proxy = 3\n" + target:                            `pool "web": send-proxy is 3`,
+		front + pool + "queue-time = 3\n" + target:                            `pool "web": queue-time is for clients that wait`,
+		front + pool + "eject-after = 0\neject-time = 3\n" + target:           `pool "web": eject-time is for targets that fail`,
+		front + pool + "health = {check=\"tcp\",path=\"/\"}\n" + target:       `pool "web": health: path, host and status are for requests`,
+		front + pool + "health = {check=\"tcp\",rise=-1}\n" + target:          `pool "web": health.rise is -1`,
+		front + pool + "health = {check=\"tcp\",fall=-1}\n" + target:          `pool "web": health.fall is -1`,
+		front + pool + "health = {check=\"http\",path=\"up\"}\n" + target:     `pool "web": health.path is "up"`,
+		front + pool + "health = {check=\"http\",host=\"a b\"}\n" + target:    `pool "web": health.host is "a b"`,
+		front + pool + "health = {check=\"http\",status=7}\n" + target:        `pool "web": health.status is 7`,
+		front + pool + "tls = {}\n[[pool.target]]\naddress = \"unix:///x\"\n": "want the name in tls",
+		front + "accept-proxy = [\"here\"]\n" + pool:                          "listener :1: accept-proxy here: want a network",
+		front + pool + "tls = {ca=\"nofile\"}\n" + target:                     `pool "web": tls: `,
+		"[[listener]]\naddress = \"udp://:1\"\n":                              `listener udp://:1: address: address "udp://:1": the network is udp`,
+		front + "pool = \"app\"\n" + pool + target:                            `listener tcp://:1: there is no pool "app"`,
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := readProxyFile(name); err == nil || !strings.HasPrefix(err.Error(), name+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		} else if goName.MatchString(err.Error()) || strings.Contains(err.Error(), " --") {
+			t.Errorf("%q: %v names what is not in a file", text, err)
 		}
 	}
 	if err := os.WriteFile(name, []byte(front+pool+target), 0o600); err != nil {

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -103,9 +105,15 @@ func TestProxyMistakes(t *testing.T) {
 		"proxy --config x --choose leastconns":           "--choose and --config exclude each other: write it into the file",
 		"proxy --config x --tls-cert y":                  "--tls-cert and --config exclude each other: write it into the file",
 		"proxy --config x --maxclients 0":                "--maxclients is 0: want 1 or more",
-		front + "--to :1 --rise 0":                       "--rise is 0: want 1 or more",
+		front + "--to :1 --health tcp --rise 0":          "--rise is 0: want 1 or more",
 		front + "--to :1 --health-host a":                "--health-path and --health-host are for requests: give --health http too",
-		front + "--to :1 --health http --health-path up": `proxy: pool "default": Check.Path is "up": want a path`,
+		front + "--to :1 --health http --health-path up": `proxy: pool "default": --health-path is "up": want a path`,
+		front + "--to :1 --rise 4":                       "--health-interval, --health-timeout, --rise and --fall are for checks: give --health too",
+		front + "--to :1 --queue-time 4":                 "--queue-time is for clients that wait: give --queue too",
+		front + "--to :1 --eject-after 0 --eject-time 3": "--eject-time is for targets that fail, and --eject-after is 0",
+		front + "--to :1 --tls-auth-clients yes":         "--tls-auth-clients needs a certificate: give it with --tls-cert",
+		front + "--to :1 --check --stats nowhere":        `--stats: address "nowhere": missing port in address`,
+		"proxy --config x --check --stats udp://:1":      `--stats: address "udp://:1": the network is udp`,
 		front + "--to :1 --choose best":                  `--choose must be one of "roundrobin","leastconns","sourcehash" but got "best"`,
 		front + "--to :1 --to :1":                        `proxy: pool "default": target tcp://:1 is there twice: give it a weight instead`,
 		front + "--to :1 --backend x":                    `--backend: no backend "x"`,
@@ -199,4 +207,62 @@ func TestProxyWithoutDescriptors(t *testing.T) {
 		t.Errorf("the target's counts are %+v", target)
 	}
 	p.stop(syscall.SIGTERM, 0)
+}
+
+// Clients go on resuming their TLS sessions after SIGHUP, as long as the certificate stays.
+func TestProxyKeepsTickets(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // there is no SIGHUP
+	}
+	f := newKeyFiles(t)
+	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
+	file := filepath.Join(f.dir, "proxy.toml")
+	f.write(t, file, []byte(`
+[[listener]]
+address = "127.0.0.1:0"
+tls = { cert = "server.crt", key = "server.key" }
+[[listener]]
+address = "localhost:0"
+[[listener.route]]
+names = ["localhost"]
+tls = { cert = "server.crt", key = "server.key", alpn = ["echo"] }
+[[pool]]
+[[pool.target]]
+address = "`+echo+`"
+`))
+	for _, args := range [][]string{
+		{"--listen", "127.0.0.1:0", "--to", echo, "--tls-cert", f.cert, "--tls-key", f.key},
+		{"--config", file},
+	} {
+		p, addresses := start(t, append([]string{"proxy", "--access-log", "off"}, args...)...)
+		for _, address := range addresses {
+			config := &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+			resumes := func() bool {
+				c := tls.Client(dial(t, address), config)
+				talk(t, c, "hello", "hello") // the ticket comes behind the handshake
+				c.Close()
+				return c.ConnectionState().DidResume
+			}
+			if resumes() || !resumes() {
+				t.Fatalf("%s: the first session is resumed, or the second is not", address)
+			}
+			reload := func() {
+				n := strings.Count(p.stderr(), "applied again")
+				p.signal(syscall.SIGHUP)
+				testkit.Until(t, "the reload", func() bool { return strings.Count(p.stderr(), "applied again") > n })
+			}
+			for range 2 {
+				reload()
+				if !resumes() {
+					t.Errorf("%s: after SIGHUP the session is not resumed", address)
+				}
+			}
+			f.issue(t, "other.test")
+			reload()
+			if resumes() {
+				t.Errorf("%s: with another certificate the session is resumed", address)
+			}
+		}
+		p.stop(syscall.SIGTERM, 0)
+	}
 }

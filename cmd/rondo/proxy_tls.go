@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/rondo-go/rondo/filter"
@@ -14,8 +16,10 @@ import (
 )
 
 // checkTLS returns an error for flags of TLS that do not go together.
-func (p *proxyCommand) checkTLS() error {
+func (p *proxyCommand) checkTLS(authGiven bool) error {
 	switch {
+	case !p.on() && authGiven:
+		return usagef("--tls-auth-clients needs a certificate: give it with --tls-cert")
 	case !p.on() && len(p.TLSALPN) > 0:
 		return usagef("--tls-alpn needs a certificate: give it with --tls-cert")
 	case !p.ToTLS && (p.ToTLSCA != "" || p.ToTLSName != "" || p.ToTLSInsecure):
@@ -51,6 +55,45 @@ func (p *proxyCommand) clientTLS() (*tls.Config, error) {
 		config.RootCAs, err = loadCA(p.ToTLSCA)
 	}
 	return config, err
+}
+
+// keepTickets makes the new configuration keep the TLS configurations of the old one that are the
+// same, and with them the keys of session tickets: so a reload costs the clients no handshakes.
+func keepTickets(old, now *proxy.Config) {
+	had := serverTLSOf(old)
+	for _, c := range serverTLSOf(now) {
+		for _, o := range had {
+			if isSameTLS(*o, *c) {
+				*c = *o
+				break
+			}
+		}
+	}
+}
+
+// serverTLSOf returns where a configuration has those of TLS servers.
+func serverTLSOf(c *proxy.Config) (all []**tls.Config) {
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		if l.TLS != nil {
+			all = append(all, &l.TLS)
+		}
+		for j := range l.Routes {
+			if r := &l.Routes[j]; r.TLS != nil {
+				all = append(all, &r.TLS)
+			}
+		}
+	}
+	return all
+}
+
+// isSameTLS reports whether two configurations that tlsFlags.load has made are equal. A client
+// that has proved who it is to one may then resume its session with the other.
+func isSameTLS(a, b *tls.Config) bool {
+	same := func(x, y []byte) bool { return bytes.Equal(x, y) }
+	return slices.EqualFunc(a.Certificates[0].Certificate, b.Certificates[0].Certificate, same) &&
+		a.ClientAuth == b.ClientAuth && slices.Equal(a.NextProtos, b.NextProtos) &&
+		(a.ClientCAs == nil) == (b.ClientCAs == nil) && (a.ClientCAs == nil || a.ClientCAs.Equal(b.ClientCAs))
 }
 
 // acceptProxy is what --accept-proxy asks for; nil: nothing.
@@ -104,6 +147,9 @@ func (p *proxyCommand) reload(s *proxy.Server, hangups <-chan os.Signal, log *sl
 			config, err := p.config()
 			if err == nil {
 				err = s.Apply(config)
+			}
+			if err == nil {
+				p.serving = config
 			}
 			if err != nil {
 				log.Error("cannot apply the new configuration: the old one goes on", "error", err)

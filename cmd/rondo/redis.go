@@ -114,6 +114,6 @@ func (r *redisCommand) Run() error {
 	}
 	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	defer engine.Close()
-	go returnMemory(func() uint64 { return engine.Stats().Turns })
+	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
 	return r.serve(engine, log, signals, server.Shutdown)
 }

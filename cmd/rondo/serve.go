@@ -33,7 +33,10 @@ func listenOn(e *rondo.Engine, network, address string, already net.Listener, op
 // the reader of --pidfile, when that begins and ends, and logs slow callbacks.
 func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.Signal, shutdown func(context.Context) error) error {
 	if err := pid.write(); err != nil {
-		return err
+		if !f.replaces {
+			return err
+		}
+		log.Warn("upgrade: the pidfile does not name this process", "error", err) // whose connections must not end for that
 	}
 	if f.SlowCallback > 0 {
 		w, err := watchdog.Watch(e, watchdog.Options{Slow: time.Duration(f.SlowCallback)})

@@ -23,6 +23,7 @@ type manager struct {
 	log     *slog.Logger
 	serving bool // READY=1 was sent, and STOPPING=1 was not
 	follows bool // this process replaces the one that was started; say so
+	left    bool // another process has replaced this one
 }
 
 // ready says that the engine serves, and begins to answer systemd's watchdog.
@@ -52,6 +53,18 @@ func (m *manager) follow() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.follows = true
+}
+
+// leave says that another process has taken over, and nothing more from then on: the other one
+// speaks for the service. It says so itself, but perhaps too late: when the main process of a
+// service ends, systemd ends the others.
+func (m *manager) leave(heir int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.serving && heir > 0 {
+		m.send(fmt.Sprintf("MAINPID=%d", heir))
+	}
+	m.left = true
 }
 
 // stopping says that the server shuts down.
@@ -88,6 +101,9 @@ func (m *manager) sendServing(state string) {
 
 // send sends a message. The caller holds mu, so that messages go in their order.
 func (m *manager) send(state string) {
+	if m.left {
+		return
+	}
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		m.log.Warn("cannot notify systemd", "error", err)
 	}

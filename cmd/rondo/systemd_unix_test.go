@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo"
 )
 
 // notified is a service manager's end of NOTIFY_SOCKET.
@@ -221,4 +224,32 @@ func TestSystemdSocketsAfterReload(t *testing.T) {
 		}
 	}
 	talk(t, dial(t, addr), "hello", "hello")
+}
+
+// A process that another one has replaced says nothing more: systemd would take it for the service.
+func TestSystemdLeft(t *testing.T) {
+	n := newNotified(t)
+	t.Setenv("NOTIFY_SOCKET", n.path)
+	e := &rondo.Engine{NumLoops: 1}
+	defer e.Close()
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var left, stays manager
+	left.ready(e, slog.Default())
+	if m := n.any(); m != "READY=1" {
+		t.Errorf("the first message is %q", m)
+	}
+	left.leave(1234567)
+	if m := n.any(); m != "MAINPID=1234567" {
+		t.Errorf("the last message is %q", m)
+	}
+	left.alive()
+	left.reload(func() {})
+	left.stopping()
+	stays.follow()
+	stays.ready(e, slog.Default())
+	if m := n.any(); m != fmt.Sprintf("MAINPID=%d\nREADY=1", os.Getpid()) {
+		t.Errorf("the next message is %q", m)
+	}
 }

@@ -46,3 +46,15 @@ func TestVersionOf(t *testing.T) {
 		}
 	}
 }
+
+// The build of a release gives the version, since its sources come without a repository.
+func TestVersionOfARelease(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.99", Main: debug.Module{Version: "(devel)"}}
+	want := "rondo v1.2.3\nrevision abc of 2026-11-22T12:00:00Z\ngo1.99 " + runtime.GOOS + "/" + runtime.GOARCH
+	if got := versionOf(released(info, "v1.2.3", "abc", "2026-11-22T12:00:00Z")); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := released(info, "", "", ""); got != info {
+		t.Errorf("without a release: %v, want %v", got, info)
+	}
+}

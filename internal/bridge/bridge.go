@@ -213,6 +213,11 @@ type Loop interface {
 	// connection's event.
 	AttachNow(nc net.Conn, open any) error
 
+	// AttachSole is AttachNow for a connection that nobody else uses: who has a duplicate of
+	// its descriptor does no more than close it. So the loop need not expect that somebody makes
+	// the socket blocking, and may splice.
+	AttachSole(nc net.Conn, open any) error
+
 	// Depart takes connections that are at rest out of the loop. The Handlers get Closed, with
 	// ErrDetached. If one of them cannot leave, all of them stay, as if Stay was called: the
 	// others notice nothing, and that one soon ends, if it has failed.

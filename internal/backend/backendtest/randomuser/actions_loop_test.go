@@ -92,6 +92,19 @@ var loopActions = []action{
 			a.Close()
 		}
 	}},
+	{"Loop.AttachSole", 1, aLoop, func(x *call) {
+		a, b := net.Pipe()
+		defer b.Close()
+		defer func() {
+			if r := recover(); r != nil {
+				a.Close()
+				panic(r)
+			}
+		}()
+		if err := bridge.LoopOf(x.at.loop).AttachSole(a, rondo.OpenFunc(x.w.opener(x.child("attach")))); err != nil {
+			a.Close()
+		}
+	}},
 	{"Loop.Conns", 1, aLoop, func(x *call) {
 		for c := range x.at.loop.Conns() {
 			x.w.mu.Lock()

@@ -82,6 +82,7 @@ var notCalled = map[string]string{
 	"Keeper.*":         "calls nothing of the user's",
 	"Replacer.*":       "likewise",
 	"Loop.AttachNow":   "its function is an OpenFunc",
+	"Loop.AttachSole":  "likewise",
 	"Running.Handlers": "is for who looks after a loop that stands still",
 	"Running.TakeOver": "likewise",
 	"Running.Watch":    "likewise",
