@@ -220,8 +220,13 @@ func TestSlowCallback(t *testing.T) {
 		{"0", ""},
 	} {
 		p, addresses := start(t, "redis", "--addr", "127.0.0.1:0", "--enable-debug-command", "local", "--slow-callback", c.limit)
-		talk(t, dial(t, addresses[0]), "DEBUG SLEEP 1\r\n", "+OK\r\n")
-		for end := time.Now().Add(patience); !strings.Contains(p.stderr(), c.log); time.Sleep(time.Millisecond) {
+		// The first command may come before the watch begins.
+		for end := time.Now().Add(patience); ; {
+			talk(t, dial(t, addresses[0]), "DEBUG SLEEP 0.5\r\n", "+OK\r\n")
+			time.Sleep(50 * time.Millisecond)
+			if strings.Contains(p.stderr(), c.log) {
+				break
+			}
 			if time.Now().After(end) {
 				t.Fatalf("no %q in\n%s", c.log, p.stderr())
 			}
