@@ -126,6 +126,9 @@ func (c *Conn) stack() *filters {
 // opened makes the handler and starts reading.
 func (c *Conn) opened(open OpenFunc) {
 	outer := c.loop.current
+	if outer == nil {
+		c.loop.begin(c)
+	}
 	c.loop.current = c
 	c.call(func() { c.serveWith(open) })
 	if len(c.carry) > 0 {
@@ -354,6 +357,15 @@ func (t *connTable) set(slot uint32, c *Conn) {
 	(*chunks)[slot/connChunk][slot%connChunk] = c
 }
 
+func (t *connTable) get(slot uint32) *Conn {
+	chunks := t[slot/backend.SecondTable]
+	slot %= backend.SecondTable
+	if int(slot/connChunk) >= len(chunks) {
+		return nil
+	}
+	return chunks[slot/connChunk][slot%connChunk]
+}
+
 // all ranges over the connections in the table.
 func (t *connTable) all(yield func(*Conn) bool) {
 	for i := range t {
@@ -386,13 +398,20 @@ func (l *Loop) Conns() iter.Seq[*Conn] {
 
 // enter and leave add c to the table of connections and remove it.
 func (l *Loop) enter(c *Conn) {
-	l.conns.set(c.recv.File.Slot(), c)
+	l.setConn(c.recv.File.Slot(), c)
 	l.open++
 	l.loaded.Store(int32(l.open))
 }
 
 func (l *Loop) leave(c *Conn) {
-	l.conns.set(c.recv.File.Slot(), nil)
+	l.setConn(c.recv.File.Slot(), nil)
 	l.open--
 	l.loaded.Store(int32(l.open))
+}
+
+func (l *Loop) setConn(slot uint32, c *Conn) {
+	if l.mark != nil {
+		defer l.mark.Changing()()
+	}
+	l.conns.set(slot, c)
 }

@@ -415,6 +415,7 @@ func (l *Loop) nextRun() bool {
 		return false
 	}
 	c := (*Conn)(w.(*wire))
+	l.begin(c)
 	l.current = c
 	q.Run()
 	c.settle()

@@ -171,6 +171,7 @@ func (l *Loop) appendPooled(b, p []byte) []byte {
 
 // received handles a Recv's completion.
 func (c *Conn) received(comp *backend.Completion) {
+	c.loop.begin(c)
 	c.loop.current = c
 	c.flags &^= receiving
 	wasPaused := c.stops&stopPaused != 0
@@ -338,6 +339,7 @@ func (c *Conn) offerAgain() {
 	if c.life == connLeaving || c.discards() {
 		return
 	}
+	c.loop.begin(c)
 	c.loop.current = c
 	c.tellDrained()
 	if c.flags&reoffer != 0 && c.offers() {

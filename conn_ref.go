@@ -91,6 +91,7 @@ func (c *Conn) runTask(t task) {
 	if c.posted.Load() >= gone {
 		return
 	}
+	c.loop.begin(c)
 	c.loop.current = c
 	if t.do != nil {
 		t.do(c)
@@ -235,6 +236,7 @@ func (b *broadcast) step() {
 	if c.posted.Load() >= gone {
 		return
 	}
+	c.loop.begin(c)
 	c.loop.current = c
 	switch {
 	case c.isClosing() || c.writable() != nil:

@@ -251,6 +251,7 @@ func (d *dial) recycle() {
 
 // failed calls open with the error, in a separate event.
 func (d *dial) failed() {
+	d.loop.begin(nil)
 	d.open(nil, &net.OpError{Op: "dial", Net: d.network, Source: d.source(), Addr: d.target(), Err: d.err})
 }
 

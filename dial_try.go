@@ -82,6 +82,7 @@ func (d *dial) endIfAllFailed() {
 // Complete handles the completion of Connect, then of the Close after a failure.
 func (t *try) Complete(c *backend.Completion) {
 	d := t.dial
+	d.loop.begin(nil)
 	switch {
 	case c.Op == &t.shut:
 		d.forget(t)

@@ -48,9 +48,10 @@
 // through a Ref. The methods of a Conn, a Loop and a Ref never wait. Engine.Wait, Dial
 // and Attach do, and panic on a loop.
 //
-// The engine does not measure how long a callback takes. To find slow callbacks,
-// post a function to each loop and measure when it runs: docs/operators.md has the code.
-// Package coro logs a coroutine that waits a second for anything but its loop.
+// Package watchdog tells of a callback or a coroutine that takes longer than 100 ms while it
+// runs: with its stack, its connection, and what to do instead. By itself the engine does not
+// measure how long a callback takes. Package coro logs a coroutine that waits a second for
+// anything but its loop.
 //
 // # What a connection may cost
 //
@@ -71,7 +72,7 @@
 //	rondo.go         Handler and its optional methods, errors, Serve, ParseAddress
 //	engine.go        Engine: fields, start and end; SocketOptions; Listen
 //	engine_fields.go values that Start, Listen and Dial refuse
-//	stats.go         Stats, and Trace's hooks
+//	stats.go         Stats, Trace's hooks, and what package watchdog sees
 //
 // The loop:
 //

@@ -44,10 +44,17 @@ var errHandlerGoexit = errors.New("rondo: a callback of the connection called ru
 // call runs f, a function of the user. If f panics, call ends o (nil: it only logs) and
 // returns.
 func (l *Loop) call(o owner, f func()) {
-	returned := false
+	returned, marks := false, l.mark != nil && l.mark.Rests()
+	if marks { // a hook, in the middle of a flush
+		c, _ := o.(*Conn)
+		l.begin(c)
+	}
 	defer func() {
 		if !returned {
 			l.broken(o, recover())
+		}
+		if marks {
+			l.rest()
 		}
 	}()
 	f()
@@ -180,6 +187,7 @@ func (l *Loop) callSoon(d due) { l.calls.push(d) }
 func (l *Loop) runCalls() {
 	for n := l.calls.len(); n > 0 && !l.calls.empty(); n-- {
 		d := l.calls.pop()
+		l.begin(d.conn)
 		switch {
 		case d.closed:
 			d.conn.tellClosed(d.err)
@@ -193,6 +201,7 @@ func (l *Loop) runCalls() {
 			l.call(nil, d.f)
 		}
 	}
+	l.rest()
 }
 
 // A fifo is a queue that frees its memory after it was long.

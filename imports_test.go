@@ -19,7 +19,7 @@ const module = "github.com/rondo-go/rondo"
 // matches its path in the module. Tests may import anything.
 var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`resp|http1|wsframe`, `none`), // codecs: bytes in, values out
-	law(`internal/(inbox|buf)`, `none`),
+	law(`internal/(inbox|buf|mark)`, `none`),
 	law(`internal/backend`, `none`),
 	law(`internal/(sys|timer)`, `internal/backend`),
 	law(`internal/backend/readiness`, `internal/(backend|sys)`),
@@ -30,13 +30,14 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/backendtest`, `|coro|relay|internal/(backend|bridge|testkit)`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
-	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|pick)`),
+	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|mark|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`coro`, `|internal/(backend|bridge|buf|sys|timer)`),
 	law(`filter`, ``),
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
-	law(`relay`, `|internal/bridge`), // to learn that a connection is failing, or has another Handler
+	law(`watchdog`, `|internal/(bridge|mark|sys)`), // to look at loops from outside, and for stacks
+	law(`relay`, `|internal/bridge`),               // to learn that a connection is failing, or has another Handler
 	law(`proxy`, `|fdpass|filter|internal/bridge|relay|rtls`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them

@@ -164,6 +164,7 @@ func (a *acceptor) listen(address string, s *backend.Socket) error {
 
 // Complete handles the completions of Accept, then of Close.
 func (a *acceptor) Complete(c *backend.Completion) {
+	a.loop.begin(nil)
 	switch {
 	case c.Op.Kind == backend.Close:
 		delete(a.loop.acceptors, a)

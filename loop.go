@@ -10,6 +10,7 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/buf"
 	"github.com/rondo-go/rondo/internal/inbox"
+	"github.com/rondo-go/rondo/internal/mark"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -31,7 +32,9 @@ type Loop struct {
 	checks    bool         // Engine.Check
 	spinning  spin
 	stats     counters
-	raceField int // in race builds, see check
+	mark      *mark.Mark  // what package watchdog looks at; nil: it does not
+	marked    atomic.Bool // mark is not nil
+	raceField int         // in race builds, see check
 
 	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
 	guest     atomic.Uintptr         // one that runs in its place, see bridge.Loop.SetGuest; 0: none
@@ -177,6 +180,9 @@ func (l *Loop) turn() error {
 // work does a turn's work: posted functions, expired timers, completions; then it sends
 // the output.
 func (l *Loop) work() {
+	if l.mark != nil {
+		l.mark.Turn()
+	}
 	if !l.calls.empty() { // Ending comes before the completion of Close
 		l.events(l.noEvent)
 	}
@@ -197,7 +203,7 @@ func (l *Loop) work() {
 	}
 	l.flush()
 	if !l.deferred.empty() {
-		l.events(atMost(l.deferred.len(), &l.deferred, func(f func()) { f() }))
+		l.events(atMost(l.deferred.len(), &l.deferred, func(f func()) { l.begin(nil); f() }))
 		l.flush()
 	}
 }
@@ -236,6 +242,7 @@ func (l *Loop) nextTask() bool {
 	l.tasks[0] = task{} // an idle loop must not hold what f refers to
 	l.tasks = l.tasks[1:]
 	if t.f != nil {
+		l.begin(nil)
 		t.f()
 	} else {
 		t.conn.runTask(t)
@@ -259,6 +266,7 @@ const flushRounds = 4
 // flush sends the turn's output, and takes the next step of connections that wait for it.
 func (l *Loop) flush() {
 	for range flushRounds {
+		l.rest() // what takes long from here on is no callback
 		l.outbox.flush()
 		l.events(atMost(l.dirty.len(), &l.dirty, (*Conn).flushDirty))
 		for !l.dirtyPackets.empty() {
@@ -271,6 +279,7 @@ func (l *Loop) flush() {
 		}
 		l.events(l.noEvent)
 	}
+	l.rest()
 	l.outbox.flush()
 }
 

@@ -10,6 +10,7 @@ import (
 
 // stop aborts everything on the loop, which ends once that is done.
 func (l *Loop) stop() {
+	l.rest() // with many connections the engine itself takes long
 	l.stopping = true
 	for _, a := range inOrder(l.acceptors, func(a *acceptor) backend.File { return a.op.File }) {
 		a.close()
@@ -54,6 +55,7 @@ func inOrder[T comparable, K cmp.Ordered](set map[T]struct{}, key func(T) K) []T
 
 // drain closes the loop's connections.
 func (l *Loop) drain() {
+	l.rest() // as in stop
 	l.draining = true
 	l.endDials()
 	for c := range l.Conns() {

@@ -22,6 +22,7 @@ type packetOwner PacketConn
 // Complete handles the completions of RecvFrom, SendTo and Close.
 func (o *packetOwner) Complete(comp *backend.Completion) {
 	c := (*PacketConn)(o)
+	c.loop.begin(nil)
 	switch comp.Op.Kind {
 	case backend.RecvFrom:
 		c.receiving = false
@@ -68,6 +69,7 @@ func (c *PacketConn) deliverEach() {
 		s.PacketsIn++
 		s.BytesIn += uint64(len(one))
 		c.at = p
+		c.loop.begin(nil)
 		c.handler.Packet(c, one, p.Peer)
 	}
 }

@@ -123,6 +123,7 @@ type pollOwner Poll
 // Complete handles the completions of polls, then of Close.
 func (o *pollOwner) Complete(c *backend.Completion) {
 	p := (*Poll)(o)
+	p.loop.begin(nil)
 	if c.Op == &p.shut {
 		delete(p.loop.polls, p)
 		return

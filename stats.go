@@ -1,6 +1,12 @@
 package rondo
 
-import "sync"
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/mark"
+)
 
 // Trace holds hooks that the loops call; a nil hook is not called. Hooks must not block.
 type Trace struct {
@@ -99,6 +105,74 @@ func (c *counters) read() LoopStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.shown
+}
+
+// begin shows package watchdog that a callback of c begins, or one of no connection if c
+// is nil.
+func (l *Loop) begin(c *Conn) {
+	if l.mark != nil {
+		l.beginMarked(c)
+	}
+}
+
+func (l *Loop) beginMarked(c *Conn) {
+	if c == nil || c.life == connGone {
+		l.mark.BeginOther()
+	} else {
+		l.mark.Begin(c.recv.File.Slot())
+	}
+}
+
+// rest shows that no callback runs: what follows is the engine's work, or a wait.
+func (l *Loop) rest() {
+	if l.mark != nil {
+		l.mark.Rest()
+	}
+}
+
+// peerAt returns the address of the connection in a slot.
+func (l *Loop) peerAt(slot uint32) (peer netip.AddrPort) {
+	if c := l.conns.get(slot); c != nil {
+		peer = c.peer
+	}
+	return peer
+}
+
+// Mark implements bridge.Watching.
+func (r *reactor) Mark() any {
+	if r.mark == nil {
+		r.mark = mark.New((*Loop)(r).peerAt)
+		r.marked.Store(true)
+	}
+	r.mark.Use(1)
+	return r.mark
+}
+
+// Unmark implements bridge.Watching.
+func (r *reactor) Unmark() {
+	if !r.mark.Use(-1) {
+		r.mark = nil
+		r.marked.Store(false)
+	}
+}
+
+// Marked implements bridge.Watching.
+func (r *reactor) Marked() bool { return r.marked.Load() }
+
+// TraceName implements bridge.Watching.
+func (r *reactor) TraceName() []byte {
+	if name := r.traceName.Load(); name != nil {
+		return *name
+	}
+	return nil
+}
+
+// Ended implements bridge.Watching.
+func (r *reactor) Ended() <-chan struct{} {
+	if _, ok := r.waker.(backend.Simulated); ok {
+		return nil
+	}
+	return r.engine.stopped
 }
 
 // before and after call the hooks around a write of n bytes.

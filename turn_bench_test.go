@@ -106,6 +106,10 @@ var turns = []way{
 		f := func() {}
 		return func() { l.Post(f) }
 	}},
+	{name: "Watched", open: callback((*Conn).Write), each: func(l *Loop) func() {
+		(*reactor)(l).Mark()
+		return func() {}
+	}},
 	{name: "RefDo", open: callback((*Conn).Write), each: func(l *Loop) func() {
 		var refs []Ref
 		for c := range l.Conns() {

@@ -157,9 +157,9 @@ func (l *scheduler) look(j *jam) {
 	// Otherwise the coroutine computes, or has just gone on.
 }
 
-// tell logs a jam, once.
+// tell logs a jam, once. Package watchdog would log it too.
 func (l *scheduler) tell(j *jam, why string, stack []byte) {
-	if !j.told {
+	if !j.told && !l.wire.Marked() {
 		j.told = true
 		l.wire.Log().Error("coro: a coroutine blocks its loop: "+why, "loop", l.loop.ID(), "stack", string(stack))
 	}

@@ -49,6 +49,7 @@ type loopFlags struct {
 	ReceiveBuffers  int      `help:"On uring: maximum number of 17 KiB buffers that a loop's connections share to receive short messages. 0: 256." default:"0" placeholder:"N"`
 	Balance         string   `help:"How connections are distributed among loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin" placeholder:"NAME"`
 	Spin            duration `help:"How long an idle loop looks for work before it sleeps. About 50us halves the latency if each loop has a free core, and wastes CPU time otherwise." default:"0" placeholder:"TIME"`
+	SlowCallback    duration `help:"Log callbacks that keep a loop from its other clients for longer than this, with the line of code. 0: none." default:"100ms" placeholder:"TIME"`
 	ShutdownTimeout duration `help:"How long clients have to read their pending output when a signal stops the program." default:"10s" placeholder:"TIME"`
 	LogLevel        string   `help:"Lowest level to log: ${enum}." enum:"debug,info,warn,error" default:"info" placeholder:"LEVEL"`
 	LogFormat       string   `help:"Format of the log on standard error: ${enum}, with an object in each line." enum:"text,json" default:"text" placeholder:"FORMAT"`

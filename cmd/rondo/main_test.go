@@ -213,6 +213,33 @@ func TestRedisEnableDebugCommand(t *testing.T) {
 	talk(t, dial(t, addresses[0]), "DEBUG SLEEP 0\r\n", "+OK\r\n")
 }
 
+// A callback that takes longer than --slow-callback is logged with its line; 0 logs none.
+func TestSlowCallback(t *testing.T) {
+	for _, c := range []struct{ limit, log string }{
+		{"20ms", "watchdog: the callback that blocked its loop is over"},
+		{"0", ""},
+	} {
+		p, addresses := start(t, "redis", "--addr", "127.0.0.1:0", "--enable-debug-command", "local", "--slow-callback", c.limit)
+		// The first command may come before the watch begins.
+		for end := time.Now().Add(patience); ; {
+			talk(t, dial(t, addresses[0]), "DEBUG SLEEP 0.5\r\n", "+OK\r\n")
+			time.Sleep(50 * time.Millisecond)
+			if strings.Contains(p.stderr(), c.log) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("no %q in\n%s", c.log, p.stderr())
+			}
+		}
+		for _, want := range []string{"watchdog: a callback blocks its loop", "servercmd.go:"} {
+			if got := strings.Contains(p.stderr(), want); got != (c.log != "") {
+				t.Errorf("--slow-callback %s: %q is in the log: %t\n%s", c.limit, want, got, p.stderr())
+			}
+		}
+		p.stop(syscall.SIGTERM, 0)
+	}
+}
+
 // Clients that neither close nor read delay the end of the program by --shutdown-timeout if
 // they have pending output, and otherwise not at all.
 func TestRedisShutdownTimeout(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/watchdog"
 )
 
 // notify begins to catch the signals that stop the program. Call it before the
@@ -29,13 +30,20 @@ func listenOn(e *rondo.Engine, network, address string, already net.Listener, op
 }
 
 // serve serves, with an engine that listens, until a signal. It tells the service manager, and
-// the reader of --pidfile, when that begins and ends.
+// the reader of --pidfile, when that begins and ends, and logs slow callbacks.
 func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.Signal, shutdown func(context.Context) error) error {
 	if err := pid.write(); err != nil {
 		if !f.replaces {
 			return err
 		}
 		log.Warn("upgrade: the pidfile does not name this process", "error", err) // whose connections must not end for that
+	}
+	if f.SlowCallback > 0 {
+		w, err := watchdog.Watch(e, watchdog.Options{Slow: time.Duration(f.SlowCallback)})
+		if err != nil {
+			return err
+		}
+		defer w.Stop()
 	}
 	systemd.ready(e, log)
 	return wait(signals, log, time.Duration(f.ShutdownTimeout), shutdown)

@@ -1,7 +1,7 @@
 // Package bridge declares the methods of a Conn and a Loop that coro, httpd, netconn,
-// proactor, proxy, redis, relay, rtls and workers use besides the public API of package rondo. It imports no package
-// of this module, so there is no import cycle: rondo implements the interfaces and sets Of
-// and LoopOf.
+// proactor, proxy, redis, relay, rtls, watchdog and workers use besides the public API of
+// package rondo. It imports no package of this module, so there is no import cycle: rondo
+// implements the interfaces and sets Of and LoopOf.
 //
 // Call Of once for each connection and keep the result. Where a signature would need a
 // type of another package it uses any, and the comment names the type.
@@ -243,7 +243,7 @@ type Loop interface {
 	// Buffers returns the loop's *buf.Pool.
 	Buffers() any
 
-	// Log returns the engine's Logger, with its panics caught.
+	// Log returns the engine's Logger, with its panics caught. Any goroutine may call it.
 	Log() *slog.Logger
 	// Panicked counts a panic in LoopStats.
 	Panicked()
@@ -252,6 +252,25 @@ type Loop interface {
 	ExitEnded()
 
 	Running
+	Watching
+}
+
+// Watching has methods for package watchdog, which looks at loops from other goroutines.
+type Watching interface {
+	// Mark returns the loop's *mark.Mark, which the loop keeps up to date until Unmark was
+	// called as often as Mark. Call both on the loop. Nobody may use the Mark any more when
+	// Unmark is called.
+	Mark() any
+	Unmark()
+	// Marked reports whether there is a Mark. Any goroutine may call it.
+	Marked() bool
+	// TraceName returns what the stack trace of the loop's goroutine begins with; nil if it
+	// has not started. Any goroutine may call it.
+	TraceName() []byte
+	// Ended returns a channel that is closed when the engine has ended. It is nil for a
+	// simulated engine, whose loops stand still between a test's steps. Any goroutine may
+	// call it.
+	Ended() <-chan struct{}
 }
 
 // Running has methods for coroutines, of the loop that runs them.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/mark"
 	"github.com/rondo-go/rondo/rtls"
 )
 
@@ -140,6 +141,17 @@ var loopActions = []action{
 	{"Loop.Pin", 1, aLoop, func(x *call) {
 		if x.one(4) {
 			x.at.loop.Pin(x.intn(2))
+		}
+	}},
+	{"Watching.Mark", 1, aLoop, func(x *call) {
+		x.held.marks++
+		m := bridge.LoopOf(x.at.loop).Mark().(*mark.Mark)
+		m.Peer(m.Sight())
+	}},
+	{"Watching.Unmark", 1, aLoop, func(x *call) {
+		if x.held.marks > 0 {
+			x.held.marks--
+			bridge.LoopOf(x.at.loop).Unmark()
 		}
 	}},
 	{"Cond.Signal", 1, aLoop, func(x *call) { choose(x, x.held.conds[:]).Signal() }},

@@ -68,6 +68,7 @@ type holdings struct {
 	forgets  []func()
 	conds    [2]*coro.Cond
 	netConns []net.Conn
+	marks    int // for package watchdog
 }
 
 // act does some actions, as the step decides.

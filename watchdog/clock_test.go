@@ -1,0 +1,176 @@
+package watchdog_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/testkit"
+	"github.com/rondo-go/rondo/watchdog"
+)
+
+// A stage is a loop, and a Watchdog with a clock of the test's.
+type stage struct {
+	*watchdog.Fake
+	t    *testing.T
+	loop *rondo.Loop
+	got  []watchdog.Report
+	end  func()
+}
+
+func newStage(t *testing.T) *stage {
+	e := &rondo.Engine{NumLoops: 1}
+	t.Cleanup(func() { e.Close() })
+	s := &stage{t: t}
+	s.Fake = watchdog.WatchFake(t, e, watchdog.Options{Report: func(r watchdog.Report) { s.got = append(s.got, r) }})
+	s.loop = anyLoop(e)
+	return s
+}
+
+// block blocks the loop until s.end is called.
+func (s *stage) block(how func(*jam)) {
+	j, end := newJam(s.t)
+	begun := make(chan bool)
+	s.loop.Post(func() { close(begun); how(j) })
+	<-begun
+	s.end = func() {
+		end()
+		testkit.Until(s.t, "the loop's rest", s.Rest)
+	}
+	s.Tick(0) // the first look
+}
+
+// want wants n reports since the last call.
+func (s *stage) want(n int) []watchdog.Report {
+	s.t.Helper()
+	got := s.got
+	s.got = nil
+	if len(got) != n {
+		s.t.Fatalf("there are %d reports, want %d: %+v", len(got), n, got)
+	}
+	return got
+}
+
+const ms = time.Millisecond
+
+// TestOncePerSecond: a callback is reported once it is slow, then after 1, 2, 4 s and so on,
+// once a minute at most, and when it is over.
+func TestOncePerSecond(t *testing.T) {
+	s := newStage(t)
+	s.block((*jam).receive)
+	s.Pass(75 * ms)
+	s.want(0)
+	s.Pass(25 * ms)
+	if r := s.want(1)[0]; r.For != 100*ms || r.Over {
+		t.Errorf("%+v", r)
+	}
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		s.Pass(pause*time.Second - 25*ms)
+		s.want(0)
+		s.Pass(25 * ms)
+		if r := s.want(1)[0]; r.Over || len(r.Stack) == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.end()
+	s.Tick(25 * ms)
+	if r := s.want(1)[0]; !r.Over || r.For != 183*time.Second+125*ms {
+		t.Errorf("%+v", r)
+	}
+	s.Pass(time.Minute)
+	s.want(0)
+}
+
+// TestManySlowCallbacks: those within a second of a report are counted.
+func TestManySlowCallbacks(t *testing.T) {
+	s := newStage(t)
+	for i := range 3 {
+		for n := range 5 {
+			s.block((*jam).receive)
+			s.Pass(200 * ms)
+			s.end()
+			s.Tick(0)
+			if n > 0 {
+				s.want(0)
+				continue
+			}
+			all := s.want(2)
+			if all[0].Over || !all[1].Over || all[1].For != 200*ms || i > 0 && all[0].Unreported != 4 {
+				t.Errorf("%+v", all)
+			}
+		}
+	}
+}
+
+// TestShortCallbacks are not reported, however many follow each other.
+func TestShortCallbacks(t *testing.T) {
+	s := newStage(t)
+	for range 10 {
+		s.block((*jam).receive)
+		s.Pass(75 * ms)
+		s.end()
+	}
+	s.want(0)
+}
+
+// TestLateTicks: when the whole process stood still, no callback was slow.
+func TestLateTicks(t *testing.T) {
+	s := newStage(t)
+	s.block((*jam).receive)
+	s.Tick(time.Hour) // counts as 50 ms
+	s.Tick(25 * ms)
+	s.want(0)
+	s.Tick(25 * ms)
+	s.want(1)
+}
+
+// TestDelays: while the machine keeps a callback from computing, its time does not count, up
+// to a limit. One that waits does not need the machine.
+func TestDelays(t *testing.T) {
+	s := newStage(t)
+	s.block((*jam).compute)
+	s.Delay = 80 * ms
+	s.Pass(175 * ms)
+	s.want(0)
+	s.Pass(25 * ms)
+	if r := s.want(1)[0]; r.For != 200*ms || r.Delayed != 80*ms {
+		t.Errorf("%+v", r)
+	}
+	s.end()
+	s.Tick(2 * time.Second)
+	s.want(1)
+
+	s.Pass(2 * time.Second)
+	s.block((*jam).compute)
+	s.Delay = time.Hour
+	s.Pass(975 * ms)
+	s.want(0)
+	s.Pass(25 * ms)
+	s.want(1)
+	s.end()
+	s.Tick(2 * time.Second)
+	s.want(1)
+
+	s.Pass(2 * time.Second)
+	s.block((*jam).receive)
+	s.Pass(100 * ms)
+	s.want(1)
+}
+
+// TestDelayedAlone: a callback that only the machine made slow is not counted either.
+func TestDelayedAlone(t *testing.T) {
+	s := newStage(t)
+	s.block((*jam).compute)
+	s.Delay = 80 * ms
+	s.Pass(150 * ms)
+	s.end()
+	s.Tick(25 * ms)
+	s.want(0)
+	s.Delay = 0
+	s.Pass(2 * time.Second)
+	s.block((*jam).receive)
+	s.Pass(100 * ms)
+	if r := s.want(1)[0]; r.Unreported != 0 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,170 @@
+package watchdog_test
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/mark"
+	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/testkit"
+)
+
+// A witness is called by callbacks, and looks whether each of them shows itself as another
+// one than the one before: otherwise many short ones would pass for one that takes long.
+type witness struct {
+	t     *testing.T
+	mark  *mark.Mark
+	last  mark.Sight
+	calls atomic.Int64
+}
+
+func (w *witness) see() {
+	s := w.mark.Sight()
+	if s.Rests() || s == w.last {
+		w.t.Errorf("call %d: %x after %x", w.calls.Load(), s, w.last)
+	}
+	w.last = s
+	w.calls.Add(1)
+}
+
+// many is how often each callback is made at least.
+const many = 20
+
+// TestEachCallbackShowsItself: no two callbacks look the same from outside.
+func TestEachCallbackShowsItself(t *testing.T) {
+	for _, name := range pick.Available() {
+		for what, begin := range callers {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				e := &rondo.Engine{NumLoops: 1, Backend: name}
+				t.Cleanup(func() { e.Close() })
+				if err := e.Start(); err != nil {
+					t.Fatal(err)
+				}
+				w := &witness{t: t}
+				l := anyLoop(e)
+				made := make(chan bool)
+				l.Post(func() { w.mark = bridge.LoopOf(l).Mark().(*mark.Mark); close(made) })
+				<-made
+				begin(t, e, w)
+				testkit.Until(t, what, func() bool { return w.calls.Load() >= many })
+			})
+		}
+	}
+}
+
+// callers make a loop call w.see again and again.
+var callers = map[string]func(t *testing.T, e *rondo.Engine, w *witness){
+	"Post": func(t *testing.T, e *rondo.Engine, w *witness) {
+		l := anyLoop(e)
+		l.Post(func() {
+			for range many {
+				l.Post(w.see)
+			}
+		})
+	},
+	"AfterFunc": func(t *testing.T, e *rondo.Engine, w *witness) {
+		l := anyLoop(e)
+		l.Post(func() {
+			for range many {
+				l.AfterFunc(1, w.see)
+			}
+		})
+	},
+	"Defer": func(t *testing.T, e *rondo.Engine, w *witness) {
+		l := anyLoop(e)
+		l.Post(func() {
+			for range many {
+				l.Defer(w.see)
+			}
+		})
+	},
+	"OnClose": func(t *testing.T, e *rondo.Engine, w *witness) {
+		l := anyLoop(e)
+		l.Post(func() {
+			for range many {
+				l.OnClose(w.see)
+			}
+			e.Close()
+		})
+	},
+	"OpenFunc, Data, EOF, Closed": func(t *testing.T, e *rondo.Engine, w *witness) {
+		address := testkit.Listen(t, e, func(*rondo.Conn) rondo.Handler {
+			w.see()
+			return handler{eof: w.see, closed: w.see, HandlerFunc: func(c *rondo.Conn, in []byte) (int, error) {
+				w.see()
+				return c.Write(in)
+			}}
+		})
+		for range many {
+			c := testkit.RoundTrip(t, "tcp", address, "hello")
+			c.(*net.TCPConn).CloseWrite()
+			io.Copy(io.Discard, c)
+		}
+	},
+	"Ref.Do, Broadcast, WriteOwned": func(t *testing.T, e *rondo.Engine, w *witness) {
+		testkit.ConnTo(t, e, func(c *rondo.Conn) rondo.Handler {
+			c.SetLimits(rondo.Limits{MaxInput: 1, MaxOutput: 1 << 10, HighWater: 1 << 10})
+			for range many {
+				c.Ref().Do(func(*rondo.Conn) { w.see() })
+				c.WriteOwned([]byte("x"), w.see)
+				rondo.Broadcast(func(yield func(rondo.Ref) bool) { yield(c.Ref()) }, make([]byte, 2<<10), func(*rondo.Conn) { w.see() })
+			}
+			return rondo.HandlerFunc(nil)
+		})
+	},
+	"Packet": func(t *testing.T, e *rondo.Engine, w *witness) {
+		s, err := e.ListenPacket("udp", "127.0.0.1:0", rondo.SocketOptions{}, rondo.PacketHandlerFunc(
+			func(*rondo.PacketConn, []byte, netip.AddrPort) { w.see() }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := net.Dial("udp", s.LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for w.calls.Load() < many { // they may be lost
+			io.WriteString(c, "hello")
+		}
+	},
+	"coroutine": func(t *testing.T, e *rondo.Engine, w *witness) {
+		address := testkit.Listen(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			for range many {
+				w.see()
+				if err := co.Sleep(0); err != nil {
+					return err // the test is over
+				}
+			}
+			return nil
+		}))
+		for range 3 {
+			testkit.Dial(t, address)
+		}
+	},
+}
+
+// TestRestAfterTraffic: a loop that waits shows so.
+func TestRestAfterTraffic(t *testing.T) {
+	for _, name := range pick.Available() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &rondo.Engine{NumLoops: 1, Backend: name}
+			address := testkit.Listen(t, e, testkit.Echo)
+			l := anyLoop(e)
+			marks := make(chan *mark.Mark, 1)
+			l.Post(func() { marks <- bridge.LoopOf(l).Mark().(*mark.Mark) })
+			m := <-marks
+			for range 5 {
+				testkit.RoundTrip(t, "tcp", address, "hello").Close()
+				testkit.Until(t, "rest", func() bool { return m.Sight().Rests() })
+			}
+		})
+	}
+}
