@@ -269,3 +269,86 @@ func TestUnwatchedSendFails(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputOfNextEvent: an event that completes a Send and then a Recv leaves the next event's
+// output alone.
+func TestOutputOfNextEvent(t *testing.T) {
+	b, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	next := func() backend.Completion {
+		t.Helper()
+		var done backend.Completion
+		for end := b.Now().Add(10 * time.Second); !b.Next(&done); {
+			if b.Now() >= end {
+				t.Fatal("nothing completes")
+			}
+			if _, err := b.Wait(end); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return done
+	}
+	// A connection whose output is full, and one more Send waits.
+	full := func() (send *backend.SendOp, peer net.Conn, sent int64) {
+		file, err := b.Socket("tcp4", nil, &backend.Socket{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		connect := &backend.ConnectOp{Op: backend.Op{Kind: backend.Connect, File: file}, Addr: ln.Addr()}
+		b.Connect(connect)
+		if done := next(); done.Err != nil {
+			t.Fatal(done.Err)
+		}
+		if peer, err = ln.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { peer.Close() })
+		for piece := make([]byte, 1<<20); ; {
+			n, err := b.TrySend(file, piece)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sent += int64(n); n < len(piece) {
+				break
+			}
+		}
+		send = &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: file}, Bufs: [][]byte{{1}}}
+		b.Send(send)
+		return send, peer, sent
+	}
+	first, firstPeer, n := full()
+	second, secondPeer, m := full()
+	recv := &backend.Op{Kind: backend.Recv, File: first.File, Buf: make([]byte, 10)}
+	b.Submit(recv)
+	var done backend.Completion
+	if _, err := b.Wait(b.Now()); err != nil || b.Next(&done) {
+		t.Fatalf("completed too early: %+v, %v", done, err)
+	}
+	if _, err := firstPeer.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for peer, n := range map[net.Conn]int64{firstPeer: n, secondPeer: m} {
+		if _, err := io.CopyN(io.Discard, peer, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := map[*backend.Op]bool{}
+	for range 3 {
+		done := next()
+		if done.Err != nil {
+			t.Fatal(done.Err)
+		}
+		ended[done.Op] = true
+	}
+	if !ended[&first.Op] || !ended[&second.Op] || !ended[recv] {
+		t.Errorf("completed are %v", ended)
+	}
+}

@@ -27,6 +27,7 @@ func (b *Backend) Next(c *backend.Completion) bool {
 			b.nextEvent()
 		case ready&^Out == In && f.out == nil && f.asks(backend.Recv, b.turn): // the common case
 			b.event++
+			b.outDone = false // the Send of this event may have completed before
 			f.full = f.full && ready&Out == 0
 			completed = b.recv(f, c)
 		case ready&Out != 0 && !b.outDone:

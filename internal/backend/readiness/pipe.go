@@ -47,7 +47,9 @@ func (b *Backend) SendPiped(id backend.File) (n int, ok bool, err error) {
 	}
 	n, err = b.pipe.Send(f.fd(), b.piped)
 	b.piped -= n
-	f.full = b.piped > 0
+	// splice(2) may be short though there is room. Then only a new interest in output has the
+	// system look again; with an old one the next Send has to try.
+	f.full = b.piped > 0 && f.watched&Out == 0
 	return n, true, err
 }
 
