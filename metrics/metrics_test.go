@@ -107,7 +107,7 @@ func exchange(t *testing.T, addr string) {
 	}
 }
 
-// An engine's counters are those of its Stats.
+// The collector shows each counter of Engine.Stats.
 func TestEngine(t *testing.T) {
 	e := &rondo.Engine{}
 	if got := gather(t, Engine(e)); len(got) != 0 {

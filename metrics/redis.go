@@ -125,7 +125,7 @@ func readInfo(text string) info {
 	return i
 }
 
-// values are those of a field that has several, as in calls=2,usec=3.
+// values has the named numbers of one field of INFO, as in calls=2,usec=3.
 type values map[string]string
 
 // under returns fields of which the name begins with a prefix and the value has several

@@ -44,7 +44,7 @@ type Report struct {
 	// 0.
 	Delayed time.Duration
 	// Over reports whether the callback is over. There is one such Report for each callback
-	// that was reported; its other fields are those of the Report before.
+	// that was reported. It repeats the other fields of the Report before.
 	Over bool
 
 	// State is what the goroutine is doing, in the words of Go's stack traces: "sleep",

@@ -213,8 +213,8 @@ type Loop interface {
 	// connection's event.
 	AttachNow(nc net.Conn, open any) error
 
-	// AttachSole is AttachNow for a connection that nobody else uses: who has a duplicate of
-	// its descriptor does no more than close it. So the loop need not expect that somebody makes
+	// AttachSole is AttachNow for a connection that nobody else uses. Another process may have
+	// a duplicate of its descriptor, and only closes that. So the loop need not expect that somebody makes
 	// the socket blocking, and may splice.
 	AttachSole(nc net.Conn, open any) error
 
