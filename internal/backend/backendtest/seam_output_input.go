@@ -34,7 +34,7 @@ func (s *span) taken() int {
 	return s.out.at
 }
 
-// fill sends more than there is room for. The Send is to be canceled.
+// fill sends more than there is room for. The caller cancels the Send.
 func (s *span) fill() *call {
 	begin := s.out.at
 	c := s.near.send(s.out.next(tightMax))
