@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 		all := []byte(strings.Join(c.stacks, "\n\n") + "\n")
 		got := find(all, []byte("goroutine 5 "))
 		if f, _, _ := got.place(); f != c.want || got.state != c.state || got.unsure != (c.want == "") || got.waits() && got.unsure {
-			t.Errorf("found %s, %+v, want %s\n%s", f, got, c.want, got.text)
+			t.Errorf("found %q, state %q, unsure %t; want %q\n%s", f, got.state, got.unsure, c.want, got.text)
 		}
 		if got.unsure && len(c.stacks) > 1 && !strings.Contains(string(got.text), loop5) {
 			t.Errorf("the stack of the loop is missing\n%s", got.text)
@@ -79,7 +79,7 @@ func TestGuess(t *testing.T) {
 	} {
 		got := guess(c.profile)
 		if f, _, _ := got.place(); f != c.want || !strings.Contains(string(got.text), c.text) || got.state != "" {
-			t.Errorf("found %q, %+v, want %q\n%s", f, got, c.want, got.text)
+			t.Errorf("found %q, state %q, unsure %t; want %q\n%s", f, got.state, got.unsure, c.want, got.text)
 		}
 	}
 }
