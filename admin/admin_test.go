@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime/trace"
 	"strings"
 	"testing"
 	"time"
@@ -312,8 +313,11 @@ func TestEvents(t *testing.T) {
 		s.Close()
 	}
 	testkit.Until(t, "the streams have gone", func() bool { return p.feed.size() == 0 })
+	p.feed.mu.Lock()
+	stop := p.feed.stop
+	p.feed.mu.Unlock()
 	select {
-	case <-p.feed.stop:
+	case <-stop:
 	default:
 		t.Error("the feed goes on")
 	}
@@ -368,6 +372,7 @@ func TestOneProfileAtATime(t *testing.T) {
 		}
 		first <- err
 	}()
+	testkit.Until(t, "the first has begun", trace.IsEnabled)
 	status := func() int {
 		answer, err := http.Get(url + "/debug/pprof/trace?seconds=1")
 		if err != nil {
