@@ -24,7 +24,7 @@ type listing struct {
 const (
 	usualRows = 200
 	// piece is how many places of its table a loop looks at in a turn.
-	piece = 128
+	piece = 64
 	// listTime is how long the loops have to answer.
 	listTime = time.Second
 	// fresh is how long a listing serves all who ask.

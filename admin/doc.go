@@ -40,8 +40,8 @@
 // # What it costs
 //
 // Nothing while nobody looks. For each open page the numbers are read once a second, without
-// stopping a loop, and connections are listed every two seconds: a loop looks at 128 places of
-// its table in a turn, which takes some 50 µs, and spends at most a fiftieth of its time so.
+// stopping a loop, and connections are listed every two seconds: a loop looks at 64 places of
+// its table in a turn, which takes 30 to 100 µs, and spends at most a fiftieth of its time so.
 // Lists hold 1,000 connections at most, the first ones in the order that is asked for. At most
 // 16 pages can be open.
 package admin

@@ -91,12 +91,11 @@ class Table {
 
 // Loops. A new field of loopView (update.go) gets its column here.
 const loops = new Table(element("loops"), [
-  ["loop", "id", count], ["delay of a post", "delay", span], ["open", "open", count],
+  ["loop", "id", count], ["state", "note"], ["delay of a post", "delay", span], ["open", "open", count],
   ["accepted/s", "accepted", rate], ["closed/s", "closed", rate], ["refused", "refused", count],
   ["turns/s", "turns", rate], ["receives/s", "receives", rate], ["sends/s", "sends", rate],
-  ["in", "in", byteRate], ["out", "out", byteRate], ["bytes in", "allIn", bytes], ["bytes out", "allOut", bytes],
-  ["datagrams in/s", "packetsIn", rate], ["out/s", "packetsOut", rate],
-  ["filters failed", "failed", count], ["panics", "panics", count], ["", "note"],
+  ["in", "in", byteRate], ["out", "out", byteRate], ["filters failed", "failed", count], ["panics", "panics", count],
+  ["all in", "allIn", bytes], ["all out", "allOut", bytes], ["datagrams in/s", "packetsIn", rate], ["out/s", "packetsOut", rate],
 ], { order: "id" });
 
 function loopRow(loop, before, seconds) {
@@ -106,7 +105,7 @@ function loopRow(loop, before, seconds) {
     id: loop.id, delay: loop.delay, open: now.Open, accepted: per("Accepted"), closed: per("Closed"), refused: now.Refused,
     turns: per("Turns"), receives: per("Receives"), sends: per("Sends"), in: per("BytesIn"), out: per("BytesOut"),
     allIn: now.BytesIn, allOut: now.BytesOut, packetsIn: per("PacketsIn"), packetsOut: per("PacketsOut"),
-    failed: now.FiltersFailed, panics: now.Panics, note: loop.ended ? "ended" : loop.blocked ? "blocked" : "",
+    failed: now.FiltersFailed, panics: now.Panics, note: loop.ended ? "ended" : loop.blocked ? "blocked" : "works",
     bad: [...(loop.blocked ? ["delay", "note"] : []), ...(now.Panics > 0 ? ["panics"] : [])],
   };
 }
@@ -143,7 +142,7 @@ function showSections(list) {
       const shape = JSON.stringify([t.name, t.columns]);
       let shown = tables.get(n);
       if (!shown || shown.shape !== shape) {
-        const box = make("div"), place = make("div"), more = make("p", "", "note");
+        const box = make("div"), place = make("div", undefined, "table"), more = make("p", "", "note");
         if (t.name) box.append(make("h3", t.name));
         box.append(place, more);
         if (shown) shown.box.replaceWith(box); else inner.append(box);

@@ -76,7 +76,7 @@ func redisSection(s *redis.Server, withArguments bool) admin.Section {
 			return nil, err
 		}
 		keys, numbers := infoTables(string(info.Str))
-		return []admin.Table{keys, slowlogTable(log, withArguments), numbers}, nil
+		return []admin.Table{keys, numbers, slowlogTable(log, withArguments)}, nil
 	}}
 }
 
@@ -109,7 +109,7 @@ func slowlogTable(log resp.Value, withArguments bool) admin.Table {
 		var words []string
 		for i, arg := range e.Elems[3].Elems {
 			if i > 0 && !withArguments {
-				words = append(words, fmt.Sprintf("(%d arguments: give --admin-token to see them)", len(e.Elems[3].Elems)-1))
+				words = append(words, fmt.Sprintf("(and %d more: give --admin-token to see them)", len(e.Elems[3].Elems)-1))
 				break
 			}
 			words = append(words, fmt.Sprintf("%.64q", arg.Str))

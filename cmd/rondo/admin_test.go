@@ -100,7 +100,7 @@ func TestAdminOfRedis(t *testing.T) {
 	if keys := v.rows("Keyspace")[0]; v.Name != "rondo redis" || keys[0] != "db0" || keys[1] != 2.0 || keys[2] != 1.0 || len(v.rows("INFO")) != len(redisFields) {
 		t.Errorf("%+v", v)
 	}
-	if _, text := askPage(t, url+"/vars", ""); !strings.Contains(text, `\"ECHO\" (1 arguments: give --admin-token to see them)`) || strings.Contains(text, "secret") {
+	if _, text := askPage(t, url+"/vars", ""); !strings.Contains(text, `\"ECHO\" (and 1 more: give --admin-token to see them)`) || strings.Contains(text, "secret") {
 		t.Error(text)
 	}
 	if _, text := askPage(t, url+"/conns", ""); !strings.Contains(text, conn.LocalAddr().String()) || !strings.Contains(text, `"handler":"*redis.direct"`) {
