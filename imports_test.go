@@ -37,8 +37,8 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
 	law(`admin`, `|watchdog|internal/(bridge|sys)`), // to list connections, and for what their sockets have carried
-	law(`watchdog`, `|internal/(bridge|mark|sys)`), // to look at loops from outside, and for stacks
-	law(`relay`, `|internal/bridge`),               // to learn that a connection is failing, or has another Handler
+	law(`watchdog`, `|internal/(bridge|mark|sys)`),  // to look at loops from outside, and for stacks
+	law(`relay`, `|internal/bridge`),                // to learn that a connection is failing, or has another Handler
 	law(`proxy`, `|fdpass|filter|internal/bridge|relay|rtls`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
