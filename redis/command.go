@@ -122,12 +122,13 @@ const (
 	catConnection
 	catTransaction
 	catScripting
+	catStream
 )
 
 var categoryNames = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string",
 	"bitmap", "hyperloglog", "geo", "pubsub", "admin", "fast", "slow", "blocking",
-	"dangerous", "connection", "transaction", "scripting",
+	"dangerous", "connection", "transaction", "scripting", "stream",
 }
 
 func (cmd *command) categories() category {
@@ -163,6 +164,8 @@ type keySpec struct {
 	counted bool
 	// keyword, if there is one, stands somewhere from first on, and the key behind it.
 	keyword string
+	// half says that all arguments behind the keyword are keys in their first half.
+	half bool
 	// unknown says that no rule tells clients where the keys are. search finds them.
 	unknown bool
 	search  func(args [][]byte) (first, last int)
@@ -223,6 +226,9 @@ func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 	case k.keyword != "":
 		for i := k.first; i < n-1; i++ {
 			if isWord(args[i], k.keyword) {
+				if k.half {
+					return i + 1, i + (n-1-i)/2, true
+				}
 				return i + 1, i + 1, true
 			}
 		}

@@ -4,8 +4,10 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 
 	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/redis/stream"
 	"github.com/rondo-go/rondo/redis/zset"
 )
 
@@ -65,6 +67,8 @@ func (d *digest) mixValue(db *database, it store.Item) {
 		for field, value := range h.each {
 			d.xorPair(field, value)
 		}
+	case store.Stream:
+		d.mixStream(db.stream(it))
 	default:
 		s := zset.Open(db.keys, it)
 		var buf [32]byte
@@ -74,6 +78,20 @@ func (d *digest) mixValue(db *database, it store.Item) {
 	}
 	if it.Deadline() != 0 {
 		d.xor([]byte("!!expire!!"))
+	}
+}
+
+// mixStream adds the entries of a stream, and not its groups.
+func (d *digest) mixStream(s stream.Stream) {
+	var it stream.Iter
+	for s.Range(&it, stream.ID{}, stream.MaxID, false); it.Next(); {
+		id := strconv.AppendUint(nil, it.ID().MS, 10)
+		d.mix(strconv.AppendUint(append(id, '.'), it.ID().Seq, 10))
+		for range it.Fields() {
+			field, value := it.Pair()
+			d.mix(field.Bytes(nil))
+			d.mix(value.Bytes(nil))
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 
 # Not among them: wait and pendingquerybuf, which need replication.
 UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type/list-3
-	unit/type/hash unit/type/set unit/type/zset unit/keyspace unit/scan unit/expire
+	unit/type/hash unit/type/set unit/type/zset unit/type/stream unit/type/stream-cgroups unit/keyspace unit/scan unit/expire
 	unit/multi unit/pubsub unit/pubsubshard unit/protocol unit/querybuf unit/quit unit/auth
 	unit/bitops unit/bitfield unit/geo unit/hyperloglog unit/introspection
 	unit/introspection-2 unit/sort unit/dump unit/info unit/info-command

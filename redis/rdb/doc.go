@@ -14,6 +14,7 @@
 //	append.go   Encoder
 //	parse.go    Parse, Value
 //	elements.go what a Value has
+//	stream.go   streams
 //	read.go     lengths and strings
 //	ziplist.go  small values of Redis before 7.0, as listpacks
 //	lzf.go      compressed strings
