@@ -290,7 +290,7 @@ func newCommandTable(families ...[]*command) *commandTable {
 }
 
 func (t *commandTable) add(cmd *command) {
-	if cmd.flags&flagFast != 0 || brief[cmd.name] {
+	if cmd.flags&flagFast != 0 && !lengthy[cmd.name] || brief[cmd.name] {
 		cmd.flags |= flagBrief
 	}
 	t.byName[cmd.name] = cmd

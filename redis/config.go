@@ -132,8 +132,14 @@ type param struct {
 	hidden bool
 }
 
-// params lists all parameters, sorted by name.
-var params, inertDefaults = allParams()
+// params lists all parameters, sorted by name. They are made by init, since what applies them
+// may log, and the log looks for their names.
+var (
+	params        []*param
+	inertDefaults [maxInert]string
+)
+
+func init() { params, inertDefaults = allParams() }
 
 func allParams() ([]*param, [maxInert]string) {
 	inert, defaults := inertParams()

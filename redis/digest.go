@@ -44,7 +44,11 @@ func (d *digest) xorPair(first, second []byte) {
 
 // mixValue adds the value of an Item, and whether it expires.
 func (d *digest) mixValue(db *database, it store.Item) {
-	d.mixNumber(int(it.Type()))
+	typ := int(it.Type())
+	if it.Type() == store.Stream {
+		typ++ // for Redis, values of modules come before
+	}
+	d.mixNumber(typ)
 	switch it.Type() {
 	case store.String:
 		if it.Form() == store.Integer {

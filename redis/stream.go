@@ -239,7 +239,7 @@ func xaddCommand(c *client, args [][]byte) {
 	}
 	key := args[1]
 	if i++; len(args)-i < 2 || (len(args)-i)%2 != 0 {
-		c.fail(wrongArity(c.lastCmd))
+		c.fail(wrongArity(c.server.commands.byName["xadd"]))
 		return
 	}
 	pairs := args[i:]

@@ -11,7 +11,7 @@ func streamPendingCommands() []*command {
 	const group = "stream"
 	vague := []string{"nondeterministic_output"}
 	return []*command{
-		{name: "xautoclaim", arity: -6, flags: flagWrite | flagFast, cats: catStream, keys: oneKey(keyRW | keyAccess | keyDelete), tips: vague, run: xautoclaimCommand,
+		{name: "xautoclaim", arity: -6, flags: flagWrite | flagFast, cats: catStream, keys: oneKey(keyRW | keyDelete), tips: vague, run: xautoclaimCommand,
 			doc: doc{"Gives a consumer pending entries of others that are idle.", "6.2.0", group, "O(log N + M), N the pending entries, M those looked at", "", ""}},
 		{name: "xclaim", arity: -6, flags: flagWrite | flagFast, cats: catStream, keys: oneKey(keyRW | keyUpdate), tips: vague, run: xclaimCommand,
 			doc: doc{"Gives a consumer pending entries by their IDs.", "5.0.0", group, "O(log N) for each ID, N the pending entries", "", ""}},
@@ -358,11 +358,11 @@ func xautoclaimCommand(c *client, args [][]byte) {
 }
 
 // claimCount parses COUNT of XAUTOCLAIM.
-func (c *client) claimCount(arg []byte) (int64, bool) {
-	n, ok := c.int64Arg(arg)
-	if ok && (n < 1 || n > math.MaxInt64/16) {
-		c.fail("ERR COUNT must be > 0")
-		return 0, false
+func (c *client) claimCount(arg []byte) (n int64, ok bool) {
+	const failure = "ERR COUNT must be > 0"
+	if n, ok = c.atLeast(arg, 1, failure); ok && n > math.MaxInt64/16 {
+		c.fail(failure)
+		ok = false
 	}
 	return n, ok
 }

@@ -115,8 +115,6 @@ func (c *client) milliseconds(arg []byte) (ms int64, ok bool) {
 		c.fail("ERR timeout is not an integer or out of range")
 	case ms < 0:
 		c.fail("ERR timeout is negative")
-	case ms > math.MaxInt64-c.db.space.now:
-		c.fail("ERR timeout is out of range")
 	default:
 		return ms, true
 	}

@@ -177,7 +177,7 @@ func randomStreamRead(r *rand.Rand) []string {
 	if group {
 		head = join("XREADGROUP", "GROUP", randomGroup(r), randomConsumer(r), sometimes(r, 4, "NOACK"))
 	}
-	return join(head, sometimes(r, 2, "COUNT", randomNumber(r)), sometimes(r, 10, "BLOCK", pick(r, "1", "1", "-1", "x", "9223372036854775807")),
+	return join(head, sometimes(r, 2, "COUNT", randomNumber(r)), sometimes(r, 10, "BLOCK", pick(r, "1", "1", "-1", "x")),
 		"STREAMS", keys, ids, sometimes(r, 60, "odd"))
 }
 

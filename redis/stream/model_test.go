@@ -363,8 +363,9 @@ func TestModel(t *testing.T) {
 			w.store.DB(1).Delete(w.store.DB(1).Find([]byte("copy")))
 			for w.store.Tick(1000) {
 			}
-			if used := w.store.Memory(); used != (store.Memory{}) {
-				t.Errorf("%+v is in use after all is deleted", used)
+			const tables = 2048 // of two databases
+			if used := w.store.Memory().Used; used > tables {
+				t.Errorf("%d bytes are in use after all is deleted", used)
 			}
 		})
 	}
@@ -400,7 +401,7 @@ func TestBlocksAreFull(t *testing.T) {
 	if got := w.stream().Blocks(); got != n/100 {
 		t.Errorf("%d blocks, want %d", got, n/100)
 	}
-	if used := w.store.Memory().Used; used > n*36 {
+	if used := w.store.Memory().Used; used > n*40 {
 		t.Errorf("%d bytes are used for an entry", used/n)
 	}
 }
