@@ -113,6 +113,7 @@ const (
 	catBitmap
 	catHyperLogLog
 	catGeo
+	catStream
 	catPubsub
 	catAdmin
 	catFast
@@ -122,13 +123,12 @@ const (
 	catConnection
 	catTransaction
 	catScripting
-	catStream
 )
 
 var categoryNames = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string",
-	"bitmap", "hyperloglog", "geo", "pubsub", "admin", "fast", "slow", "blocking",
-	"dangerous", "connection", "transaction", "scripting", "stream",
+	"bitmap", "hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow",
+	"blocking", "dangerous", "connection", "transaction", "scripting",
 }
 
 func (cmd *command) categories() category {

@@ -81,7 +81,7 @@ func randomStream(r *rand.Rand) [][]string {
 		}
 		return append(all, []string{"EXEC"})
 	case 1:
-		return [][]string{{"CONFIG", "SET", "stream-node-max-entries", pick(r, "0", "1", "3", "10", "100"), "stream-node-max-bytes", pick(r, "0", "10", "100", "4096")}}
+		return [][]string{{"CONFIG", "SET", "stream-node-max-entries", pick(r, "1", "3", "10", "100"), "stream-node-max-bytes", pick(r, "0", "10", "100", "4096")}}
 	case 2:
 		return [][]string{pickRequest(r, join("DEL", randomKey(r)), join("UNLINK", randomKey(r)), join("SET", randomKey(r), "x"))}
 	case 3:
