@@ -11,8 +11,9 @@ import (
 // FuzzRestoreStream runs commands on what RESTORE makes of any bytes.
 func FuzzRestoreStream(f *testing.F) {
 	seed := newBench(f, &Server{})
-	seed.manyPending(250)
-	seed.do("a", "XDEL", "s", "3-1", "100-1")
+	seed.do("a", "CONFIG", "SET", "rdbcompression", "no", "stream-node-max-entries", "5")
+	seed.manyPending(12)
+	seed.do("a", "XDEL", "s", "3-1", "8-1")
 	seed.do("a", "XCLAIM", "s", "g", "d", "0", "9-1")
 	f.Add([]byte(seed.dumpOf("s"))[:len(seed.dumpOf("s"))-10])
 	seed.do("a", "XTRIM", "s", "MAXLEN", "2")
@@ -23,6 +24,7 @@ func FuzzRestoreStream(f *testing.F) {
 			return
 		}
 		x := newBench(t, &Server{})
+		defer x.s.space.store.Close()
 		c := x.connect("a").client
 		if made, ok := c.made(v); ok {
 			c.db.keys.Put([]byte("s"), made.value, store.NoDeadline)
