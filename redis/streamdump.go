@@ -89,7 +89,7 @@ func (x *streamMaker) Block(first rdb.StreamID, lp []byte) bool {
 }
 
 func (x *streamMaker) State(s rdb.StreamState) bool {
-	if s.Len != uint64(x.entries) || s.Added > math.MaxInt64 {
+	if s.Len != uint64(x.entries) || s.Added > math.MaxInt64 || stream.ID(s.Last).Less(x.s.Top()) {
 		return false
 	}
 	x.s.SetLen(x.entries)
