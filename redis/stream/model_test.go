@@ -446,3 +446,26 @@ func FuzzBlock(f *testing.F) {
 		x.Trim(&Trim{ByID: true, Min: MaxID})
 	})
 }
+
+// A block without entries may stay behind an ID that SetLast has set. A new one replaces it.
+func TestBlockOfDeletedEntries(t *testing.T) {
+	w := newWorld(t, 1, Limits{4096, 2})
+	args := [][]byte{[]byte("f"), []byte("v")}
+	for _, id := range []ID{{5, 1}, {5, 2}} {
+		w.stream().Add(id, args, w.limits)
+	}
+	w.stream().Erase([]ID{{5, 2}})
+	w.stream().Trim(&Trim{ByID: true, Min: ID{5, 2}})
+	if w.stream().Len() != 0 || w.stream().Blocks() != 1 {
+		t.Fatalf("%d entries in %d blocks", w.stream().Len(), w.stream().Blocks())
+	}
+	w.stream().SetLast(ID{3, 1})
+	w.stream().Add(ID{5, 1}, args, w.limits)
+	if w.stream().Top() != (ID{5, 1}) || w.stream().Blocks() != 1 {
+		t.Errorf("the last entry is %v of %d blocks", w.stream().Top(), w.stream().Blocks())
+	}
+	w.db.Delete(w.db.Find(key))
+	if used := w.store.Memory().Used; used > 1024 {
+		t.Errorf("%d bytes are used", used)
+	}
+}

@@ -196,7 +196,10 @@ func (s Stream) start(id ID, pairs [][]byte, room int) {
 	h := s.c.Alloc(max(size, room))
 	b := begin(s.c.Bytes(h)[:0:s.c.Size(h)], id, pairs)
 	b.append(id, pairs, true)
-	value, _ := s.blocks().Insert(id)
+	value, added := s.blocks().Insert(id)
+	if !added {
+		s.c.Free(handleOf(value)) // a block of deleted entries, behind what SetLast has set
+	}
 	setHandle(value, h)
 }
 
