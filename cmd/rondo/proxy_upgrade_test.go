@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -174,44 +173,5 @@ func TestProxyUpgradeOrphaned(t *testing.T) {
 		})
 		next.Process.Kill()
 		<-ended
-	}
-}
-
-// systemd must hear of the new process before the old one ends: it would end the service.
-func TestProxyUpgradeOfAService(t *testing.T) {
-	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
-	args, _, pidfile := upgradeArgs(t, echo)
-	n := newNotified(t)
-	for _, more := range []string{"", "--upgrade"} {
-		cmd := exec.Command(binary, args...)
-		cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+n.path)
-		first, _ := startCommand(t, cmd)
-		if m := n.any(); m != "READY=1" {
-			t.Errorf("the first message is %q", m)
-		}
-		old := first.cmd.Process.Pid
-		if more == "" {
-			syscall.Kill(old, syscall.SIGUSR2)
-		} else {
-			next := exec.Command(binary, append(args, more)...)
-			next.Env = cmd.Env
-			startCommand(t, next)
-		}
-		said := n.any()
-		pid := pidIn(t, pidfile, old)
-		if want := "MAINPID=" + strconv.Itoa(pid); runtime.GOOS == "linux" && said != want {
-			t.Errorf("the old process says %q; want %q", said, want)
-		}
-		if m := n.any(); runtime.GOOS == "linux" && m != said+"\nREADY=1" {
-			t.Errorf("the new process says %q", m)
-		}
-		syscall.Kill(pid, syscall.SIGTERM)
-		if m := n.any(); m != "STOPPING=1" {
-			t.Errorf("at the end comes %q", m)
-		}
-		testkit.Until(t, "the pidfile is gone", func() bool {
-			_, err := os.Stat(pidfile)
-			return os.IsNotExist(err)
-		})
 	}
 }

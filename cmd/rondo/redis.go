@@ -115,7 +115,6 @@ func (r *redisCommand) Run() error {
 		})
 	})
 	if err != nil {
-		server.Close()
 		return err
 	}
 	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))

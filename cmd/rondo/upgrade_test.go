@@ -13,12 +13,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/pick"
 	"github.com/rondo-go/rondo/internal/testkit"
 )
 
@@ -122,7 +125,13 @@ func answered(t *testing.T, c io.Reader, want string) (last bool) {
 // Connections go to the new process between two requests, and in the middle of a head. A request
 // in progress ends in the old process, and then its connection goes, too.
 func TestHTTPUpgrade(t *testing.T) {
-	args, _, pidfile := serverArgs(t, "http", "--addr", "127.0.0.1:0", "--echo", "--access-log", "off")
+	for _, backend := range pick.Names() {
+		t.Run(backend, func(t *testing.T) { upgradeHTTP(t, backend) })
+	}
+}
+
+func upgradeHTTP(t *testing.T, backend string) {
+	args, _, pidfile := serverArgs(t, "http", "--addr", "127.0.0.1:0", "--echo", "--access-log", "off", "--backend", backend)
 	first, addresses := startCommand(t, exec.Command(binary, args...))
 	idle, new, head, busy := dial(t, addresses[0]), dial(t, addresses[0]), dial(t, addresses[0]), dial(t, addresses[0])
 	post(t, idle, "0123456789")
@@ -402,5 +411,49 @@ func TestPrivateSocket(t *testing.T) {
 	}
 	if _, err := listenPrivately(filepath.Join(dir, "no", "control")); err == nil {
 		t.Error("a directory that does not exist has a socket")
+	}
+}
+
+// systemd must hear of the new process before the old one ends: it would end the service.
+func TestUpgradeOfAService(t *testing.T) {
+	args, _, pidfile := upgradeArgs(t, testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo))
+	upgradeOfAService(t, args, pidfile)
+	args, _, pidfile = serverArgs(t, "echo", "--addr", "127.0.0.1:0")
+	upgradeOfAService(t, args, pidfile)
+}
+
+func upgradeOfAService(t *testing.T, args []string, pidfile string) {
+	n := newNotified(t)
+	for _, more := range []string{"", "--upgrade"} {
+		cmd := exec.Command(binary, args...)
+		cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+n.path)
+		first, _ := startCommand(t, cmd)
+		if m := n.any(); m != "READY=1" {
+			t.Errorf("the first message is %q", m)
+		}
+		old := first.cmd.Process.Pid
+		if more == "" {
+			syscall.Kill(old, syscall.SIGUSR2)
+		} else {
+			next := exec.Command(binary, append(args, more)...)
+			next.Env = cmd.Env
+			startCommand(t, next)
+		}
+		said := n.any()
+		pid := pidIn(t, pidfile, old)
+		if want := "MAINPID=" + strconv.Itoa(pid); runtime.GOOS == "linux" && said != want {
+			t.Errorf("the old process says %q; want %q", said, want)
+		}
+		if m := n.any(); runtime.GOOS == "linux" && m != said+"\nREADY=1" {
+			t.Errorf("the new process says %q", m)
+		}
+		syscall.Kill(pid, syscall.SIGTERM)
+		if m := n.any(); m != "STOPPING=1" {
+			t.Errorf("at the end comes %q", m)
+		}
+		testkit.Until(t, "the pidfile is gone", func() bool {
+			_, err := os.Stat(pidfile)
+			return os.IsNotExist(err)
+		})
 	}
 }
