@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,7 +35,7 @@ func serverArgs(t *testing.T, given ...string) (args []string, control, pidfile 
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	control, pidfile = filepath.Join(dir, "control"), filepath.Join(dir, "pid")
-	return append(given, "--loops", "2", "--control", control, "--pidfile", pidfile), control, pidfile
+	return slices.Clip(append(given, "--loops", "2", "--control", control, "--pidfile", pidfile)), control, pidfile
 }
 
 // Clients of all networks notice nothing when SIGUSR2 or --upgrade replaces rondo echo, and the

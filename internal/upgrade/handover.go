@@ -46,8 +46,8 @@ func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
 	return nil
 }
 
-// A handover is the old process's side of an upgrade. The order of its steps is that of package
-// proxy, and so are the reasons: see "The upgrade" in docs/design.md.
+// A handover is the old process's side of an upgrade. It has the steps of package proxy's, for the
+// same reasons: see "The upgrade" in docs/design.md.
 type handover struct {
 	*Channel
 	server  *Server

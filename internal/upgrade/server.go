@@ -102,6 +102,7 @@ func (s *Server) Listen(network, address string, already net.Listener, listen fu
 
 // ListenPacket is Listen for datagrams.
 func (s *Server) ListenPacket(network, address string, h rondo.PacketHandler) (net.Addr, error) {
+	loops, next := slices.Collect(s.Engine.Loops()), 0
 	return s.add(&socket{key: keyOf(network, address)}, func(f *os.File) (part, error) {
 		if f == nil {
 			c, err := s.Engine.ListenPacket(network, address, rondo.SocketOptions{}, h)
@@ -111,11 +112,8 @@ func (s *Server) ListenPacket(network, address string, h rondo.PacketHandler) (n
 		if err != nil {
 			return nil, err
 		}
-		loops := slices.Collect(s.Engine.Loops())
-		s.mu.Lock()
-		i := len(s.sockets) // they take turns
-		s.mu.Unlock()
-		c, err := bridge.LoopOf(loops[i%len(loops)]).AttachPacket(network, socket, h)
+		next++
+		c, err := bridge.LoopOf(loops[next%len(loops)]).AttachPacket(network, socket, h)
 		if err != nil {
 			return nil, err
 		}
