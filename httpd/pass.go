@@ -18,7 +18,7 @@ const (
 )
 
 // Leaves implements bridge.Passer.
-func (c *conn) Leaves() bridge.Leaving {
+func (c *conn) Leaves() bridge.CanLeave {
 	c.settle()
 	if _, secure := rtls.ConnectionState(c.conn); secure || c.over || c.ended || c.about != nil && c.about.stock != nil {
 		return bridge.LeavesNever

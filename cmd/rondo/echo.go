@@ -63,6 +63,11 @@ func (e *echoCommand) Run() error {
 	if err := engine.Start(); err != nil {
 		return err
 	}
+	if err := e.showAdmin("rondo echo", engine, log); err != nil {
+		engine.Close()
+		return err
+	}
+	defer e.admin.close()
 	s := &engineServer{Server: &upgrade.Server{Engine: engine, Name: "rondo echo", Arrive: e.open(nil), Logger: log},
 		flags: &e.upgradeFlags, loops: &e.loopFlags, log: log, shutdown: engine.Shutdown}
 	s.stayer = stayer{time.Duration(e.StayTimeout), s.stayOn(nil)}
@@ -103,7 +108,7 @@ func (echoing) Data(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) 
 func (echoing) Closed(*rondo.Conn, error) {}
 
 // Leaves implements bridge.Passer.
-func (echoing) Leaves() bridge.Leaving { return bridge.LeavesNow }
+func (echoing) Leaves() bridge.CanLeave { return bridge.LeavesNow }
 
 // State implements bridge.Passer.
 func (echoing) State() []byte { return nil }

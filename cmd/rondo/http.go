@@ -138,6 +138,11 @@ func (h *httpCommand) Run() error {
 	if err := engine.Start(); err != nil {
 		return err
 	}
+	if err := h.showAdmin("rondo http", engine, log); err != nil {
+		engine.Close()
+		return err
+	}
+	defer h.admin.close()
 	addrs, err := up.listen(endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
 		open := rondo.OpenFunc(server.Open)
 		if f := filtersFor(network, filters); len(f) > 0 {

@@ -105,6 +105,11 @@ func (r *redisCommand) Run() error {
 	if err := engine.Start(); err != nil {
 		return err
 	}
+	if err := r.showAdmin("rondo redis", engine, log, redisSection(server, r.AdminToken != "")); err != nil {
+		engine.Close()
+		return err
+	}
+	defer r.admin.close()
 	up := r.upgradable(server, engine, log)
 	addrs, err := up.listen(endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
 		return up.Listen(network, address, already, func(ln net.Listener) (*rondo.Listener, error) {

@@ -33,6 +33,7 @@ func (s *engineServer) listen(endpoints []endpoint, on func(network, address str
 	// What can fail comes first: later, connections may be here that have no other process.
 	if s.control, err = s.flags.control(s, s.log); err == nil {
 		if addrs, err = s.begin(endpoints, on); err == nil {
+			go s.loops.admin.later()
 			s.flags.takePidfile(s.loops.Pidfile, s.log)
 			if s.refuses {
 				go s.refuse()
@@ -95,6 +96,7 @@ func (s *engineServer) serve() error {
 		return err
 	case <-s.control.handed:
 	}
+	s.loops.admin.close()
 	s.control.ended(s.Engine, &s.stayer)
 	return nil
 }

@@ -32,7 +32,7 @@ import (
 type counting struct {
 	bridge.Ours
 	n     int
-	stays bridge.Leaving
+	stays bridge.CanLeave
 }
 
 func (h *counting) Data(c *rondo.Conn, in []byte) (int, error) {
@@ -49,7 +49,7 @@ func (h *counting) Data(c *rondo.Conn, in []byte) (int, error) {
 }
 
 func (h *counting) Closed(*rondo.Conn, error) {}
-func (h *counting) Leaves() bridge.Leaving    { return h.stays }
+func (h *counting) Leaves() bridge.CanLeave   { return h.stays }
 func (h *counting) State() []byte             { return fmt.Append(nil, h.n) }
 func (h *counting) Arrived(state []byte)      { fmt.Sscan(string(state), &h.n) }
 
