@@ -154,6 +154,15 @@ var loopActions = []action{
 			bridge.LoopOf(x.at.loop).Unmark()
 		}
 	}},
+	{"Measuring.Measure", 1, aLoop, func(x *call) {
+		on := x.held.measures == 0 || x.one(2)
+		if on {
+			x.held.measures++
+		} else {
+			x.held.measures--
+		}
+		bridge.LoopOf(x.at.loop).Measure(on)
+	}},
 	{"Cond.Signal", 1, aLoop, func(x *call) { choose(x, x.held.conds[:]).Signal() }},
 	{"Cond.Broadcast", 1, aLoop, func(x *call) { choose(x, x.held.conds[:]).Broadcast() }},
 }
