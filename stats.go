@@ -255,11 +255,12 @@ func (l *Loop) completions() {
 	}
 	n := int64(0)
 	l.events(func() bool {
-		if !l.nextCompletion() {
-			return false
-		}
 		n++
-		return true
+		more := l.nextCompletion()
+		if !more {
+			n--
+		}
+		return more
 	})
 	m.Events.Record(n)
 }
@@ -267,7 +268,7 @@ func (l *Loop) completions() {
 // because notes why the connection ends, if Closed gets an error that does not tell, or none. It
 // is ignored if there is a reason already.
 func (c *Conn) because(why meter.Cause) {
-	if e := c.ending(); e.err == nil && !e.known {
+	if e := c.ending(); c.life < connClosed && e.err == nil && !e.known {
 		e.why, e.known = why, true
 	}
 }
