@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/meter"
 )
 
 // write handles output from the handler.

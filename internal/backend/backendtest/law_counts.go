@@ -48,10 +48,14 @@ var demises = []demise{
 		peer: func(w World, p Peer) { p.Write(pattern(20)) }},
 	{name: "a filter's error", want: loopstats.Filter,
 		data: func(c *rondo.Conn, in []byte) (int, error) {
-			c.Use(nil, func(*rondo.Conn) rondo.Filter { return failing{} })
+			c.Write(in)
+			c.Use(nil, func(*rondo.Conn) rondo.Filter { return failing{at: "Inbound"} })
 			return len(in), nil
 		},
-		peer: func(w World, p Peer) { p.Write(pattern(20)) }},
+		peer: func(w World, p Peer) {
+			expect(w, p, []byte("x"))
+			p.Write(pattern(20))
+		}},
 	{name: "panic", want: loopstats.Panic,
 		data: func(*rondo.Conn, []byte) (int, error) { panic("a handler's") }},
 	{name: "Goexit", want: loopstats.Panic,
@@ -72,13 +76,6 @@ var demises = []demise{
 			expectEOF(w, p)
 			p.Close()
 		}},
-}
-
-// failing is a Filter that takes no input.
-type failing struct{ rondo.PassThrough }
-
-func (failing) Inbound(*rondo.FilterPort, []byte) (int, error) {
-	return 0, errors.New("a filter's")
 }
 
 // causesAreCounted: each closed connection counts once, with the cause of its end.
