@@ -63,6 +63,7 @@ type Loop struct {
 	failedDials fifo[*dial] // whose open is due
 
 	completion backend.Completion // of the present event
+	completed  int64              // completions so far
 
 	// Work of a turn. Each item is removed before it runs.
 	tasks        []task            // posted before this turn
@@ -268,6 +269,7 @@ func (l *Loop) nextCompletion() bool {
 	if !l.backend.Next(&l.completion) {
 		return false
 	}
+	l.completed++
 	l.completion.Op.Owner.Complete(&l.completion)
 	return true
 }

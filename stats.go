@@ -248,21 +248,11 @@ func (l *Loop) measureTimers() {
 
 // completions handles the completions of this turn.
 func (l *Loop) completions() {
-	m := l.meter
-	if m == nil {
-		l.events(l.nextCompletion)
-		return
+	before := l.completed
+	l.events(l.nextCompletion)
+	if l.meter != nil {
+		l.meter.Events.Record(l.completed - before)
 	}
-	n := int64(0)
-	l.events(func() bool {
-		n++
-		more := l.nextCompletion()
-		if !more {
-			n--
-		}
-		return more
-	})
-	m.Events.Record(n)
 }
 
 // because notes why the connection ends, if Closed gets an error that does not tell, or none. It
