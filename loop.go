@@ -35,7 +35,8 @@ type Loop struct {
 	stats     counters
 	tally     meter.Tally
 	output    int                         // bytes in the queues of connections
-	looked    bool                        // mark or meter is not nil
+	unseen    int32                       // callbacks until see is called; until says how many
+	until     int32                       // see sees
 	mark      *mark.Mark                  // what package watchdog looks at; nil: it does not
 	marked    atomic.Bool                 // mark is not nil
 	meter     *meter.Meter                // what package loopstats wants measured; nil: nothing
@@ -128,6 +129,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 	}
 	l.use(be)
 	l.checks = e.Check || checked()
+	l.sees()
 	l.outbox = newOutbox(l)
 	l.hooked = e.Trace != nil && (e.Trace.BeforeWrite != nil || e.Trace.AfterWrite != nil)
 	return l
@@ -188,9 +190,7 @@ func (l *Loop) turn() error {
 // work does a turn's work: posted functions, expired timers, completions; then it sends
 // the output.
 func (l *Loop) work() {
-	if l.looked {
-		l.turnBegins()
-	}
+	l.turnBegins()
 	if !l.calls.empty() { // Ending comes before the completion of Close
 		l.events(l.noEvent)
 	}
@@ -325,6 +325,7 @@ func (l *Loop) wait() error {
 		l.call(nil, func() { t.Turn(l) })
 	}
 	if l.meter != nil {
+		l.meter.Calls(l.until - l.unseen)
 		l.meter.TurnEnds(int64(l.now), int64(l.backend.Now()))
 	}
 	until := l.timers.Next()

@@ -2,6 +2,7 @@ package rondo
 
 import (
 	"errors"
+	"math"
 	"net/netip"
 	"os"
 	"sync"
@@ -117,15 +118,17 @@ func (c *counters) read() LoopStats {
 // begin shows packages watchdog and loopstats that a callback of c begins, or one of no
 // connection if c is nil.
 func (l *Loop) begin(c *Conn) {
-	if l.looked {
-		l.beginLooked(c)
+	if l.unseen--; l.unseen < 0 {
+		l.see(c)
 	}
 }
 
-func (l *Loop) beginLooked(c *Conn) {
-	if l.meter != nil && l.meter.Call() {
+// see is begin for a callback that somebody must see, see Loop.unseen.
+func (l *Loop) see(c *Conn) {
+	if l.meter != nil && l.meter.Calls(l.until-l.unseen) {
 		l.meter.Lap(int64(l.backend.Now()))
 	}
+	l.unseen = l.until
 	if l.mark == nil {
 		return
 	}
@@ -156,7 +159,7 @@ func (r *reactor) Mark() any {
 	if r.mark == nil {
 		r.mark = mark.New((*Loop)(r).peerAt)
 		r.marked.Store(true)
-		r.looked = true
+		(*Loop)(r).sees()
 	}
 	r.mark.Use(1)
 	return r.mark
@@ -167,7 +170,7 @@ func (r *reactor) Unmark() {
 	if !r.mark.Use(-1) {
 		r.mark = nil
 		r.marked.Store(false)
-		r.looked = r.meter != nil
+		(*Loop)(r).sees()
 	}
 }
 
@@ -219,7 +222,20 @@ func (r *reactor) Measure(on bool) {
 		r.meter = nil
 		r.inbox.Measure(nil)
 	}
-	r.looked = r.mark != nil || r.meter != nil
+	(*Loop)(r).sees()
+}
+
+// sees sets which callbacks call see: for a Mark each one, for a Meter one of each group.
+func (l *Loop) sees() {
+	switch {
+	case l.mark != nil:
+		l.until = 0
+	case l.meter != nil:
+		l.until = meter.Group - 1
+	default:
+		l.until = math.MaxInt32
+	}
+	l.unseen = l.until
 }
 
 // turnBegins shows packages watchdog and loopstats that a turn begins.
@@ -229,6 +245,7 @@ func (l *Loop) turnBegins() {
 	}
 	if l.meter != nil {
 		l.meter.TurnBegins(int64(l.now))
+		l.unseen = l.until
 	}
 }
 

@@ -37,7 +37,7 @@ var clients = map[string]client{
 	"readers":   slowly("GET /long HTTP/1.1\r\nHost: a\r\n\r\n", "\r\n"), // and reads nothing
 	"uploads":   flood("POST /deaf HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n", "x"),
 	"fields":    flood("GET / HTTP/1.1\r\nHost: a\r\n", "X-Flood: y\r\n"),
-	"requests":  flood("", "GET /much HTTP/1.1\r\nHost: a\r\n\r\n"),
+	"requests":  narrow(flood("", "GET /much HTTP/1.1\r\nHost: a\r\n\r\n")),
 	"pipelines": pipeline,
 	"cuts":      cut,
 	"whole":     upload("/whole"),
@@ -109,6 +109,17 @@ func flood(begin, more string) client {
 	}
 }
 
+// narrow is a client whose system takes little that it does not read, so that a few answers are
+// all that a server can send to it.
+func narrow(do client) client {
+	return func(c net.Conn, i int, ready func(), stop <-chan struct{}) error {
+		if err := c.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil {
+			return err
+		}
+		return do(c, i, ready, stop)
+	}
+}
+
 // pipelined is how many requests a client of pipeline sends.
 const pipelined = 10_000
 
@@ -165,7 +176,8 @@ func upload(path string) client {
 	}
 }
 
-// victim is the handler of the abused server. Handlers at /deaf end when over is closed.
+// victim is the handler of the abused server. Handlers at /deaf end when over is closed, those at
+// /slow do not read on before.
 func victim(running *atomic.Int64, over chan bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		running.Add(1)
@@ -180,6 +192,9 @@ func victim(running *atomic.Int64, over chan bool) http.Handler {
 				k, err := io.ReadFull(r.Body, piece)
 				if n += k; err != nil {
 					break
+				}
+				if n <= len(piece) && over != nil {
+					<-over
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -198,7 +213,7 @@ func victim(running *atomic.Int64, over chan bool) http.Handler {
 			}
 		case "/some":
 			w.Write(make([]byte, 1000))
-		case "/much": // few answers fill what the system takes for a client that reads nothing
+		case "/much":
 			w.Write(make([]byte, 16<<10))
 		default:
 			io.WriteString(w, r.URL.Path)
@@ -241,7 +256,7 @@ func TestAbuse(t *testing.T) {
 			close(over)
 			ended := l.ended()
 			eventually(t, "the handlers end", func() bool { return running.Load() == 0 })
-			eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+constant/count })
+			eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+4*constant/count })
 			t.Logf("%d connections: %d bytes each, ended after %v; the bystander's median is %v, before %v, its longest %v, before %v",
 				count, took, ended.Round(time.Millisecond), disturbed[len(disturbed)/2], calm[len(calm)/2], disturbed[len(disturbed)-1], calm[len(calm)-1])
 			if took > a.bytes+constant/count && count >= fewAbusers {
@@ -288,32 +303,46 @@ func bystander(t *testing.T, addr string) (took []time.Duration) {
 // TestUploads: bodies of 20 MiB, however fast they come and however slowly they are read, take at
 // most 256 KiB for each connection.
 func TestUploads(t *testing.T) {
-	const each = 256 << 10
-	for _, name := range []string{"whole", "drips"} {
-		t.Run(name, func(t *testing.T) {
-			count := max(4, min(256, *abusers/10))
-			var running atomic.Int64
-			addr := serve(t, &http.Server{Handler: victim(&running, nil)})
-			bystander(t, addr)
-			before := memory()
-			l := startLoad(t, name, addr, count)
-			most := 0
-			l.ready()
-			for running.Load() > 0 {
-				most = max(most, memory()-before)
-				time.Sleep(5 * time.Millisecond)
-			}
-			l.ended()
-			handlers := 0
-			if name == "drips" {
-				handlers = 512 << 10 // the handler's own piece
-			}
-			t.Logf("%d uploads: %d bytes each at most", count, most/count-handlers)
-			if most > 4*constant+count*(each+handlers) && timed() {
-				t.Errorf("%d uploads take %d bytes each", count, most/count-handlers)
-			}
-		})
+	const each, piece = 256 << 10, 512 << 10 // the handler's own, at /slow
+	count := max(4, min(256, *abusers/10))
+	var running atomic.Int64
+	over := make(chan bool)
+	addr := serve(t, &http.Server{Handler: victim(&running, over)})
+	check := func(t *testing.T, took int) {
+		t.Logf("%d uploads: %d bytes each at most", count, took/count)
+		if took > 4*constant+count*each && timed() {
+			t.Errorf("%d uploads take %d bytes each", count, took/count)
+		}
 	}
+	t.Run("whole", func(t *testing.T) {
+		bystander(t, addr)
+		before := memory()
+		l := startLoad(t, "whole", addr, count)
+		l.ready()
+		most := 0
+		for running.Load() > 0 {
+			// What is made while a collection runs counts with it; so three of them.
+			most = max(most, min(memory(), memory(), memory())-before)
+			time.Sleep(5 * time.Millisecond)
+		}
+		l.ended()
+		check(t, most)
+	})
+	t.Run("drips", func(t *testing.T) {
+		bystander(t, addr)
+		before := memory()
+		l := startLoad(t, "drips", addr, count)
+		l.ready()
+		eventually(t, "all handlers run", func() bool { return running.Load() == int64(count) })
+		took := memory() - before
+		for range 30 { // the handlers stand still, and all else comes to rest
+			time.Sleep(20 * time.Millisecond)
+			took = memory() - before
+		}
+		close(over)
+		l.ended()
+		check(t, took-count*piece)
+	})
 }
 
 // TestIdleMemory: a connection whose last request was some seconds ago holds no goroutine and

@@ -26,7 +26,8 @@
 //
 // # What it costs
 //
-// Counting costs three comparisons a turn, and nothing for each message. Measuring costs
-// two readings of the clock a turn and one for each 16 callbacks. See docs/design.md for figures.
-// Nothing allocates memory but Of, and the first Measure (13 KiB for each loop).
+// Counting costs some three instructions a message. Measuring costs about 270 instructions a turn:
+// it reads the clock at the end of each turn, after each 64 callbacks, and when a timer or a first
+// post is due. That is 0.4% of the instructions of a busy loop's messages (35 a turn). Nothing
+// allocates memory but Of, and the first Measure (13 KiB for each loop).
 package loopstats

@@ -82,9 +82,9 @@ type Loop struct {
 
 	// Turn has how long each turn took, without the wait for events.
 	Turn Histogram
-	// Callback has how long the longest callback of each turn took at most. Up to 16
+	// Callback has how long the longest callback of each turn took at most. Up to 64
 	// callbacks that follow each other are timed together, with the engine's work for them. So
-	// a time below a millisecond may be that of several.
+	// a time of a millisecond or less may be that of several.
 	Callback Histogram
 	// Events has the number of events (completed operations) that each wait for them brought.
 	Events Histogram

@@ -44,17 +44,23 @@ func (q *Queue[T]) Put(v T) (wake, ok bool) {
 }
 
 // Take removes all values and returns them in order. The result is valid until the next
-// Take. Only the loop may call it.
+// Take or Sleep. Only the loop may call it.
 func (q *Queue[T]) Take() []T {
-	clear(q.spare)
-	if cap(q.spare) > keep {
-		q.spare = nil
-	}
+	q.forget()
 	q.mu.Lock()
-	q.items, q.spare = q.spare[:0], q.items
+	q.items, q.spare = q.spare, q.items
 	q.oldest, q.since = q.since, 0
 	q.mu.Unlock()
 	return q.spare
+}
+
+// forget drops what the last Take returned.
+func (q *Queue[T]) forget() {
+	clear(q.spare)
+	q.spare = q.spare[:0]
+	if cap(q.spare) > keep {
+		q.spare = nil
+	}
 }
 
 // Measure makes the queue note when values are put, by clock, which any goroutine may call; nil:
@@ -70,8 +76,12 @@ func (q *Queue[T]) Measure(clock func() int64) {
 func (q *Queue[T]) Oldest() int64 { return q.oldest }
 
 // Sleep tells posters that the loop is about to wait. It returns false if the queue is
-// not empty; then the loop must not wait. Only the loop may call it.
+// not empty; then the loop must not wait. Only the loop may call it. The values of the last
+// Take are forgotten: the loop may sleep for long, and they may hold much.
 func (q *Queue[T]) Sleep() bool {
+	if len(q.spare) > 0 {
+		q.forget()
+	}
 	q.asleep.Store(true)
 	empty := q.Empty()
 	if !empty {

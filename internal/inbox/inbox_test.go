@@ -1,8 +1,10 @@
 package inbox_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/rondo-go/rondo/internal/inbox"
 )
@@ -136,4 +138,28 @@ func TestOldest(t *testing.T) {
 	take(7)
 	put(1)
 	take(0)
+}
+
+// TestSleepForgets: a loop that sleeps holds nothing of what it took before.
+func TestSleepForgets(t *testing.T) {
+	var q inbox.Queue[*[1 << 10]byte]
+	var weaks [3]weak.Pointer[[1 << 10]byte]
+	for i := range weaks {
+		p := new([1 << 10]byte)
+		weaks[i] = weak.Make(p)
+		q.Put(p)
+	}
+	if n := len(q.Take()); n != len(weaks) {
+		t.Fatalf("%d values of %d were taken", n, len(weaks))
+	}
+	if !q.Sleep() {
+		t.Fatal("the queue is not empty")
+	}
+	runtime.GC()
+	for i, w := range weaks {
+		if w.Value() != nil {
+			t.Errorf("value %d is held", i)
+		}
+	}
+	runtime.KeepAlive(&q)
 }

@@ -54,28 +54,30 @@ func (t *Tally) Show(waiting, buffers int) {
 type Meter struct {
 	Turn, Callback, Events, PostDelay, TimerDelay Histogram
 
-	calls   uint32 // callbacks in this turn
-	lap     int64  // when the present group of callbacks began
-	longest int64  // time that a group of this turn took
+	calls   int32 // callbacks in this turn
+	group   int32 // those of them since lap
+	lap     int64 // when the present group of callbacks began
+	longest int64 // time that a group of this turn took
 }
 
-// group is how many callbacks are timed together. The clock costs several times as much as the
+// Group is how many callbacks are timed together. The clock costs several times as much as the
 // rest of what is measured for a callback.
-const group = 16
+const Group = 64
 
 // TurnBegins begins a turn, at now.
-func (m *Meter) TurnBegins(now int64) { m.calls, m.lap, m.longest = 0, now, 0 }
+func (m *Meter) TurnBegins(now int64) { m.calls, m.group, m.lap, m.longest = 0, 0, now, 0 }
 
-// Call counts a callback that begins. If it returns true, the loop calls Lap.
-func (m *Meter) Call() bool {
-	m.calls++
-	return m.calls%group == 0
+// Calls counts n callbacks, the last of which begins. If it returns true, the loop calls Lap.
+func (m *Meter) Calls(n int32) bool {
+	m.calls += n
+	m.group += n
+	return m.group >= Group
 }
 
 // Lap ends a group of callbacks, at now.
 func (m *Meter) Lap(now int64) {
 	m.longest = max(m.longest, now-m.lap)
-	m.lap = now
+	m.lap, m.group = now, 0
 }
 
 // TurnEnds ends a turn that began at began.

@@ -42,7 +42,7 @@ func TestTurns(t *testing.T) {
 	turn := func(calls int, laps ...int64) {
 		m.TurnBegins(1000)
 		for range calls {
-			if m.Call() {
+			if m.Calls(1) {
 				m.Lap(laps[0])
 				laps = laps[1:]
 			}
@@ -53,8 +53,8 @@ func TestTurns(t *testing.T) {
 	if counts, _, _ := m.Callback.Read(); len(counts) != 0 {
 		t.Error("a turn without callbacks has a longest one")
 	}
-	turn(group, 1002, 1009)
-	turn(2*group, 1002, 1003, 1003)
+	turn(Group, 1002, 1009)
+	turn(2*Group, 1002, 1003, 1003)
 	turn(1, 1001)
 	_, sum, most := m.Callback.Read()
 	if sum != 7+2+1 || most != 7 {
