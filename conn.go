@@ -344,33 +344,45 @@ func (l *Loop) shareLimits(own limits) *limits {
 
 // connTable holds a loop's connections by the slots of their Files; a backend may have two
 // tables of slots. It grows by chunks, so that growing leaves no garbage.
-type connTable [2][]*[connChunk]*Conn
+type connTable [2][]*connChunk
 
-const connChunk = 256
+const chunkConns = 256
 
-func (t *connTable) set(slot uint32, c *Conn) {
+// A connChunk also has the times, in units of ageUnit, at which its connections came to the
+// loop. A field of Conn would take 16 bytes, because of the sizes that Go allocates.
+type connChunk struct {
+	conns [chunkConns]*Conn
+	since [chunkConns]uint32
+}
+
+// ageUnit is 134 ms: so 32 bits are enough for 18 years.
+const ageUnit = 1 << 27
+
+func (t *connTable) set(slot uint32, c *Conn, now backend.Time) {
 	chunks := &t[slot/backend.SecondTable]
 	slot %= backend.SecondTable
-	for int(slot/connChunk) >= len(*chunks) {
-		*chunks = append(*chunks, new([connChunk]*Conn))
+	for int(slot/chunkConns) >= len(*chunks) {
+		*chunks = append(*chunks, new(connChunk))
 	}
-	(*chunks)[slot/connChunk][slot%connChunk] = c
+	chunk := (*chunks)[slot/chunkConns]
+	chunk.conns[slot%chunkConns] = c
+	chunk.since[slot%chunkConns] = uint32(now / ageUnit)
 }
 
 func (t *connTable) get(slot uint32) *Conn {
 	chunks := t[slot/backend.SecondTable]
 	slot %= backend.SecondTable
-	if int(slot/connChunk) >= len(chunks) {
+	if int(slot/chunkConns) >= len(chunks) {
 		return nil
 	}
-	return chunks[slot/connChunk][slot%connChunk]
+	return chunks[slot/chunkConns].conns[slot%chunkConns]
 }
 
 // all ranges over the connections in the table.
 func (t *connTable) all(yield func(*Conn) bool) {
 	for i := range t {
 		for _, chunk := range t[i] {
-			for _, c := range chunk {
+			for _, c := range &chunk.conns {
 				if c != nil && !yield(c) {
 					return
 				}
@@ -386,7 +398,7 @@ func (l *Loop) Conns() iter.Seq[*Conn] {
 		l.check()
 		for t := range l.conns {
 			for i := 0; i < len(l.conns[t]); i++ {
-				for _, c := range l.conns[t][i] {
+				for _, c := range &l.conns[t][i].conns {
 					if c != nil && !yield(c) {
 						return
 					}
@@ -413,5 +425,5 @@ func (l *Loop) setConn(slot uint32, c *Conn) {
 	if l.mark != nil {
 		defer l.mark.Changing()()
 	}
-	l.conns.set(slot, c)
+	l.conns.set(slot, c, l.now)
 }

@@ -159,14 +159,20 @@ func (l *Loop) keep(carry, rest []byte) []byte {
 // appendPooled returns a pooled buffer that holds b and p. That is b if it has room.
 // Otherwise appendPooled puts b back into the pool.
 func (l *Loop) appendPooled(b, p []byte) []byte {
-	if size := len(b) + len(p); cap(b) < size {
-		grown := append(l.pool.Get(max(size, 2*cap(b))), b...)
-		if b != nil {
-			l.pool.Put(b)
-		}
-		b = grown
+	return append(l.growPooled(b, len(b)+len(p)), p...)
+}
+
+// growPooled returns a pooled buffer that holds b and has room for size bytes: b, or another one
+// if b goes back into the pool.
+func (l *Loop) growPooled(b []byte, size int) []byte {
+	if cap(b) >= size {
+		return b
 	}
-	return append(b, p...)
+	grown := append(l.pool.Get(max(size, 2*cap(b))), b...)
+	if b != nil {
+		l.pool.Put(b)
+	}
+	return grown
 }
 
 // received handles a Recv's completion.

@@ -228,7 +228,7 @@ func (s *FilterPort) passes() bool { return s.state&(ready|pushing) == ready }
 
 // gather keeps a copy of p for the filter.
 func (s *FilterPort) gather(p []byte) {
-	s.alloc()
+	s.alloc(len(p))
 	s.out = s.conn.loop.appendPooled(s.out, p)
 	s.conn.filters.gathered += len(p)
 	if s.conn.loop.current != s.conn {
@@ -236,10 +236,16 @@ func (s *FilterPort) gather(p []byte) {
 	}
 }
 
-// alloc takes a buffer for output that soon goes to the filter.
-func (s *FilterPort) alloc() {
+// alloc takes a buffer for output that soon goes to the filter: within the connection's own event
+// the one that its loop uses for each in turn; behind that, where thousands of connections may
+// wait for the turn's end, one of n bytes.
+func (s *FilterPort) alloc(n int) {
 	if s.out == nil && s.state&ready != 0 {
-		s.out = s.conn.loop.pool.Get(gatherSize)
+		size := gatherSize
+		if s.conn.loop.current != s.conn {
+			size = min(max(n, minChunk), gatherSize)
+		}
+		s.out = s.conn.loop.pool.Get(size)
 	}
 }
 
@@ -248,7 +254,10 @@ func (s *FilterPort) available() []byte {
 	if s.passes() && len(s.out) > gatherSize-minChunk {
 		s.push()
 	}
-	s.alloc()
+	s.alloc(minChunk)
+	if s.out != nil {
+		s.out = s.conn.loop.growPooled(s.out, len(s.out)+minChunk)
+	}
 	n := len(s.out)
 	return s.out[n:n:max(n, min(cap(s.out), gatherSize))]
 }

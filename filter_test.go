@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -593,6 +594,41 @@ func TestFilterGathers(t *testing.T) {
 	c.Send("flush")
 	c.Expect("12")
 	wantLog(t, log, "f out 1", "f out 1")
+}
+
+// What is written to connections outside their own events waits for the turn's end in buffers of
+// its size: thousands of them would take a full piece each otherwise.
+func TestFilterGathersLittle(t *testing.T) {
+	var sizes []int
+	f := &sheet{outbound: func(s *rondo.FilterPort, out []byte) error {
+		sizes = append(sizes, cap(out))
+		s.Send(out)
+		return nil
+	}}
+	n := rondotest.New(t, calm)
+	n.Serve(":7", rondo.Filtered(func(c *rondo.Conn) rondo.Handler {
+		return &player{data: func(c *rondo.Conn, in []byte) (int, error) {
+			how := string(in)
+			c.Loop().AfterFunc(time.Millisecond, func() {
+				if how == "write" {
+					c.Write(make([]byte, 100))
+					return
+				}
+				for range 300 {
+					c.Write(append(c.AvailableBuffer(), "0123456789"...))
+				}
+			})
+			return len(in), nil
+		}}
+	}, f.filter))
+	c := n.Dial("tcp", "127.0.0.1:7")
+	c.Send("write")
+	c.Expect(string(make([]byte, 100)))
+	c.Send("append")
+	c.Expect(strings.Repeat("0123456789", 300))
+	if want := []int{512, 4096}; !slices.Equal(sizes, want) {
+		t.Errorf("the filter got buffers of %d bytes, want %d", sizes, want)
+	}
 }
 
 // Nothing of a filter that ends the input early is read to the handler, nor its

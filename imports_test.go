@@ -36,14 +36,16 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`filter`, ``),
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
-	law(`watchdog`, `|internal/(bridge|mark|sys)`), // to look at loops from outside, and for stacks
-	law(`loopstats`, `|internal/(bridge|meter)`),   // to read what loops count
-	law(`relay`, `|internal/bridge`),               // to learn that a connection is failing, or has another Handler
+	law(`admin`, `|watchdog|internal/(bridge|sys)`), // to list connections, and for what their sockets have carried
+	law(`loopstats`, `|internal/(bridge|meter)`),    // to read what loops count
+	law(`watchdog`, `|internal/(bridge|mark|sys)`),  // to look at loops from outside, and for stacks
+	law(`relay`, `|internal/bridge`),                // to learn that a connection is failing, or has another Handler
 	law(`proxy`, `|fdpass|filter|internal/bridge|relay|rtls`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),
 	law(`internal/testkit`, ``),
+	law(`internal/testkit/browser`, `none`),
 	law(`fdpass`, `|internal/sys`),
 	law(`internal/handover`, ``),
 	law(`websocket`, `|http1|wsframe|rtls|internal/handover`),

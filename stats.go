@@ -7,8 +7,10 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/mark"
 	"github.com/rondo-go/rondo/internal/meter"
 )
@@ -323,6 +325,51 @@ func causeOf(err error) (why meter.Cause) {
 		}
 	}
 	return meter.Failed
+}
+
+// List implements bridge.Listing. A place is a slot.
+func (r *reactor) List(from uint32, n int, yield func(conn any, f bridge.Facts)) (next uint32, more bool) {
+	l := (*Loop)(r)
+	l.check()
+	now := uint32(l.now / ageUnit)
+	slot := from % backend.SecondTable
+	for t := from / backend.SecondTable; t < uint32(len(l.conns)); t++ {
+		for ; int(slot/chunkConns) < len(l.conns[t]); slot++ {
+			if n <= 0 {
+				return t*backend.SecondTable + slot, true
+			}
+			n--
+			chunk := l.conns[t][slot/chunkConns]
+			if c := chunk.conns[slot%chunkConns]; c != nil {
+				age := time.Duration(now-chunk.since[slot%chunkConns]) * ageUnit
+				yield(c, bridge.Facts{Age: age, Unsent: c.Buffered(), Input: len(c.carry), State: c.state()})
+			}
+		}
+		slot = 0
+	}
+	return 0, false
+}
+
+// state is the connection's state in the words of package bridge.
+func (c *Conn) state() (s bridge.State) {
+	for _, fact := range []struct {
+		holds bool
+		is    bridge.State
+	}{
+		{c.stops&stopPaused != 0, bridge.Paused},
+		{c.stops&stopOutput != 0, bridge.OutputFull},
+		{c.stops&stopFilter != 0, bridge.FilterFull},
+		{c.flags&eof != 0, bridge.PeerEnded},
+		{c.flags&endWrite != 0 || c.isMute(), bridge.Ended},
+		{c.life == connLeaving, bridge.Leaving},
+		{c.life == connClosing, bridge.Closing},
+		{c.life >= connClosed, bridge.Closed},
+	} {
+		if fact.holds {
+			s |= fact.is
+		}
+	}
+	return s
 }
 
 // before and after call the hooks around a write of n bytes.

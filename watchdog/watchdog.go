@@ -21,7 +21,7 @@ type Options struct {
 	// is a millisecond. 0: DefaultSlow.
 	Slow time.Duration
 	// Report gets the reports, on a goroutine of the Watchdog, which watches nothing
-	// meanwhile. It must not wait for a loop. nil: they are logged.
+	// meanwhile. It must not wait for a loop. nil: they are logged, by Report.Log.
 	Report func(Report)
 	// Logger gets the reports if Report is nil. nil: Engine.Logger.
 	Logger *slog.Logger
@@ -124,15 +124,15 @@ func newWatchdog(e *rondo.Engine, o Options) (*Watchdog, <-chan struct{}, error)
 	if o.Slow == 0 {
 		w.slow = DefaultSlow
 	}
+	if w.report == nil {
+		w.report = func(r Report) { r.Log(o.Logger) }
+	}
 	w.every = w.slow / 4
 	var ended <-chan struct{}
 	for l := range e.Loops() {
 		v := &watched{loop: l, wire: bridge.LoopOf(l), taken: -leastPause}
 		w.loops = append(w.loops, v)
 		ended = v.wire.Ended()
-		if w.report == nil {
-			w.report = logTo(o.Logger, v.wire)
-		}
 	}
 	if ended != nil {
 		for _, v := range w.loops {

@@ -55,6 +55,11 @@ func (e *echoCommand) Run() error {
 	if err := engine.Start(); err != nil {
 		return err
 	}
+	if err := e.showAdmin("rondo echo", engine, log); err != nil {
+		engine.Close()
+		return err
+	}
+	defer e.admin.close()
 	signals := notify()
 	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
 		if isPackets(network) {

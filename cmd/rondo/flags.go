@@ -55,6 +55,8 @@ type loopFlags struct {
 	LogFormat       string   `help:"Format of the log on standard error: ${enum}, with an object in each line." enum:"text,json" default:"text" placeholder:"FORMAT"`
 	Pidfile         string   `help:"Write the number of this process into this file when it serves, and remove the file at the end. The file is locked meanwhile: a second server with it is refused." placeholder:"FILE"`
 
+	adminFlags
+
 	replaces bool // another process, which has the pidfile until then
 }
 
@@ -80,6 +82,7 @@ func (f *loopFlags) check(loops int) error {
 		checkNumber("--loops", loops, 0, maxLoops),
 		checkNumber("--receive-buffers", f.ReceiveBuffers, 0, maxReceiveBuffers),
 		checkBackend(f.Backend, f.ReceiveBuffers),
+		f.adminFlags.check(),
 	)
 }
 

@@ -132,6 +132,11 @@ func (h *httpCommand) Run() error {
 	if err := engine.Start(); err != nil {
 		return err
 	}
+	if err := h.showAdmin("rondo http", engine, log); err != nil {
+		engine.Close()
+		return err
+	}
+	defer h.admin.close()
 	signals := notify()
 	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
 		open := rondo.OpenFunc(server.Open)

@@ -14,13 +14,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/httpd"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/proxy"
 )
@@ -172,6 +170,7 @@ func (p *proxyCommand) checkLimits() error {
 	}
 	return cmp.Or(
 		p.upgradeFlags.check(),
+		p.adminFlags.check(),
 		checkNumber("--maxclients", p.Maxclients, 1, math.MaxInt32),
 		checkNumber("--max-per-address", p.MaxPerAddress, 0, math.MaxInt32),
 		checkNumber("--accept-rate", p.AcceptRate, 0, math.MaxInt32),
@@ -329,6 +328,10 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 		return err
 	}
 	defer showing.close()
+	if err := p.showAdmin("rondo proxy", engine, log, proxySection(server)); err != nil {
+		return err
+	}
+	defer p.admin.close()
 	if err := p.begin(server, config); err != nil {
 		p.giveUp(server, log, signals)
 		return notServing(err)
@@ -338,6 +341,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	}
 	p.serving = config
 	go showing.later()
+	go p.admin.later()
 	inherited.tellOthers()
 	p.takePidfile(p.Pidfile, log)
 	control.wait(upgrades)
@@ -346,7 +350,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 }
 
 // serve serves until a signal comes, or another process has taken over.
-func (p *proxyCommand) serve(server *proxy.Server, log *slog.Logger, signals <-chan os.Signal, control *controller, showing *counters) error {
+func (p *proxyCommand) serve(server *proxy.Server, log *slog.Logger, signals <-chan os.Signal, control *controller, showing *side) error {
 	engine := server.Engine
 	var addrs []string
 	for _, a := range server.Addrs() {
@@ -370,6 +374,7 @@ func (p *proxyCommand) serve(server *proxy.Server, log *slog.Logger, signals <-c
 	pid.remove()
 	control.close()
 	showing.close()
+	p.admin.close()
 	control.drain()
 	return nil
 }
@@ -405,68 +410,26 @@ func (o offering) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// counters are what --stats shows, on a loop of their own.
-type counters struct {
-	engine *rondo.Engine
-	log    *slog.Logger
-	listen func() error
-	isLate bool // the old process has the address
-}
-
-// showStats shows the counters. If the old process of an upgrade has the address, later does.
-func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*counters, error) {
-	c := &counters{engine: &rondo.Engine{NumLoops: 1, MaxConns: 100, Logger: log}, log: log}
+// showStats shows the counters of --stats; nil: there are none to show.
+func (p *proxyCommand) showStats(s *proxy.Server, log *slog.Logger) (*side, error) {
 	if p.Stats == "" {
-		return c, nil
+		return nil, nil
 	}
 	network, address, err := parseStream("--stats", p.Stats)
 	if err != nil {
 		return nil, err
 	}
-	server := httpd.Server{HTTP: &http.Server{
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       time.Minute,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			out := json.NewEncoder(w)
-			out.SetIndent("", "  ")
-			out.Encode(struct {
-				Proxy  proxy.Stats
-				Engine rondo.Stats
-			}{s.Stats(), s.Engine.Stats()})
-		}),
-	}}
-	c.listen = func() error {
-		ln, err := c.engine.Listen(network, address, rondo.SocketOptions{}, server.Open)
-		if err == nil {
-			log.Info("the counters are shown", "address", network+"://"+ln.Addr().String())
-		}
-		return err
-	}
-	err = c.listen()
-	switch {
-	case p.replaces && errors.Is(err, syscall.EADDRINUSE):
-		c.isLate = true
-	case err != nil:
-		c.close()
-		return nil, notServing(err)
-	}
-	return c, nil
+	counters := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		out := json.NewEncoder(w)
+		out.SetIndent("", "  ")
+		out.Encode(struct {
+			Proxy  proxy.Stats
+			Engine rondo.Stats
+		}{s.Stats(), s.Engine.Stats()})
+	})
+	return p.openSide(network, address, counters, log, sideLog{
+		shown: func(address string) { log.Info("the counters are shown", "address", address) },
+		never: func(err error) { log.Error("upgrade: the counters are not shown", "error", err) },
+	})
 }
-
-// later shows the counters when the old process has let go of the address.
-func (c *counters) later() {
-	if !c.isLate {
-		return
-	}
-	err := c.listen()
-	for end := time.Now().Add(oldTime); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
-		time.Sleep(oldPause)
-		err = c.listen()
-	}
-	if err != nil && !errors.Is(err, rondo.ErrClosed) {
-		c.log.Error("upgrade: the counters are not shown", "error", notServing(err))
-	}
-}
-
-func (c *counters) close() { c.engine.Close() }

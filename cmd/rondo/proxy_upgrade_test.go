@@ -29,7 +29,7 @@ func upgradeArgs(t *testing.T, echo string) (args []string, control, pidfile str
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	control, pidfile = filepath.Join(dir, "control"), filepath.Join(dir, "pid")
 	return []string{"proxy", "--listen", "127.0.0.1:0", "--to", echo, "--loops", "2", "--access-log", "off",
-		"--control", control, "--pidfile", pidfile, "--stats", deadAddress(t)}, control, pidfile
+		"--control", control, "--pidfile", pidfile, "--stats", deadAddress(t), "--admin", deadAddress(t)}, control, pidfile
 }
 
 // pidIn waits until a pidfile has another number than old.
@@ -106,6 +106,10 @@ func TestProxyUpgradeByControl(t *testing.T) {
 	if pid := pidIn(t, pidfile, first.cmd.Process.Pid); pid != second.cmd.Process.Pid {
 		t.Errorf("the pidfile has %d; want %d", pid, second.cmd.Process.Pid)
 	}
+	testkit.Until(t, "the new process's page", func() bool { return strings.Contains(second.stderr(), "the page of --admin is shown") })
+	if v := readVars(t, adminOf(t, second), ""); v.Total.Open != 2 {
+		t.Errorf("the new process's page has %+v", v)
+	}
 	client.(*net.TCPConn).CloseWrite()
 	client.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
@@ -128,6 +132,7 @@ func TestProxyUpgradeFailsEarly(t *testing.T) {
 	for _, wrong := range []struct{ flag, value, want string }{
 		{"--stats", "unix:///nowhere/at/all", "cannot listen on unix:///nowhere/at/all"},
 		{"--stats", "udp://:1", "the network is udp"},
+		{"--admin", "unix:///nowhere/at/all", "cannot listen on unix:///nowhere/at/all"},
 	} {
 		out, err := exec.Command(binary, append(args, "--upgrade", wrong.flag, wrong.value)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), wrong.want) {

@@ -100,6 +100,11 @@ func (r *redisCommand) Run() error {
 	if err := engine.Start(); err != nil {
 		return err
 	}
+	if err := r.showAdmin("rondo redis", engine, log, redisSection(server, r.AdminToken != "")); err != nil {
+		engine.Close()
+		return err
+	}
+	defer r.admin.close()
 	signals := notify()
 	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
 		if already != nil {

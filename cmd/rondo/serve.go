@@ -30,7 +30,7 @@ func listenOn(e *rondo.Engine, network, address string, already net.Listener, op
 }
 
 // serve serves, with an engine that listens, until a signal. It tells the service manager, and
-// the reader of --pidfile, when that begins and ends, and logs slow callbacks.
+// the reader of --pidfile, when that begins and ends, and reports slow callbacks.
 func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.Signal, shutdown func(context.Context) error) error {
 	if err := pid.write(); err != nil {
 		if !f.replaces {
@@ -39,7 +39,7 @@ func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.S
 		log.Warn("upgrade: the pidfile does not name this process", "error", err) // whose connections must not end for that
 	}
 	if f.SlowCallback > 0 {
-		w, err := watchdog.Watch(e, watchdog.Options{Slow: time.Duration(f.SlowCallback)})
+		w, err := watchdog.Watch(e, watchdog.Options{Slow: time.Duration(f.SlowCallback), Report: f.report})
 		if err != nil {
 			return err
 		}

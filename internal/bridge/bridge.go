@@ -1,4 +1,4 @@
-// Package bridge declares the methods of a Conn and a Loop that coro, httpd, loopstats, netconn,
+// Package bridge declares the methods of a Conn and a Loop that admin, coro, httpd, loopstats, netconn,
 // proactor, proxy, redis, relay, rtls, watchdog and workers use besides the public API of
 // package rondo. It imports no package of this module, so there is no import cycle: rondo
 // implements the interfaces and sets Of and LoopOf.
@@ -254,7 +254,39 @@ type Loop interface {
 	Running
 	Watching
 	Measuring
+	Listing
 }
+
+// Listing has a method for package admin, which shows a loop's connections.
+type Listing interface {
+	// List calls yield with the connections, each a *rondo.Conn, in up to n places of the
+	// loop's table, from one place on. Begin with 0, and go on with next while more is true. So
+	// the loop can serve its connections between two parts of a list. A connection that is open
+	// all the time is in the list once.
+	List(from uint32, n int, yield func(conn any, f Facts)) (next uint32, more bool)
+}
+
+// Facts are what List tells of a connection.
+type Facts struct {
+	Age    time.Duration // since it came to the loop, to within 134 ms
+	Unsent int           // bytes of output that wait
+	Input  int           // received bytes that the first filter, or the Handler, has left
+	State  State
+}
+
+// State is why a connection is not read or written, or how it ends.
+type State uint16
+
+const (
+	Paused     State = 1 << iota // the Handler has called Pause
+	OutputFull                   // output was full, and has not drained
+	FilterFull                   // a filter wants no input now
+	PeerEnded                    // the peer's stream has ended
+	Ended                        // the output has ended, or has failed
+	Leaving                      // it leaves the loop
+	Closing                      // Close was called: output is sent
+	Closed                       // it is about to be forgotten
+)
 
 // Watching has methods for package watchdog, which looks at loops from other goroutines.
 type Watching interface {

@@ -163,6 +163,17 @@ var loopActions = []action{
 		}
 		bridge.LoopOf(x.at.loop).Measure(on)
 	}},
+	{"Listing.List", 1, aLoop, func(x *call) {
+		seen, from := make(map[any]bool), uint32(0)
+		for more := true; more; {
+			from, more = bridge.LoopOf(x.at.loop).List(from, 1+x.intn(300), func(c any, f bridge.Facts) {
+				if seen[c] || f.Age < 0 || f.Unsent < 0 {
+					x.w.failf("List: %v is there twice, or has %+v", c, f)
+				}
+				seen[c] = true
+			})
+		}
+	}},
 	{"Cond.Signal", 1, aLoop, func(x *call) { choose(x, x.held.conds[:]).Signal() }},
 	{"Cond.Broadcast", 1, aLoop, func(x *call) { choose(x, x.held.conds[:]).Broadcast() }},
 }

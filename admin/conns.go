@@ -1,0 +1,189 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
+)
+
+// A listing is connections in the page's JSON: the first ones in an order.
+type listing struct {
+	At      time.Time `json:"at"`
+	Sort    string    `json:"sort"`
+	Total   int       `json:"total"`   // connections that were looked at
+	Missing []int     `json:"missing"` // loops that did not answer in time
+	Rows    []connRow `json:"rows"`
+}
+
+const (
+	usualRows = 200
+	// piece is how many places of its table a loop looks at in a turn.
+	piece = 64
+	// listTime is how long the loops have to answer.
+	listTime = time.Second
+	// fresh is how long a listing serves all who ask.
+	fresh = time.Second
+	// share is the part of its time that a loop spends on listings: one of so many.
+	share = 50
+	// maxListings is how many listings, in different orders, are kept.
+	maxListings = 4
+)
+
+// lists makes the listings, one at a time.
+type lists struct {
+	page *Page
+	turn chan struct{} // whoever has put something into it has the fields below
+	next time.Time     // when the loops have time for another listing
+	kept []*listing    // the newest last
+}
+
+// get returns a listing in an order: of the last second, or a new one. If the loops have no
+// time for that yet, an older one.
+func (l *lists) get(ctx context.Context, o order) (*listing, error) {
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-l.turn }()
+	wait := time.Until(l.next)
+	for _, k := range l.kept {
+		if k.Sort == o.name && (wait > 0 || time.Since(k.At) < fresh) {
+			return k, nil
+		}
+	}
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	made, spent := l.page.list(ctx, o)
+	l.next = time.Now().Add(spent * share)
+	l.keep(made)
+	return made, nil
+}
+
+// keep keeps a listing in place of the one of the same order, or of the oldest.
+func (l *lists) keep(made *listing) {
+	kept := l.kept[:0:0]
+	for _, k := range l.kept {
+		if k.Sort != made.Sort {
+			kept = append(kept, k)
+		}
+	}
+	kept = append(kept, made)
+	l.kept = kept[max(0, len(kept)-maxListings):]
+}
+
+// serveConns answers with a listing.
+func (p *Page) serveConns(w http.ResponseWriter, r *http.Request) {
+	o, ok := parseOrder(r.FormValue("sort"))
+	if !ok {
+		http.Error(w, "sort must be "+orderNames()+", with - before it for the largest first", http.StatusBadRequest)
+		return
+	}
+	rows := usualRows
+	if text := r.FormValue("rows"); text != "" {
+		var err error
+		if rows, err = strconv.Atoi(text); err != nil || rows < 1 || rows > maxRows {
+			http.Error(w, "rows must be a number from 1 to "+strconv.Itoa(maxRows), http.StatusBadRequest)
+			return
+		}
+	}
+	found, err := p.lists.get(r.Context(), o)
+	if err != nil {
+		return // the client has gone
+	}
+	shown := *found
+	shown.Rows = shown.Rows[:min(len(shown.Rows), rows)]
+	writeJSON(w, &shown, "")
+}
+
+// list looks at all connections. spent is the most time that one loop has worked for it.
+func (p *Page) list(ctx context.Context, o order) (made *listing, spent time.Duration) {
+	made = &listing{Sort: o.name, Missing: []int{}}
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	var stop atomic.Bool
+	defer stop.Store(true)
+	loops := slices.Collect(p.engine.Loops())
+	walks, done := make(map[*walk]bool), make(chan *walk, len(loops))
+	for _, l := range loops {
+		w := &walk{loop: l, wire: bridge.LoopOf(l), best: best{order: o}, stop: &stop, done: done}
+		if l.Post(w.piece) == nil { // otherwise the loop has ended
+			walks[w] = true
+		}
+	}
+	all := best{order: o}
+	for len(walks) > 0 {
+		select {
+		case w := <-done:
+			delete(walks, w)
+			made.Total += w.total
+			spent = max(spent, w.spent)
+			for _, row := range w.best.rows {
+				all.add(row)
+			}
+			continue
+		case <-ctx.Done():
+		}
+		for w := range walks {
+			made.Missing = append(made.Missing, w.loop.ID())
+		}
+		break
+	}
+	all.cut()
+	made.Rows, made.At = all.rows, time.Now()
+	return made, spent
+}
+
+// A walk looks at a loop's connections, a piece in each turn.
+type walk struct {
+	loop  *rondo.Loop
+	wire  bridge.Loop
+	best  best
+	from  uint32
+	total int
+	spent time.Duration
+	stop  *atomic.Bool // nobody waits for the walk any more
+	done  chan<- *walk
+}
+
+// piece looks at some connections, on the loop.
+func (w *walk) piece() {
+	if w.stop.Load() {
+		return
+	}
+	began := time.Now()
+	next, more := w.wire.List(w.from, piece, w.look)
+	w.from = next
+	w.spent += time.Since(began)
+	if !more || w.loop.Post(w.piece) != nil {
+		w.done <- w
+	}
+}
+
+// look looks at a connection. What costs more is done for those alone that may be shown.
+func (w *walk) look(conn any, f bridge.Facts) {
+	w.total++
+	c := conn.(*rondo.Conn)
+	row := connRow{Loop: w.loop.ID(), Age: f.Age.Seconds(), Unsent: f.Unsent, Input: f.Input, state: f.State, Idle: -1, In: -1, Out: -1}
+	if w.best.order.needsTraffic {
+		row.readTraffic(c)
+	}
+	row.key = w.best.order.key(&row)
+	if !w.best.wants(row.key) {
+		return
+	}
+	row.describe(c)
+	if !w.best.order.needsTraffic {
+		row.readTraffic(c)
+	}
+	w.best.add(row)
+}
