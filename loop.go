@@ -341,6 +341,9 @@ func (l *Loop) wait() error {
 		l.workHandedOut = false
 		runtime.Gosched()
 	}
+	if len(l.tasks) == 0 { // otherwise a broadcast or Goexit has left some of what Take returned
+		l.inbox.Forget()
+	}
 	if !l.inbox.Sleep() {
 		until = l.now
 	}

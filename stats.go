@@ -148,6 +148,9 @@ func (l *Loop) rest() {
 	}
 }
 
+// Callback implements bridge.Served.
+func (w *wire) Callback() { w.loop.begin((*Conn)(w)) }
+
 // peerAt returns the address of the connection in a slot.
 func (l *Loop) peerAt(slot uint32) (peer netip.AddrPort) {
 	if c := l.conns.get(slot); c != nil {

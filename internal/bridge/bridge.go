@@ -176,6 +176,10 @@ type Served interface {
 	IsOpen() bool
 	// IsPaused reports whether Pause was called and Resume was not.
 	IsPaused() bool
+	// Callback shows package watchdog that a callback of the connection begins, in the middle of
+	// an event that makes several.
+	Callback()
+
 	// Cause returns the error that closed the connection, or of an open one the error that
 	// ended its output; nil if there was none.
 	Cause() error

@@ -44,9 +44,9 @@ func (q *Queue[T]) Put(v T) (wake, ok bool) {
 }
 
 // Take removes all values and returns them in order. The result is valid until the next
-// Take or Sleep. Only the loop may call it.
+// Take or Forget. Only the loop may call it.
 func (q *Queue[T]) Take() []T {
-	q.forget()
+	q.Forget()
 	q.mu.Lock()
 	q.items, q.spare = q.spare, q.items
 	q.oldest, q.since = q.since, 0
@@ -54,8 +54,12 @@ func (q *Queue[T]) Take() []T {
 	return q.spare
 }
 
-// forget drops what the last Take returned.
-func (q *Queue[T]) forget() {
+// Forget drops what the last Take returned. A loop that has used all of it calls Forget before it
+// sleeps: it may sleep for long, and the values may hold much. Only the loop may call it.
+func (q *Queue[T]) Forget() {
+	if len(q.spare) == 0 {
+		return
+	}
 	clear(q.spare)
 	q.spare = q.spare[:0]
 	if cap(q.spare) > keep {
@@ -76,12 +80,8 @@ func (q *Queue[T]) Measure(clock func() int64) {
 func (q *Queue[T]) Oldest() int64 { return q.oldest }
 
 // Sleep tells posters that the loop is about to wait. It returns false if the queue is
-// not empty; then the loop must not wait. Only the loop may call it. The values of the last
-// Take are forgotten: the loop may sleep for long, and they may hold much.
+// not empty; then the loop must not wait. Only the loop may call it.
 func (q *Queue[T]) Sleep() bool {
-	if len(q.spare) > 0 {
-		q.forget()
-	}
 	q.asleep.Store(true)
 	empty := q.Empty()
 	if !empty {

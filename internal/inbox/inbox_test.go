@@ -140,8 +140,8 @@ func TestOldest(t *testing.T) {
 	take(0)
 }
 
-// TestSleepForgets: a loop that sleeps holds nothing of what it took before.
-func TestSleepForgets(t *testing.T) {
+// TestForget: a loop that has used what it took holds nothing of it.
+func TestForget(t *testing.T) {
 	var q inbox.Queue[*[1 << 10]byte]
 	var weaks [3]weak.Pointer[[1 << 10]byte]
 	for i := range weaks {
@@ -152,6 +152,7 @@ func TestSleepForgets(t *testing.T) {
 	if n := len(q.Take()); n != len(weaks) {
 		t.Fatalf("%d values of %d were taken", n, len(weaks))
 	}
+	q.Forget()
 	if !q.Sleep() {
 		t.Fatal("the queue is not empty")
 	}
