@@ -58,19 +58,23 @@ func TestMeasure(t *testing.T) {
 		const long = 20 * time.Millisecond
 		begun, fired := make(chan struct{}), make(chan struct{})
 		l.Post(func() {
-			l.AfterFunc(long/4, func() { close(fired) })
+			l.AfterFunc(long/4, func() { time.Sleep(3 * long); close(fired) })
 			close(begun)
 			time.Sleep(2 * long) // a post waits for half of it at least
 		})
 		<-begun
 		on(l, func() {})
 		<-fired
+		on(l, func() {}) // the timer's turn has ended
 		testkit.Until(t, "the measures", func() bool { return loopstats.Of(e)[0].Turn.Max() > 0 })
 		s := loopstats.Of(e)[0]
 		for name, h := range map[string]loopstats.Histogram{"Turn": s.Turn, "Callback": s.Callback, "TimerDelay": s.TimerDelay} {
 			if h.Max() < int64(long) || h.Sum() < h.Max() || h.Count() == 0 {
 				t.Errorf("%s: at most %v of %d, want %v or more", name, time.Duration(h.Max()), h.Count(), long)
 			}
+		}
+		if s.Callback.Max() < int64(3*long) {
+			t.Errorf("Callback: at most %v, want the timer's %v or more", time.Duration(s.Callback.Max()), 3*long)
 		}
 		if s.PostDelay.Count() == 0 {
 			t.Error("no post was measured")
