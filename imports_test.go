@@ -40,7 +40,8 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`loopstats`, `|internal/(bridge|meter)`),    // to read what loops count
 	law(`watchdog`, `|internal/(bridge|mark|sys)`),  // to look at loops from outside, and for stacks
 	law(`relay`, `|internal/bridge`),                // to learn that a connection is failing, or has another Handler
-	law(`proxy`, `|fdpass|filter|internal/bridge|relay|rtls`),
+	law(`proxy`, `|fdpass|filter|internal/(bridge|upgrade)|relay|rtls`),
+	law(`internal/upgrade`, `|fdpass|internal/bridge`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),
