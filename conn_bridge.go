@@ -222,7 +222,7 @@ func (o *output) discard(from, to int) {
 		if c.out != o {
 			return // nothing was dropped, and o is recycled
 		}
-		o.size -= size
+		o.grow(-size)
 		o.ghost -= size
 		switch {
 		case c.life < connClosed:

@@ -19,7 +19,7 @@ const module = "github.com/rondo-go/rondo"
 // matches its path in the module. Tests may import anything.
 var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`resp|http1|wsframe`, `none`), // codecs: bytes in, values out
-	law(`internal/(inbox|buf|mark)`, `none`),
+	law(`internal/(inbox|buf|mark|meter)`, `none`),
 	law(`internal/backend`, `none`),
 	law(`internal/(sys|timer)`, `internal/backend`),
 	law(`internal/backend/readiness`, `internal/(backend|sys)`),
@@ -27,16 +27,17 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
-	law(`internal/backend/backendtest`, `|coro|relay|internal/(backend|bridge|testkit)`),
+	law(`internal/backend/backendtest`, `|coro|loopstats|relay|internal/(backend|bridge|testkit)`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
-	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|mark|pick)`),
+	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|mark|meter|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`coro`, `|internal/(backend|bridge|buf|sys|timer)`),
 	law(`filter`, ``),
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
 	law(`admin`, `|watchdog|internal/(bridge|sys)`), // to list connections, and for what their sockets have carried
+	law(`loopstats`, `|internal/(bridge|meter)`),    // to read what loops count
 	law(`watchdog`, `|internal/(bridge|mark|sys)`),  // to look at loops from outside, and for stacks
 	law(`relay`, `|internal/bridge`),                // to learn that a connection is failing, or has another Handler
 	law(`proxy`, `|fdpass|filter|internal/(bridge|upgrade)|relay|rtls`),

@@ -1,4 +1,4 @@
-// Package bridge declares the methods of a Conn and a Loop that admin, coro, httpd, netconn,
+// Package bridge declares the methods of a Conn and a Loop that admin, coro, httpd, loopstats, netconn,
 // proactor, proxy, redis, relay, rtls, watchdog and workers use besides the public API of
 // package rondo. It imports no package of this module, so there is no import cycle: rondo
 // implements the interfaces and sets Of and LoopOf.
@@ -275,6 +275,7 @@ type Loop interface {
 
 	Running
 	Watching
+	Measuring
 	Listing
 }
 
@@ -325,6 +326,18 @@ type Watching interface {
 	// simulated engine, whose loops stand still between a test's steps. Any goroutine may
 	// call it.
 	Ended() <-chan struct{}
+}
+
+// Measuring has methods for package loopstats, which reads what loops count and measure.
+type Measuring interface {
+	// Tally returns the loop's *meter.Tally. Any goroutine may call it.
+	Tally() any
+	// Measure makes the loop measure times, until Measure(false) was called as often as
+	// Measure(true). Call it on the loop.
+	Measure(on bool)
+	// Measured returns the loop's *meter.Meter; nil (of that type) if it has never measured. Any
+	// goroutine may call it.
+	Measured() any
 }
 
 // Running has methods for coroutines, of the loop that runs them.

@@ -16,9 +16,12 @@ type Queue[T any] struct {
 	mu     sync.Mutex
 	items  []T
 	closed bool
+	clock  func() int64 // nil: nobody asks for Oldest
+	since  int64        // when the first of items was put; 0: unknown
 
 	asleep atomic.Bool
-	spare  []T // belongs to the loop
+	spare  []T   // belongs to the loop
+	oldest int64 // likewise
 }
 
 // keep is the most values that an emptied queue keeps memory for.
@@ -32,6 +35,9 @@ func (q *Queue[T]) Put(v T) (wake, ok bool) {
 		q.mu.Unlock()
 		return false, false
 	}
+	if q.clock != nil && len(q.items) == 0 {
+		q.since = q.clock()
+	}
 	q.items = append(q.items, v)
 	q.mu.Unlock()
 	return q.asleep.Load() && q.asleep.CompareAndSwap(true, false), true
@@ -43,6 +49,7 @@ func (q *Queue[T]) Take() []T {
 	q.Forget()
 	q.mu.Lock()
 	q.items, q.spare = q.spare, q.items
+	q.oldest, q.since = q.since, 0
 	q.mu.Unlock()
 	return q.spare
 }
@@ -59,6 +66,18 @@ func (q *Queue[T]) Forget() {
 		q.spare = nil
 	}
 }
+
+// Measure makes the queue note when values are put, by clock, which any goroutine may call; nil:
+// no more.
+func (q *Queue[T]) Measure(clock func() int64) {
+	q.mu.Lock()
+	q.clock = clock
+	q.mu.Unlock()
+}
+
+// Oldest returns when the first of the values was put that the last Take has returned. It is 0 if
+// there were none, or Measure was not called before. Only the loop may call it.
+func (q *Queue[T]) Oldest() int64 { return q.oldest }
 
 // Sleep tells posters that the loop is about to wait. It returns false if the queue is
 // not empty; then the loop must not wait. Only the loop may call it.

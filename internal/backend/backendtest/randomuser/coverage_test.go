@@ -53,6 +53,8 @@ var notTried = map[string]string{
 	"Watching.Marked":     "is a goroutine's that looks from outside, as package watchdog does",
 	"Watching.TraceName":  "likewise",
 	"Watching.Ended":      "likewise",
+	"Measuring.Tally":     "likewise, as package loopstats does",
+	"Measuring.Measured":  "likewise",
 	"Direct.*":            "is a goroutine's that knows that nothing is under way, as package proactor does",
 	"IO.Failed":           "tells of Direct's errors",
 	"IO.Watched":          "changes nothing",
