@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime/trace"
 	"strings"
 	"testing"
@@ -126,6 +127,8 @@ func TestWhoMayLook(t *testing.T) {
 		{name: "no peer", peer: "@", want: 403},
 		{name: "another host, by a proxy", header: "X-Forwarded-For: 10.1.1.1", want: 403},
 		{name: "another host, by another proxy", header: "Forwarded: for=10.1.1.1", want: 403},
+		{name: "another host, which sends an empty field itself", header: "X-Forwarded-For: ", want: 403},
+		{name: "another host, which sends another empty field itself", header: "Forwarded: ", want: 403},
 		{name: "POST", method: "POST", want: 405},
 		{name: "PUT", method: "PUT", path: "/vars", want: 405},
 		{name: "OPTIONS", method: "OPTIONS", want: 405},
@@ -388,4 +391,38 @@ func TestOneProfileAtATime(t *testing.T) {
 		t.Error(err)
 	}
 	testkit.Until(t, "the first has ended", func() bool { return status() == 200 })
+}
+
+// deafClient is a client that takes nothing.
+type deafClient struct {
+	*httptest.ResponseRecorder
+	deadlines int
+}
+
+func (d *deafClient) Write([]byte) (int, error)        { return 0, os.ErrDeadlineExceeded }
+func (d *deafClient) SetWriteDeadline(time.Time) error { d.deadlines++; return nil }
+
+// TestTraceNobodyTakes: a trace ends when its client does not take it. Go would keep all of it.
+func TestTraceNobodyTakes(t *testing.T) {
+	w := &deafClient{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequest("GET", "http://localhost/debug/pprof/trace?seconds=300", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		New(new(rondo.Engine), Options{}).ServeHTTP(w, r.WithContext(ctx))
+	}()
+	defer func() { cancel(); <-ended }()
+	testkit.Until(t, "the trace has ended", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+	if w.deadlines < 3 {
+		t.Error("its parts have no deadline")
+	}
 }

@@ -63,7 +63,8 @@ func (l *lists) get(ctx context.Context, o order) (*listing, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	made, spent := l.page.list(ctx, o)
+	// A client that goes does not end it: what others get would lack loops that do answer.
+	made, spent := l.page.list(context.WithoutCancel(ctx), o)
 	l.next = time.Now().Add(spent * share)
 	l.keep(made)
 	return made, nil
@@ -126,7 +127,7 @@ func (p *Page) list(ctx context.Context, o order) (made *listing, spent time.Dur
 		case w := <-done:
 			delete(walks, w)
 			made.Total += w.total
-			spent = max(spent, w.spent)
+			spent = max(spent, w.time())
 			for _, row := range w.best.rows {
 				all.add(row)
 			}
@@ -135,6 +136,7 @@ func (p *Page) list(ctx context.Context, o order) (made *listing, spent time.Dur
 		}
 		for w := range walks {
 			made.Missing = append(made.Missing, w.loop.ID())
+			spent = max(spent, w.time())
 		}
 		break
 	}
@@ -150,10 +152,13 @@ type walk struct {
 	best  best
 	from  uint32
 	total int
-	spent time.Duration
+	spent atomic.Int64 // nanoseconds that the loop has worked for it
 	stop  *atomic.Bool // nobody waits for the walk any more
 	done  chan<- *walk
 }
+
+// time returns how long the loop has worked for the walk, which may go on.
+func (w *walk) time() time.Duration { return time.Duration(w.spent.Load()) }
 
 // piece looks at some connections, on the loop.
 func (w *walk) piece() {
@@ -163,7 +168,7 @@ func (w *walk) piece() {
 	began := time.Now()
 	next, more := w.wire.List(w.from, piece, w.look)
 	w.from = next
-	w.spent += time.Since(began)
+	w.spent.Add(int64(time.Since(began)))
 	if !more || w.loop.Post(w.piece) != nil {
 		w.done <- w
 	}

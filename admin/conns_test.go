@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -219,6 +220,55 @@ func TestListingsAreRare(t *testing.T) {
 	}
 	if len(p.lists.kept) != maxListings || p.lists.kept[maxListings-1].Sort != orders[len(orders)-1].name {
 		t.Errorf("%d listings are kept", len(p.lists.kept))
+	}
+}
+
+// TestListingOfAClientThatGoes: what others get is not cut short by it.
+func TestListingOfAClientThatGoes(t *testing.T) {
+	e := &rondo.Engine{NumLoops: 1}
+	address := testkit.Listen(t, e, testkit.Echo)
+	testkit.Echoes(t, testkit.Dial(t, address), "a")
+	p := New(e, Options{})
+	began, goOn := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.lists.get(ctx, order{name: "age", key: func(*connRow) float64 { close(began); <-goOn; return 0 }})
+	}()
+	<-began
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Millisecond): // it goes on
+	}
+	close(goOn)
+	<-ended
+	for _, l := range p.lists.kept {
+		if l.Total != 1 || len(l.Missing) > 0 {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// TestUnfinishedListing: the time that a loop has worked for it counts too.
+func TestUnfinishedListing(t *testing.T) {
+	e := &rondo.Engine{NumLoops: 1}
+	address := testkit.Listen(t, e, testkit.Echo)
+	testkit.Echoes(t, testkit.Dial(t, address), "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	goOn := make(chan struct{})
+	defer close(goOn)
+	slow := order{name: "age", key: func(r *connRow) float64 {
+		time.Sleep(time.Millisecond)
+		for l := range e.Loops() {
+			l.Post(func() { cancel(); <-goOn }) // before the next piece
+		}
+		return 0
+	}}
+	l, spent := New(e, Options{}).list(ctx, slow)
+	if !slices.Equal(l.Missing, []int{0}) || spent < time.Millisecond {
+		t.Errorf("%+v, %v", l, spent)
 	}
 }
 

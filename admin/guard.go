@@ -54,8 +54,8 @@ func isForged(r *http.Request) bool {
 // isFromHere reports whether a request comes from this host, and is for this host by its name:
 // a page whose site's name leads to this host would have that in Host.
 func isFromHere(r *http.Request) bool {
-	if r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "" {
-		return false
+	if r.Header.Values("X-Forwarded-For") != nil || r.Header.Values("Forwarded") != nil {
+		return false // also if the first of several is empty: a client can send that one
 	}
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil || local.Network() != "unix" {

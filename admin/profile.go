@@ -98,15 +98,36 @@ func record(w http.ResponseWriter, r *http.Request, usual int, start func(io.Wri
 		return
 	}
 	d := time.Duration(seconds) * time.Second
-	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + sendTime)) // an error: the server has no deadlines
+	ctx, cancel := context.WithTimeout(r.Context(), d)
+	defer cancel()
+	to := &recipient{to: w, control: http.NewResponseController(w), end: time.Now().Add(d + sendTime), gone: cancel}
+	to.control.SetWriteDeadline(to.end) // an error: the server has no deadlines
 	asFile(w, "profile")
-	if err := start(w); err != nil {
+	if err := start(to); err != nil {
 		w.Header().Del("Content-Disposition")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), d)
-	defer cancel()
 	<-ctx.Done()
 	stop()
+}
+
+// A recipient is a client that gets a recording. Go keeps what a trace has recorded until that
+// is written, without a bound: so the recording ends if the client does not take it.
+type recipient struct {
+	to      io.Writer
+	control *http.ResponseController
+	end     time.Time // the answer's deadline
+	gone    func()    // ends the recording
+}
+
+// Write writes a part of the recording, for which the client has sendTime.
+func (r *recipient) Write(b []byte) (int, error) {
+	r.control.SetWriteDeadline(time.Now().Add(sendTime))
+	n, err := r.to.Write(b)
+	if err != nil {
+		r.gone()
+	}
+	r.control.SetWriteDeadline(r.end) // the next part may be long in coming
+	return n, err
 }
