@@ -188,7 +188,8 @@ func TestTLSClientHasItsAnswer(t *testing.T) {
 			testkit.Echoes(t, c, "hello")
 			c.Close()
 		}
-		gone(t, p)
+		// The counts of a connection come before its line.
+		testkit.Until(t, "a line for each", func() bool { return strings.Count(access.String(), "\n") == clients })
 		log := access.String()
 		if n := strings.Count(log, "received=5 sent=5"); n != clients || strings.Contains(log, "error=") {
 			t.Errorf("%d of %d lines are right:\n%s", n, clients, log)
