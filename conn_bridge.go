@@ -19,6 +19,7 @@ func init() {
 	bridge.Of = func(c any) bridge.Conn { return (*wire)(c.(*Conn)) }
 	bridge.LoopOf = func(l any) bridge.Loop { return (*reactor)(l.(*Loop)) }
 	bridge.ListenerOf = func(ln any) bridge.Listener { return (*sockets)(ln.(*Listener)) }
+	bridge.PacketsOf = func(c any) bridge.Packets { return (*packets)(c.(*PacketConn)) }
 }
 
 // wire is a Conn with the methods of bridge.Conn.
@@ -221,7 +222,7 @@ func (o *output) discard(from, to int) {
 		if c.out != o {
 			return // nothing was dropped, and o is recycled
 		}
-		o.size -= size
+		o.grow(-size)
 		o.ghost -= size
 		switch {
 		case c.life < connClosed:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/meter"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -28,6 +29,10 @@ type ending struct {
 	spare   int           // bytes to discard then, and no more
 	within  bool          // Move keeps it in the engine, whose admission goes on counting it
 	refused bool          // it is in Loop.refused
+
+	peerFirst bool        // the peer had ended its stream when the end began
+	known     bool        // why is the cause, whatever err is
+	why       meter.Cause // see because
 }
 
 func (c *Conn) ending() *ending {
@@ -75,6 +80,7 @@ func (c *Conn) CloseWith(err error) {
 		c.finish(backend.Close, err)
 		return
 	}
+	c.endBegins()
 	c.life = connClosing
 	c.endOutput()
 	c.stops &^= stopPaused | stopOutput
@@ -83,6 +89,9 @@ func (c *Conn) CloseWith(err error) {
 	c.wrote(c.waiting())
 	c.tellEnding()
 }
+
+// endBegins notes who has begun the end.
+func (c *Conn) endBegins() { c.ending().peerFirst = c.flags&(eof|eofTold) != 0 }
 
 // linger bounds how long the end may take.
 func (c *Conn) linger(d time.Duration) {
@@ -113,6 +122,7 @@ func (c *Conn) Abort(err error) {
 
 // refuse closes a connection that has no handler.
 func (c *Conn) refuse() {
+	c.because(meter.Refused)
 	if c.Buffered() == 0 && c.flags&endWrite == 0 {
 		c.finish(backend.Close, nil)
 	} else {
@@ -240,6 +250,7 @@ func (c *Conn) fail(op string, err error) {
 	if ended && (closing || c.Buffered() == 0 && op != "write") {
 		err = nil // the connection was ending anyway
 	} else {
+		c.because(causeOf(err))
 		err = &net.OpError{Op: op, Net: c.network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 	}
 	c.stay(err) // if it rests
@@ -259,6 +270,9 @@ func (c *Conn) finish(kind backend.Kind, err error) {
 		return
 	}
 	wasClosing := c.isClosing()
+	if !wasClosing {
+		c.endBegins()
+	}
 	c.life = connClosed
 	c.endOutput()
 	e := c.ending()
@@ -285,6 +299,7 @@ func (e *ending) Complete(comp *backend.Completion) {
 	}
 	c.posted.Add(gone)
 	c.loop.stats.now.Closed++
+	c.loop.tally.Ended[e.cause()].Add(1)
 	if c.flags&accepted != 0 {
 		c.loop.engine.admission.leave(c.peer.Addr())
 	}

@@ -190,7 +190,7 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 	c.loop.outbox.unload(c)
 	o := c.output()
 	o.queue = append(o.queue, k)
-	o.size += len(p)
+	o.grow(len(p))
 	c.wrote(o.size)
 	return nil
 }
@@ -294,9 +294,17 @@ func (c *Conn) full() bool { return c.Buffered() > c.limits.high }
 func (c *Conn) awaitDrain() {
 	c.flags |= tellDrain
 	if !c.readsWhenFull() && c.full() && c.filters.areReady() {
-		c.stops |= stopOutput
+		c.stopReading()
 	}
 	c.flushSoon()
+}
+
+// stopReading stops the reading for full output, until advance.
+func (c *Conn) stopReading() {
+	if c.stops&stopOutput == 0 {
+		c.stops |= stopOutput
+		c.loop.tally.OutputStops.Add(1)
+	}
 }
 
 // readsWhenFull reports whether full output does not stop the reading: the user wants it
@@ -328,7 +336,7 @@ func (c *Conn) gather(p []byte) {
 		k := c.tail(len(p))
 		n := min(len(p), cap(k.bytes)-len(k.bytes))
 		k.bytes = append(k.bytes, p[:n]...)
-		c.out.size += n
+		c.out.grow(n)
 		p = p[n:]
 	}
 }
@@ -387,7 +395,7 @@ func (c *Conn) sendFirst(o *output) bool {
 	}
 	n, err := c.loop.backend.TrySend(c.recv.File, rest)
 	o.sending = 0
-	o.size -= n
+	o.grow(-n)
 	o.queue[0].sent += n
 	if err == nil && n == len(rest) {
 		o.shift(1)
@@ -444,7 +452,7 @@ func (o *output) Complete(comp *backend.Completion) {
 	c := o.conn
 	done := o.sending
 	o.sending = 0
-	o.size -= comp.N
+	o.grow(-comp.N)
 	recall := c.flags&recalled != 0
 	c.flags &^= recalled
 	failed := comp.Err

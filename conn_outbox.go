@@ -299,9 +299,15 @@ func (c *Conn) SendFile(f *os.File, offset, count int64, release func()) error {
 	c.loop.outbox.unload(c)
 	o := c.output()
 	o.queue = append(o.queue, k)
-	o.size += k.rest()
+	o.grow(k.rest())
 	c.wrote(o.size)
 	return nil
+}
+
+// grow counts n more bytes in the queue; n may be negative.
+func (o *output) grow(n int) {
+	o.size += n
+	o.conn.loop.output += n
 }
 
 // rest returns how many bytes of a chunk must still be sent.
@@ -337,7 +343,8 @@ func (c *Conn) takeUnsent() (unsent []byte) {
 		unsent = append(unsent, k.bytes[k.sent:]...)
 		c.dropChunk(k)
 	}
-	o.queue, o.size, o.ghost, o.cut = o.queue[:0], 0, 0, 0
+	o.grow(-o.size)
+	o.queue, o.ghost, o.cut = o.queue[:0], 0, 0
 	o.recycle()
 	return unsent
 }

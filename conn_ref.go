@@ -281,5 +281,5 @@ func (c *Conn) writeShared(p []byte) {
 func (c *Conn) queueShared(p []byte) {
 	o := c.output()
 	o.queue = append(o.queue, chunk{bytes: p, owned: true})
-	o.size += len(p)
+	o.grow(len(p))
 }

@@ -50,7 +50,7 @@
 //
 // Package watchdog tells of a callback or a coroutine that takes longer than 100 ms while it
 // runs: with its stack, its connection, and what to do instead. By itself the engine does not
-// measure how long a callback takes. Package coro logs a coroutine that waits a second for
+// measure how long a callback takes; package loopstats makes it. Package coro logs a coroutine that waits a second for
 // anything but its loop.
 //
 // # What a connection may cost
@@ -72,7 +72,7 @@
 //	rondo.go         Handler and its optional methods, errors, Serve, ParseAddress
 //	engine.go        Engine: fields, start and end; SocketOptions; Listen
 //	engine_fields.go values that Start, Listen and Dial refuse
-//	stats.go         Stats, Trace's hooks, and what package watchdog sees
+//	stats.go         Stats, Trace's hooks, and what packages watchdog and loopstats see
 //
 // The loop:
 //

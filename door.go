@@ -45,7 +45,7 @@ var errHandlerGoexit = errors.New("rondo: a callback of the connection called ru
 // returns.
 func (l *Loop) call(o owner, f func()) {
 	returned, marks := false, l.mark != nil && l.mark.Rests()
-	if marks { // a hook, in the middle of a flush
+	if marks { // it is not within an event: a timer, or a hook during a flush
 		c, _ := o.(*Conn)
 		l.begin(c)
 	}
@@ -79,6 +79,7 @@ func (l *Loop) tryEvents(next func() bool) (done bool) {
 		if !l.calls.empty() {
 			l.runCalls()
 		}
+		l.rest() // the next event may be long in coming: the backend makes its system calls then
 	}
 	return true
 }
@@ -97,6 +98,7 @@ func (l *Loop) eventBroken(value any) {
 	} else {
 		l.broken(nil, value)
 	}
+	l.rest()
 }
 
 // broken ends o because of a panic with value; nil stands for runtime.Goexit.

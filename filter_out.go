@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/meter"
 )
 
 // write handles output from the handler.
@@ -180,7 +181,7 @@ func (f *filters) unfeed(s *FilterPort) {
 		c.loop.outbox.unload(c)
 		o := c.output()
 		o.queue = append(o.queue, f.feed.queue...)
-		o.size += f.feed.size
+		o.grow(f.feed.size)
 		f.feed.queue, f.feed.size = nil, 0
 		c.flushSoon()
 	}
@@ -356,6 +357,7 @@ func (s *FilterPort) fail(err error) {
 		}
 	}
 	c.loop.stats.now.FiltersFailed++
+	c.because(meter.Filter)
 	if t := c.loop.engine.Trace; t != nil && t.FilterFailed != nil {
 		c.call(func() { t.FilterFailed(c, s.filter, err) })
 	}

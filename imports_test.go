@@ -19,7 +19,7 @@ const module = "github.com/rondo-go/rondo"
 // matches its path in the module. Tests may import anything.
 var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`resp|http1|wsframe`, `none`), // codecs: bytes in, values out
-	law(`internal/(inbox|buf|mark)`, `none`),
+	law(`internal/(inbox|buf|mark|meter)`, `none`),
 	law(`internal/backend`, `none`),
 	law(`internal/(sys|timer)`, `internal/backend`),
 	law(`internal/backend/readiness`, `internal/(backend|sys)`),
@@ -27,19 +27,21 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
-	law(`internal/backend/backendtest`, `|coro|relay|internal/(backend|bridge|testkit)`),
+	law(`internal/backend/backendtest`, `|coro|loopstats|relay|internal/(backend|bridge|testkit)`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
-	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|mark|pick)`),
+	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|mark|meter|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
 	law(`coro`, `|internal/(backend|bridge|buf|sys|timer)`),
 	law(`filter`, ``),
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
 	law(`admin`, `|watchdog|internal/(bridge|sys)`), // to list connections, and for what their sockets have carried
+	law(`loopstats`, `|internal/(bridge|meter)`),    // to read what loops count
 	law(`watchdog`, `|internal/(bridge|mark|sys)`),  // to look at loops from outside, and for stacks
 	law(`relay`, `|internal/bridge`),                // to learn that a connection is failing, or has another Handler
-	law(`proxy`, `|fdpass|filter|internal/bridge|relay|rtls`),
+	law(`proxy`, `|fdpass|filter|internal/(bridge|upgrade)|relay|rtls`),
+	law(`internal/upgrade`, `|fdpass|internal/bridge`),
 	law(`internal/bridge`, `none`),
 	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
 	law(`internal/testcert`, `none`),
@@ -50,11 +52,12 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`websocket`, `|http1|wsframe|rtls|internal/handover`),
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
 	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
+	law(`redis/stream`, `resp|redis/(listpack|store)`), // for integers as Redis writes them
 	law(`redis/(hll|intset)`, `none`),
 	law(`redis/listpack`, `resp`), // for integers as Redis writes them
 	law(`redis/rdb`, `resp|redis/(intset|listpack)`),
-	law(`redis`, `|resp|redis/(hll|intset|listpack|quicklist|rdb|store|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
-	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|sys)`),                       // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
+	law(`redis`, `|resp|redis/(hll|intset|listpack|quicklist|rdb|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|sys)`),                              // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
 	law(`internal/load`, `|http1|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/meter"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/timer"
 )
@@ -470,7 +471,8 @@ func (l *Loop) refuse(h backend.Handle, limit string, came *uint64) {
 			oldest.finish(backend.Close, nil)
 		}
 		c := newConn(l, file, h.Peer)
-		c.ending().refused = true
+		c.because(meter.Refused)
+		c.end.refused = true
 		l.refused = append(l.refused, c)
 		c.opened(func(c *Conn) Handler {
 			tell(c, limit)

@@ -11,6 +11,7 @@ import (
 	"github.com/rondo-go/rondo/internal/buf"
 	"github.com/rondo-go/rondo/internal/inbox"
 	"github.com/rondo-go/rondo/internal/mark"
+	"github.com/rondo-go/rondo/internal/meter"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -20,8 +21,8 @@ type Loop struct {
 	engine  *Engine
 	id      int
 	backend backend.Backend
-	parker  backend.Parker      // the backend, if it can park
-	waker   interface{ Wake() } // the backend that the loop began with
+	parker  backend.Parker  // the backend, if it can park
+	waker   backend.Backend // the one that the loop began with
 	inbox   inbox.Queue[task]
 	timers  timer.Set
 	pool    buf.Pool
@@ -32,9 +33,16 @@ type Loop struct {
 	checks    bool         // Engine.Check
 	spinning  spin
 	stats     counters
-	mark      *mark.Mark  // what package watchdog looks at; nil: it does not
-	marked    atomic.Bool // mark is not nil
-	raceField int         // in race builds, see check
+	tally     meter.Tally
+	output    int                         // bytes in the queues of connections
+	unseen    int32                       // callbacks until see is called; until says how many
+	until     int32                       // see sees
+	mark      *mark.Mark                  // what package watchdog looks at; nil: it does not
+	marked    atomic.Bool                 // mark is not nil
+	meter     *meter.Meter                // what package loopstats wants measured; nil: nothing
+	measuring int                         // how many want it
+	measured  atomic.Pointer[meter.Meter] // the last meter; nil: there never was one
+	raceField int                         // in race builds, see check
 
 	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
 	guest     atomic.Uintptr         // one that runs in its place, see bridge.Loop.SetGuest; 0: none
@@ -56,6 +64,7 @@ type Loop struct {
 	failedDials fifo[*dial] // whose open is due
 
 	completion backend.Completion // of the present event
+	completed  int64              // completions so far
 
 	// Work of a turn. Each item is removed before it runs.
 	tasks        []task            // posted before this turn
@@ -120,6 +129,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 	}
 	l.use(be)
 	l.checks = e.Check || checked()
+	l.sees()
 	l.outbox = newOutbox(l)
 	l.hooked = e.Trace != nil && (e.Trace.BeforeWrite != nil || e.Trace.AfterWrite != nil)
 	return l
@@ -180,24 +190,28 @@ func (l *Loop) turn() error {
 // work does a turn's work: posted functions, expired timers, completions; then it sends
 // the output.
 func (l *Loop) work() {
-	if l.mark != nil {
-		l.mark.Turn()
-	}
+	l.turnBegins()
 	if !l.calls.empty() { // Ending comes before the completion of Close
 		l.events(l.noEvent)
 	}
 	if len(l.tasks) == 0 { // Goexit or a broadcast may have left some
 		l.tasks = l.inbox.Take()
+		if l.meter != nil {
+			l.measurePosts()
+		}
 	}
 	l.casts = castsPerTurn
 	l.events(l.nextTask)
 	l.events(atMost(l.failedDials.len(), &l.failedDials, (*dial).failed))
+	if l.meter != nil {
+		l.measureTimers()
+	}
 	l.timers.Expire(l.now, timersPerTurn)
 	l.events(atMost(l.again.len(), &l.again, (*Conn).offerAgain))
 	if l.delivering != nil {
 		l.delivering.deliver() // its handler called Goexit
 	}
-	l.events(l.nextCompletion)
+	l.completions()
 	if q := l.runs.Load(); q != nil && (*q).Begin() {
 		l.events(l.nextRun)
 	}
@@ -255,6 +269,7 @@ func (l *Loop) nextCompletion() bool {
 	if !l.backend.Next(&l.completion) {
 		return false
 	}
+	l.completed++
 	l.completion.Op.Owner.Complete(&l.completion)
 	return true
 }
@@ -305,9 +320,13 @@ func (c *Conn) flushDirty() {
 func (l *Loop) wait() error {
 	l.noteActivity()
 	l.stats.now.Turns++
-	l.stats.show()
+	l.show()
 	if t := l.engine.Trace; t != nil && t.Turn != nil {
 		l.call(nil, func() { t.Turn(l) })
+	}
+	if l.meter != nil {
+		l.meter.Calls(l.until - l.unseen)
+		l.meter.TurnEnds(int64(l.now), int64(l.backend.Now()))
 	}
 	until := l.timers.Next()
 	if l.due() || l.ended() {
@@ -321,6 +340,9 @@ func (l *Loop) wait() error {
 		// from 30 µs to 200 µs if this one blocks first.
 		l.workHandedOut = false
 		runtime.Gosched()
+	}
+	if len(l.tasks) == 0 { // otherwise a broadcast or Goexit has left some of what Take returned
+		l.inbox.Forget()
 	}
 	if !l.inbox.Sleep() {
 		until = l.now

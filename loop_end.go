@@ -110,7 +110,7 @@ func (l *Loop) end() {
 			break
 		}
 	}
-	l.stats.show()
+	l.show()
 	if err := l.backend.Close(); err != nil {
 		l.engine.log().With("loop", l.id).Warn("rondo: closing the backend", "error", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -160,11 +161,21 @@ func (p *Poll) logAttr() slog.Attr { return slog.Int("poll", int(p.mask)) }
 type sockets Listener
 
 // Files implements bridge.Listener.
-func (s *sockets) Files() (files []*os.File, err error) {
+func (s *sockets) Files() ([]*os.File, error) {
 	s.engine.mustNotBeOnLoop("Files", "")
-	for _, a := range s.acceptors {
-		alive := a.loop.do(func() {
-			err = a.loop.backend.Control(a.op.File, func(fd uintptr) error {
+	files, err := filesOf(s.acceptors, func(a *acceptor) (*Loop, backend.File) { return a.loop, a.op.File })
+	if err != nil {
+		return nil, fmt.Errorf("rondo: the socket of listener %s cannot be passed on: %w", s.network, err)
+	}
+	return files, nil
+}
+
+// filesOf duplicates the descriptors of sockets. where returns a socket's loop and File.
+func filesOf[T any](all []T, where func(T) (*Loop, backend.File)) (files []*os.File, err error) {
+	for _, one := range all {
+		l, file := where(one)
+		alive := l.do(func() {
+			err = l.backend.Control(file, func(fd uintptr) error {
 				f, err := sys.DuplicateFile(fd)
 				if err == nil {
 					files = append(files, f)
@@ -179,19 +190,77 @@ func (s *sockets) Files() (files []*os.File, err error) {
 			for _, f := range files {
 				f.Close()
 			}
-			return nil, fmt.Errorf("rondo: the socket of listener %s cannot be passed on: %w", s.network, err)
+			return nil, err
 		}
 	}
 	return files, nil
 }
 
+// keepFile makes Close of a socket leave its file. It runs on the loop.
+func (l *Loop) keepFile(f backend.File) {
+	if k, ok := l.backend.(backend.FileKeeper); ok {
+		k.KeepFile(f)
+	}
+}
+
 // KeepFile implements bridge.Listener.
 func (s *sockets) KeepFile() {
 	for _, a := range s.acceptors {
-		a.loop.do(func() {
-			if k, ok := a.loop.backend.(backend.FileKeeper); ok {
-				k.KeepFile(a.op.File)
+		a.loop.do(func() { a.loop.keepFile(a.op.File) })
+	}
+}
+
+// packets is a PacketConn with the methods of bridge.Packets, which has their docs.
+type packets PacketConn
+
+// Files implements bridge.Packets.
+func (p *packets) Files() ([]*os.File, error) {
+	p.loop.engine.mustNotBeOnLoop("Files", "")
+	files, err := filesOf(p.group.conns, func(c *PacketConn) (*Loop, backend.File) { return c.loop, c.file })
+	if err != nil {
+		return nil, fmt.Errorf("rondo: the socket %s cannot be passed on: %w", (*PacketConn)(p), err)
+	}
+	return files, nil
+}
+
+// KeepFile implements bridge.Packets.
+func (p *packets) KeepFile() {
+	for _, c := range p.group.conns {
+		c.loop.do(func() { c.loop.keepFile(c.file) })
+	}
+}
+
+// SetPaused implements bridge.Packets.
+func (p *packets) SetPaused(on bool) {
+	for _, c := range p.group.conns {
+		c.loop.do(func() {
+			if on {
+				c.Pause()
+			} else {
+				c.Resume()
 			}
 		})
 	}
+}
+
+// AttachPacket implements bridge.Loop.
+func (r *reactor) AttachPacket(network string, socket net.PacketConn, handler any) (any, error) {
+	l, g := (*Loop)(r), new(packetGroup)
+	address := socket.LocalAddr().String()
+	c, err := l.openPacket(network, handler.(PacketHandler), g, func(b backend.PacketBackend) (backend.File, net.Addr, error) {
+		return b.ListenPacket(network, address, &backend.Socket{Packets: socket})
+	})
+	if err == nil && !g.made() { // the engine was closed meanwhile
+		g.close(nil)
+		err = ErrClosed
+	}
+	if err != nil {
+		socket.Close() // again, if it is not that the loop has ended
+		return nil, packetError("attach", network, address, err)
+	}
+	l.Post(func() { // if the loop has ended, Closed was called
+		l.keepFile(c.file)
+		c.read()
+	})
+	return c, nil
 }

@@ -1,13 +1,18 @@
 package rondo
 
 import (
+	"errors"
+	"math"
 	"net/netip"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/mark"
+	"github.com/rondo-go/rondo/internal/meter"
 )
 
 // Trace holds hooks that the loops call; a nil hook is not called. Hooks must not block.
@@ -97,7 +102,10 @@ type counters struct {
 	shown LoopStats
 }
 
-func (c *counters) show() {
+// show publishes the counts.
+func (l *Loop) show() {
+	l.tally.Show(l.output, l.pool.Out())
+	c := &l.stats
 	c.mu.Lock()
 	c.shown = c.now
 	c.mu.Unlock()
@@ -109,15 +117,23 @@ func (c *counters) read() LoopStats {
 	return c.shown
 }
 
-// begin shows package watchdog that a callback of c begins, or one of no connection if c
-// is nil.
+// begin shows packages watchdog and loopstats that a callback of c begins, or one of no
+// connection if c is nil.
 func (l *Loop) begin(c *Conn) {
-	if l.mark != nil {
-		l.beginMarked(c)
+	if l.unseen--; l.unseen < 0 {
+		l.see(c)
 	}
 }
 
-func (l *Loop) beginMarked(c *Conn) {
+// see is begin for a callback that somebody must see, see Loop.unseen.
+func (l *Loop) see(c *Conn) {
+	if l.meter != nil && l.meter.Calls(l.until-l.unseen) {
+		l.meter.Lap(int64(l.backend.Now()))
+	}
+	l.unseen = l.until
+	if l.mark == nil {
+		return
+	}
 	if c == nil || c.life == connGone {
 		l.mark.BeginOther()
 	} else {
@@ -132,6 +148,9 @@ func (l *Loop) rest() {
 	}
 }
 
+// Callback implements bridge.Served.
+func (w *wire) Callback() { w.loop.begin((*Conn)(w)) }
+
 // peerAt returns the address of the connection in a slot.
 func (l *Loop) peerAt(slot uint32) (peer netip.AddrPort) {
 	if c := l.conns.get(slot); c != nil {
@@ -145,6 +164,7 @@ func (r *reactor) Mark() any {
 	if r.mark == nil {
 		r.mark = mark.New((*Loop)(r).peerAt)
 		r.marked.Store(true)
+		(*Loop)(r).sees()
 	}
 	r.mark.Use(1)
 	return r.mark
@@ -155,6 +175,7 @@ func (r *reactor) Unmark() {
 	if !r.mark.Use(-1) {
 		r.mark = nil
 		r.marked.Store(false)
+		(*Loop)(r).sees()
 	}
 }
 
@@ -175,6 +196,138 @@ func (r *reactor) Ended() <-chan struct{} {
 		return nil
 	}
 	return r.engine.stopped
+}
+
+// Tally implements bridge.Measuring.
+func (r *reactor) Tally() any { return &r.tally }
+
+// Measured implements bridge.Measuring.
+func (r *reactor) Measured() any { return r.measured.Load() }
+
+// Measure implements bridge.Measuring.
+func (r *reactor) Measure(on bool) {
+	if on {
+		r.measuring++
+	} else {
+		r.measuring--
+	}
+	switch {
+	case on && r.measuring == 1:
+		m := r.measured.Load()
+		if m == nil {
+			m = new(meter.Meter)
+			r.measured.Store(m)
+		}
+		m.TurnBegins(int64(r.now))
+		r.meter = m
+		if _, ok := r.waker.(backend.Simulated); !ok { // its clock is not for other goroutines
+			r.inbox.Measure(func() int64 { return int64(r.waker.Now()) })
+		}
+	case !on && r.measuring == 0:
+		r.meter = nil
+		r.inbox.Measure(nil)
+	}
+	(*Loop)(r).sees()
+}
+
+// sees sets which callbacks call see: for a Mark each one, for a Meter one of each group.
+func (l *Loop) sees() {
+	switch {
+	case l.mark != nil:
+		l.until = 0
+	case l.meter != nil:
+		l.until = meter.Group - 1
+	default:
+		l.until = math.MaxInt32
+	}
+	l.unseen = l.until
+}
+
+// turnBegins shows packages watchdog and loopstats that a turn begins.
+func (l *Loop) turnBegins() {
+	if l.mark != nil {
+		l.mark.Turn()
+	}
+	if l.meter != nil {
+		l.meter.TurnBegins(int64(l.now))
+		l.unseen = l.until
+	}
+}
+
+// measurePosts measures how long the first of the tasks of this turn has waited.
+func (l *Loop) measurePosts() {
+	if at := l.inbox.Oldest(); at != 0 {
+		l.meter.PostDelay.Record(int64(l.now) - at)
+	}
+}
+
+// measureTimers measures how late the first of the timers is that fire in this turn.
+func (l *Loop) measureTimers() {
+	if at := l.timers.Next(); at <= l.now {
+		l.meter.TimerDelay.Record(int64(l.backend.Now() - at))
+	}
+}
+
+// completions handles the completions of this turn.
+func (l *Loop) completions() {
+	before := l.completed
+	l.events(l.nextCompletion)
+	if l.meter != nil {
+		l.meter.Events.Record(l.completed - before)
+	}
+}
+
+// because notes why the connection ends, if Closed gets an error that does not tell, or none. It
+// is ignored if there is a reason already.
+func (c *Conn) because(why meter.Cause) {
+	if e := c.ending(); c.life < connClosed && e.err == nil && !e.known {
+		e.why, e.known = why, true
+	}
+}
+
+// cause returns why the connection has ended.
+func (e *ending) cause() meter.Cause {
+	if e.known {
+		return e.why
+	}
+	switch e.err {
+	case nil:
+		if e.peerFirst {
+			return meter.PeerEnd
+		}
+		return meter.OwnEnd
+	case ErrIdle:
+		return meter.Idle
+	case os.ErrDeadlineExceeded:
+		return meter.Deadline
+	case ErrLinger:
+		return meter.Linger
+	case ErrInputFull, ErrOutputFull:
+		return meter.Full
+	case errHandlerGoexit:
+		return meter.Panic
+	case ErrClosed:
+		return meter.Aborted
+	}
+	if _, ok := e.err.(*PanicError); ok {
+		return meter.Panic
+	}
+	return meter.Handler
+}
+
+// causeOf returns the cause of a system's error.
+func causeOf(err error) (why meter.Cause) {
+	defer func() {
+		if recover() != nil { // it may be the error of a user's net.Conn
+			why = meter.Failed
+		}
+	}()
+	for _, reset := range []error{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED} {
+		if errors.Is(err, reset) {
+			return meter.Reset
+		}
+	}
+	return meter.Failed
 }
 
 // List implements bridge.Listing. A place is a slot.

@@ -66,7 +66,9 @@ func (t *firing) Fire(_ *timer.Timer, now backend.Time) {
 		t.due = t.due.Add(time.Duration((1 + (now-t.due)/d) * d)) // the first one in the future
 		t.loop.timers.Start(&t.timer, t.due)
 	}
-	t.loop.begin(nil)
+	if t.loop.mark == nil { // otherwise call shows the callback
+		t.loop.begin(nil)
+	}
 	t.loop.call((*Timer)(t), t.f)
 }
 

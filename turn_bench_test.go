@@ -110,6 +110,10 @@ var turns = []way{
 		(*reactor)(l).Mark()
 		return func() {}
 	}},
+	{name: "Measured", open: callback((*Conn).Write), each: func(l *Loop) func() {
+		(*reactor)(l).Measure(true)
+		return func() {}
+	}},
 	{name: "RefDo", open: callback((*Conn).Write), each: func(l *Loop) func() {
 		var refs []Ref
 		for c := range l.Conns() {

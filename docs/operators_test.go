@@ -139,7 +139,7 @@ func TestOperators(t *testing.T) {
 func logged(t *testing.T) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob("../*.go")
-	for _, dir := range []string{"cmd/*", "coro", "fdpass", "filter", "netconn", "pool", "proactor", "proxy", "redis", "rtls", "watchdog", "workers"} {
+	for _, dir := range []string{"cmd/*", "coro", "fdpass", "filter", "internal/upgrade", "netconn", "pool", "proactor", "proxy", "redis", "rtls", "watchdog", "workers"} {
 		some, globErr := filepath.Glob("../" + dir + "/*.go")
 		files, err = append(files, some...), errors.Join(err, globErr)
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -68,6 +69,7 @@ func (r *routine) serve(yield func(struct{}) bool) {
 		r.exited = true
 		for x := r.work(); x != nil; x = r.work() {
 			x.routine = r
+			bridge.Of(x.conn.conn).Callback()
 			x.run()
 		}
 		r.exited = false

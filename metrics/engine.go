@@ -6,10 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/loopstats"
 )
 
 // Engine returns a collector of an engine's counters, with a series for each loop. They may be
-// one turn of the loop old. Before the engine starts there are none.
+// one turn of the loop old. Before the engine starts there are none. The histograms of times and
+// events come once loopstats.Measure was called for the engine.
 func Engine(e *rondo.Engine) prometheus.Collector { return engine{e} }
 
 type engine struct{ *rondo.Engine }
@@ -66,14 +68,16 @@ func (e engine) Describe(to chan<- *prometheus.Desc) {
 	for _, f := range loopFamilies {
 		describe(to, f.family)
 	}
+	describeLoop(to)
 }
 
 func (e engine) Collect(to chan<- prometheus.Metric) {
 	if name := e.BackendName(); name != "" {
 		engineInfo.send(to, 1, name)
 	}
-	for i, s := range e.Stats().Loops {
-		sendLoop(to, strconv.Itoa(i), &s)
+	for _, l := range loopstats.Of(e.Engine) {
+		sendLoop(to, strconv.Itoa(l.ID), &l.LoopStats)
+		sendMore(to, &l)
 	}
 }
 

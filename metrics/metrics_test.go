@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/loopstats"
 	"github.com/rondo-go/rondo/proxy"
 	"github.com/rondo-go/rondo/redis"
 	"github.com/rondo-go/rondo/resp"
@@ -65,6 +66,8 @@ func valueOf(m *dto.Metric) float64 {
 		return m.Counter.GetValue()
 	case m.Gauge != nil:
 		return m.Gauge.GetValue()
+	case m.Histogram != nil:
+		return float64(m.Histogram.GetSampleCount())
 	}
 	return float64(m.Summary.GetSampleCount())
 }
@@ -160,6 +163,118 @@ func TestEveryCountOfALoop(t *testing.T) {
 		if n := len(values) - len(slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return v == float64(i+1) })); n != 1 {
 			t.Errorf("LoopStats.%s is shown %d times, want once: add it to loopFamilies", fields.Type().Field(i).Name, n)
 		}
+	}
+}
+
+// What package loopstats counts and measures is shown, once.
+func TestLoops(t *testing.T) {
+	e := listening(t)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(*rondo.Conn) rondo.Handler {
+		return rondo.HandlerFunc((*rondo.Conn).Write)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gather(t, Engine(e)); len(got) == 0 || hasMeasure(got) {
+		t.Errorf("before Measure: %v", got)
+	}
+	stop, err := loopstats.Measure(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	exchange(t, ln.Addr().String())
+	if err := e.Close(); err != nil { // so that the counts stay
+		t.Fatal(err)
+	}
+	e.Wait()
+	got := gather(t, Engine(e))
+	sum := func(name, label string) float64 { return got[name+"{"+label+"0}"] + got[name+"{"+label+"1}"] }
+	if n := sum("rondo_ended_connections_total", "peer_end,"); n != 2 {
+		t.Errorf("%v connections were ended by their peer, want 2", n)
+	}
+	var turns, posts float64
+	for _, l := range loopstats.Of(e) {
+		turns += float64(l.Turn.Count())
+		posts += float64(l.PostDelay.Count())
+	}
+	if n := sum("rondo_turn_seconds", ""); n == 0 || n != turns {
+		t.Errorf("%v turns, want %v", n, turns)
+	}
+	if n := sum("rondo_post_delay_seconds", ""); n != posts {
+		t.Errorf("%v posts, want %v", n, posts)
+	}
+	for _, name := range []string{"rondo_output_stops_total", "rondo_waiting_output_bytes", "rondo_used_buffers"} {
+		if n, ok := got[name+"{1}"]; !ok || n != 0 {
+			t.Errorf("%s is %v (%t), want 0", name, n, ok)
+		}
+	}
+}
+
+func hasMeasure(values map[string]float64) bool {
+	for name := range values {
+		if strings.HasPrefix(name, "rondo_turn_seconds") {
+			return true
+		}
+	}
+	return false
+}
+
+// Every Histogram of a Loop is shown.
+func TestEveryMeasureOfALoop(t *testing.T) {
+	all := 0
+	for i := range reflect.TypeFor[loopstats.Loop]().NumField() {
+		if reflect.TypeFor[loopstats.Loop]().Field(i).Type == reflect.TypeFor[loopstats.Histogram]() {
+			all++
+		}
+	}
+	if all != len(measures) {
+		t.Errorf("%d of %d histograms are shown: add the others to measures", len(measures), all)
+	}
+}
+
+// The buckets of a histogram grow up to the count.
+func TestBuckets(t *testing.T) {
+	e := listening(t)
+	stop, err := loopstats.Measure(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	count := func() (n uint64) {
+		for _, l := range loopstats.Of(e) {
+			n += l.Turn.Count()
+		}
+		return n
+	}
+	for end := time.Now().Add(20 * time.Second); count() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no turn was measured")
+		}
+		for l := range e.Loops() {
+			l.Post(func() {})
+		}
+	}
+	h := loopstats.Histogram{}
+	for _, l := range loopstats.Of(e) {
+		h = h.Merge(l.Turn)
+	}
+	shown := times.of(h)
+	var ends []float64
+	for end := range shown {
+		ends = append(ends, end)
+	}
+	slices.Sort(ends)
+	if len(ends) != 14 || ends[0] != 1.023e-6 || ends[13] != 68.719476735 || shown[ends[13]] != h.Count() {
+		t.Errorf("buckets: %v of %d", shown, h.Count())
+	}
+	for i := range ends[1:] {
+		if shown[ends[i]] > shown[ends[i+1]] {
+			t.Errorf("buckets: %v", shown)
+		}
+	}
+	if got := numbers.of(loopstats.Histogram{}); len(got) != 10 || got[1] != 0 {
+		t.Errorf("buckets of numbers: %v", got)
 	}
 }
 

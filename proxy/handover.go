@@ -12,6 +12,7 @@ import (
 
 	"github.com/rondo-go/rondo/fdpass"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/upgrade"
 	"github.com/rondo-go/rondo/relay"
 )
 
@@ -35,7 +36,7 @@ import (
 // It returns an error that wraps errors.ErrUnsupported where descriptors cannot be passed on:
 // on Windows and on simulated networks.
 func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
-	h := &handover{server: s, channel: newChannel(), hello: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{})}
+	h := &handover{server: s, Channel: upgrade.NewChannel(), hello: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{})}
 	ctx, h.cancel = context.WithCancel(ctx)
 	defer h.cancel()
 	if err := h.begin(nc); err != nil {
@@ -44,9 +45,9 @@ func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
 	}
 	err := h.run(ctx)
 	if err != nil {
-		h.send(&message{Kind: kindBack, Why: err.Error()})
+		h.Send(upgrade.Encode(&message{Kind: kindBack, Why: err.Error()}))
 	}
-	h.do(h.ch.Close)
+	h.Do(h.Pass.Close)
 	s.mu.Lock()
 	s.handing = nil
 	s.mu.Unlock()
@@ -59,7 +60,7 @@ func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
 
 // A handover is the old process's side of an upgrade.
 type handover struct {
-	*channel
+	*upgrade.Channel
 	server    *Server
 	listeners []*listener
 	kept      []string // keys of those that the new process has, once it is ready
@@ -103,7 +104,7 @@ func (h *handover) begin(nc *net.UnixConn) error {
 		return errHanding
 	}
 	h.listeners = s.listeners
-	if err := h.open(s.loops[0], nc, h); err != nil {
+	if err := h.Open(s.loops[0], nc, h); err != nil {
 		return err
 	}
 	s.handing = h
@@ -120,27 +121,27 @@ func (h *handover) Message(ch *fdpass.Channel, in *fdpass.Message) {
 	case m.Kind == kindHello && stage == greets && m.Version != protocol:
 		ch.Abort(errProtocol)
 	case m.Kind == kindHello && stage == greets:
-		closeOnce(h.hello)
-	case m.Kind == kindReady && stage == prepares && !isClosed(h.ready):
+		upgrade.CloseOnce(h.hello)
+	case m.Kind == kindReady && stage == prepares && !upgrade.IsClosed(h.ready):
 		h.kept = m.Kept
 		close(h.ready)
 	case m.Kind == kindDone && stage == confirms:
-		closeOnce(h.done)
+		upgrade.CloseOnce(h.done)
 	default:
-		ch.Abort(errMessage)
+		ch.Abort(upgrade.ErrMessage)
 	}
 }
 
 // run does the steps of an upgrade.
 func (h *handover) run(ctx context.Context) error {
-	if err := h.wait(ctx, h.hello, "says nothing"); err != nil {
+	if err := h.Wait(ctx, h.hello, "says nothing"); err != nil {
 		return err
 	}
 	h.stage.Store(prepares)
 	if err := h.sendListeners(ctx); err != nil {
 		return err
 	}
-	if err := h.wait(ctx, h.ready, "is not ready in time"); err != nil {
+	if err := h.Wait(ctx, h.ready, "is not ready in time"); err != nil {
 		return err
 	}
 	h.stage.Store(receives)
@@ -169,7 +170,7 @@ func (h *handover) sendListeners(ctx context.Context) error {
 		for rest := files; len(rest) > 0 && err == nil; {
 			some := rest[:min(len(rest), fdpass.MaxFiles)]
 			rest = rest[len(some):]
-			err = h.sendFiles(ctx, &message{Kind: kindListener, Listener: l.settings.key(), More: len(rest) > 0}, some)
+			err = h.SendFiles(ctx, upgrade.Encode(&message{Kind: kindListener, Listener: l.settings.key(), More: len(rest) > 0}), some)
 		}
 		for _, f := range files {
 			f.Close() // the Channel has duplicates
@@ -178,7 +179,7 @@ func (h *handover) sendListeners(ctx context.Context) error {
 			return err
 		}
 	}
-	h.send(&message{Kind: kindListeners})
+	h.Send(upgrade.Encode(&message{Kind: kindListeners}))
 	return nil
 }
 
@@ -212,7 +213,7 @@ func (h *handover) moveAll(ctx context.Context) {
 		}
 		now := h.progress.Load()
 		if now == last {
-			h.do(func() { h.ch.Abort(errStalled) })
+			h.Do(func() { h.Pass.Abort(errStalled) })
 		}
 		last = now
 	}
@@ -221,10 +222,10 @@ func (h *handover) moveAll(ctx context.Context) {
 // finish tells the new process that it has all, and closes the listeners here.
 func (h *handover) finish() error {
 	h.stage.Store(confirms)
-	h.send(&message{Kind: kindEnd})
+	h.Send(upgrade.Encode(&message{Kind: kindEnd}))
 	late, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := h.wait(late, h.done, "does not say that it has got all"); err != nil {
+	if err := h.Wait(late, h.done, "does not say that it has got all"); err != nil {
 		return err
 	}
 	s := h.server

@@ -1,15 +1,12 @@
 package proxy
 
 import (
-	"encoding/binary"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"time"
 
+	"github.com/rondo-go/rondo/internal/upgrade"
 	"github.com/rondo-go/rondo/relay"
 )
 
@@ -30,8 +27,8 @@ const (
 	kindBack      = "back"      // old to new, at any time: the old process goes on, the new one must not, and Why
 )
 
-// A message tells the other process something. It travels as JSON behind its length, four
-// bytes, and then the bytes of the connections.
+// A message tells the other process something. It travels as upgrade.Encode says, with the bytes
+// of the connections.
 type message struct {
 	Kind    string
 	Version int `json:",omitempty"`
@@ -64,43 +61,20 @@ type half struct {
 	Passed int64 `json:",omitempty"`
 }
 
-var errMessage = errors.New("proxy: a message of the other process cannot be understood: it may be of another version")
-
-// encode returns a message for the Channel, with the bytes that belong to it.
-func (m *message) encode(bytes ...[]byte) []byte {
-	text, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // there is no type that could fail
-	}
-	out := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
-	out = append(out, text...)
-	for _, b := range bytes {
-		out = append(out, b...)
-	}
-	return out
-}
-
-// decode is the reverse. rest are the bytes of the connections.
+// decode decodes a message. rest are the bytes of the connections.
 func decode(in []byte) (m message, rest []byte, err error) {
-	if len(in) < 4 {
-		return m, nil, errMessage
+	if rest, err = upgrade.Decode(in, &m); err != nil {
+		return m, nil, err
 	}
-	size := binary.BigEndian.Uint32(in)
-	if in = in[4:]; uint64(size) > uint64(len(in)) {
-		return m, nil, errMessage
-	}
-	if err := json.Unmarshal(in[:size], &m); err != nil {
-		return m, nil, fmt.Errorf("%w: %w", errMessage, err)
-	}
-	rest, sum := in[size:], 0
+	sum := 0
 	for _, n := range []int{m.A.Unread, m.A.Unsent, m.B.Unread, m.B.Unsent} {
 		if n < 0 || n > len(rest)-sum {
-			return m, nil, errMessage
+			return m, nil, upgrade.ErrMessage
 		}
 		sum += n
 	}
 	if sum != len(rest) {
-		return m, nil, errMessage
+		return m, nil, upgrade.ErrMessage
 	}
 	return m, rest, nil
 }
@@ -121,7 +95,7 @@ func (s *session) describe(kind string) *message {
 // ofPair returns a message about a pair.
 func (m *message) ofPair(d *relay.Detached) []byte {
 	m.A, m.B = halfOf(&d.A), halfOf(&d.B)
-	return m.encode(d.A.Unread, d.A.Unsent, d.B.Unread, d.B.Unsent)
+	return upgrade.Encode(m, d.A.Unread, d.A.Unsent, d.B.Unread, d.B.Unsent)
 }
 
 func halfOf(h *relay.Half) half {

@@ -2,12 +2,11 @@ package proxy
 
 import (
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/fdpass"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/upgrade"
 	"github.com/rondo-go/rondo/relay"
 	"github.com/rondo-go/rondo/rtls"
 )
@@ -68,7 +67,7 @@ func (m *mover) pass() {
 
 // step goes on with the pass, when there is room in the window.
 func (m *mover) step() {
-	for m.finished != nil && !m.h.closed.Load() {
+	for m.finished != nil && !m.h.HasEnded() {
 		if len(m.rest) == 0 && m.moving == 0 {
 			if !m.paired {
 				m.paired = true
@@ -89,7 +88,7 @@ func (m *mover) step() {
 	if m.empty++; m.found > 0 {
 		m.empty = 0
 	}
-	if m.empty == enoughEmpty || m.h.over.Load() || m.h.closed.Load() {
+	if m.empty == enoughEmpty || m.h.over.Load() || m.h.HasEnded() {
 		m.end()
 		return
 	}
@@ -193,7 +192,7 @@ func (m *mover) takeClient(s *session) {
 	s.gone()
 	d := &all[0]
 	text.A = half{Unread: len(d.Unread), Unsent: len(d.Unsent)}
-	m.send(text.encode(d.Unread, d.Unsent), func(err error) {
+	m.send(upgrade.Encode(text, d.Unread, d.Unsent), func(err error) {
 		if err != nil {
 			s.listener.readmit(m.loop, text, d.Conn, d.Unread, d.Unsent)
 			return
@@ -205,42 +204,8 @@ func (m *mover) takeClient(s *session) {
 // send sends a message with sockets. sent is called on the mover's loop, when the system has
 // taken it or with the reason why not.
 func (m *mover) send(data []byte, sent func(error), conns ...net.Conn) {
-	var files []syscall.Conn
-	for _, nc := range conns {
-		files = append(files, nc.(syscall.Conn)) // of TCP or unix, since it was the system's
-		resetAtClose(nc, true)
-	}
-	tell := func(err error) {
-		posted := m.loop.Post(func() {
-			if err != nil {
-				for _, nc := range conns {
-					resetAtClose(nc, false)
-				}
-			}
-			sent(err)
-			m.moved()
-		})
-		for _, nc := range conns {
-			switch {
-			case posted == nil: // sent does it
-			case err == nil:
-				nc.Close() // not reset: the new process has it
-			default:
-				reset(nc)
-			}
-		}
-	}
-	var try func()
-	try = func() {
-		switch err := m.h.ch.Send(data, tell, files...); {
-		case err == fdpass.ErrFull: // there are very many loops
-			m.h.loop.AfterFunc(passPause, try)
-		case err != nil:
-			m.h.ch.Abort(err)
-			tell(err)
-		}
-	}
-	if err := m.h.loop.Post(try); err != nil {
-		tell(err)
-	}
+	m.h.SendConns(m.loop, data, func(err error) {
+		sent(err)
+		m.moved()
+	}, conns...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/fdpass"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/upgrade"
 	"github.com/rondo-go/rondo/relay"
 )
 
@@ -25,7 +26,7 @@ import (
 // this one listens no more, and may have got connections: Shutdown lets them end. ctx bounds how
 // long the other Server may take to answer.
 func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn, c Config) error {
-	t := &takeover{server: s, channel: newChannel(), inherited: make(passed),
+	t := &takeover{server: s, Channel: upgrade.NewChannel(), inherited: make(passed),
 		listeners: make(chan struct{}), end: make(chan struct{}), back: make(chan struct{})}
 	if err := t.run(ctx, nc, c); err != nil {
 		return fmt.Errorf("proxy: take over: %w", err)
@@ -35,7 +36,7 @@ func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn, c Config) error
 
 // A takeover is the new process's side of an upgrade.
 type takeover struct {
-	*channel
+	*upgrade.Channel
 	server    *Server
 	inherited passed
 	part      []net.Listener // of a listener, until its last sockets have come
@@ -85,16 +86,16 @@ func (t *takeover) run(ctx context.Context, nc *net.UnixConn, c Config) error {
 		nc.Close()
 		return err
 	}
-	t.send(&message{Kind: kindHello, Version: protocol})
-	if err = t.wait(ctx, t.listeners, "does not send its listeners"); err == nil {
+	t.Send(upgrade.Encode(&message{Kind: kindHello, Version: protocol}))
+	if err = t.Wait(ctx, t.listeners, "does not send its listeners"); err == nil {
 		err = t.apply(c)
 	}
 	if err != nil {
-		if isClosed(t.back) {
+		if upgrade.IsClosed(t.back) {
 			err = t.goesOn()
 		}
-		t.do(func() {
-			t.ch.Abort(err)
+		t.Do(func() {
+			t.Pass.Abort(err)
 			t.inherited.close()
 			closeAll(t.part)
 		})
@@ -124,7 +125,7 @@ func (t *takeover) begin(nc *net.UnixConn) error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	return t.open(s.loops[0], nc, t)
+	return t.Open(s.loops[0], nc, t)
 }
 
 // apply applies the configuration with the listeners that have come. They belong to the caller's
@@ -155,23 +156,23 @@ func (t *takeover) receive() error {
 	}
 	s.mu.Unlock()
 	t.serves.Store(true)
-	t.send(ready)
-	err := t.wait(context.Background(), t.end, "")
+	t.Send(upgrade.Encode(ready))
+	err := t.Wait(context.Background(), t.end, "")
 	if err == nil {
-		t.send(&message{Kind: kindDone})
+		t.Send(upgrade.Encode(&message{Kind: kindDone}))
 		// The other process closes its listeners, or has found that it took too long.
 		select {
-		case <-t.gone:
+		case <-t.Gone:
 		case <-time.After(patience):
-			t.do(t.ch.Close)
+			t.Do(t.Pass.Close)
 		}
 	}
 	switch {
-	case isClosed(t.back):
+	case upgrade.IsClosed(t.back):
 		return t.goesOn()
 	case err == nil:
 		return nil
-	case !isPeers(err):
+	case !upgrade.IsPeers(err):
 		return err
 	}
 	// The other process is dead, and this one has the listeners.
@@ -196,7 +197,7 @@ func (t *takeover) Message(ch *fdpass.Channel, in *fdpass.Message) {
 // take does what a message says. The other process may be wrong in any way, and must not do
 // more harm than to end the upgrade.
 func (t *takeover) take(m *message, rest []byte, in *fdpass.Message) error {
-	listens, serves := !isClosed(t.listeners), t.serves.Load() && !isClosed(t.end)
+	listens, serves := !upgrade.IsClosed(t.listeners), t.serves.Load() && !upgrade.IsClosed(t.end)
 	switch {
 	case m.Kind == kindListener && listens:
 		return t.takeListener(m, in)
@@ -207,7 +208,7 @@ func (t *takeover) take(m *message, rest []byte, in *fdpass.Message) error {
 		if err != nil {
 			return err
 		}
-		resetAtClose(nc, false)
+		upgrade.ResetAtClose(nc, false)
 		t.admit(m, nc, append([]byte(nil), rest...))
 	case m.Kind == kindPair && serves:
 		a, err := in.ConnAt(0)
@@ -216,19 +217,19 @@ func (t *takeover) take(m *message, rest []byte, in *fdpass.Message) error {
 		}
 		b, err := in.ConnAt(1)
 		if err != nil {
-			reset(a)
+			upgrade.Reset(a)
 			return err
 		}
-		resetAtClose(a, false)
-		resetAtClose(b, false)
+		upgrade.ResetAtClose(a, false)
+		upgrade.ResetAtClose(b, false)
 		t.join(m, m.detached(a, b, rest))
 	case m.Kind == kindEnd && serves:
 		close(t.end)
-	case m.Kind == kindBack && !isClosed(t.back):
+	case m.Kind == kindBack && !upgrade.IsClosed(t.back):
 		t.reason = m.Why
 		close(t.back)
 	default:
-		return errMessage
+		return upgrade.ErrMessage
 	}
 	return nil
 }
@@ -243,7 +244,7 @@ func (t *takeover) takeListener(m *message, in *fdpass.Message) error {
 		t.part = append(t.part, ln)
 	}
 	if in.Files() == 0 {
-		return errMessage
+		return upgrade.ErrMessage
 	}
 	if !m.More {
 		t.inherited[m.Listener] = append(t.inherited[m.Listener], t.part)
@@ -263,7 +264,7 @@ func (t *takeover) admit(m *message, nc net.Conn, rest []byte) {
 	s := t.server
 	l, to := s.listenerOf(m.Listener), t.choose()
 	if to.Post(func() { l.readmit(to, m, nc, rest[:m.A.Unread], rest[m.A.Unread:]) }) != nil {
-		reset(nc)
+		upgrade.Reset(nc)
 	}
 }
 
@@ -291,7 +292,7 @@ func (l *listener) readmit(on *rondo.Loop, m *message, nc net.Conn, unread, unse
 		return s
 	})
 	if err != nil {
-		reset(nc)
+		upgrade.Reset(nc)
 	}
 }
 
@@ -314,8 +315,8 @@ func (t *takeover) join(m *message, d *relay.Detached) {
 		c.resume(d)
 	})
 	if posted != nil {
-		reset(d.A.Conn)
-		reset(d.B.Conn)
+		upgrade.Reset(d.A.Conn)
+		upgrade.Reset(d.B.Conn)
 	}
 }
 

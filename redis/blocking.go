@@ -34,6 +34,8 @@ type wait struct {
 	// which has the type. It returns false if there is nothing for the client.
 	serve func(c *client, key []byte, it store.Item) bool
 	stop  func() bool // stops the timer; nil without a timeout
+	// lost is the error for a client whose key goes, or gets another type; "": it waits on.
+	lost string
 	// missed adds the reply to a client that did not get what it waited for; nil: a null.
 	missed func(*resp.Reply)
 
@@ -57,6 +59,8 @@ type waitQueue struct {
 	key         []byte
 	first, last *waiter
 	ready       bool // in keyspace.ready
+	look        bool // ready only to see whether the key still has a stream
+	bound       int  // waiters whose wait.lost is set
 }
 
 // blocking is the state of all blocked clients but their queues, which the databases have.
@@ -81,7 +85,12 @@ func (c *client) mayBlock() bool { return !c.executing && !c.nowait }
 // block makes the client wait for one of the keys. No other request of it runs, and the
 // running command must not reply. timeout is in milliseconds; 0 means none.
 func (c *client) block(keys [][]byte, typ store.Type, timeout int64, serve func(c *client, key []byte, it store.Item) bool) {
-	w := &wait{client: c, cmd: c.lastCmd, typ: typ, serve: serve, keys: make([]*waiter, 0, len(keys))}
+	c.await(&wait{client: c, cmd: c.lastCmd, typ: typ, serve: serve}, keys, timeout)
+}
+
+// await is block for a wait that has no keys yet.
+func (c *client) await(w *wait, keys [][]byte, timeout int64) {
+	w.keys = make([]*waiter, 0, len(keys))
 	for _, key := range keys {
 		w.join(c.db, key)
 	}
@@ -117,12 +126,18 @@ func (w *wait) join(db *database, key []byte) {
 		q.first = x
 	}
 	q.last = x
+	if w.lost != "" {
+		q.bound++
+	}
 	w.keys = append(w.keys, x)
 }
 
 // leave removes the waiter from its queue.
 func (x *waiter) leave() {
 	q := x.queue
+	if x.wait.lost != "" {
+		q.bound--
+	}
 	if x.before != nil {
 		x.before.behind = x.behind
 	} else {
@@ -165,9 +180,40 @@ func (db *database) ready(key []byte) {
 	if len(db.waiting) == 0 {
 		return
 	}
-	if q := db.waiting[string(key)]; q != nil && !q.ready {
-		q.ready = true
-		db.space.ready = append(db.space.ready, q)
+	if q := db.waiting[string(key)]; q != nil {
+		q.makeReady(false)
+	}
+}
+
+func (q *waitQueue) makeReady(look bool) {
+	if !q.ready {
+		q.ready, q.look = true, true
+		q.db.space.ready = append(q.db.space.ready, q)
+	}
+	q.look = q.look && look
+}
+
+// suspect is called when a key has changed, or is about to expire: it may have gone, which
+// clients that wait for entries of a group are told.
+func (db *database) suspect(key []byte, expires bool) {
+	if q := db.waiting[string(key)]; q != nil && q.bound > 0 {
+		it := db.keys.Peek(key)
+		q.makeReady(!expires && it.Exists() && it.Type() == store.Stream)
+	}
+}
+
+// suspectAll is called when all keys of the database are deleted, or become those of
+// another one.
+func (db *database) suspectAll() {
+	var found []string
+	for key, q := range db.waiting {
+		if q.bound > 0 {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	for _, key := range found {
+		db.waiting[key].makeReady(false)
 	}
 }
 
@@ -209,11 +255,16 @@ func (q *waitQueue) serve() {
 	for x := q.first; x != nil; x = behind {
 		behind = x.behind
 		it := q.db.keys.Find(q.key)
-		if !it.Exists() {
+		if !it.Exists() && q.bound == 0 || q.look && it.Exists() && it.Type() == store.Stream {
 			return
 		}
-		if w := x.wait; w.typ == it.Type() && !w.client.closing {
+		w := x.wait
+		switch {
+		case w.client.closing:
+		case it.Exists() && it.Type() == w.typ:
 			w.client.answer(func(c *client) bool { return w.serve(c, q.key, it) })
+		case w.lost != "":
+			w.client.giveUp(func() { w.client.fail(w.lost) })
 		}
 	}
 }

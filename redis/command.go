@@ -113,6 +113,7 @@ const (
 	catBitmap
 	catHyperLogLog
 	catGeo
+	catStream
 	catPubsub
 	catAdmin
 	catFast
@@ -126,8 +127,8 @@ const (
 
 var categoryNames = []string{
 	"keyspace", "read", "write", "set", "sortedset", "list", "hash", "string",
-	"bitmap", "hyperloglog", "geo", "pubsub", "admin", "fast", "slow", "blocking",
-	"dangerous", "connection", "transaction", "scripting",
+	"bitmap", "hyperloglog", "geo", "stream", "pubsub", "admin", "fast", "slow",
+	"blocking", "dangerous", "connection", "transaction", "scripting",
 }
 
 func (cmd *command) categories() category {
@@ -163,6 +164,8 @@ type keySpec struct {
 	counted bool
 	// keyword, if there is one, stands somewhere from first on, and the key behind it.
 	keyword string
+	// half says that all arguments behind the keyword are keys in their first half.
+	half bool
 	// unknown says that no rule tells clients where the keys are. search finds them.
 	unknown bool
 	search  func(args [][]byte) (first, last int)
@@ -223,6 +226,9 @@ func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 	case k.keyword != "":
 		for i := k.first; i < n-1; i++ {
 			if isWord(args[i], k.keyword) {
+				if k.half {
+					return i + 1, i + (n-1-i)/2, true
+				}
 				return i + 1, i + 1, true
 			}
 		}
@@ -284,7 +290,7 @@ func newCommandTable(families ...[]*command) *commandTable {
 }
 
 func (t *commandTable) add(cmd *command) {
-	if cmd.flags&flagFast != 0 || brief[cmd.name] {
+	if cmd.flags&flagFast != 0 && !lengthy[cmd.name] || brief[cmd.name] {
 		cmd.flags |= flagBrief
 	}
 	t.byName[cmd.name] = cmd

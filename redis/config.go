@@ -40,6 +40,7 @@ type config struct {
 	zsetEntries, zsetValue             int64 // the largest sorted sets that are listpacks
 	hashEntries, hashValue, setEntries int64 // limits of compact encodings
 	hllSparse                          int64 // hll-sparse-max-bytes
+	streamBytes, streamEntries         int64 // of a stream's block; 0: no limit
 
 	clientMemory int64 // bytes; negative: percent of maxMemory
 	defrag       bool
@@ -78,7 +79,7 @@ func (c *config) init(s *Server) {
 
 		zsetEntries: 128, zsetValue: 64,
 		hashEntries: 512, hashValue: 64, setEntries: 512,
-		hllSparse: 3000,
+		hllSparse: 3000, streamBytes: 4096, streamEntries: 100,
 
 		defrag: true, defragFrom: defragFrom, inert: inertDefaults,
 	}
@@ -131,8 +132,14 @@ type param struct {
 	hidden bool
 }
 
-// params lists all parameters, sorted by name.
-var params, inertDefaults = allParams()
+// params lists all parameters, sorted by name. They are made by init, since what applies them
+// may log, and the log looks for their names.
+var (
+	params        []*param
+	inertDefaults [maxInert]string
+)
+
+func init() { params, inertDefaults = allParams() }
 
 func allParams() ([]*param, [maxInert]string) {
 	inert, defaults := inertParams()
@@ -188,6 +195,8 @@ func ownParams() []*param {
 		{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
 			set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 			apply: applyTimeout},
+		memoryParam("stream-node-max-bytes", func(c *config) *int64 { return &c.streamBytes }, 0),
+		limitParam("stream-node-max-entries", func(c *config) *int64 { return &c.streamEntries }),
 		fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
 		limitParam("zset-max-listpack-entries", func(c *config) *int64 { return &c.zsetEntries }),
 		memoryParam("zset-max-listpack-value", func(c *config) *int64 { return &c.zsetValue }, 0),

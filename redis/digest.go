@@ -4,8 +4,10 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 
 	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/redis/stream"
 	"github.com/rondo-go/rondo/redis/zset"
 )
 
@@ -42,7 +44,11 @@ func (d *digest) xorPair(first, second []byte) {
 
 // mixValue adds the value of an Item, and whether it expires.
 func (d *digest) mixValue(db *database, it store.Item) {
-	d.mixNumber(int(it.Type()))
+	typ := int(it.Type())
+	if it.Type() == store.Stream {
+		typ++ // for Redis, values of modules come before
+	}
+	d.mixNumber(typ)
 	switch it.Type() {
 	case store.String:
 		if it.Form() == store.Integer {
@@ -65,6 +71,8 @@ func (d *digest) mixValue(db *database, it store.Item) {
 		for field, value := range h.each {
 			d.xorPair(field, value)
 		}
+	case store.Stream:
+		d.mixStream(db.stream(it))
 	default:
 		s := zset.Open(db.keys, it)
 		var buf [32]byte
@@ -74,6 +82,20 @@ func (d *digest) mixValue(db *database, it store.Item) {
 	}
 	if it.Deadline() != 0 {
 		d.xor([]byte("!!expire!!"))
+	}
+}
+
+// mixStream adds the entries of a stream, and not its groups.
+func (d *digest) mixStream(s stream.Stream) {
+	var it stream.Iter
+	for s.Range(&it, stream.ID{}, stream.MaxID, false); it.Next(); {
+		id := strconv.AppendUint(nil, it.ID().MS, 10)
+		d.mix(strconv.AppendUint(append(id, '.'), it.ID().Seq, 10))
+		for range it.Fields() {
+			field, value := it.Pair()
+			d.mix(field.Bytes(nil))
+			d.mix(value.Bytes(nil))
+		}
 	}
 }
 

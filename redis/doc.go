@@ -1,10 +1,10 @@
 // Package redis is a Redis server on rondo's loops. It speaks the protocol, and
 // sends the replies and error texts, of Redis 7.0.
 //
-// A [Server] serves strings, bits, lists, hashes, sets, sorted sets, geo and HyperLogLogs
-// in 16 databases, with expiry, transactions, publish/subscribe, events of keys, DUMP and
+// A [Server] serves strings, bits, lists, hashes, sets, sorted sets, streams, geo and
+// HyperLogLogs in 16 databases, with expiry, transactions, publish/subscribe, events of keys, DUMP and
 // RESTORE, AUTH and the administrative commands that clients and redis-cli rely on.
-// COMMAND LIST returns their names. There are no streams, and no persistence, replication,
+// COMMAND LIST returns their names. There is no persistence, replication,
 // cluster or scripting: a Server is a cache, or a stand-in for Redis in tests. The package
 // contains no client for other servers.
 //
@@ -54,7 +54,7 @@
 //   - CLIENT SETINFO comes from Redis 7.2, since current clients call it.
 //   - CONFIG knows the parameters that have an effect here, and some that clients
 //     ask for and that accept one value only (save, appendonly). Parameters of
-//     persistence, replication, streams and C's allocator are checked and kept
+//     persistence, replication and C's allocator are checked and kept
 //     without an effect; activedefrag is yes from the start.
 //   - INFO has the fields of Redis; those of what does not exist here are 0. It
 //     estimates usec of Commandstats and the histograms of commands that take

@@ -59,6 +59,8 @@ func (db *database) encode(e *rdb.Encoder, it store.Item) {
 		db.encodeSet(e, db.viewSet(it))
 	case store.Hash:
 		db.encodeHash(e, db.viewHash(it))
+	case store.Stream:
+		encodeStream(e, db.stream(it))
 	default:
 		db.encodeZset(e, it)
 	}
@@ -267,7 +269,7 @@ func nodeMade(t store.Type, root store.Handle) *madeValue {
 
 // made makes the value of a payload one of the store, in the encoding that the limits of the
 // configuration give it, as Redis does when it loads it. ok is false if two members are the
-// same.
+// same, or the parts of a stream do not fit together.
 func (c *client) made(v *rdb.Value) (m *madeValue, ok bool) {
 	limits := &c.server.config
 	n := int64(v.Len())
@@ -286,6 +288,8 @@ func (c *client) made(v *rdb.Value) (m *madeValue, ok bool) {
 			return &madeValue{value: store.BytesValue(store.Hash, lp, false)}, true
 		}
 		return c.makeHash(v)
+	case rdb.Stream:
+		return c.db.makeStream(v)
 	}
 	if lp := v.Listpack(); lp != nil && n <= limits.zsetEntries {
 		return &madeValue{value: store.BytesValue(store.ZSet, lp, false)}, true

@@ -67,10 +67,11 @@ type fakeConn struct {
 	aborted error
 	ended   bool // the server knows
 	resumed int  // calls of resume
+	most    int  // bytes of the longest write
 }
 
 func (f *fakeConn) buffer() []byte          { return f.out[len(f.out):] }
-func (f *fakeConn) write(p []byte)          { f.out = append(f.out, p...) }
+func (f *fakeConn) write(p []byte)          { f.out, f.most = append(f.out, p...), max(f.most, len(p)) }
 func (f *fakeConn) pending() int            { return f.waiting }
 func (f *fakeConn) full() bool              { return f.waiting > max(f.allowed, rondo.DefaultHighWater) }
 func (f *fakeConn) allow(n int)             { f.allowed = n }

@@ -8,7 +8,7 @@ import (
 )
 
 // inertText lists parameters of Redis that change nothing here: they concern
-// persistence, replication, streams or C's allocator. Clients and tools set them, so
+// persistence, replication or C's allocator. Clients and tools set them, so
 // CONFIG SET checks and keeps a value. A line has the names, the default, and
 // what values there may be: an integer from..to, an amount of memory from..to
 // with the unit b, or words with | between them. Without that it is yes or no for
@@ -73,8 +73,6 @@ replicaof,slaveof "" fixed
 sanitize-dump-payload no no|yes|clients
 shutdown-timeout 10 0..2147483647
 stop-writes-on-bgsave-error yes
-stream-node-max-bytes 4096 0..b
-stream-node-max-entries 100 0..
 supervised no fixed
 tcp-backlog 511 fixed
 tcp-keepalive 300 0..2147483647

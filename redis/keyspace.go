@@ -4,6 +4,7 @@ import (
 	"github.com/rondo-go/rondo/redis/hll"
 	"github.com/rondo-go/rondo/redis/quicklist"
 	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/redis/stream"
 	"github.com/rondo-go/rondo/redis/zset"
 )
 
@@ -61,6 +62,7 @@ func (k *keyspace) init(seed uint64) {
 	k.store.SetNodeOps(store.Hash, store.DictNodes{})
 	k.store.SetNodeOps(store.Set, store.DictNodes{})
 	k.store.SetNodeOps(store.List, quicklist.Ops{})
+	k.store.SetNodeOps(store.Stream, stream.Nodes{})
 	k.store.OnExpire = func(db *store.DB, key []byte) { k.dbs[db.Index()].expiring(key) }
 	for i := range k.dbs {
 		k.dbs[i] = database{space: k, keys: k.store.DB(i)}

@@ -58,8 +58,10 @@ func swapdbCommand(c *client, args [][]byte) {
 		a.touchedBySwap(b)
 		b.touchedBySwap(a)
 		c.server.space.store.Swap(a.keys, b.keys)
-		a.readyAll()
-		b.readyAll()
+		for _, db := range dbs {
+			db.readyAll()
+			db.suspectAll()
+		}
 	}
 	c.server.space.dirty++
 	c.ok()

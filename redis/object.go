@@ -49,6 +49,7 @@ var encodings = map[store.Type]func(store.Item) string{
 	store.Hash:   hashEncoding,
 	store.Set:    setEncoding,
 	store.List:   listEncoding,
+	store.Stream: streamEncoding,
 }
 
 // maxEmbstr is the length of the longest string that Redis stores beside its

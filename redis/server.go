@@ -292,6 +292,7 @@ func (s *Server) init() {
 		hashCommands(),
 		setTypeCommands(),
 		listCommands(), moveCommands(),
+		streamCommands(), streamReadCommands(), streamGroupCommands(), streamPendingCommands(), streamInfoCommands(),
 		sortCommands(), dumpCommands(),
 		transactionCommands(), pubsubCommands(),
 	)

@@ -21,6 +21,10 @@ var brief = map[string]bool{
 	"lrange": true, "hgetall": true, "hkeys": true, "hvals": true, "smembers": true, "zrange": true,
 }
 
+// lengthy are the commands with flagFast that are not brief: they may look at much more than
+// they reply.
+var lengthy = map[string]bool{"xautoclaim": true}
+
 const (
 	// maxGroup is the number of commands in a group.
 	maxGroup = 16

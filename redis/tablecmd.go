@@ -131,7 +131,11 @@ func (c *client) keySpec(k *keySpec) {
 	c.keySearch("range", 3)
 	c.intPair("lastkey", k.last)
 	c.intPair("keystep", k.step)
-	c.intPair("limit", 0)
+	if k.half {
+		c.intPair("limit", 2)
+	} else {
+		c.intPair("limit", 0)
+	}
 }
 
 // keySearch begins a way to find keys, whose map of n properties follows.

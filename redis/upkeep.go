@@ -77,6 +77,9 @@ func (t *expiryTimer) fire() {
 // subscribers have got messages about it.
 func (s *Server) published() {
 	defer s.handOver() // also if the log panics
+	if len(s.space.ready) > 0 {
+		s.serveBlocked() // clients whose stream has gone
+	}
 	if len(s.clients.condemned) > 0 {
 		s.clients.carryOut()
 	}

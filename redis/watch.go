@@ -76,6 +76,9 @@ func (c *client) watchedExpired() bool {
 // touched tells the clients watching a key that it has changed, or is about to
 // be deleted because it has expired.
 func (db *database) touched(key []byte, expires bool) {
+	if len(db.waiting) > 0 {
+		db.suspect(key, expires)
+	}
 	if len(db.watchers) == 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -172,5 +173,64 @@ func TestDelayedAlone(t *testing.T) {
 	s.Pass(100 * ms)
 	if r := s.want(1)[0]; r.Unreported != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestBlockedForLong: a callback that was reported costs little more, however long it goes on.
+func TestBlockedForLong(t *testing.T) {
+	s := newStage(t)
+	s.block((*jam).receive)
+	s.Pass(100 * ms)
+	s.want(1)
+	s.Asked, s.Taken = 0, 0
+	s.Pass(10 * time.Second) // with reports after 1, 2 and 4 seconds
+	s.want(3)
+	if s.Asked != 3 || s.Taken != 3 {
+		t.Errorf("delays were asked for %d times, and stacks were taken %d times; want 3 each", s.Asked, s.Taken)
+	}
+}
+
+// TestLoopsShareStacks: several loops that are blocked at a time stop the program once.
+func TestLoopsShareStacks(t *testing.T) {
+	const loops = 3
+	e := &rondo.Engine{NumLoops: loops}
+	t.Cleanup(func() { e.Close() })
+	got := make(map[*rondo.Loop]watchdog.Report)
+	f := watchdog.WatchFake(t, e, watchdog.Options{Report: func(r watchdog.Report) { got[r.Loop] = r }})
+	ways := []struct {
+		name  string
+		block func(*jam)
+	}{{"receive", (*jam).receive}, {"lock", (*jam).lock}, {"choose", (*jam).choose}}
+	for l := range e.Loops() {
+		j, _ := newJam(t)
+		l.Post(func() { ways[l.ID()].block(j) })
+		testkit.Until(t, "the jam", func() bool { return j.line.Load() != 0 })
+	}
+	f.Tick(0)
+	f.Pass(100 * ms)
+	for l := range e.Loops() {
+		if want := ".(*jam)." + ways[l.ID()].name + "("; !strings.Contains(string(got[l].Stack), want) {
+			t.Errorf("loop %d is not in %s\n%s", l.ID(), want, got[l].Stack)
+		}
+	}
+	if f.Taken != 1 {
+		t.Errorf("the stacks were taken %d times for %d loops", f.Taken, loops)
+	}
+}
+
+// TestReportPanics: a panic in Options.Report is logged, and the watch goes on.
+func TestReportPanics(t *testing.T) {
+	var log testkit.Log
+	e := &rondo.Engine{NumLoops: 1, Logger: log.Logger()}
+	t.Cleanup(func() { e.Close() })
+	calls := 0
+	f := watchdog.WatchFake(t, e, watchdog.Options{Report: func(watchdog.Report) { calls++; panic("oh no") }})
+	s := &stage{Fake: f, t: t, loop: anyLoop(e)}
+	s.block((*jam).receive)
+	s.Pass(100 * ms)
+	s.end()
+	s.Tick(0)
+	if calls != 2 || strings.Count(log.String(), `panicked" panic="oh no"`) != 2 {
+		t.Errorf("%d calls; the log is\n%s", calls, log.String())
 	}
 }

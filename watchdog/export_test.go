@@ -12,6 +12,8 @@ import (
 type Fake struct {
 	Every time.Duration // between two ticks
 	Delay time.Duration // what the machine is said to have taken from the callback
+	Asked int           // how often
+	Taken int           // how often the stacks of all goroutines were taken
 
 	w   *Watchdog
 	now time.Time
@@ -27,6 +29,11 @@ func WatchFake(t *testing.T, e *rondo.Engine, o Options) *Fake {
 	f := &Fake{Every: w.every, w: w}
 	w.now = func() time.Time { return f.now }
 	w.delays = func() delays { return f }
+	real := w.takeAll
+	w.takeAll = func() func(name []byte) *trace {
+		f.Taken++
+		return real()
+	}
 	for _, v := range w.loops {
 		testkit.Until(t, "the loop's mark", func() bool { return v.mark.Load() != nil })
 	}
@@ -34,7 +41,10 @@ func WatchFake(t *testing.T, e *rondo.Engine, o Options) *Fake {
 }
 
 // Longest implements delays.
-func (f *Fake) Longest() time.Duration { return f.Delay }
+func (f *Fake) Longest() time.Duration {
+	f.Asked++
+	return f.Delay
+}
 
 // Rest reports whether no loop is in a callback.
 func (f *Fake) Rest() bool {
@@ -66,7 +76,7 @@ func WatchMany(t *testing.T, e *rondo.Engine, o Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.maxStopped = 0
+	w.takeAll = func() func(name []byte) *trace { return takeAll(0) }
 	done := make(chan struct{})
 	go func() {
 		w.run(ended)

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -71,16 +72,21 @@ func (w *Watchdog) look(v *watched, now time.Duration) {
 		return
 	}
 	v.held = now - v.since
-	if v.delays == nil {
+	pauses := v.trace == nil && now < v.taken+v.pause
+	switch {
+	case v.delays == nil:
 		v.delays = w.delays() // from the second look on: under load each first one sees a callback
-	} else {
+	case v.told == nil || !pauses:
 		v.delayed = v.delays.Longest()
 	}
-	if v.held < w.slow || v.trace == nil && now < v.taken+v.pause {
+	if v.held < w.slow || pauses {
 		return
 	}
 	if v.trace == nil {
-		t := v.take(w.maxStopped)
+		if w.stacks == nil { // the callback was there at the look before, so it is in those, too
+			w.stacks = w.takeAll()
+		}
+		t := w.stacks(v.wire.TraceName())
 		v.taken = now
 		if m.Sight() != s {
 			return // it is the stack of something else
@@ -97,7 +103,7 @@ func (w *Watchdog) moved(v *watched, s mark.Sight, now time.Duration) {
 	if v.told != nil {
 		r := *v.told
 		r.For, r.Delayed, r.Over, r.Unreported = now-v.since, v.delayed, true, 0
-		w.report(r)
+		w.call(r)
 	} else if v.held-v.delayed >= w.slow {
 		v.missed++
 	}
@@ -126,5 +132,18 @@ func (w *Watchdog) tell(v *watched, m *mark.Mark) {
 		v.pause = min(2*v.pause, maxPause)
 	}
 	v.trace, v.told, v.missed = nil, &r, 0
+	w.call(r)
+}
+
+// call calls Report, or logs. A panic ends neither the watch nor the program.
+func (w *Watchdog) call(r Report) {
+	defer func() {
+		if v := recover(); v != nil {
+			if r.Loop.Engine().Repanic {
+				panic(v)
+			}
+			bridge.LoopOf(r.Loop).Log().Error("watchdog: Options.Report or Options.Logger panicked", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
 	w.report(r)
 }

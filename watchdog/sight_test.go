@@ -1,14 +1,18 @@
 package watchdog_test
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"testing"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/httpd"
+	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/mark"
 	"github.com/rondo-go/rondo/internal/pick"
@@ -36,18 +40,50 @@ func (w *witness) see() {
 // many is how often each callback is made at least.
 const many = 20
 
-// TestEachCallbackShowsItself: no two callbacks look the same from outside.
+// An observed backend notes whether the loop is in no callback when the backend makes its
+// system calls. They may take long together, and no callback is to blame for that.
+type observed struct {
+	backend.PacketBackend
+	w *witness
+}
+
+func (o observed) Next(c *backend.Completion) bool {
+	if m := o.w.mark; m != nil && !m.Sight().Rests() {
+		o.w.t.Errorf("the backend works during call %d", o.w.calls.Load())
+	}
+	return o.PacketBackend.Next(c)
+}
+
+// observe makes a backend whose loop w watches, and returns its name.
+func (w *witness) observe(name string) string {
+	open, _, err := pick.Find(name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	name = fmt.Sprintf("%s observed by %p", name, w)
+	w.t.Cleanup(pick.Register(name, func() (backend.Backend, error) {
+		b, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return observed{b.(backend.PacketBackend), w}, nil
+	}))
+	return name
+}
+
+// TestEachCallbackShowsItself: no two callbacks look the same from outside, and what the loop
+// does between them looks like none.
 func TestEachCallbackShowsItself(t *testing.T) {
 	for _, name := range pick.Available() {
 		for what, begin := range callers {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				e := &rondo.Engine{NumLoops: 1, Backend: name}
+				w := &witness{t: t}
+				e := &rondo.Engine{NumLoops: 1, Backend: w.observe(name)}
 				t.Cleanup(func() { e.Close() })
 				if err := e.Start(); err != nil {
 					t.Fatal(err)
 				}
-				w := &witness{t: t}
 				l := anyLoop(e)
 				made := make(chan bool)
 				l.Post(func() { w.mark = bridge.LoopOf(l).Mark().(*mark.Mark); close(made) })
@@ -133,6 +169,21 @@ var callers = map[string]func(t *testing.T, e *rondo.Engine, w *witness){
 		for w.calls.Load() < many { // they may be lost
 			io.WriteString(c, "hello")
 		}
+	},
+	"httpd.OnLoop": func(t *testing.T, e *rondo.Engine, w *witness) {
+		s := &httpd.Server{HTTP: &http.Server{Handler: httpd.OnLoop(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { w.see() }))}}
+		address := testkit.Listen(t, e, s.Open)
+		var clients []net.Conn
+		for range many {
+			c := testkit.Dial(t, address)
+			go io.Copy(io.Discard, c)
+			clients = append(clients, c)
+		}
+		anyLoop(e).Post(func() { // so that the loop has all of them in the next turn
+			for _, c := range clients {
+				io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			}
+		})
 	},
 	"coroutine": func(t *testing.T, e *rondo.Engine, w *witness) {
 		address := testkit.Listen(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {

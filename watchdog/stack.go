@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,38 +38,70 @@ type trace struct {
 	text      []byte
 }
 
-// take returns the stack of what keeps a loop.
-func (v *watched) take(maxStopped int) *trace {
+// takeAll takes the stacks of all goroutines. It returns a function that finds in them the one
+// of what keeps a loop, whose goroutine's stack begins with name.
+func takeAll(maxStopped int) func(name []byte) *trace {
 	if runtime.NumGoroutine() <= maxStopped {
-		return find(sys.StackOf([]byte{}), v.wire.TraceName())
+		all := sys.StackOf([]byte{})
+		return func(name []byte) *trace { return find(all, name) }
 	}
 	var profile bytes.Buffer
 	pprof.Lookup("goroutine").WriteTo(&profile, 1) // fails only if the Buffer does
-	return guess(profile.String())
+	return func([]byte) *trace { return guess(profile.String()) }
 }
 
 // find finds in the stacks of all goroutines the one that begins with name, or the one of a
 // coroutine that this goroutine waits for.
 func find(all, name []byte) *trace {
 	id, _, _ := bytes.Cut(bytes.TrimPrefix(name, []byte("goroutine ")), []byte(" "))
+	lives := make(map[string]bool)
 	stacks := make(map[string][]byte) // of this goroutine, and of all that others wait for
 	for stack := range bytes.SplitSeq(bytes.TrimSpace(all), []byte("\n\n")) {
-		if bytes.HasPrefix(stack, name) || creatorOf(stack) != "" {
-			stacks[idOf(stack)] = stack
+		other := idOf(stack)
+		lives[other] = true
+		if other == string(id) || creatorOf(stack) != "" {
+			stacks[other] = stack
 		}
 	}
 	own := stacks[string(id)]
 	if own == nil {
-		return &trace{text: []byte("the loop's goroutine was not found")}
+		return unsure(nil)
 	}
-	if waitsForAnother(own) {
-		for other, stack := range stacks {
-			if !waitsForAnother(stack) && descends(stacks, other, string(id)) {
-				return &trace{state: stateOf(stack), coroutine: isCoroutine(stack), text: stack}
-			}
+	if !waitsForAnother(own) {
+		return sure(own)
+	}
+	var orphans, others []string
+	for other, stack := range stacks {
+		if waitsForAnother(stack) {
+			continue
+		}
+		switch ancestor := ancestorOf(stacks, other); {
+		case ancestor == string(id):
+			return sure(stack)
+		case !lives[ancestor]:
+			orphans = append(orphans, string(stack))
+		default:
+			others = append(others, string(stack))
 		}
 	}
-	return &trace{state: stateOf(own), text: own}
+	if len(orphans) == 1 {
+		return sure([]byte(orphans[0])) // another coroutine, which has ended, had begun it
+	}
+	return unsure(slices.Concat([]string{string(own)}, orphans, others))
+}
+
+// sure is the trace of what certainly keeps the loop.
+func sure(stack []byte) *trace {
+	// Without the copy, a Report would keep the stacks of all goroutines in memory.
+	return &trace{state: stateOf(stack), coroutine: isCoroutine(stack), text: bytes.Clone(stack)}
+}
+
+// unsure is the trace of several goroutines, one of which keeps the loop.
+func unsure(stacks []string) *trace {
+	if len(stacks) == 0 {
+		return &trace{unsure: true, text: []byte("the loop's goroutine was not found")}
+	}
+	return &trace{unsure: true, text: fmt.Appendf(nil, "one of these %d goroutines:\n\n%s", len(stacks), strings.Join(stacks, "\n\n"))}
 }
 
 // idOf returns the number of a goroutine.
@@ -84,6 +117,7 @@ func stateOf(stack []byte) string {
 	line, _, _ := bytes.Cut(stack, []byte("\n"))
 	_, rest, _ := bytes.Cut(line, []byte("["))
 	state, _, _ := bytes.Cut(rest, []byte("]:"))
+	state, _, _ = bytes.Cut(state, []byte(" labels:{")) // with GODEBUG=tracebacklabels=1
 	state, _, _ = bytes.Cut(state, []byte(", "))
 	return string(state)
 }
@@ -108,14 +142,17 @@ func waitsForAnother(stack []byte) bool {
 
 func isCoroutine(stack []byte) bool { return bytes.Contains(stack, []byte(ofCoroutine)) }
 
-// descends reports whether a goroutine was created by ancestor, or by one that was.
-func descends(stacks map[string][]byte, id, ancestor string) bool {
+// ancestorOf returns the number of the goroutine with which the chain of those that have begun a
+// goroutine begins. It may have ended.
+func ancestorOf(stacks map[string][]byte, id string) string {
 	for range len(stacks) {
-		if id = creatorOf(stacks[id]); id == ancestor {
-			return true
+		creator := creatorOf(stacks[id])
+		if creator == "" {
+			break
 		}
+		id = creator
 	}
-	return false
+	return id
 }
 
 // Frames that the stacks of loops have.
@@ -128,24 +165,38 @@ const (
 // guess finds in a goroutine profile the goroutines that may keep a loop.
 func guess(profile string) *trace {
 	var found []string
-	t := &trace{}
 	for part := range strings.SplitSeq(profile, "\n\n") {
 		stack := unprofiled(part)
 		switch {
 		case strings.HasPrefix(stack, "iter.Pull"): // it waits for another one
-		case strings.Contains(stack, "\niter.Pull") && strings.Contains(stack, ours):
-			found = append(found, stack)
-		case strings.Contains(stack, atWork):
+		case strings.Contains(stack, "\niter.Pull") && strings.Contains(stack, ours),
+			strings.Contains(stack, atWork),
+			isCut(part):
 			found = append(found, stack)
 		}
 	}
-	t.unsure = len(found) != 1
-	t.text = []byte(strings.Join(found, "\n\n"))
-	t.coroutine = !t.unsure && isCoroutine(t.text)
-	if t.unsure {
-		t.text = fmt.Appendf(nil, "one of these %d goroutines:\n\n%s", len(found), t.text)
+	if len(found) != 1 {
+		return unsure(found)
 	}
+	t := sure([]byte(found[0]))
+	t.state = ""
 	return t
+}
+
+// maxProfiled is how many calls a profile has of a stack, from the innermost on, unless
+// GODEBUG=profstackdepth says otherwise.
+const maxProfiled = 128
+
+// isCut reports whether a stack of a goroutine profile may lack its outermost calls, which tell
+// whether it is a loop's. It begins with the number of goroutines and the addresses of the
+// calls: 1 @ 0x4a02e5 0x4a02f0
+func isCut(part string) bool {
+	for line := range strings.Lines(part) {
+		if _, calls, ok := strings.Cut(line, " @ "); ok {
+			return strings.Count(calls, "0x") >= maxProfiled
+		}
+	}
+	return false
 }
 
 // profiled is a call in a goroutine profile: # 0x4a02e5 main.f+0x45 /tmp/main.go:9, with

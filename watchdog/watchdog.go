@@ -21,7 +21,8 @@ type Options struct {
 	// is a millisecond. 0: DefaultSlow.
 	Slow time.Duration
 	// Report gets the reports, on a goroutine of the Watchdog, which watches nothing
-	// meanwhile. It must not wait for a loop. nil: they are logged, by Report.Log.
+	// meanwhile. It must not wait for a loop. If it panics, the engine's Logger says so, and
+	// the watch goes on. nil: they are logged, by Report.Log.
 	Report func(Report)
 	// Logger gets the reports if Report is nil. nil: Engine.Logger.
 	Logger *slog.Logger
@@ -69,13 +70,14 @@ type Report struct {
 
 // A Watchdog watches the loops of an engine.
 type Watchdog struct {
-	slow       time.Duration
-	every      time.Duration // time between two looks
-	report     func(Report)
-	loops      []*watched
-	maxStopped int // goroutines that are stopped for a stack, see take
-	now        func() time.Time
-	delays     func() delays
+	slow    time.Duration
+	every   time.Duration // time between two looks
+	report  func(Report)
+	loops   []*watched
+	now     func() time.Time
+	delays  func() delays
+	takeAll func() func(name []byte) *trace
+	stacks  func(name []byte) *trace // of takeAll, for all loops that need one in this tick; nil: none did yet
 
 	last   time.Time     // of the last tick
 	clock  time.Duration // the Watchdog's own, see tick
@@ -118,8 +120,7 @@ func newWatchdog(e *rondo.Engine, o Options) (*Watchdog, <-chan struct{}, error)
 		delays:  func() delays { return sys.NewDelays() },
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
-
-		maxStopped: maxStopped,
+		takeAll: func() func(name []byte) *trace { return takeAll(maxStopped) },
 	}
 	if o.Slow == 0 {
 		w.slow = DefaultSlow
@@ -200,4 +201,5 @@ func (w *Watchdog) tick() {
 	for _, v := range w.loops {
 		w.look(v, w.clock)
 	}
+	w.stacks = nil
 }

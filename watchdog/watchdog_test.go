@@ -278,6 +278,32 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
+// deep calls f at a depth of so many calls.
+//
+//go:noinline
+func deep(calls int, f func()) {
+	if calls == 0 {
+		f()
+	} else {
+		deep(calls-1, f)
+	}
+}
+
+// TestDeepStacks: a goroutine profile lacks the outermost calls of a deep stack, so that it does
+// not look like a loop's.
+func TestDeepStacks(t *testing.T) {
+	for _, name := range pick.Available() {
+		t.Run(name, func(t *testing.T) {
+			e := &rondo.Engine{NumLoops: 2, Backend: name}
+			got := make(reports, 100)
+			watchdog.WatchMany(t, e, got.options())
+			j, end := newJam(t)
+			testkit.ConnTo(t, e, func(*rondo.Conn) rondo.Handler { deep(200, j.receive); return nil })
+			got.expect(t, kind{name: "receive", advice: "workers"}, j, end)
+		})
+	}
+}
+
 // TestPlaces: each kind of callback is watched.
 func TestPlaces(t *testing.T) {
 	for _, name := range pick.Available() {

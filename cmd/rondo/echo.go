@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"net"
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/upgrade"
 )
 
 type echoCommand struct {
@@ -13,6 +16,8 @@ type echoCommand struct {
 	Loops      int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
 	Maxclients int      `help:"Number of clients served at once. More are closed." default:"10000" placeholder:"N"`
 	Timeout    duration `help:"Close clients that are silent for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
+	upgradeFlags
+	stayFlag
 	tlsFlags
 	engineFlags
 }
@@ -28,7 +33,9 @@ func (*echoCommand) Help() string {
       Serve a unix socket; close clients that are silent for half a minute.
 
   rondo echo --tls-cert server.crt --tls-key server.key --tls-auth-clients no
-      Serve TLS. Try: openssl s_client -connect 127.0.0.1:5000`
+      Serve TLS. Try: openssl s_client -connect 127.0.0.1:5000
+
+SIGINT and SIGTERM stop it: it sends clients their pending output, then closes them. SIGUSR2 starts the program anew, which takes over listeners and connections: nobody notices. SIGHUP reloads the certificate.`
 }
 
 // Run serves until a signal.
@@ -37,9 +44,10 @@ func (e *echoCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if err := checkNumber("--maxclients", e.Maxclients, 1, math.MaxInt); err != nil {
+	if err := cmp.Or(e.upgradeFlags.check(), checkNumber("--maxclients", e.Maxclients, 1, math.MaxInt)); err != nil {
 		return err
 	}
+	e.replaces = e.isHeir()
 	engine, log, _, err := e.engine(e.Loops)
 	if err != nil {
 		return err
@@ -60,23 +68,50 @@ func (e *echoCommand) Run() error {
 		return err
 	}
 	defer e.admin.close()
-	signals := notify()
-	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
+	s := &engineServer{Server: &upgrade.Server{Engine: engine, Name: "rondo echo", Arrive: e.open(nil), Logger: log},
+		flags: &e.upgradeFlags, loops: &e.loopFlags, log: log, shutdown: engine.Shutdown}
+	s.stayer = stayer{time.Duration(e.StayTimeout), s.stayOn(nil)}
+	addrs, err := s.listen(endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
 		if isPackets(network) {
-			return echoPackets(engine, network, address)
+			return s.ListenPacket(network, address, rondo.PacketHandlerFunc(echoPacket))
 		}
-		return listenOn(engine, network, address, already, func(c *rondo.Conn) rondo.Handler {
-			if e.Timeout > 0 {
-				c.SetIdle(time.Duration(e.Timeout))
-			}
-			c.Use(nil, filtersFor(network, filters)...)
-			return rondo.HandlerFunc((*rondo.Conn).Write)
+		return s.Listen(network, address, already, func(ln net.Listener) (*rondo.Listener, error) {
+			return listenOn(engine, network, address, ln, e.open(filtersFor(network, filters)))
 		})
 	})
 	if err != nil {
-		engine.Close()
 		return err
 	}
 	log.Info("rondo echo is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
-	return e.serve(engine, log, signals, engine.Shutdown)
+	return s.serve()
 }
+
+// open returns the function that makes the Handler of a connection.
+func (e *echoCommand) open(filters []rondo.FilterOpenFunc) rondo.OpenFunc {
+	return func(c *rondo.Conn) rondo.Handler {
+		if e.Timeout > 0 {
+			c.SetIdle(time.Duration(e.Timeout))
+		}
+		c.Use(nil, filters...)
+		return echoing{}
+	}
+}
+
+// echoing is the Handler of all connections. It knows nothing but what they hold, so each of them
+// can pass to another process at any time.
+type echoing struct{ bridge.Ours }
+
+// Data sends back what has come.
+func (echoing) Data(c *rondo.Conn, in []byte) (int, error) { return c.Write(in) }
+
+// Closed does nothing.
+func (echoing) Closed(*rondo.Conn, error) {}
+
+// Leaves implements bridge.Passer.
+func (echoing) Leaves() bridge.CanLeave { return bridge.LeavesNow }
+
+// State implements bridge.Passer.
+func (echoing) State() []byte { return nil }
+
+// Arrived implements bridge.Passer.
+func (echoing) Arrived([]byte) {}

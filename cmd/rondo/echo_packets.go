@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/netip"
 	"strings"
 
@@ -12,16 +11,7 @@ func isPackets(network string) bool {
 	return strings.HasPrefix(network, "udp") || network == "unixgram"
 }
 
-// packets is a datagram socket as a listening.
-type packets struct{ *rondo.PacketConn }
-
-func (p packets) Addr() net.Addr { return p.LocalAddr() }
-
-// echoPackets echoes datagrams. There are no clients to count, and no TLS.
-func echoPackets(engine *rondo.Engine, network, address string) (listening, error) {
-	echo := rondo.PacketHandlerFunc(func(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
-		c.Reply(p) // an unsent datagram is lost
-	})
-	c, err := engine.ListenPacket(network, address, rondo.SocketOptions{}, echo)
-	return packets{c}, err
+// echoPacket echoes a datagram. There are no clients to count, and no TLS.
+func echoPacket(c *rondo.PacketConn, p []byte, _ netip.AddrPort) {
+	c.Reply(p) // an unsent datagram is lost
 }

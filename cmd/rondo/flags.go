@@ -165,17 +165,32 @@ func parseAddresses(addrs, networks []string) (endpoints []endpoint, err error) 
 }
 
 // listen listens on every endpoint, and returns the actual addresses. If the service manager has
-// passed a socket that listens at one already, on gets that as well.
-func listen(endpoints []endpoint, log *slog.Logger, on func(network, address string, already net.Listener) (listening, error)) ([]string, error) {
-	var got []string
+// passed a socket that listens at one already, on gets that as well. Endpoints that are late come
+// behind the others.
+func listen(endpoints []endpoint, log *slog.Logger, late func(endpoint) bool, on func(network, address string, already net.Listener) (net.Addr, error)) ([]string, error) {
+	got := make([]string, len(endpoints))
 	inherited := passedSockets(log)
 	defer inherited.tellOthers()
-	for _, e := range endpoints {
-		ln, err := on(e.network, e.address, inherited.take(e.network, e.address))
-		if err != nil {
-			return nil, e.notListening(err, len(got) > 0)
+	var order []int
+	for i := range endpoints {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch a, b := late(endpoints[i]), late(endpoints[j]); {
+		case a == b:
+			return 0
+		case b:
+			return -1
 		}
-		got = append(got, e.network+"://"+ln.Addr().String())
+		return 1
+	})
+	for n, i := range order {
+		e := &endpoints[i]
+		addr, err := on(e.network, e.address, inherited.take(e.network, e.address))
+		if err != nil {
+			return nil, e.notListening(err, n > 0)
+		}
+		got[i] = e.network + "://" + addr.String()
 	}
 	return got, nil
 }
@@ -209,9 +224,6 @@ func (e *endpoint) isTaken() bool {
 	info, err := os.Lstat(e.address)
 	return err == nil && info.Mode().Type() != os.ModeSocket
 }
-
-// listening is a *rondo.Listener or a similar type.
-type listening interface{ Addr() net.Addr }
 
 // size is a number of bytes, given as 65536, 64KiB, 64kb or 64k.
 type size int64

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/httpd"
+	"github.com/rondo-go/rondo/internal/upgrade"
 )
 
 type httpCommand struct {
@@ -38,6 +39,8 @@ type httpCommand struct {
 	Timeout       duration `help:"Close clients that send no further request for this long, as in 300 or 5m. 0: never." default:"2m" placeholder:"TIME"`
 	Loops         int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
 	Maxclients    int      `help:"Number of clients served at once. More are refused with status 503, or with TLS closed." default:"10000" placeholder:"N"`
+	upgradeFlags
+	stayFlag
 	tlsFlags
 	engineFlags
 }
@@ -62,7 +65,7 @@ Examples:
 
 Files can be asked for in parts (Range), and again if they have changed (ETag, Last-Modified). Names that begin with a dot, symbolic links to the outside, and what is neither a file nor a directory are not found. A symbolic link within the directory is followed, also to a name that begins with a dot.
 
-SIGINT and SIGTERM stop it: it ends the requests in progress, then closes the connections. SIGHUP reloads the certificate.`
+SIGINT and SIGTERM stop it: it ends the requests in progress, then closes the connections. SIGUSR2 starts the program anew, which takes over listeners and connections: nobody notices. SIGHUP reloads the certificate.`
 }
 
 const (
@@ -94,6 +97,7 @@ func (h *httpCommand) check() error {
 		return usagef("--tls-ca is for clients' certificates: give --tls-auth-clients yes or optional too")
 	}
 	return cmp.Or(
+		h.upgradeFlags.check(),
 		checkNumber("--max-header", h.MaxHeader, leastHeader, mostHeader),
 		checkNumber("--maxclients", h.Maxclients, 1, math.MaxInt),
 	)
@@ -108,6 +112,7 @@ func (h *httpCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	h.replaces = h.isHeir()
 	engine, log, _, err := h.engine(h.Loops)
 	if err != nil {
 		return err
@@ -129,6 +134,7 @@ func (h *httpCommand) Run() error {
 		engine.Refuse = refuseHTTP
 	}
 	server := &httpd.Server{HTTP: h.config(site, log)}
+	up := h.upgradable(server, engine, site, log)
 	if err := engine.Start(); err != nil {
 		return err
 	}
@@ -137,23 +143,36 @@ func (h *httpCommand) Run() error {
 		return err
 	}
 	defer h.admin.close()
-	signals := notify()
-	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
+	addrs, err := up.listen(endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
 		open := rondo.OpenFunc(server.Open)
 		if f := filtersFor(network, filters); len(f) > 0 {
 			open = rondo.Filtered(open, f...)
 		}
-		return listenOn(engine, network, address, already, open)
+		return up.Listen(network, address, already, func(ln net.Listener) (*rondo.Listener, error) {
+			return listenOn(engine, network, address, ln, open)
+		})
 	})
 	if err != nil {
-		engine.Close()
 		return err
 	}
 	log.Info("rondo http is ready", "addresses", addrs, "serves", serves, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
-	err = h.serve(engine, log, signals, func(ctx context.Context) error { return shutdownHTTP(ctx, engine, site) })
+	err = up.serve()
 	flush()
 	return err
+}
+
+// upgradable returns the server as one that another process can take over.
+func (h *httpCommand) upgradable(s *httpd.Server, on *rondo.Engine, site *site, log *slog.Logger) *engineServer {
+	up := &engineServer{Server: &upgrade.Server{Engine: on, Name: "rondo http", Arrive: s.Open, Logger: log},
+		flags: &h.upgradeFlags, loops: &h.loopFlags, log: log}
+	up.shutdown = func(ctx context.Context) error { return shutdownHTTP(ctx, on, site) }
+	stay := up.stayOn(func() bool { return site.active.Load() > 0 }) // or a handler has taken its connection over
+	up.stayer = stayer{time.Duration(h.StayTimeout), func(ctx context.Context) error {
+		site.leaves.Store(true)
+		return stay(ctx)
+	}}
+	return up
 }
 
 // shutdownHTTP shuts the engine down. It does not wait for clients that have got everything

@@ -48,12 +48,16 @@ type site struct {
 	patience time.Duration
 	record   func(a *answer, r *http.Request, began time.Time)
 	active   atomic.Int64 // requests in progress
+	leaves   atomic.Bool  // another process has taken over: each connection's next answer is its last
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w, controller: http.NewResponseController(w), patience: s.patience, isHead: r.Method == "HEAD"}
 	began := time.Now()
 	returned := false
+	if s.leaves.Load() && r.Header.Get("Upgrade") == "" {
+		w.Header().Set("Connection", "close")
+	}
 	s.active.Add(1)
 	defer s.active.Add(-1)
 	defer func() {

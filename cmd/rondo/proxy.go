@@ -61,6 +61,7 @@ type proxyCommand struct {
 	SendProxy      int      `help:"Send the targets a PROXY header of version 1 or 2, with the client's address. 0: none." default:"0" placeholder:"VERSION"`
 	Loops          int      `help:"Number of event loops; 0: one for each processor." default:"0" placeholder:"N"`
 	upgradeFlags
+	stayFlag
 	tlsFlags
 	loopFlags
 
@@ -304,7 +305,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 		fmt.Printf("there are no mistakes: %d listeners, %d pools\n", len(config.Listeners), len(config.Pools))
 		return nil
 	}
-	p.replaces = p.Upgrade || isSpawned()
+	p.replaces = p.isHeir()
 	engine, log, _, err := p.engine(p.Loops)
 	if err != nil {
 		return err
@@ -318,7 +319,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	// What can fail comes before begin: after it, connections may be here that have no other process.
 	const others = 64 // descriptors, beside two for each client
 	tooLow := sys.RaiseOpenFiles(2*uint64(p.Maxclients) + others)
-	control, err := p.control(server, log, p.replaces)
+	control, err := p.control(server, log)
 	if err != nil {
 		return err
 	}
@@ -333,7 +334,7 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	}
 	defer p.admin.close()
 	if err := p.begin(server, config); err != nil {
-		p.giveUp(server, log, signals)
+		p.stayer(server).giveUp(engine, log, signals)
 		return notServing(err)
 	}
 	if tooLow != nil {
@@ -347,6 +348,24 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	control.wait(upgrades)
 	go p.reload(server, hangups, log)
 	return p.serve(server, log, signals, control, showing)
+}
+
+func (p *proxyCommand) stayer(s *proxy.Server) *stayer {
+	return &stayer{time.Duration(p.StayTimeout), s.Shutdown}
+}
+
+// begin makes the server serve config: anew, or in place of another process.
+func (p *proxyCommand) begin(s *proxy.Server, config proxy.Config) error {
+	old, err := p.old()
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		return s.Apply(config)
+	}
+	ctx, cancel := p.inTime()
+	defer cancel()
+	return s.TakeOver(ctx, old, config)
 }
 
 // serve serves until a signal comes, or another process has taken over.
@@ -370,12 +389,9 @@ func (p *proxyCommand) serve(server *proxy.Server, log *slog.Logger, signals <-c
 		return err
 	case <-control.handed:
 	}
-	systemd.leave(control.heir)
-	pid.remove()
-	control.close()
 	showing.close()
 	p.admin.close()
-	control.drain()
+	control.ended(engine, p.stayer(server))
 	return nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,14 +21,7 @@ import (
 
 // upgradeArgs are the arguments of a proxy with a control socket and a pidfile.
 func upgradeArgs(t *testing.T, echo string) (args []string, control, pidfile string) {
-	dir, err := os.MkdirTemp("", "rondo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	control, pidfile = filepath.Join(dir, "control"), filepath.Join(dir, "pid")
-	return []string{"proxy", "--listen", "127.0.0.1:0", "--to", echo, "--loops", "2", "--access-log", "off",
-		"--control", control, "--pidfile", pidfile, "--stats", deadAddress(t), "--admin", deadAddress(t)}, control, pidfile
+	return serverArgs(t, "proxy", "--listen", "127.0.0.1:0", "--to", echo, "--access-log", "off", "--stats", deadAddress(t), "--admin", deadAddress(t))
 }
 
 // pidIn waits until a pidfile has another number than old.
@@ -149,49 +141,6 @@ func TestProxyUpgradeFailsEarly(t *testing.T) {
 	first.stop(syscall.SIGTERM, 0)
 }
 
-// Both processes serve, or want to, when the new one is killed. The old one goes on, unless it has
-// ended before.
-func TestProxyUpgradeKilled(t *testing.T) {
-	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
-	args, _, _ := upgradeArgs(t, echo)
-	now, addresses := startCommand(t, exec.Command(binary, args...))
-	for range 20 {
-		for range 10 {
-			talk(t, dial(t, addresses[0]), "a", "a")
-		}
-		next := exec.Command(binary, append(args, "--upgrade")...)
-		if err := next.Start(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
-		next.Process.Kill()
-		next.Wait()
-		testkit.Until(t, "somebody serves, or the old process has ended", func() bool {
-			select {
-			case <-now.ended:
-				return true
-			default:
-			}
-			_, address, _ := strings.Cut(addresses[0], "://")
-			c, err := net.Dial("tcp", address)
-			if err != nil {
-				return false
-			}
-			defer c.Close()
-			c.SetDeadline(time.Now().Add(time.Second))
-			io.WriteString(c, "x")
-			_, err = io.ReadFull(c, make([]byte, 1))
-			return err == nil
-		})
-		select {
-		case <-now.ended:
-			return // the new process had taken over
-		default:
-		}
-	}
-	now.signal(syscall.SIGTERM)
-}
-
 // The old process is killed in the middle: the new one serves, or ends since it came too late.
 func TestProxyUpgradeOrphaned(t *testing.T) {
 	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
@@ -229,79 +178,5 @@ func TestProxyUpgradeOrphaned(t *testing.T) {
 		})
 		next.Process.Kill()
 		<-ended
-	}
-}
-
-// A process that ends removes its socket, and not that of a process that has replaced it.
-func TestPrivateSocket(t *testing.T) {
-	dir, err := os.MkdirTemp("", "rondo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "control")
-	var all []*privateSocket
-	for range 3 {
-		p, err := listenPrivately(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, p)
-	}
-	for _, p := range all[:2] {
-		if err := p.publish(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all[0].close()
-	all[2].close()
-	if !answers(path) {
-		t.Error("the socket of the second process is gone")
-	}
-	all[1].close()
-	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
-		t.Errorf("these are left: %v, %v", left, err)
-	}
-	if _, err := listenPrivately(filepath.Join(dir, "no", "control")); err == nil {
-		t.Error("a directory that does not exist has a socket")
-	}
-}
-
-// systemd must hear of the new process before the old one ends: it would end the service.
-func TestProxyUpgradeOfAService(t *testing.T) {
-	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
-	args, _, pidfile := upgradeArgs(t, echo)
-	n := newNotified(t)
-	for _, more := range []string{"", "--upgrade"} {
-		cmd := exec.Command(binary, args...)
-		cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+n.path)
-		first, _ := startCommand(t, cmd)
-		if m := n.any(); m != "READY=1" {
-			t.Errorf("the first message is %q", m)
-		}
-		old := first.cmd.Process.Pid
-		if more == "" {
-			syscall.Kill(old, syscall.SIGUSR2)
-		} else {
-			next := exec.Command(binary, append(args, more)...)
-			next.Env = cmd.Env
-			startCommand(t, next)
-		}
-		said := n.any()
-		pid := pidIn(t, pidfile, old)
-		if want := "MAINPID=" + strconv.Itoa(pid); runtime.GOOS == "linux" && said != want {
-			t.Errorf("the old process says %q; want %q", said, want)
-		}
-		if m := n.any(); runtime.GOOS == "linux" && m != said+"\nREADY=1" {
-			t.Errorf("the new process says %q", m)
-		}
-		syscall.Kill(pid, syscall.SIGTERM)
-		if m := n.any(); m != "STOPPING=1" {
-			t.Errorf("at the end comes %q", m)
-		}
-		testkit.Until(t, "the pidfile is gone", func() bool {
-			_, err := os.Stat(pidfile)
-			return os.IsNotExist(err)
-		})
 	}
 }

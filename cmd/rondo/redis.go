@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/sys"
+	"github.com/rondo-go/rondo/internal/upgrade"
 	"github.com/rondo-go/rondo/redis"
 )
 
@@ -25,6 +27,8 @@ type redisCommand struct {
 	ProtectedMode      bool     `help:"Refuse clients from other hosts while no password is set." default:"true" negatable:""`
 	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local means clients on this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
 	Maxmemory          size     `help:"Memory for keys, values and clients, as in 512MiB. Above it, commands that add data are refused, or keys are evicted: CONFIG SET maxmemory-policy. 0: no limit." default:"0" placeholder:"SIZE"`
+	LoseKeys           bool     `help:"Let another process take over the listeners, by SIGUSR2 or --upgrade, although the keys are in memory only: it begins without any. For caches."`
+	upgradeFlags
 	tlsFlags
 	engineFlags
 }
@@ -52,7 +56,7 @@ Examples:
   rondo redis --backend std
       The same server on Go's net package, with a goroutine per connection.
 
-SIGINT and SIGTERM stop it: it sends clients their pending output, then closes them.`
+SIGINT and SIGTERM stop it: it sends clients their pending output, then closes them. SIGUSR2 is refused, since a new process would have no keys; with --lose-keys it starts the program anew, which takes over the listeners.`
 }
 
 // raiseOpenFiles asks the system for enough descriptors for so many clients. If
@@ -70,9 +74,10 @@ func (r *redisCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	if err := checkNumber("--maxclients", r.Maxclients, 1, math.MaxInt); err != nil {
+	if err := r.check(); err != nil {
 		return err
 	}
+	r.replaces = r.isHeir()
 	engine, log, level, err := r.engine(r.Loops)
 	if err != nil {
 		return err
@@ -105,20 +110,37 @@ func (r *redisCommand) Run() error {
 		return err
 	}
 	defer r.admin.close()
-	signals := notify()
-	addrs, err := listen(endpoints, log, func(network, address string, already net.Listener) (listening, error) {
-		if already != nil {
-			return server.AttachListener(already, rondo.SocketOptions{}, filtersFor(network, filters)...)
-		}
-		return server.Listen(network, address, rondo.SocketOptions{}, filtersFor(network, filters)...)
+	up := r.upgradable(server, engine, log)
+	addrs, err := up.listen(endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
+		return up.Listen(network, address, already, func(ln net.Listener) (*rondo.Listener, error) {
+			if ln != nil {
+				return server.AttachListener(ln, rondo.SocketOptions{}, filtersFor(network, filters)...)
+			}
+			return server.Listen(network, address, rondo.SocketOptions{}, filtersFor(network, filters)...)
+		})
 	})
 	if err != nil {
-		server.Close()
-		engine.Close()
 		return err
 	}
 	log.Info("rondo redis is ready", "addresses", addrs, "backend", engine.BackendName(), "loops", loopsOf(engine))
 	defer engine.Close()
 	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
-	return r.serve(engine, log, signals, server.Shutdown)
+	return up.serve()
+}
+
+// check returns an error for flags that do not go together.
+func (r *redisCommand) check() error {
+	if (r.Control != "" || r.Upgrade) && !r.LoseKeys {
+		return usagef("--control and --upgrade let an empty server take the place of this one, whose keys are in memory only: give --lose-keys too if that may be")
+	}
+	return cmp.Or(r.upgradeFlags.check(), checkNumber("--maxclients", r.Maxclients, 1, math.MaxInt))
+}
+
+// upgradable returns the server as one whose listeners another process can take over, if the user
+// has said that the keys may be lost. Its connections end: what their clients wrote later would
+// be lost, too, and they would see other keys than new clients.
+func (r *redisCommand) upgradable(s *redis.Server, on *rondo.Engine, log *slog.Logger) *engineServer {
+	return &engineServer{Server: &upgrade.Server{Engine: on, Name: "rondo redis", Logger: log},
+		flags: &r.upgradeFlags, loops: &r.loopFlags, log: log, shutdown: s.Shutdown, refuses: !r.LoseKeys,
+		stayer: stayer{time.Duration(r.ShutdownTimeout), s.Shutdown}}
 }

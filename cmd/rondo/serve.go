@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -46,12 +47,12 @@ func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.S
 		defer w.Stop()
 	}
 	systemd.ready(e, log)
-	return wait(signals, log, time.Duration(f.ShutdownTimeout), shutdown)
+	return wait(e, signals, log, time.Duration(f.ShutdownTimeout), shutdown)
 }
 
 // wait waits for a signal and then shuts down. Clients have patience to read
 // their pending output. A second signal ends the program at once.
-func wait(signals <-chan os.Signal, log *slog.Logger, patience time.Duration, shutdown func(context.Context) error) error {
+func wait(e *rondo.Engine, signals <-chan os.Signal, log *slog.Logger, patience time.Duration, shutdown func(context.Context) error) error {
 	sig := <-signals
 	systemd.stopping()
 	log.Info("stopping: a second signal ends the program at once", "signal", sig.String())
@@ -62,8 +63,71 @@ func wait(signals <-chan os.Signal, log *slog.Logger, patience time.Duration, sh
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	done := make(chan struct{})
+	defer close(done)
+	go tellWaiting(e, log, done)
 	if err := shutdown(ctx); err != nil {
 		log.Warn("cut off clients that did not read their output in time", "error", err)
 	}
 	return nil
+}
+
+// tellPause is the time between two lines about the clients for whom the program waits.
+const tellPause = time.Second
+
+// tellWaiting logs, until done is closed, for how many clients the end of the program waits, and
+// which of them has the most output to read.
+func tellWaiting(e *rondo.Engine, log *slog.Logger, done <-chan struct{}) {
+	ticks := time.NewTicker(tellPause)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticks.C:
+		}
+		if all := e.Stats().Open; all > 0 {
+			most := mostUnsent(e, done)
+			log.Info("stopping: waiting for clients", "clients", all, "remote", most.remote, "unsent", most.bytes)
+		}
+	}
+}
+
+// unread is a client and how many bytes wait for it.
+type unread struct {
+	remote string
+	bytes  int
+}
+
+// mostUnsent returns a client for whom the most bytes wait. A loop that is blocked is left out.
+func mostUnsent(e *rondo.Engine, done <-chan struct{}) (most unread) {
+	found := make(chan unread, len(e.Stats().Loops))
+	asked := 0
+	for l := range e.Loops() {
+		err := l.Post(func() {
+			var of unread
+			for c := range l.Conns() {
+				if n := c.Buffered(); of.remote == "" || n > of.bytes {
+					of = unread{fmt.Sprint(c.RemoteAddr()), n}
+				}
+			}
+			found <- of
+		})
+		if err == nil { // otherwise it has ended
+			asked++
+		}
+	}
+	for late := time.After(tellPause / 2); asked > 0; asked-- {
+		select {
+		case of := <-found:
+			if most.remote == "" || of.bytes > most.bytes {
+				most = of
+			}
+		case <-late:
+			return most
+		case <-done:
+			return most
+		}
+	}
+	return most
 }

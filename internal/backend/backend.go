@@ -405,10 +405,10 @@ type Simulated interface {
 // that started while another one ended.
 var Coroutines atomic.Int64
 
-// A FileKeeper is a Backend that can leave the file of a unix listener in place.
+// A FileKeeper is a Backend that can leave the file of a unix socket in place.
 type FileKeeper interface {
-	// KeepFile makes Close of a listener leave the file of its unix socket: somebody else has
-	// the socket, too.
+	// KeepFile makes Close of a listener or a datagram File leave the file of its unix
+	// socket: somebody else has the socket, too.
 	KeepFile(File)
 }
 
@@ -423,6 +423,9 @@ type Socket struct {
 	// Listener, if not nil, is the listener for Listen to take over instead of opening
 	// a socket. Listen closes it on an error. The file of a unix listener stays.
 	Listener net.Listener
+	// Packets, if not nil, is the socket for ListenPacket to take over, as Listener is for
+	// Listen.
+	Packets net.PacketConn
 }
 
 var (

@@ -1,4 +1,4 @@
-// Package bridge declares the methods of a Conn and a Loop that admin, coro, httpd, netconn,
+// Package bridge declares the methods of a Conn and a Loop that admin, coro, httpd, loopstats, netconn,
 // proactor, proxy, redis, relay, rtls, watchdog and workers use besides the public API of
 // package rondo. It imports no package of this module, so there is no import cycle: rondo
 // implements the interfaces and sets Of and LoopOf.
@@ -24,6 +24,8 @@ var (
 	LoopOf func(loop any) Loop
 	// ListenerOf returns the bridge of a *rondo.Listener.
 	ListenerOf func(listener any) Listener
+	// PacketsOf returns the bridge of a *rondo.PacketConn.
+	PacketsOf func(packetConn any) Packets
 )
 
 // Listener is a *rondo.Listener with more methods. Call them on no loop.
@@ -34,6 +36,16 @@ type Listener interface {
 	Files() ([]*os.File, error)
 	// KeepFile makes Close leave the file of a unix socket.
 	KeepFile()
+}
+
+// Packets is the sockets of one ListenPacket or AttachPacket, given one of its *rondo.PacketConns.
+// Call its methods on no loop.
+type Packets interface {
+	// Files and KeepFile are those of Listener.
+	Files() ([]*os.File, error)
+	KeepFile()
+	// SetPaused calls Pause or Resume of each socket.
+	SetPaused(on bool)
 }
 
 // Conn is a *rondo.Conn with more methods.
@@ -176,6 +188,10 @@ type Served interface {
 	IsOpen() bool
 	// IsPaused reports whether Pause was called and Resume was not.
 	IsPaused() bool
+	// Callback shows package watchdog that a callback of the connection begins, in the middle of
+	// an event that makes several.
+	Callback()
+
 	// Cause returns the error that closed the connection, or of an open one the error that
 	// ended its output; nil if there was none.
 	Cause() error
@@ -223,6 +239,12 @@ type Loop interface {
 	// others notice nothing, and that one soon ends, if it has failed.
 	Depart(conns ...Conn) ([]Departed, error)
 
+	// AttachPacket is Engine.ListenPacket for a socket that is bound already, and that another
+	// process may have, too. It belongs to AttachPacket from now on. Close leaves the file of
+	// a unixgram socket. handler is a rondo.PacketHandler, and the result a *rondo.PacketConn.
+	// Call it on no loop.
+	AttachPacket(network string, socket net.PacketConn, handler any) (packetConn any, err error)
+
 	// Deliver is Loop.Defer for an f that hands the turn's results to other goroutines.
 	// The loop lets these goroutines run before it sleeps, so a post in answer need not
 	// wake it. For some time the loop also parks (it sleeps as goroutines do), if the
@@ -253,6 +275,7 @@ type Loop interface {
 
 	Running
 	Watching
+	Measuring
 	Listing
 }
 
@@ -303,6 +326,18 @@ type Watching interface {
 	// simulated engine, whose loops stand still between a test's steps. Any goroutine may
 	// call it.
 	Ended() <-chan struct{}
+}
+
+// Measuring has methods for package loopstats, which reads what loops count and measure.
+type Measuring interface {
+	// Tally returns the loop's *meter.Tally. Any goroutine may call it.
+	Tally() any
+	// Measure makes the loop measure times, until Measure(false) was called as often as
+	// Measure(true). Call it on the loop.
+	Measure(on bool)
+	// Measured returns the loop's *meter.Meter; nil (of that type) if it has never measured. Any
+	// goroutine may call it.
+	Measured() any
 }
 
 // Running has methods for coroutines, of the loop that runs them.
@@ -384,6 +419,28 @@ type Ender interface {
 	Ending()
 	marked
 }
+
+// A Passer is a Handler whose connection can pass to another process, by package upgrade.
+type Passer interface {
+	// Leaves reports whether the connection can leave now.
+	Leaves() CanLeave
+	// State returns what the Handler in the other process must know, when the connection
+	// leaves.
+	State() []byte
+	// Arrived is called in the other process, in the OpenFunc, with what State has returned.
+	// It must bear any bytes.
+	Arrived(state []byte)
+	marked
+}
+
+// CanLeave is whether a connection can leave.
+type CanLeave uint8
+
+const (
+	LeavesNever CanLeave = iota
+	LeavesLater          // in the middle of something that ends
+	LeavesNow
+)
 
 // A Keeper is a Handler that mirrors the state of its connection.
 type Keeper interface {

@@ -26,6 +26,7 @@ const MaxPooled = 1 << maxShift
 type Pool struct {
 	*lists // nil if there are none
 	weak   weak.Pointer[lists]
+	out    int // buffers given out and not put back
 }
 
 // lists holds the free buffers by class.
@@ -52,6 +53,7 @@ var Watch Watcher
 // Get returns an empty buffer with room for at least n bytes. It prefers the last
 // buffer put back, which may still be in the CPU's caches.
 func (p *Pool) Get(n int) []byte {
+	p.out++
 	b := p.get(n)
 	if Watch != nil {
 		Watch.Got(b)
@@ -75,12 +77,18 @@ func (p *Pool) get(n int) []byte {
 	return make([]byte, 0, 1<<(c+minShift))
 }
 
+// Out returns how many buffers are given out and not put back.
+func (p *Pool) Out() int { return p.out }
+
 // Put gives a buffer from Get back. The caller must not use it afterwards.
 func (p *Pool) Put(b []byte) {
 	if Watch != nil {
 		Watch.PutBack(b)
 	}
 	size := cap(b)
+	if size > 0 {
+		p.out--
+	}
 	if size > MaxPooled || size < 1<<minShift || size&(size-1) != 0 {
 		return
 	}

@@ -91,3 +91,24 @@ func TestSleepGivesTheBuffersAway(t *testing.T) {
 		t.Errorf("a buffer of %d bytes", cap(b))
 	}
 }
+
+// TestOut: what is given out and not put back is counted, of all sizes.
+func TestOut(t *testing.T) {
+	var p buf.Pool
+	var all [][]byte
+	for _, n := range []int{0, 1, 64, 5000, buf.MaxPooled + 1} {
+		all = append(all, p.Get(n))
+		if p.Out() != len(all) {
+			t.Fatalf("%d buffers are out, want %d", p.Out(), len(all))
+		}
+	}
+	for i, b := range all {
+		p.Sleep()
+		p.Put(b)
+		p.Put(nil)
+		p.Wake()
+		if want := len(all) - i - 1; p.Out() != want {
+			t.Fatalf("%d buffers are out, want %d", p.Out(), want)
+		}
+	}
+}

@@ -16,9 +16,12 @@ type Queue[T any] struct {
 	mu     sync.Mutex
 	items  []T
 	closed bool
+	clock  func() int64 // nil: nobody asks for Oldest
+	since  int64        // when the first of items was put; 0: unknown
 
 	asleep atomic.Bool
-	spare  []T // belongs to the loop
+	spare  []T   // belongs to the loop
+	oldest int64 // likewise
 }
 
 // keep is the most values that an emptied queue keeps memory for.
@@ -32,23 +35,31 @@ func (q *Queue[T]) Put(v T) (wake, ok bool) {
 		q.mu.Unlock()
 		return false, false
 	}
+	if q.clock != nil && len(q.items) == 0 {
+		q.since = q.clock()
+	}
 	q.items = append(q.items, v)
 	q.mu.Unlock()
 	return q.asleep.Load() && q.asleep.CompareAndSwap(true, false), true
 }
 
 // Take removes all values and returns them in order. The result is valid until the next
-// Take or Sleep. Only the loop may call it.
+// Take or Forget. Only the loop may call it.
 func (q *Queue[T]) Take() []T {
-	q.forget()
+	q.Forget()
 	q.mu.Lock()
 	q.items, q.spare = q.spare, q.items
+	q.oldest, q.since = q.since, 0
 	q.mu.Unlock()
 	return q.spare
 }
 
-// forget drops what the last Take returned.
-func (q *Queue[T]) forget() {
+// Forget drops what the last Take returned. A loop that has used all of it calls Forget before it
+// sleeps: it may sleep for long, and the values may hold much. Only the loop may call it.
+func (q *Queue[T]) Forget() {
+	if len(q.spare) == 0 {
+		return
+	}
 	clear(q.spare)
 	q.spare = q.spare[:0]
 	if cap(q.spare) > keep {
@@ -56,13 +67,21 @@ func (q *Queue[T]) forget() {
 	}
 }
 
+// Measure makes the queue note when values are put, by clock, which any goroutine may call; nil:
+// no more.
+func (q *Queue[T]) Measure(clock func() int64) {
+	q.mu.Lock()
+	q.clock = clock
+	q.mu.Unlock()
+}
+
+// Oldest returns when the first of the values was put that the last Take has returned. It is 0 if
+// there were none, or Measure was not called before. Only the loop may call it.
+func (q *Queue[T]) Oldest() int64 { return q.oldest }
+
 // Sleep tells posters that the loop is about to wait. It returns false if the queue is
-// not empty; then the loop must not wait. Only the loop may call it. The values of the last
-// Take are forgotten: the loop may sleep for long, and they may hold much.
+// not empty; then the loop must not wait. Only the loop may call it.
 func (q *Queue[T]) Sleep() bool {
-	if len(q.spare) > 0 {
-		q.forget()
-	}
 	q.asleep.Store(true)
 	empty := q.Empty()
 	if !empty {

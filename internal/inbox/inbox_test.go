@@ -108,8 +108,40 @@ func BenchmarkPutBusy(b *testing.B) {
 	}
 }
 
-// TestSleepForgets: a loop that sleeps holds nothing of what it took before.
-func TestSleepForgets(t *testing.T) {
+// TestOldest: the time of the first value of each Take, while somebody measures.
+func TestOldest(t *testing.T) {
+	var q inbox.Queue[int]
+	now := int64(0)
+	put := func(n int) {
+		for range n {
+			now++
+			q.Put(0)
+		}
+	}
+	take := func(want int64) {
+		t.Helper()
+		if q.Take(); q.Oldest() != want {
+			t.Errorf("the oldest was put at %d, want %d", q.Oldest(), want)
+		}
+	}
+	put(2)
+	take(0)
+	q.Measure(func() int64 { return now })
+	put(3)
+	take(3)
+	take(0)
+	put(1)
+	take(6)
+	put(1)
+	q.Measure(nil)
+	put(1)
+	take(7)
+	put(1)
+	take(0)
+}
+
+// TestForget: a loop that has used what it took holds nothing of it.
+func TestForget(t *testing.T) {
 	var q inbox.Queue[*[1 << 10]byte]
 	var weaks [3]weak.Pointer[[1 << 10]byte]
 	for i := range weaks {
@@ -120,6 +152,7 @@ func TestSleepForgets(t *testing.T) {
 	if n := len(q.Take()); n != len(weaks) {
 		t.Fatalf("%d values of %d were taken", n, len(weaks))
 	}
+	q.Forget()
 	if !q.Sleep() {
 		t.Fatal("the queue is not empty")
 	}

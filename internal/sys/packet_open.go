@@ -3,6 +3,7 @@ package sys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
@@ -21,6 +22,9 @@ type PacketSocket interface {
 // a unixgram socket outlives the socket: the final owner of the descriptor calls
 // Unlink.
 func ListenPacket(network, address string, s *backend.Socket) (PacketSocket, error) {
+	if s.Packets != nil {
+		return takeOverPacket(s.Packets, network, s)
+	}
 	if err := packetNetwork(network); err != nil {
 		return nil, err
 	}
@@ -46,6 +50,20 @@ func ListenPacket(network, address string, s *backend.Socket) (PacketSocket, err
 			c.Close()
 			return nil, err
 		}
+	}
+	return c, nil
+}
+
+// takeOverPacket returns a socket that listens already, after setting s's options.
+func takeOverPacket(pc net.PacketConn, network string, s *backend.Socket) (PacketSocket, error) {
+	c, ok := pc.(PacketSocket)
+	if !ok {
+		pc.Close()
+		return nil, fmt.Errorf("a %T is not a datagram socket of the system: %w", pc, errors.ErrUnsupported)
+	}
+	if err := afterBind(c, network, s); err != nil {
+		c.Close()
+		return nil, err
 	}
 	return c, nil
 }

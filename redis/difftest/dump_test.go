@@ -157,6 +157,7 @@ func (c *client) view(key string) (view []byte, encoding string, err error) {
 		"set":    {"SMEMBERS", key},
 		"hash":   {"HGETALL", key},
 		"zset":   {"ZRANGE", key, "0", "-1", "WITHSCORES"},
+		"stream": {"XINFO", "STREAM", key, "FULL", "COUNT", "0"},
 	}[string(typ.Str)]
 	if read == nil {
 		return nil, "", fmt.Errorf("type %q", typ.Str)
@@ -166,6 +167,10 @@ func (c *client) view(key string) (view []byte, encoding string, err error) {
 		return nil, "", err
 	}
 	switch string(typ.Str) {
+	case "stream":
+		if content, err = untimed(content, []string{"seen-time"}); err != nil {
+			return nil, "", err
+		}
 	case "set":
 		slices.SortFunc(content.Elems, less)
 	case "hash":

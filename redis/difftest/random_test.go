@@ -115,6 +115,9 @@ func sameReply(clients []*client, normal string) error {
 	for i, c := range clients {
 		reply, err := c.one()
 		if err != nil {
+			return fmt.Errorf("%s: %w", [...]string{"redis-server", "rondo"}[i], err)
+		}
+		if err != nil {
 			return err
 		}
 		if replies[i], err = normalize(normal, reply); err != nil {

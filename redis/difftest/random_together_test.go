@@ -108,7 +108,7 @@ func randomKeyspace(r *rand.Rand) [][]string {
 	case 10:
 		return [][]string{{"DEBUG", "DIGEST-VALUE", key, other}}
 	case 11:
-		return [][]string{{"SCAN", "0", "COUNT", "1000", "TYPE", pick(r, "string", "list", "set", "zset", "hash", "none")}}
+		return [][]string{{"SCAN", "0", "COUNT", "1000", "TYPE", pick(r, "string", "list", "set", "zset", "hash", "stream", "none")}}
 	case 12:
 		return [][]string{{"DBSIZE"}}
 	}

@@ -25,9 +25,11 @@ const (
 	TypeZSetZiplist    Type = 12 // old
 	TypeHashZiplist    Type = 13 // old
 	TypeListQuicklist  Type = 14 // old: of ziplists
+	TypeStream         Type = 15 // old: with fewer counts
 	TypeHashListpack   Type = 16
 	TypeZSetListpack   Type = 17
 	TypeListQuicklist2 Type = 18
+	TypeStream2        Type = 19
 )
 
 // The containers of a quicklist's nodes.

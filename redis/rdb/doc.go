@@ -1,5 +1,5 @@
 // Package rdb writes and reads values in the format of Redis's RDB files, version 10 of
-// Redis 7.0. DUMP and RESTORE exchange values in it. Streams and values of modules are not
+// Redis 7.0. DUMP and RESTORE exchange values in it. Values of modules are not
 // known.
 //
 // An [Encoder] appends the parts of a value to a slice. [Parse] checks a value from
@@ -14,6 +14,7 @@
 //	append.go   Encoder
 //	parse.go    Parse, Value
 //	elements.go what a Value has
+//	stream.go   streams
 //	read.go     lengths and strings
 //	ziplist.go  small values of Redis before 7.0, as listpacks
 //	lzf.go      compressed strings

@@ -8,7 +8,7 @@ import (
 )
 
 // Len returns the number of elements, members or fields, each at least 1; and 0 for a
-// String.
+// String or a Stream.
 func (v *Value) Len() int { return v.n }
 
 // Bytes returns a String.

@@ -21,6 +21,7 @@ const (
 	Set
 	ZSet
 	Hash
+	Stream
 )
 
 // A Value is a value that Parse has checked. It aliases the bytes that it was read from.
@@ -40,7 +41,8 @@ type Value struct {
 // does. limit is the length of the longest string that may have been compressed.
 //
 // What Parse does not check: that the members of a TypeSet, the fields of a TypeHash and the
-// members of a TypeZSet or TypeZSet2 are different. Those of other types are.
+// members of a TypeZSet or TypeZSet2 are different. Those of other types are. Nor does it
+// check that the parts of a stream fit together.
 func Parse(b []byte, limit int) (*Value, error) {
 	if len(b) == 0 {
 		return nil, ErrFormat
@@ -70,6 +72,9 @@ func (v *Value) parse(r *reader) bool {
 		v.Kind = ZSet
 	case TypeHash, TypeHashZipmap, TypeHashZiplist, TypeHashListpack:
 		v.Kind = Hash
+	case TypeStream, TypeStream2:
+		v.Kind = Stream
+		return v.checkStream(r)
 	default:
 		return false
 	}

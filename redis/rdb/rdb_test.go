@@ -382,9 +382,15 @@ func FuzzParse(f *testing.F) {
 	f.Add(many(TypeHash, []string{"f", "v", "g", "w"}, nil))
 	f.Add(append([]byte{byte(TypeListQuicklist2), 2, nodePacked, byte(len(packed("a", "b")))}, append(packed("a", "b"), nodePlain, 1, 'c')...))
 	f.Add(append([]byte{byte(TypeZSet), 2}, "\x01a\x031.5\x01b\xfe"...))
+	f.Add(someStream(TypeStream))
+	f.Add(someStream(TypeStream2))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v, err := Parse(b, 1<<16)
 		if err != nil {
+			return
+		}
+		if v.Kind == Stream {
+			checkAgain(t, b, v)
 			return
 		}
 		elements, scores := texts(v)

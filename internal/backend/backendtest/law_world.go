@@ -193,6 +193,8 @@ var laws = []law{
 	{"RefusedConnCloses", refusedConnCloses},
 	{"ManyConns", manyConns},
 	{"TraceAndStats", traceAndStats},
+	{"CausesAreCounted", causesAreCounted},
+	{"WaitingIsCounted", waitingIsCounted},
 	{"DialedConnIsServed", dialedConnIsServed},
 	{"DialFails", dialFails},
 	{"EngineDial", engineDial},

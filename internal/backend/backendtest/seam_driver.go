@@ -27,17 +27,28 @@ func newDriver(t testing.TB, open func(testing.TB) backend.Backend) *driver {
 // until runs turns until done returns true, and fails the test if that takes too long.
 func (d *driver) until(what string, done func() bool) {
 	d.Helper()
-	limit := make([]backend.Time, len(d.loops))
-	for i, l := range d.loops {
+	d.among(d.loops, what, done)
+}
+
+// alone is until for one loop: the others take no turns.
+func (l *loop) alone(what string, done func() bool) {
+	l.Helper()
+	l.among([]*loop{l}, what, done)
+}
+
+func (d *driver) among(loops []*loop, what string, done func() bool) {
+	d.Helper()
+	limit := make([]backend.Time, len(loops))
+	for i, l := range loops {
 		limit[i] = l.b.Now().Add(seamPatience)
 	}
 	for !done() {
-		for i, l := range d.loops {
+		for i, l := range loops {
 			if l.b.Now() >= limit[i] {
 				d.Fatalf("%s: not within %v; in flight:%s", what, seamPatience, d.inFlight())
 			}
 			until := limit[i]
-			if len(d.loops) > 1 {
+			if len(loops) > 1 {
 				until = l.b.Now().Add(time.Millisecond) // the other loops need turns
 			}
 			l.turn(until)

@@ -92,6 +92,7 @@ var seamStreamBehaviours = []struct {
 	{"CloseDelivers", seamCloseDelivers},
 	{"BrokenPipe", seamBrokenPipe},
 	{"Backpressure", seamBackpressure},
+	{"OutputAndInput", seamOutputAndInput},
 	{"CancelRecv", seamCancelRecv},
 	{"CancelSend", seamCancelSend},
 	{"CancelSendInTime", seamCancelSendInTime},

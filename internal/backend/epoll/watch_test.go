@@ -181,22 +181,54 @@ func TestSharedIsForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.Submit(&backend.Op{Kind: backend.Recv, File: file})
-		b.Submit(&backend.Op{Kind: backend.Close, File: file})
-		var done backend.Completion
-		for done.Op == nil || done.Op.Kind != backend.Close {
-			if !b.Next(&done) {
-				if _, err := b.Wait(b.Now()); err != nil {
-					t.Fatal(err)
-				}
+		isForgotten(t, b, p, file, peer)
+	}
+}
+
+// TestSentIsForgotten: a process that has sent a connection to this one closes its descriptor
+// some time later, perhaps after this one. The closed connection does not wake the loop until then.
+func TestSentIsForgotten(t *testing.T) {
+	p, err := newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := readiness.NewEdge(p)
+	defer b.Close()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[1])
+	theirs, err := unix.Dup(fds[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(theirs)
+	file, err := b.Adopt(backend.Handle{FD: fds[0]}) // as for bridge.Loop.AttachSole
+	if err != nil {
+		t.Fatal(err)
+	}
+	isForgotten(t, b, p, file, fds[1])
+}
+
+// isForgotten closes a connection, and wants no event when its peer has written.
+func isForgotten(t *testing.T, b backend.Backend, p *poller, file backend.File, peer int) {
+	t.Helper()
+	b.Submit(&backend.Op{Kind: backend.Recv, File: file})
+	b.Submit(&backend.Op{Kind: backend.Close, File: file})
+	var done backend.Completion
+	for done.Op == nil || done.Op.Kind != backend.Close {
+		if !b.Next(&done) {
+			if _, err := b.Wait(b.Now()); err != nil {
+				t.Fatal(err)
 			}
 		}
-		if _, err := unix.Write(peer, []byte("x")); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := p.Wait(10 * time.Millisecond); n != 0 || err != nil {
-			t.Errorf("%s: %d events of a closed connection, error %v", way, n, err)
-		}
+	}
+	if _, err := unix.Write(peer, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := p.Wait(10 * time.Millisecond); n != 0 || err != nil {
+		t.Errorf("%d events of a closed connection, error %v", n, err)
 	}
 }
 

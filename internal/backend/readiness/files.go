@@ -29,7 +29,6 @@ type file struct {
 	datagram   bool // it has an entry in datagrams.sockets
 	pending    bool // a SendTo is in flight
 	edged      bool // it is a stream, watched with Edge for input
-	own        bool // it is a stream, and not a duplicate of a descriptor that somebody else has
 	shared     bool // see backend.Handle.Shared
 	piped      bool // a Recv without a Buf receives into the pipe
 }
@@ -88,8 +87,11 @@ func (b *Backend) unwatch(f *file, now Interest) { _ = b.watch(f, now) }
 // forget ends the watch of a file that is closed next.
 func (b *Backend) forget(f *file) {
 	if f.watched != 0 {
+		// Somebody may have a duplicate all the same, and close it a moment later: another
+		// process that has sent it. Until then edges do no harm, but otherwise the loop would spin.
+		alone := f.watched&Edge != 0 && !f.shared
 		f.watched = 0
-		b.poller.Forget(f.fd(), f.id(), f.own && !f.shared)
+		b.poller.Forget(f.fd(), f.id(), alone)
 	}
 }
 

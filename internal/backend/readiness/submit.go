@@ -39,7 +39,6 @@ func (b *Backend) Socket(network string, local net.Addr, s *backend.Socket) (bac
 	id := b.files.add(fd)
 	f := b.files.get(id)
 	b.keepLater(f, later)
-	f.own = true
 	f.edged = b.edge != 0 && network != "unix"
 	if sys.MayChoosePort(local) {
 		f.meets = anyPort
@@ -64,7 +63,7 @@ func (b *Backend) Adopt(h backend.Handle) (backend.File, error) {
 	}
 	id := b.files.add(h.FD)
 	f := b.files.get(id)
-	f.own, f.shared = true, h.Shared
+	f.shared = h.Shared
 	// A unix stream returns messages that carry descriptors one at a time, so a short
 	// read does not mean that the socket is empty.
 	f.edged = b.edge != 0 && h.Peer.IsValid()

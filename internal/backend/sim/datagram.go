@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -78,6 +80,10 @@ func (p place) packetAddr() net.Addr {
 func (b *Backend) ListenPacket(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
 	b.enter("ListenPacket")
 	defer b.net.mu.Unlock()
+	if s != nil && s.Packets != nil {
+		s.Packets.Close()
+		return 0, nil, fmt.Errorf("a %T is not a socket of the simulated network: %w", s.Packets, errors.ErrUnsupported)
+	}
 	d, err := b.net.datagramSocket(network, address, s)
 	if err != nil {
 		return 0, nil, err

@@ -25,6 +25,8 @@ type packets struct {
 	buf     []byte
 	control []byte
 	path    []byte // control memory for sending
+
+	keepsFile bool
 }
 
 func (b *Backend) ListenPacket(network, address string, s *backend.Socket) (backend.File, net.Addr, error) {
@@ -106,7 +108,7 @@ func (p *packets) release() {
 	if p.recvs != nil {
 		close(p.recvs)
 	}
-	if a, ok := p.socket.LocalAddr().(*net.UnixAddr); ok {
+	if a, ok := p.socket.LocalAddr().(*net.UnixAddr); ok && !p.keepsFile {
 		sys.Unlink(a.Name)
 	}
 }

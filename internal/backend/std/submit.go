@@ -164,8 +164,13 @@ func (b *Backend) Control(id backend.File, f func(fd uintptr) error) error {
 
 // KeepFile implements backend.FileKeeper.
 func (b *Backend) KeepFile(id backend.File) {
-	if file := b.open(id); file != nil && file.accept != nil {
+	file := b.open(id)
+	switch {
+	case file == nil:
+	case file.accept != nil:
 		file.accept.keepsFile = true
+	case file.packet != nil:
+		file.packet.keepsFile = true
 	}
 }
 

@@ -47,6 +47,7 @@ var connActions = []action{
 		}
 		bridge.Of(x.conn.c).Stay()
 	}},
+	{"Served.Callback", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Callback() }},
 	{"Passing.CountAccepted", 1, aConn, func(x *call) { bridge.Of(x.conn.c).CountAccepted() }},
 	{"IO.Direct", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Direct() }},
 	{"Conn.Filters", 1, aConn, func(x *call) { x.conn.hasFilters() }},

@@ -154,6 +154,15 @@ var loopActions = []action{
 			bridge.LoopOf(x.at.loop).Unmark()
 		}
 	}},
+	{"Measuring.Measure", 1, aLoop, func(x *call) {
+		on := x.held.measures == 0 || x.one(2)
+		if on {
+			x.held.measures++
+		} else {
+			x.held.measures--
+		}
+		bridge.LoopOf(x.at.loop).Measure(on)
+	}},
 	{"Listing.List", 1, aLoop, func(x *call) {
 		seen, from := make(map[any]bool), uint32(0)
 		for more := true; more; {

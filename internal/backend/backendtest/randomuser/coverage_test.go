@@ -17,6 +17,8 @@ import (
 var notTried = map[string]string{
 	"Listener.Files":        "is for another process, and no loop may call it; package proxy tests it",
 	"Listener.KeepFile":     "likewise",
+	"Packets.*":             "is for another process, and no loop may call it; package upgrade tests it",
+	"Loop.AttachPacket":     "likewise",
 	"HandlerFunc.Data":      "calls the function",
 	"HandlerFunc.Closed":    "does nothing",
 	"PacketHandlerFunc.*":   "calls the function, or does nothing",
@@ -51,6 +53,8 @@ var notTried = map[string]string{
 	"Watching.Marked":     "is a goroutine's that looks from outside, as package watchdog does",
 	"Watching.TraceName":  "likewise",
 	"Watching.Ended":      "likewise",
+	"Measuring.Tally":     "likewise, as package loopstats does",
+	"Measuring.Measured":  "likewise",
 	"Direct.*":            "is a goroutine's that knows that nothing is under way, as package proactor does",
 	"IO.Failed":           "tells of Direct's errors",
 	"IO.Watched":          "changes nothing",
@@ -81,6 +85,7 @@ var notCalled = map[string]string{
 	"RunQueue.*":       "is a coroutine's site",
 	"Keeper.*":         "calls nothing of the user's",
 	"Replacer.*":       "likewise",
+	"Passer.*":         "is asked by package upgrade alone",
 	"Loop.AttachNow":   "its function is an OpenFunc",
 	"Loop.AttachSole":  "likewise",
 	"Listing.List":     "its function is package admin's, and changes nothing",
@@ -135,7 +140,7 @@ func typesOf(t *testing.T) (pkgs []*types.Package) {
 
 // implemented are the interfaces of package bridge that its users implement: the others
 // are theirs to call.
-var implemented = []string{"RunQueue", "Pauser", "Piper", "Ender", "Keeper", "Replacer"}
+var implemented = []string{"RunQueue", "Pauser", "Piper", "Ender", "Passer", "Keeper", "Replacer"}
 
 // An api lists what a user can call, and where a user can be called.
 type api struct{ methods, calls []string }

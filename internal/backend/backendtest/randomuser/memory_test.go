@@ -175,6 +175,10 @@ func (w *world) loopHolds(l *rondo.Loop) {
 	for _, list := range []string{"tasks", "acceptors", "polls", "packets", "dialing", "activeNow", "lent", "atEnd"} {
 		complain(list, at(v, list).Len())
 	}
+	complain("bytes of output", int(at(v, "output").Int()))
+	if w.exits.Load() == 0 { // see ledger.audit
+		complain("buffers by its own count", int(at(at(v, "pool"), "out").Int()))
+	}
 	complain("parts of output", at(at(v, "outbox"), "parts").Len())
 	heap := at(at(v, "timers"), "heap")
 	for i := range heap.Len() {

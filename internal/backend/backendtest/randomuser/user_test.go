@@ -69,6 +69,7 @@ type holdings struct {
 	conds    [2]*coro.Cond
 	netConns []net.Conn
 	marks    int // for package watchdog
+	measures int // for package loopstats
 }
 
 // act does some actions, as the step decides.

@@ -7,46 +7,55 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/sys"
-	"github.com/rondo-go/rondo/proxy"
 )
 
 // upgradeFlags are flags of an upgrade: another process takes over without a lost connection.
 type upgradeFlags struct {
 	Control        string   `help:"Unix socket at which another process may ask to take over, by --upgrade." placeholder:"FILE"`
-	Upgrade        bool     `help:"Take listeners and connections over from the process at --control, which then ends."`
+	Upgrade        bool     `help:"Take over from the process at --control, which then ends."`
 	UpgradeTimeout duration `help:"How long a new process may take until it serves. Then the old one goes on." default:"30s" placeholder:"TIME"`
-	StayTimeout    duration `help:"How long connections that cannot be handed over (whose TLS the old process has ended or begun) may go on in the old process. Then it resets them." default:"1h" placeholder:"TIME"`
 
 	tookOver bool // from another process
 }
 
+// stayFlag is for servers that hand over connections, too.
+type stayFlag struct {
+	StayTimeout duration `help:"How long connections that cannot be handed over (whose TLS the old process has ended or begun) may go on in the old process. Then it resets them." default:"1h" placeholder:"TIME"`
+}
+
 func (u *upgradeFlags) check() error {
-	if u.Upgrade && u.Control == "" {
+	switch {
+	case (u.Upgrade || u.Control != "") && sys.UpgradeSignal == nil:
+		return usagef("--control and --upgrade pass sockets to another process, which this system cannot")
+	case u.Upgrade && u.Control == "":
 		return usagef("--upgrade takes over from the process at --control: give that too")
 	}
 	return nil
 }
 
-// begin makes the server serve config: anew, or in place of another process.
-func (u *upgradeFlags) begin(s *proxy.Server, config proxy.Config) error {
+// isHeir reports whether this process takes the place of another one.
+func (u *upgradeFlags) isHeir() bool { return u.Upgrade || isSpawned() }
+
+// old returns the connection to the process whose place this one takes; nil: there is none.
+func (u *upgradeFlags) old() (*net.UnixConn, error) {
 	old, err := spawnedBy()
 	if err == nil && old == nil && u.Upgrade {
 		old, err = u.dial()
 	}
 	if err != nil {
-		return fmt.Errorf("cannot take over: %w", err)
+		return nil, fmt.Errorf("cannot take over: %w", err)
 	}
-	if old == nil {
-		return s.Apply(config)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(u.UpgradeTimeout))
-	defer cancel()
-	u.tookOver = true
-	return s.TakeOver(ctx, old, config)
+	u.tookOver = old != nil
+	return old, nil
+}
+
+// inTime returns a context that ends after --upgrade-timeout.
+func (u *upgradeFlags) inTime() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Duration(u.UpgradeTimeout))
 }
 
 // oldTime is how long the old process may take, behind an upgrade, to let go of what only one can
@@ -85,34 +94,45 @@ func (u *upgradeFlags) dial() (*net.UnixConn, error) {
 	return nc, nil
 }
 
-// answers reports whether a process listens at a unix socket.
-func answers(path string) bool {
-	nc, err := net.Dial("unix", path)
-	if err == nil {
-		nc.Close()
-	}
-	return err == nil
+// An upgradable is a server that another process can take over.
+type upgradable interface {
+	// HandOver lets the process at the other end of nc take over. The error is why it has not.
+	HandOver(ctx context.Context, nc *net.UnixConn) error
+}
+
+// A stayer waits, for so long at most, for the end of the connections that another process cannot
+// get. Then it cuts them off.
+type stayer struct {
+	most time.Duration
+	wait func(ctx context.Context) error
+}
+
+// end waits.
+func (s *stayer) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.most)
+	defer cancel()
+	return s.wait(ctx)
 }
 
 // giveUp ends a process that cannot serve. If another one goes on after all, connections that have
 // come from it may end here.
-func (u *upgradeFlags) giveUp(s *proxy.Server, log *slog.Logger, signals <-chan os.Signal) {
-	if open := s.Engine.Stats().Open; open > 0 {
-		log.Error("upgrade: the old process goes on, this one only until its connections have ended", "connections", open, "at_most", time.Duration(u.StayTimeout))
+func (s *stayer) giveUp(e *rondo.Engine, log *slog.Logger, signals <-chan os.Signal) {
+	if open := e.Stats().Open; open > 0 {
+		log.Error("upgrade: the old process goes on, this one only until its connections have ended", "connections", open, "at_most", s.most)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(u.StayTimeout))
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
 		<-signals
 		cancel()
 	}()
-	s.Shutdown(ctx)
+	s.end(ctx)
 }
 
 // A controller waits for those who want to take over.
 type controller struct {
 	flags  *upgradeFlags
-	server *proxy.Server
+	server upgradable
 	log    *slog.Logger
 	socket *privateSocket // nil: there is no --control
 	handed chan struct{}  // closed when another process has taken over
@@ -120,13 +140,13 @@ type controller struct {
 }
 
 // control prepares the waiting. It finds out whether there can be a socket at --control before
-// another process lets go of its connections. replaces: there is such a process.
-func (u *upgradeFlags) control(s *proxy.Server, log *slog.Logger, replaces bool) (*controller, error) {
+// another process lets go of its connections.
+func (u *upgradeFlags) control(s upgradable, log *slog.Logger) (*controller, error) {
 	c := &controller{flags: u, server: s, log: log, handed: make(chan struct{})}
 	if u.Control == "" {
 		return c, nil
 	}
-	if !replaces && answers(u.Control) {
+	if !u.isHeir() && answers(u.Control) {
 		return nil, fmt.Errorf("another process is at --control %s: give --upgrade to take over from it", u.Control)
 	}
 	var err error
@@ -149,60 +169,6 @@ func (c *controller) wait(signals <-chan os.Signal) {
 		return
 	}
 	go c.accept()
-}
-
-// A privateSocket is a unix socket that only this user can connect to. It takes the place of
-// another one in one step, so there always is one.
-type privateSocket struct {
-	*net.UnixListener
-	path, dir string
-	file      os.FileInfo // nil: there is none at path
-}
-
-// listenPrivately makes the socket beside path.
-func listenPrivately(path string) (*privateSocket, error) {
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".rondo-")
-	if err != nil {
-		return nil, err
-	}
-	p := &privateSocket{path: path, dir: dir}
-	p.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: p.inside()})
-	if err != nil {
-		os.RemoveAll(dir)
-		return nil, err
-	}
-	p.SetUnlinkOnClose(false)
-	if err := os.Chmod(p.inside(), 0o600); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
-}
-
-func (p *privateSocket) inside() string { return filepath.Join(p.dir, "control") }
-
-// publish moves the socket to its path.
-func (p *privateSocket) publish() error {
-	file, err := os.Lstat(p.inside())
-	if err == nil {
-		err = os.Rename(p.inside(), p.path)
-	}
-	if err != nil {
-		return err
-	}
-	p.file = file
-	os.Remove(p.dir)
-	return nil
-}
-
-// close closes the socket, and removes its file unless another process has replaced it.
-func (p *privateSocket) close() {
-	if p.file == nil {
-		os.RemoveAll(p.dir)
-	} else if now, err := os.Lstat(p.path); err == nil && os.SameFile(now, p.file) {
-		os.Remove(p.path)
-	}
-	p.Close()
 }
 
 // accept serves those who connect to --control. One at a time can take over.
@@ -241,7 +207,7 @@ const hangTime = 5 * time.Second
 
 // handOver lets the process at the other end of nc take over. The error is why it has not.
 func (c *controller) handOver(nc *net.UnixConn, pid int) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.flags.UpgradeTimeout))
+	ctx, cancel := c.flags.inTime()
 	defer cancel()
 	err := c.server.HandOver(ctx, nc)
 	if err != nil {
@@ -260,12 +226,14 @@ func (c *controller) close() {
 	}
 }
 
-// drain waits for the connections that stay when another process has taken over.
-func (c *controller) drain() {
-	c.log.Info("upgrade: another process has taken over", "staying", c.server.Engine.Stats().Open, "at_most", time.Duration(c.flags.StayTimeout))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.flags.StayTimeout))
-	defer cancel()
-	if err := c.server.Shutdown(ctx); err != nil {
+// ended is called when another process has taken over. It returns when the connections that stay
+// have ended.
+func (c *controller) ended(e *rondo.Engine, s *stayer) {
+	systemd.leave(c.heir)
+	pid.remove()
+	c.close()
+	c.log.Info("upgrade: another process has taken over", "staying", e.Stats().Open, "at_most", s.most)
+	if err := s.end(context.Background()); err != nil {
 		c.log.Warn("upgrade: connections that could not be handed over have not ended in time", "error", err)
 	}
 }

@@ -1,0 +1,185 @@
+package stream
+
+import "github.com/rondo-go/rondo/redis/listpack"
+
+// An Iter reads the entries of a range.
+//
+//	var it stream.Iter
+//	s.Range(&it, from, to, false)
+//	for it.Next() {
+//		for range it.Fields() {
+//			field, value := it.Pair()
+//		}
+//	}
+type Iter struct {
+	stream Stream
+	x      Cursor
+	lo, hi ID
+	rev    bool
+	opened bool
+	b      block
+	e      entry
+	at     int // the entry's position
+	field  int // the position of the next field, with sameFields
+	data   int // the position of what else Pair reads next
+	left   int // pairs of the entry that were not read
+}
+
+// Range makes an Iter read the entries from one ID to another, both included. With rev it
+// begins with the last one.
+func (s Stream) Range(it *Iter, lo, hi ID, rev bool) {
+	it.stream, it.lo, it.hi, it.rev = s, lo, hi, rev
+	it.opened, it.left = false, 0
+	if rev {
+		s.blocks().SeekBack(&it.x, hi)
+		return
+	}
+	s.blocks().SeekBack(&it.x, lo)
+	if !it.x.Ok() {
+		s.blocks().First(&it.x)
+	}
+}
+
+// ID returns the ID of the entry.
+func (it *Iter) ID() ID { return it.e.id }
+
+// Fields returns the number of the entry's fields.
+func (it *Iter) Fields() int { return it.e.n }
+
+// Next goes on to the next entry. It reports false at the end.
+func (it *Iter) Next() bool {
+	if it.rev {
+		return it.nextBack()
+	}
+	for it.x.Ok() {
+		if !it.opened {
+			it.open()
+			it.at = it.b.first
+		} else {
+			it.at = it.end()
+		}
+		for it.at < len(it.b.lp)-1 {
+			it.e = it.b.entry(it.at)
+			if it.hi.Less(it.e.id) {
+				it.x.ok = false
+				return false
+			}
+			if it.e.flags&isDeleted == 0 && !it.e.id.Less(it.lo) {
+				it.begin()
+				return true
+			}
+			it.at = it.b.behind(it.e)
+		}
+		it.x.Next()
+		it.opened = false
+	}
+	return false
+}
+
+func (it *Iter) nextBack() bool {
+	for it.x.Ok() {
+		if !it.opened {
+			it.open()
+			it.at = listpack.End(it.b.lp)
+		}
+		for {
+			at, ok := it.b.before(it.at)
+			if !ok {
+				break
+			}
+			it.at = at
+			it.e = it.b.entry(at)
+			if it.e.id.Less(it.lo) {
+				it.x.ok = false
+				return false
+			}
+			if it.e.flags&isDeleted == 0 && !it.hi.Less(it.e.id) {
+				it.begin()
+				return true
+			}
+		}
+		it.x.Prev()
+		it.opened = false
+	}
+	return false
+}
+
+func (it *Iter) open() {
+	it.b = openBlock(it.stream.pack(handleOf(it.x.Value())), it.x.ID())
+	it.opened = true
+}
+
+// begin is called before the pairs of an entry are read.
+func (it *Iter) begin() {
+	it.left, it.data, it.field = it.e.n, it.e.data, it.b.fields
+}
+
+// end returns the position behind the entry.
+func (it *Iter) end() int {
+	n := it.left
+	if it.e.flags&sameFields == 0 {
+		n *= 2
+	}
+	return skip(it.b.lp, it.data, n+1)
+}
+
+// Pair returns the next field of the entry and its value. There must be one.
+func (it *Iter) Pair() (field, value listpack.Value) {
+	at := &it.data
+	if it.e.flags&sameFields != 0 {
+		at = &it.field
+	}
+	lp := it.b.lp
+	field = listpack.At(lp, *at)
+	*at += listpack.SizeAt(lp, *at)
+	value = listpack.At(lp, it.data)
+	it.data += listpack.SizeAt(lp, it.data)
+	it.left--
+	return field, value
+}
+
+// Has reports whether there is an entry of an ID.
+func (s Stream) Has(id ID) bool {
+	var it Iter
+	s.Range(&it, id, id, false)
+	return it.Next()
+}
+
+// Top returns the ID of the last entry, or 0-0.
+func (s Stream) Top() (id ID) {
+	var it Iter
+	s.Range(&it, ID{}, MaxID, true)
+	if it.Next() {
+		id = it.ID()
+	}
+	return id
+}
+
+// Count returns the number of entries from one ID to another, or most if there are more. It
+// reads the first and the last block, and the heads of the others.
+func (s Stream) Count(lo, hi ID, most int) int {
+	n := 0
+	var x Cursor
+	s.blocks().SeekBack(&x, lo)
+	if !x.Ok() {
+		s.blocks().First(&x)
+	}
+	for ; x.Ok() && !hi.Less(x.ID()) && n < most; x.Next() {
+		b := openBlock(s.pack(handleOf(x.Value())), x.ID())
+		if !x.ID().Less(lo) && !hi.Less(b.last()) {
+			n += b.count
+			continue
+		}
+		for at := b.first; at < len(b.lp)-1; {
+			e := b.entry(at)
+			if hi.Less(e.id) {
+				break
+			}
+			if e.flags&isDeleted == 0 && !e.id.Less(lo) {
+				n++
+			}
+			at = b.behind(e)
+		}
+	}
+	return min(n, most)
+}

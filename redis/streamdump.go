@@ -1,0 +1,146 @@
+package redis
+
+import (
+	"math"
+
+	"github.com/rondo-go/rondo/redis/rdb"
+	"github.com/rondo-go/rondo/redis/store"
+	"github.com/rondo-go/rondo/redis/stream"
+)
+
+func encodeStream(e *rdb.Encoder, s stream.Stream) {
+	e.Type(rdb.TypeStream2)
+	e.Len(uint64(s.Blocks()))
+	s.EachBlock(func(id stream.ID, lp []byte) bool {
+		e.StreamBlock(rdb.StreamID(id), lp)
+		return true
+	})
+	e.Len(uint64(s.Len()))
+	for _, id := range [...]stream.ID{s.Last(), s.First(), s.Erased()} {
+		e.Len(id.MS)
+		e.Len(id.Seq)
+	}
+	e.Len(uint64(s.Added()))
+	e.Len(uint64(s.Groups()))
+	for i := range s.Groups() {
+		encodeGroup(e, s.GroupAt(i))
+	}
+}
+
+func encodeGroup(e *rdb.Encoder, g stream.Group) {
+	e.String(g.Name())
+	e.Len(g.Last().MS)
+	e.Len(g.Last().Seq)
+	e.Len(uint64(g.Read()))
+	e.Len(uint64(g.Pending().Len()))
+	var at stream.Cursor
+	for g.Pending().First(&at); at.Ok(); at.Next() {
+		p := stream.Pending(at.Value())
+		e.StreamID(rdb.StreamID(at.ID()))
+		e.StreamTime(p.Time())
+		e.Len(uint64(p.Count()))
+	}
+	e.Len(uint64(g.Consumers()))
+	for i := range g.Consumers() {
+		x := g.ConsumerAt(i)
+		e.String(x.Name())
+		e.StreamTime(x.Seen())
+		e.Len(uint64(x.Pending().Len()))
+		for x.Pending().First(&at); at.Ok(); at.Next() {
+			e.StreamID(rdb.StreamID(at.ID()))
+		}
+	}
+}
+
+// makeStream makes a stream of a payload. ok is false if its parts do not fit together.
+func (db *database) makeStream(v *rdb.Value) (m *madeValue, ok bool) {
+	x := streamMaker{s: stream.New(db.keys.Cells()), counts: v.HasCounts()}
+	m = nodeMade(store.Stream, x.s.Root())
+	if !v.Stream(&x) {
+		m.drop(db)
+		return nil, false
+	}
+	return m, true
+}
+
+// streamMaker is an rdb.StreamVisitor that makes a stream.
+type streamMaker struct {
+	s        stream.Stream
+	counts   bool
+	entries  int
+	blocks   int
+	last     stream.ID // of the blocks
+	group    stream.Group
+	consumer stream.Consumer
+	owned    int // pending entries of the group that have a consumer
+}
+
+func (x *streamMaker) Block(first rdb.StreamID, lp []byte) bool {
+	id := stream.ID(first)
+	n, ok := stream.Valid(lp)
+	if !ok || x.blocks > 0 && !x.last.Less(id) {
+		return false
+	}
+	x.s.AddBlock(id, lp)
+	x.last = id
+	x.blocks++
+	x.entries += n
+	return true
+}
+
+func (x *streamMaker) State(s rdb.StreamState) bool {
+	if s.Len != uint64(x.entries) || s.Added > math.MaxInt64 || stream.ID(s.Last).Less(x.s.Top()) {
+		return false
+	}
+	x.s.SetLen(x.entries)
+	x.s.SetLast(stream.ID(s.Last))
+	if x.counts {
+		x.s.SetFirst(stream.ID(s.First))
+		x.s.SetErased(stream.ID(s.Erased))
+		x.s.SetAdded(int64(s.Added))
+	} else {
+		x.s.RenewFirst()
+		x.s.SetAdded(int64(x.entries))
+	}
+	return true
+}
+
+func (x *streamMaker) Group(g rdb.StreamGroup) (ok bool) {
+	last, read := stream.ID(g.Last), g.Read
+	if !x.counts {
+		read = x.s.Distance(last)
+	}
+	x.group, ok = x.s.AddGroup(g.Name, last, read)
+	x.owned = 0
+	return ok && read >= stream.Unknown
+}
+
+func (x *streamMaker) Pending(id rdb.StreamID, time int64, count uint64) bool {
+	if x.group.Find(stream.ID(id)) != nil || count > math.MaxInt64 {
+		return false
+	}
+	p := x.group.Force(stream.ID(id))
+	p.SetTime(time)
+	p.SetCount(int64(count))
+	return true
+}
+
+func (x *streamMaker) Consumer(name []byte, seen int64) (added bool) {
+	x.consumer, added = x.group.AddConsumer(name, seen)
+	return added
+}
+
+func (x *streamMaker) Owned(id rdb.StreamID) bool {
+	p := x.group.Find(stream.ID(id))
+	if p == nil {
+		return false
+	}
+	if _, ok := x.group.Owner(p); ok {
+		return false
+	}
+	x.group.Assign(stream.ID(id), p, x.consumer)
+	x.owned++
+	return true
+}
+
+func (x *streamMaker) EndGroup() bool { return x.owned == x.group.Pending().Len() }
