@@ -35,7 +35,8 @@
 // for other hosts use TLS, or a tunnel.
 //
 // Requests that another site's page makes are refused in either case, except a link to the
-// page itself.
+// page itself. Browsers tell whose page makes a request over TLS, and on this host; over plain
+// HTTP to another host they do not.
 //
 // # What it costs
 //
