@@ -56,6 +56,17 @@ func (r *room[C]) join(c C) {
 	r.members[c] = struct{}{}
 }
 
+// admit has the member of enter join. Nobody broadcasts meanwhile: a client that has the answer
+// to its request gets all that is sent from then on.
+func (r *room[C]) admit(enter func() (C, error)) (c C, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, err = enter(); err == nil {
+		r.members[c] = struct{}{}
+	}
+	return c, err
+}
+
 func (r *room[C]) leave(c C) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,13 +156,14 @@ func gorillaServer(address string, _ int, deflate bool) error {
 	room := newRoom[conn]()
 	upgrader := gorilla.Upgrader{EnableCompression: deflate}
 	return http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, err := upgrader.Upgrade(w, r, nil)
+		c, err := room.admit(func() (conn, error) {
+			raw, err := upgrader.Upgrade(w, r, nil)
+			return conn{raw, new(sync.Mutex)}, err
+		})
 		if err != nil {
 			return
 		}
-		defer raw.Close()
-		c := conn{raw, new(sync.Mutex)}
-		room.join(c)
+		defer c.Close()
 		defer room.leave(c)
 		for {
 			kind, p, err := c.ReadMessage()
@@ -194,15 +206,32 @@ func gobwasServer(address string, _ int) error {
 		}
 		go func() {
 			defer c.Close()
-			if _, err := ws.Upgrade(c); err != nil {
+			if !gobwasEnters(c, room) {
 				return
 			}
-			room.join(c)
 			defer room.leave(c)
 			for gobwasMessage(c, room) == nil {
 			}
 		}()
 	}
+}
+
+// gobwasEnters does the handshake. What admit is for begins when the request has been read.
+func gobwasEnters(c net.Conn, room *room[net.Conn]) bool {
+	locked := false
+	u := ws.Upgrader{OnBeforeUpgrade: func() (ws.HandshakeHeader, error) {
+		room.mu.Lock()
+		locked = true
+		return nil, nil
+	}}
+	_, err := u.Upgrade(c)
+	if locked {
+		if err == nil {
+			room.members[c] = struct{}{}
+		}
+		room.mu.Unlock()
+	}
+	return err == nil
 }
 
 // gobwasMessage serves one message. Each Write of a net.Conn is a whole frame, so writers
