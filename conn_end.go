@@ -90,7 +90,7 @@ func (c *Conn) CloseWith(err error) {
 	c.tellEnding()
 }
 
-// endBegins notes who has begun the end.
+// endBegins records whether the peer has ended its stream before this side began to close.
 func (c *Conn) endBegins() { c.ending().peerFirst = c.flags&(eof|eofTold) != 0 }
 
 // linger bounds how long the end may take.

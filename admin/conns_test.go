@@ -185,7 +185,8 @@ func TestBlockedLoop(t *testing.T) {
 	}
 }
 
-// TestListingsAreRare: who asks again gets the same listing, and the loops have their time.
+// TestListingsAreRare: clients that ask again soon get the listing that was made before, so that
+// listings take little of the loops' time.
 func TestListingsAreRare(t *testing.T) {
 	e := &rondo.Engine{NumLoops: 1}
 	defer e.Close()

@@ -28,7 +28,9 @@
 // or come by a unix socket, and the request must be for a loopback address or for localhost. So
 // a page of another site that has given its own name this host's address (DNS rebinding) gets
 // nothing, nor does another host whose requests a proxy of this host passes on with
-// X-Forwarded-For or Forwarded. Any user of this host may look, and take profiles.
+// X-Forwarded-For or Forwarded. A proxy on this host that sends none of these fields, and a
+// loopback name as Host (nginx does by default), would show the page to everybody: use a token
+// then. Any user of this host may look, and take profiles.
 //
 // With a Token any host may look that knows it. Browsers ask for it as a password, with any
 // user name; programs send it so (curl -u :TOKEN) or as a bearer token. HTTP does not hide it:

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The paths below /debug/pprof/ are those of net/http/pprof, as go tool pprof wants them. That
-// package itself is not used: whoever imports it gives these paths to all users of
+// The paths below /debug/pprof/ are the same as in net/http/pprof, because go tool pprof asks for
+// them. That package itself is not used: whoever imports it gives these paths to all users of
 // http.DefaultServeMux, and it shows the command line, which may have passwords in it.
 
 // maxSeconds is the longest profile.

@@ -33,8 +33,9 @@ var measures = []struct {
 		func(l *loopstats.Loop) loopstats.Histogram { return l.Events }, numbers},
 }
 
-// buckets are those of a histogram: powers of two between two exponents. one is what the metric's
-// unit has of the Histogram's.
+// buckets are the upper bounds of a Prometheus histogram: 2^least to 2^most, each 2^step times the
+// one before. one is how many units of the Histogram (nanoseconds, or things counted) make one unit
+// of the metric.
 type buckets struct {
 	least, most, step int
 	one               float64

@@ -203,20 +203,7 @@ func (h *handover) moveAll(ctx context.Context) {
 	go func() { all.Wait(); close(moved) }()
 	// While the new process takes nothing, nobody accepts clients, and nobody serves those that
 	// are on their way.
-	check := time.NewTicker(patience)
-	defer check.Stop()
-	for last := uint64(0); ; {
-		select {
-		case <-moved:
-			return
-		case <-check.C:
-		}
-		now := h.progress.Load()
-		if now == last {
-			h.Do(func() { h.Pass.Abort(errStalled) })
-		}
-		last = now
-	}
+	upgrade.UntilMoved(moved, &h.progress, patience, func() { h.Do(func() { h.Pass.Abort(errStalled) }) })
 }
 
 // finish tells the new process that it has all, and closes the listeners here.

@@ -41,7 +41,7 @@ type Listener interface {
 // Packets is the sockets of one ListenPacket or AttachPacket, given one of its *rondo.PacketConns.
 // Call its methods on no loop.
 type Packets interface {
-	// Files and KeepFile are those of Listener.
+	// Files and KeepFile do the same as in Listener.
 	Files() ([]*os.File, error)
 	KeepFile()
 	// SetPaused calls Pause or Resume of each socket.

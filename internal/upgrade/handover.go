@@ -186,20 +186,7 @@ func (h *handover) moveAll(ctx context.Context) {
 	moved := make(chan struct{})
 	go func() { all.Wait(); close(moved) }()
 	// While the new process takes nothing, nobody serves the connections on their way.
-	check := time.NewTicker(patience)
-	defer check.Stop()
-	for last := uint64(0); ; {
-		select {
-		case <-moved:
-			return
-		case <-check.C:
-		}
-		now := h.progress.Load()
-		if now == last {
-			h.Do(func() { h.Pass.Abort(errStalled) })
-		}
-		last = now
-	}
+	UntilMoved(moved, &h.progress, patience, func() { h.Do(func() { h.Pass.Abort(errStalled) }) })
 }
 
 // finish tells the new process that it has all, and closes the sockets here.

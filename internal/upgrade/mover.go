@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -135,4 +136,23 @@ func (m *mover) moved() {
 	m.h.progress.Add(1)
 	m.moving--
 	m.step()
+}
+
+// UntilMoved waits until moved is closed. Whenever progress has not changed for the time given
+// by patience, it calls stalled.
+func UntilMoved(moved <-chan struct{}, progress *atomic.Uint64, patience time.Duration, stalled func()) {
+	check := time.NewTicker(patience)
+	defer check.Stop()
+	for last := uint64(0); ; {
+		select {
+		case <-moved:
+			return
+		case <-check.C:
+		}
+		now := progress.Load()
+		if now == last {
+			stalled()
+		}
+		last = now
+	}
 }
