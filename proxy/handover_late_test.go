@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestHandOverLateClients(t *testing.T) {
 		}
 		slow := slowResolver{make(chan struct{})}
 		asked := make(chan struct{})
-		next.Engine.Resolver = askedResolver{slow, asked}
+		next.Engine.Resolver = askedResolver{slow, sync.OnceFunc(func() { close(asked) })}
 		_, port, _ := net.SplitHostPort(address)
 		named := configOf("127.0.0.1:0", "name.example:"+port)
 		named.Listeners = config.Listeners
@@ -57,7 +58,7 @@ func TestHandOverLateClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := old.Engine.Stats().Open; n > 0 {
-			t.Errorf("%d connections stay in the old process", n)
+			t.Fatalf("%d connections stay in the old process", n)
 		}
 		old.Engine.Shutdown(t.Context()) // resets clients without a target
 		for range count {
@@ -74,11 +75,11 @@ func TestHandOverLateClients(t *testing.T) {
 // askedResolver says when it is asked.
 type askedResolver struct {
 	slowResolver
-	asked chan struct{}
+	asked func()
 }
 
 func (r askedResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
-	close(r.asked)
+	r.asked()
 	return r.slowResolver.LookupNetIP(ctx, network, host)
 }
 
