@@ -107,7 +107,9 @@ func (s *Server) arrive(on *rondo.Loop, m *connMessage, nc net.Conn, unread, uns
 		if p, ok := h.(bridge.Passer); ok {
 			p.Arrived(m.State)
 		}
-		c.Write(unsent)
+		if _, err := c.Write(unsent); err != nil {
+			c.Abort(err) // this process allows less output; nobody takes a part for the whole
+		}
 		if m.Ended {
 			w.OutputEnded()
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/internal/upgrade"
 )
@@ -53,6 +54,49 @@ func TestLateClientsGo(t *testing.T) {
 		}
 		for _, c := range clients {
 			testkit.Echoes(t, c, "a")
+		}
+	})
+}
+
+// HandOver returns when the loops have the clients that stay: Stay would not wait for the others.
+func TestHandOverAwaitsLateClients(t *testing.T) {
+	eachBackend(t, func(t *testing.T, backend string) {
+		s, next := newServer(t, backend, 0), newServer(t, backend, 0)
+		s.Engine.Close()
+		s.Engine = &rondo.Engine{Backend: backend, NumLoops: 3}
+		if err := s.Engine.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Engine.Close() })
+		s.Arrive, next.Arrive = nil, nil
+		given := []string{"tcp://127.0.0.1:0", "tcp4://127.0.0.1:0"}
+		addresses, err := listen(s, given...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends := pair(t)
+		gave := make(chan error, 1)
+		go func() { gave <- s.HandOver(t.Context(), ends[0]) }()
+		if err := next.TakeOver(t.Context(), ends[1]); err != nil {
+			t.Fatal(err)
+		}
+		busy := make(chan struct{})
+		slices.Collect(s.Engine.Loops())[2].Post(func() { <-busy })
+		for range 3 { // loop 1 accepts them, one for each loop
+			dial(t, addresses[1])
+		}
+		testkit.Until(t, "the other loops have theirs", func() bool { return s.Engine.Stats().Open == 2 })
+		if _, err := listen(next, given...); err != nil {
+			t.Fatal(err)
+		}
+		took := make(chan error, 1)
+		go func() { took <- next.Receive() }()
+		time.AfterFunc(200*time.Millisecond, func() { close(busy) })
+		if err := errors.Join(<-gave, <-took); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Engine.Stats().Open; n != 3 {
+			t.Errorf("HandOver has returned, and %d clients are here, want 3", n)
 		}
 	})
 }

@@ -153,10 +153,10 @@ func refuse(g *Giving, nc *net.UnixConn, why error) {
 // A refusal answers hello.
 type refusal struct {
 	*Channel
-	why error
+	reason error
 }
 
-func (r *refusal) Message(ch *fdpass.Channel, _ *fdpass.Message) { r.end(ch, r.why) }
+func (r *refusal) Message(ch *fdpass.Channel, _ *fdpass.Message) { r.end(ch, r.reason) }
 
 // Message implements fdpass.Handler.
 func (h *handover) Message(ch *fdpass.Channel, in *fdpass.Message) {
@@ -245,6 +245,7 @@ func (h *handover) sendSockets(ctx context.Context) error {
 // moveAll hands over all connections that can go. When ctx ends, the rest stays.
 func (h *handover) moveAll(ctx context.Context) {
 	if h.Leave == nil {
+		h.awaitStill() // so that Stay finds all
 		return
 	}
 	stop := context.AfterFunc(ctx, func() { h.over.Store(true) })
