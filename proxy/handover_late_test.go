@@ -83,6 +83,30 @@ func (r askedResolver) LookupNetIP(ctx context.Context, network, host string) ([
 	return r.slowResolver.LookupNetIP(ctx, network, host)
 }
 
+// A process that connects and says nothing does not keep the proxy from a new configuration.
+func TestHandOverToASilentOne(t *testing.T) {
+	address, conns := plainTarget(t)
+	old := newGeneration(t, "", 2)
+	if err := old.Apply(configOf("127.0.0.1:0", address)); err != nil {
+		t.Fatal(err)
+	}
+	ends := sockets(t)
+	gave := make(chan error, 1)
+	go func() { gave <- old.HandOver(t.Context(), ends[0]) }()
+	time.Sleep(20 * time.Millisecond) // most likely it waits
+	if err := old.Apply(configOf("127.0.0.1:0", address)); err != nil {
+		t.Error(err)
+	}
+	next := newGeneration(t, "", 2)
+	if err := next.TakeOver(t.Context(), ends[1], configOf("127.0.0.1:0", address)); err != nil {
+		t.Error(err)
+	}
+	if err := <-gave; err != nil {
+		t.Error(err)
+	}
+	talkers(t, next, conns, 1)
+}
+
 // The file of a socket that the service manager has made stays, whatever process ends.
 func TestHandOverLeavesFilesOfOthers(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {

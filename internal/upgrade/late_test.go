@@ -141,6 +141,38 @@ func TestRefusedIsTold(t *testing.T) {
 	try("a closed server", "nothing listens any more", s, newServer(t, "", 0))
 }
 
+// One that connects and says nothing is in nobody's way, and Close ends the waiting for it.
+func TestSilentOneBlocksNobody(t *testing.T) {
+	s, next := newServer(t, "", 0), newServer(t, "", 0)
+	if _, err := listen(s, "tcp://127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(s *upgrade.Server) (gave chan error, other *net.UnixConn) {
+		ends := pair(t)
+		gave = make(chan error, 1)
+		go func() { gave <- s.HandOver(t.Context(), ends[0]) }()
+		time.Sleep(20 * time.Millisecond) // most likely it waits
+		return gave, ends[1]
+	}
+	late, other := begin(s)
+	if err := replace(t, s, next, "tcp://127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	third := newServer(t, "", 0)
+	if err := third.TakeOver(t.Context(), other); err == nil || !strings.Contains(err.Error(), "nothing listens any more") {
+		t.Errorf("TakeOver behind another upgrade: %v", err)
+	}
+	if err := <-late; err == nil {
+		t.Error("HandOver succeeded twice")
+	}
+	silent, other := begin(next)
+	defer other.Close()
+	next.Close()
+	if err := <-silent; !errors.Is(err, context.Canceled) {
+		t.Errorf("HandOver behind Close: %v", err)
+	}
+}
+
 // A process that says something wrong when it gets the connections is told that the old one goes
 // on: it must not serve as well.
 func TestWrongOneIsTold(t *testing.T) {

@@ -34,7 +34,10 @@ type Giving struct {
 }
 
 // An Old is the part of a server that hands over to another process. The server's mutex guards it.
-type Old struct{ now *handover }
+type Old struct {
+	now *handover   // whose process has said hello: one at a time
+	all []*handover // that are under way
+}
 
 var (
 	// ErrHanding is the error of what cannot be done during an upgrade.
@@ -51,8 +54,9 @@ var Patience = 10 * time.Second
 type handover struct {
 	*Channel
 	*Giving
-	mu   *sync.Mutex // the server's
-	kept []string    // keys of those that the new process has, once it is ready
+	mu      *sync.Mutex // the server's
+	sockets []*Socket   // as they were behind hello
+	kept    []string    // keys of those that the new process has, once it is ready
 
 	stage              atomic.Uint32 // what the new process may say
 	hello, ready, done chan struct{} // what it has said
@@ -74,14 +78,15 @@ const (
 	confirms        // done
 )
 
-// IsBusy reports whether HandOver is under way. The server's mutex is locked.
+// IsBusy reports whether HandOver is under way: the other process has said hello. One that says
+// nothing is in nobody's way. The server's mutex is locked.
 func (o *Old) IsBusy() bool { return o.now != nil }
 
-// Await ends a HandOver that is under way, unless the other process is ready: then it waits for the
-// end. mu, the server's, is locked; Await unlocks it meanwhile.
+// Await ends each HandOver that is under way, unless the other process is ready: then it waits for
+// the end. mu, the server's, is locked; Await unlocks it meanwhile.
 func (o *Old) Await(mu *sync.Mutex) {
-	for o.now != nil {
-		h := o.now
+	for len(o.all) > 0 {
+		h := o.all[0]
 		mu.Unlock()
 		h.cancel()
 		<-h.ended
@@ -90,7 +95,8 @@ func (o *Old) Await(mu *sync.Mutex) {
 }
 
 // HandOver hands over to the process at the other end of nc, which it owns. mu is the server's.
-// begin is called with mu; the Giving beside an error needs nothing but Loops, and may be nil.
+// begin is called with mu, again behind hello; only Sockets may differ. The Giving beside an error
+// needs nothing but Loops, and may be nil.
 //
 // When HandOver returns nil, the Sockets are closed. If it returns an error the other process has
 // not taken over: this one goes on as before, with all that has not gone yet. ctx bounds how long
@@ -104,13 +110,16 @@ func (o *Old) HandOver(ctx context.Context, nc *net.UnixConn, mu *sync.Mutex, be
 	if err := h.begin(o, nc, begin); err != nil {
 		return fmt.Errorf("hand over: %w", err)
 	}
-	err := h.run(ctx)
+	err := h.run(ctx, o, begin)
 	if err != nil {
 		h.Send(Encode(&message{Kind: kindBack, Why: err.Error()}))
 	}
 	h.Do(h.Pass.Close)
 	mu.Lock()
-	o.now = nil
+	o.all = slices.DeleteFunc(o.all, func(one *handover) bool { return one == h })
+	if o.now == h {
+		o.now = nil
+	}
 	mu.Unlock()
 	close(h.ended)
 	if err != nil {
@@ -131,11 +140,25 @@ func (h *handover) begin(o *Old, nc *net.UnixConn, begin func() (*Giving, error)
 		err = h.Open(g.Loops[0], nc, h)
 	}
 	if err == nil {
-		o.now = h
+		o.all = append(o.all, h)
 	}
 	h.mu.Unlock()
 	if err != nil {
 		refuse(g, nc, err)
+	}
+	return err
+}
+
+// claim begins the upgrade behind hello.
+func (h *handover) claim(o *Old, begin func() (*Giving, error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o.now != nil {
+		return ErrHanding
+	}
+	g, err := begin()
+	if err == nil {
+		o.now, h.sockets = h, g.Sockets
 	}
 	return err
 }
@@ -192,8 +215,11 @@ func (c *Channel) end(ch *fdpass.Channel, err error) {
 }
 
 // run does the steps of an upgrade.
-func (h *handover) run(ctx context.Context) error {
+func (h *handover) run(ctx context.Context, o *Old, begin func() (*Giving, error)) error {
 	if err := h.Wait(ctx, h.hello, "says nothing"); err != nil {
+		return err
+	}
+	if err := h.claim(o, begin); err != nil {
 		return err
 	}
 	h.stage.Store(prepares)
@@ -205,13 +231,13 @@ func (h *handover) run(ctx context.Context) error {
 	}
 	h.stage.Store(receives)
 	// Both processes accept now, from the same sockets. So no client waits while this one stops.
-	for _, k := range h.Sockets {
+	for _, k := range h.sockets {
 		k.setPaused(true)
 	}
 	h.moveAll(ctx)
 	err := h.finish()
 	if err != nil {
-		for _, k := range h.Sockets {
+		for _, k := range h.sockets {
 			k.setPaused(false)
 		}
 		if h.Resumed != nil {
@@ -223,7 +249,7 @@ func (h *handover) run(ctx context.Context) error {
 
 // sendSockets sends all sockets.
 func (h *handover) sendSockets(ctx context.Context) error {
-	for _, k := range h.Sockets {
+	for _, k := range h.sockets {
 		files, err := k.files()
 		if err != nil {
 			return err
@@ -273,7 +299,7 @@ func (h *handover) moveAll(ctx context.Context) {
 // busy machine may take its time for that: package net accepts on a goroutine, io_uring ahead.
 func (h *handover) awaitStill() {
 	for end := time.Now().Add(Patience); !h.HasEnded() && time.Now().Before(end); time.Sleep(passPause) {
-		if !slices.ContainsFunc(h.Sockets, func(k *Socket) bool { return !k.isStill() }) {
+		if !slices.ContainsFunc(h.sockets, func(k *Socket) bool { return !k.isStill() }) {
 			break
 		}
 	}
@@ -291,7 +317,7 @@ func (h *handover) finish() error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, k := range h.Sockets {
+	for _, k := range h.sockets {
 		if slices.Contains(h.kept, k.key()) {
 			k.leave()
 		} else {
