@@ -208,11 +208,7 @@ func TestProtectedConfigs(t *testing.T) {
 }
 
 func TestConfigRewrite(t *testing.T) {
-	c, err := load(t, "# the first line\nPort 7000\nmaxmemory 1gb\n\n\n# limits\nhash-max-ziplist-entries 20\nnope*\n")
-	if err == nil {
-		t.Fatal("nope* is a directive")
-	}
-	c, err = load(t, "# the first line\nPort 7000\nmaxmemory 1gb\n\n\n# limits\nhash-max-ziplist-entries 20\ndir .\ninclude none*\n", "--maxclients", "50")
+	c, err := load(t, "# the first line\nPort 7000\nmaxmemory 1gb\n\n\n# limits\nhash-max-ziplist-entries 20\ndir .\ninclude none*\n", "--maxclients", "50")
 	if err != nil {
 		t.Fatal(err)
 	}
