@@ -105,6 +105,7 @@ func spawn() (child, *net.UnixConn, error) {
 		return child{}, nil, err
 	}
 	cmd := exec.Command(path, os.Args[1:]...)
+	cmd.Dir = startDir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	sockets, names := systemdSockets.Load().passOn()
 	cmd.ExtraFiles = append([]*os.File{theirs}, sockets...)
