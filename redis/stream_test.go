@@ -3,11 +3,14 @@ package redis
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rondo-go/rondo/redis/listpack"
+	"github.com/rondo-go/rondo/redis/rdb"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -279,5 +282,204 @@ func BenchmarkStreams(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// XSETID may set the last ID to one before those of deleted entries, which stay in their blocks.
+// What is added then is found, in each way.
+func TestXsetidBehindDeletedEntries(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		XADD s 1-1 a 1 => $3 1-1
+		XADD s 5-1 a 2 => $3 5-1
+		XDEL s 5-1 => :1
+		XSETID s 2-1 => +OK
+		XADD s 3-1 a 3 => $3 3-1
+		XRANGE s - 4 => *2 *2 $3 1-1 *2 $1 a $1 1 *2 $3 3-1 *2 $1 a $1 3
+		XREVRANGE s 4 - => *2 *2 $3 3-1 *2 $1 a $1 3 *2 $3 1-1 *2 $1 a $1 1
+		XRANGE s 3-1 3-1 => *1 *2 $3 3-1 *2 $1 a $1 3
+		XADD s 5-1 a 4 => $3 5-1
+		XRANGE s 4 + => *1 *2 $3 5-1 *2 $1 a $1 4
+		XGROUP CREATE s g 0 => +OK
+		XREADGROUP GROUP g c STREAMS s > => *1 *2 $1 s *3 *2 $3 1-1 *2 $1 a $1 1 *2 $3 3-1 *2 $1 a $1 3 *2 $3 5-1 *2 $1 a $1 4
+		XDEL s 3-1 => :1
+		XTRIM s MINID 4 => :1
+		XDEL s 5-1 => :1
+		XLEN s => :0
+	`)
+	// A block of deleted entries alone may stay, too: it begins with an ID that is greater.
+	b.script(`
+		XADD t 5-1 a 1 => $3 5-1
+		XADD t 5-2 a 1 => $3 5-2
+		XDEL t 5-2 => :1
+		XTRIM t MINID 5-2 => :1
+		XSETID t 3-1 => +OK
+		XADD t 4-1 a 2 => $3 4-1
+		XRANGE t 4-1 4-1 => *1 *2 $3 4-1 *2 $1 a $1 2
+		XDEL t 4-1 => :1
+	`)
+}
+
+// sealedStream is a payload for RESTORE, of a stream that groups adds groups to.
+func sealedStream(groups func(e *rdb.Encoder)) string {
+	var e rdb.Encoder
+	e.Type(rdb.TypeStream2)
+	for range 9 { // no blocks, and numbers and IDs that are 0
+		e.Len(0)
+	}
+	groups(&e)
+	e.Seal()
+	return string(e.B)
+}
+
+// RESTORE takes groups and consumers in any order, but none twice.
+func TestRestoreOfGroupsInAnyOrder(t *testing.T) {
+	b := newBench(t, &Server{})
+	payload := func(names ...string) string {
+		return sealedStream(func(e *rdb.Encoder) {
+			e.Len(uint64(len(names)))
+			for _, name := range names {
+				e.String([]byte(name))
+				for range 4 { // the last ID, entries read, pending entries
+					e.Len(0)
+				}
+				e.Len(uint64(len(names)))
+				for _, name := range names {
+					e.String([]byte(name))
+					e.StreamTime(1)
+					e.Len(0)
+				}
+			}
+		})
+	}
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprint("name", i*37%100))
+	}
+	if got := b.do("a", "RESTORE", "s", "0", payload(names...)); got != "+OK" {
+		t.Fatal(got)
+	}
+	for _, name := range names {
+		for _, consumer := range names {
+			if got := b.do("a", "XGROUP", "CREATECONSUMER", "s", name, consumer); got != ":0" {
+				t.Fatalf("consumer %s of group %s: %s", consumer, name, got)
+			}
+		}
+	}
+	if got := b.do("a", "XGROUP", "CREATECONSUMER", "s", "name50", "name0x"); got != ":1" {
+		t.Error(got)
+	}
+	slices.Sort(names)
+	groups := b.reply("XINFO", "GROUPS", "s").Elems
+	for i, g := range groups {
+		if got := string(g.Elems[1].Str); got != names[i] {
+			t.Errorf("group %d is %s, want %s", i, got, names[i])
+		}
+	}
+	const bad = "-ERR Bad data format"
+	for _, names := range [][]string{{"a", "b", "a"}, {"a", "a"}, {"", ""}} {
+		if got := b.do("a", "RESTORE", "t", "0", payload(names...)); got != bad {
+			t.Errorf("%q: %s", names, got)
+		}
+	}
+	b.do("a", "DEL", "s")
+	b.drain()
+	if used := b.s.space.store.Memory(); used.Used > 4000 {
+		t.Errorf("%+v", used)
+	}
+}
+
+// What DUMP returns of numbers that have overflown, RESTORE takes.
+func TestStreamNumbersThatOverflow(t *testing.T) {
+	const most = "9223372036854775807"
+	b := newBench(t, &Server{})
+	b.script(`
+		XADD s 1-1 a b => $3 1-1
+		XSETID s 1-1 ENTRIESADDED ` + most + ` => +OK
+		XADD s 2-1 a b => $3 2-1
+		XGROUP CREATE s g 0 ENTRIESREAD ` + most + ` => +OK
+		XREADGROUP GROUP g c STREAMS s > => *1...
+		XCLAIM s g c 0 1-1 RETRYCOUNT ` + most + ` JUSTID => *1 $3 1-1
+		XCLAIM s g c 0 1-1 => *1...
+	`)
+	payload := string(bytes.Clone(b.reply("DUMP", "s").Str))
+	if got := b.do("a", "RESTORE", "t", "0", payload); got != "+OK" {
+		t.Fatal(got)
+	}
+	for _, request := range []string{"XINFO STREAM %s FULL", "XPENDING %s g - + 10"} {
+		x, y := b.do("a", strings.Fields(fmt.Sprintf(request, "s"))...), b.do("a", strings.Fields(fmt.Sprintf(request, "t"))...)
+		if x != y {
+			t.Errorf("%s differs after RESTORE:\n%s\n%s", request, x, y)
+		}
+	}
+}
+
+// A payload with entries that are not in order is refused: the reply to XRANGE would announce
+// more entries than it has. Deleted entries may be anywhere, as XSETID permits.
+func TestRestoreOfEntriesOutOfOrder(t *testing.T) {
+	b := newBench(t, &Server{})
+	for _, x := range []struct {
+		ids  []int64 // of entries in one block, to be added to 10-1; a deleted one is negative
+		want string
+	}{
+		{[]int64{0, 1, 2}, "+OK"}, {[]int64{0, 5, 3}, "-ERR Bad data format"}, {[]int64{0, 0}, "-ERR Bad data format"},
+		{[]int64{0, -5, 3}, "+OK"}, {[]int64{4, -4}, "-ERR Bad data format"}, {[]int64{-5, -3, 2}, "+OK"}, {[]int64{-5}, "+OK"},
+	} {
+		lp := listpack.Init(nil)
+		count := 0
+		for _, id := range x.ids {
+			if id >= 0 {
+				count++
+			}
+		}
+		number := func(all ...int64) {
+			for _, n := range all {
+				lp = listpack.Append(lp, listpack.Int(n))
+			}
+		}
+		number(int64(count), int64(len(x.ids)-count), 1)
+		lp = listpack.Append(lp, listpack.String([]byte("f")))
+		number(0)
+		for _, id := range x.ids {
+			flags := int64(2)
+			if id < 0 {
+				flags, id = 3, -id
+			}
+			number(flags, id, 0, 7, 4) // 7 is the value
+		}
+		var e rdb.Encoder
+		e.Type(rdb.TypeStream2)
+		e.Len(1)
+		e.StreamBlock(rdb.StreamID{MS: 10, Seq: 1}, lp)
+		for _, n := range []uint64{uint64(count), 20, 0, 0, 0, 0, 0, 1, 0} {
+			e.Len(n)
+		}
+		e.Seal()
+		if got := b.do("a", "RESTORE", "s", "0", string(e.B), "REPLACE"); got != x.want {
+			t.Errorf("%v: %s, want %s", x.ids, got, x.want)
+		}
+	}
+}
+
+// A client may ask for new entries of a key several times at once: each time gets some.
+func TestNewEntriesOfAKeySeveralTimes(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.manyPending(5)
+	for _, x := range []struct {
+		count, times int
+		want         []int
+	}{
+		{1, 7, []int{1, 1, 1, 1, 1}}, {2, 7, []int{2, 2, 1}}, {2, 2, []int{2, 2}}, {5, 3, []int{5}}, {4, 3, []int{4, 1}}, {0, 3, []int{5}}, {6, 2, []int{5}},
+	} {
+		b.do("a", "XGROUP", "SETID", "s", "g", "0")
+		args := []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", strconv.Itoa(x.count), "STREAMS"}
+		args = append(args, slices.Repeat([]string{"s"}, x.times)...)
+		var got []int
+		for _, key := range b.reply(append(args, slices.Repeat([]string{">"}, x.times)...)...).Elems {
+			got = append(got, len(key.Elems[1].Elems))
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("COUNT %d, %d times: %v entries, want %v", x.count, x.times, got, x.want)
+		}
 	}
 }

@@ -56,6 +56,21 @@ func (s Stream) AddGroup(name []byte, last ID, read int64) (g Group, ok bool) {
 	return g, true
 }
 
+// AppendGroup adds a group without looking for its name, and without bringing it into the
+// order: SortGroups must follow before groups are looked up or changed. So very many groups
+// take no more time for each than a few.
+func (s Stream) AppendGroup(name []byte, last ID, read int64) Group {
+	_, h := s.groups().add(s.Groups(), groupName, name)
+	g := Group{s, h}
+	g.SetLast(last)
+	g.SetRead(read)
+	return g
+}
+
+// SortGroups orders what AppendGroup has added. It reports false if two groups have the same
+// name: then the Stream can only be freed.
+func (s Stream) SortGroups() bool { return s.groups().sort() }
+
 // freeAtOnce is how many cells RemoveGroup frees.
 const freeAtOnce = 256
 
@@ -172,6 +187,17 @@ func (g Group) AddConsumer(name []byte, seen int64) (x Consumer, added bool) {
 	x.SetSeen(seen)
 	return x, true
 }
+
+// AppendConsumer is to consumers what Stream.AppendGroup is to groups.
+func (g Group) AppendConsumer(name []byte, seen int64) Consumer {
+	number, h := g.consumers().add(g.Consumers(), consumerName, name)
+	x := Consumer{g, number, h}
+	x.SetSeen(seen)
+	return x
+}
+
+// SortConsumers is to consumers what Stream.SortGroups is to groups.
+func (g Group) SortConsumers() bool { return g.consumers().sort() }
 
 // RemoveConsumer removes a consumer with its pending entries, and returns how many these
 // were.

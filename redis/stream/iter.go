@@ -53,6 +53,10 @@ func (it *Iter) Next() bool {
 	}
 	for it.x.Ok() {
 		if !it.opened {
+			if it.hi.Less(it.x.ID()) {
+				it.x.ok = false
+				return false
+			}
 			it.open()
 			it.at = it.b.first
 		} else {
@@ -60,13 +64,15 @@ func (it *Iter) Next() bool {
 		}
 		for it.at < len(it.b.lp)-1 {
 			it.e = it.b.entry(it.at)
-			if it.hi.Less(it.e.id) {
-				it.x.ok = false
-				return false
-			}
-			if it.e.flags&isDeleted == 0 && !it.e.id.Less(it.lo) {
-				it.begin()
-				return true
+			if it.e.flags&isDeleted == 0 {
+				if it.hi.Less(it.e.id) {
+					it.x.ok = false
+					return false
+				}
+				if !it.e.id.Less(it.lo) {
+					it.begin()
+					return true
+				}
 			}
 			it.at = it.b.behind(it.e)
 		}
@@ -172,11 +178,13 @@ func (s Stream) Count(lo, hi ID, most int) int {
 		}
 		for at := b.first; at < len(b.lp)-1; {
 			e := b.entry(at)
-			if hi.Less(e.id) {
-				break
-			}
-			if e.flags&isDeleted == 0 && !e.id.Less(lo) {
-				n++
+			if e.flags&isDeleted == 0 {
+				if hi.Less(e.id) {
+					break
+				}
+				if !e.id.Less(lo) {
+					n++
+				}
 			}
 			at = b.behind(e)
 		}

@@ -15,14 +15,15 @@ var key = []byte("key")
 
 // world is a stream of a store, and what must be in it.
 type world struct {
-	t      testing.TB
-	rng    *rand.Rand
-	store  *store.Store
-	db     *store.DB
-	limits Limits
-	want   []wantEntry
-	last   ID
-	groups map[string]*wantGroup
+	t       testing.TB
+	rng     *rand.Rand
+	store   *store.Store
+	db      *store.DB
+	limits  Limits
+	want    []wantEntry
+	last    ID
+	rewound bool // deleted entries may be out of order
+	groups  map[string]*wantGroup
 }
 
 type wantEntry struct {
@@ -128,10 +129,32 @@ func (w *world) trim() {
 		w.t.Fatalf("%d entries of %d were trimmed by %+v", n, len(w.want), t)
 	}
 	w.want = w.want[n:]
-	if t.ByID && n > 0 && len(w.want) > 0 && !t.Approx && t.Limit == 0 && w.want[0].id.Less(t.Min) ||
+	if t.ByID && n > 0 && len(w.want) > 0 && !t.Approx && t.Limit == 0 && w.want[0].id.Less(t.Min) && !w.rewound ||
 		!t.ByID && !t.Approx && t.Limit == 0 && len(w.want) != t.Len && n > 0 {
 		w.t.Fatalf("%d entries are left after %+v", len(w.want), t)
 	}
+}
+
+// eraseLast deletes the last entries.
+func (w *world) eraseLast() {
+	for n := min(len(w.want), w.rng.IntN(15)); n > 0; n-- {
+		last := len(w.want) - 1
+		w.stream().Erase([]ID{w.want[last].id})
+		w.want = w.want[:last]
+	}
+}
+
+// rewind sets the last ID to one before those of entries that are deleted.
+func (w *world) rewind() {
+	var top ID
+	if n := len(w.want); n > 0 {
+		top = w.want[n-1].id
+	}
+	if w.rng.IntN(2) == 0 && top != w.last {
+		top, _ = top.Next()
+	}
+	w.stream().Rewind(top)
+	w.last, w.rewound = top, true
 }
 
 // same compares the entry that an Iter is at.
@@ -337,6 +360,10 @@ func (w *world) step() {
 		w.erase()
 	case kind < 13:
 		w.trim()
+		if w.rng.IntN(3) == 0 {
+			w.eraseLast()
+			w.rewind()
+		}
 	case kind < 18:
 		w.group()
 	default:
@@ -420,7 +447,7 @@ func FuzzBlock(f *testing.F) {
 		if _, ok := listpack.Valid(lp); !ok {
 			return
 		}
-		entries, ok := Valid(lp)
+		entries, last, ok := Valid(ID{1, 1}, lp)
 		if !ok {
 			return
 		}
@@ -437,17 +464,34 @@ func FuzzBlock(f *testing.F) {
 					it.Pair()
 				}
 			}
-			if n > entries {
-				t.Fatalf("%d entries, want %d", n, entries)
+			if n != entries || entries > 0 && x.Top() != last {
+				t.Fatalf("%d entries up to %v, want %d up to %v", n, x.Top(), entries, last)
 			}
 		}
-		x.Add(ID{1 << 60, 0}, [][]byte{{'a'}, {'b'}}, Limits{})
+		for _, hi := range []ID{{1, 1}, {1, 5}, {2, 0}, {1 << 40, 0}, last, MaxID} {
+			n := 0
+			for x.Range(&it, ID{1, 2}, hi, false); it.Next(); n++ {
+			}
+			if count := x.Count(ID{1, 2}, hi, math.MaxInt); n != count {
+				t.Fatalf("%d entries up to %v, and the count is %d", n, hi, count)
+			}
+		}
+		if last == MaxID {
+			return
+		}
+		x.Rewind(last)
+		next, _ := last.Next()
+		x.Add(next, [][]byte{{'a'}, {'b'}}, Limits{})
+		if x.Top() != next || !x.Has(next) || x.Len() != entries+1 {
+			t.Fatalf("%d entries up to %v, want %d up to %v", x.Len(), x.Top(), entries+1, next)
+		}
 		x.Trim(&Trim{Len: 1})
 		x.Trim(&Trim{ByID: true, Min: MaxID})
 	})
 }
 
-// A block without entries may stay behind an ID that SetLast has set. A new one replaces it.
+// A block without entries may be behind the ID that Rewind sets. It goes, or entries before it
+// would not be found.
 func TestBlockOfDeletedEntries(t *testing.T) {
 	w := newWorld(t, 1, Limits{4096, 2})
 	args := [][]byte{[]byte("f"), []byte("v")}
@@ -459,10 +503,15 @@ func TestBlockOfDeletedEntries(t *testing.T) {
 	if w.stream().Len() != 0 || w.stream().Blocks() != 1 {
 		t.Fatalf("%d entries in %d blocks", w.stream().Len(), w.stream().Blocks())
 	}
-	w.stream().SetLast(ID{3, 1})
-	w.stream().Add(ID{5, 1}, args, w.limits)
-	if w.stream().Top() != (ID{5, 1}) || w.stream().Blocks() != 1 {
-		t.Errorf("the last entry is %v of %d blocks", w.stream().Top(), w.stream().Blocks())
+	w.stream().Rewind(ID{3, 1})
+	if w.stream().Blocks() != 0 {
+		t.Errorf("%d blocks are behind the last ID", w.stream().Blocks())
+	}
+	for _, id := range []ID{{4, 1}, {5, 1}} {
+		w.stream().Add(id, args, w.limits)
+		if w.stream().Top() != id || !w.stream().Has(id) || w.stream().Blocks() != 1 {
+			t.Errorf("the last entry is %v of %d blocks, want %v", w.stream().Top(), w.stream().Blocks(), id)
+		}
 	}
 	w.db.Delete(w.db.Find(key))
 	if used := w.store.Memory().Used; used > 1024 {
