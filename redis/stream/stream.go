@@ -171,10 +171,17 @@ func (s Stream) extend(x *Cursor, id ID, pairs [][]byte, l Limits) bool {
 func (s Stream) grow(value []byte, size int, l Limits) []byte {
 	h := handleOf(value)
 	if s.c.Size(h) < size {
-		s.resize(value, max(size, min(size+size/2, l.most(), 2*maxFit)))
+		s.resize(value, l.room(size))
 		h = handleOf(value)
 	}
 	return s.pack(h)
+}
+
+// room returns the size of a cell for a block of size bytes that grows. A block that may become
+// very large must not be copied for each few entries.
+func (l Limits) room(size int) int {
+	more := min(size/2, max(2*maxFit-size, size/8))
+	return max(size, min(size+more, l.most()))
 }
 
 // maxFit is the most room that a new block gets for entries to come. It is the default of
