@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rondo-go/rondo/redis/listpack"
-	"github.com/rondo-go/rondo/redis/rdb"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -320,75 +318,6 @@ func TestXsetidBehindDeletedEntries(t *testing.T) {
 	`)
 }
 
-// sealedStream is a payload for RESTORE, of a stream that groups adds groups to.
-func sealedStream(groups func(e *rdb.Encoder)) string {
-	var e rdb.Encoder
-	e.Type(rdb.TypeStream2)
-	for range 9 { // no blocks, and numbers and IDs that are 0
-		e.Len(0)
-	}
-	groups(&e)
-	e.Seal()
-	return string(e.B)
-}
-
-// RESTORE takes groups and consumers in any order, but none twice.
-func TestRestoreOfGroupsInAnyOrder(t *testing.T) {
-	b := newBench(t, &Server{})
-	payload := func(names ...string) string {
-		return sealedStream(func(e *rdb.Encoder) {
-			e.Len(uint64(len(names)))
-			for _, name := range names {
-				e.String([]byte(name))
-				for range 4 { // the last ID, entries read, pending entries
-					e.Len(0)
-				}
-				e.Len(uint64(len(names)))
-				for _, name := range names {
-					e.String([]byte(name))
-					e.StreamTime(1)
-					e.Len(0)
-				}
-			}
-		})
-	}
-	var names []string
-	for i := range 100 {
-		names = append(names, fmt.Sprint("name", i*37%100))
-	}
-	if got := b.do("a", "RESTORE", "s", "0", payload(names...)); got != "+OK" {
-		t.Fatal(got)
-	}
-	for _, name := range names {
-		for _, consumer := range names {
-			if got := b.do("a", "XGROUP", "CREATECONSUMER", "s", name, consumer); got != ":0" {
-				t.Fatalf("consumer %s of group %s: %s", consumer, name, got)
-			}
-		}
-	}
-	if got := b.do("a", "XGROUP", "CREATECONSUMER", "s", "name50", "name0x"); got != ":1" {
-		t.Error(got)
-	}
-	slices.Sort(names)
-	groups := b.reply("XINFO", "GROUPS", "s").Elems
-	for i, g := range groups {
-		if got := string(g.Elems[1].Str); got != names[i] {
-			t.Errorf("group %d is %s, want %s", i, got, names[i])
-		}
-	}
-	const bad = "-ERR Bad data format"
-	for _, names := range [][]string{{"a", "b", "a"}, {"a", "a"}, {"", ""}} {
-		if got := b.do("a", "RESTORE", "t", "0", payload(names...)); got != bad {
-			t.Errorf("%q: %s", names, got)
-		}
-	}
-	b.do("a", "DEL", "s")
-	b.drain()
-	if used := b.s.space.store.Memory(); used.Used > 4000 {
-		t.Errorf("%+v", used)
-	}
-}
-
 // What DUMP returns of numbers that have overflown, RESTORE takes.
 func TestStreamNumbersThatOverflow(t *testing.T) {
 	const most = "9223372036854775807"
@@ -414,53 +343,6 @@ func TestStreamNumbersThatOverflow(t *testing.T) {
 	}
 }
 
-// A payload with entries that are not in order is refused: the reply to XRANGE would announce
-// more entries than it has. Deleted entries may be anywhere, as XSETID permits.
-func TestRestoreOfEntriesOutOfOrder(t *testing.T) {
-	b := newBench(t, &Server{})
-	for _, x := range []struct {
-		ids  []int64 // of entries in one block, to be added to 10-1; a deleted one is negative
-		want string
-	}{
-		{[]int64{0, 1, 2}, "+OK"}, {[]int64{0, 5, 3}, "-ERR Bad data format"}, {[]int64{0, 0}, "-ERR Bad data format"},
-		{[]int64{0, -5, 3}, "+OK"}, {[]int64{4, -4}, "-ERR Bad data format"}, {[]int64{-5, -3, 2}, "+OK"}, {[]int64{-5}, "+OK"},
-	} {
-		lp := listpack.Init(nil)
-		count := 0
-		for _, id := range x.ids {
-			if id >= 0 {
-				count++
-			}
-		}
-		number := func(all ...int64) {
-			for _, n := range all {
-				lp = listpack.Append(lp, listpack.Int(n))
-			}
-		}
-		number(int64(count), int64(len(x.ids)-count), 1)
-		lp = listpack.Append(lp, listpack.String([]byte("f")))
-		number(0)
-		for _, id := range x.ids {
-			flags := int64(2)
-			if id < 0 {
-				flags, id = 3, -id
-			}
-			number(flags, id, 0, 7, 4) // 7 is the value
-		}
-		var e rdb.Encoder
-		e.Type(rdb.TypeStream2)
-		e.Len(1)
-		e.StreamBlock(rdb.StreamID{MS: 10, Seq: 1}, lp)
-		for _, n := range []uint64{uint64(count), 20, 0, 0, 0, 0, 0, 1, 0} {
-			e.Len(n)
-		}
-		e.Seal()
-		if got := b.do("a", "RESTORE", "s", "0", string(e.B), "REPLACE"); got != x.want {
-			t.Errorf("%v: %s, want %s", x.ids, got, x.want)
-		}
-	}
-}
-
 // A client may ask for new entries of a key several times at once: each time gets some.
 func TestNewEntriesOfAKeySeveralTimes(t *testing.T) {
 	b := newBench(t, &Server{})
@@ -482,4 +364,19 @@ func TestNewEntriesOfAKeySeveralTimes(t *testing.T) {
 			t.Errorf("COUNT %d, %d times: %v entries, want %v", x.count, x.times, got, x.want)
 		}
 	}
+}
+
+// XGROUP SETID goes back within a block: the group gets all entries behind.
+func TestGroupGoesBackWithinABlock(t *testing.T) {
+	newBench(t, &Server{}).script(`
+		XADD s 1-1 a b => $3 1-1
+		XADD s 2-1 a b => $3 2-1
+		XADD s 3-1 a b => $3 3-1
+		XADD s 4-1 a b => $3 4-1
+		XGROUP CREATE s g 0 => +OK
+		XREADGROUP GROUP g c COUNT 3 STREAMS s > => *1...
+		XGROUP SETID s g 1-1 => +OK
+		XREADGROUP GROUP g c COUNT 1 STREAMS s > => *1 *2 $1 s *1 *2 $3 2-1 *2 $1 a $1 b
+		XREADGROUP GROUP g c STREAMS s > => *1 *2 $1 s *2 *2 $3 3-1 *2 $1 a $1 b *2 $3 4-1 *2 $1 a $1 b
+	`)
 }

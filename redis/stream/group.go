@@ -100,8 +100,13 @@ func (g Group) Name() []byte { return g.s.groups().nameOf(g.h) }
 // Last returns the last ID that the group has got.
 func (g Group) Last() ID { return getID(g.bytes()[groupLast:]) }
 
-// SetLast sets what Last returns.
-func (g Group) SetLast(id ID) { putID(g.bytes()[groupLast:], id) }
+// SetLast sets what Last returns. The place that Reached has noted holds no longer: it may be
+// behind the entries that Unread must find.
+func (g Group) SetLast(id ID) {
+	b := g.bytes()
+	putID(b[groupLast:], id)
+	binary.LittleEndian.PutUint32(b[groupPlace+idSize+4:], 0)
+}
 
 // Unknown is the value of Group.Read if the number is not known.
 const Unknown = -1

@@ -71,6 +71,9 @@ func (v *validator) skip(n int) {
 // entry takes an entry of the block of an ID, and returns its ID; exists is false if it is
 // deleted.
 func (v *validator) entry(block ID, fields int) (id ID, exists bool) {
+	if v.at >= 0 && listpack.SizeAt(v.lp, v.at) != intSize(isDeleted|sameFields) {
+		v.bad = true // block.mark replaces the flags, and nothing behind them may move
+	}
 	flags := v.number()
 	id.MS = block.MS + uint64(v.int64())
 	id.Seq = block.Seq + uint64(v.int64())
