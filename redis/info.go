@@ -211,9 +211,12 @@ func infoErrorstats(s *Server, put func(string, any)) {
 	}
 	slices.Sort(codes)
 	for _, code := range codes {
-		put("errorstat_"+code, fmt.Sprintf("count=%d", s.stats.errors[code]))
+		put("errorstat_"+safeInName.Replace(code), fmt.Sprintf("count=%d", s.stats.errors[code]))
 	}
 }
+
+// safeInName replaces what would end the name of a field of INFO.
+var safeInName = strings.NewReplacer("#", "_", ":", "_", "\n", "_", "\r", "_")
 
 func infoKeyspace(s *Server, put func(string, any)) {
 	for i := range s.space.dbs {
