@@ -5,6 +5,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/rondo-go/rondo/redis/acl"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -15,6 +16,7 @@ type command struct {
 	// name is in lower case. A subcommand's name begins with its container's:
 	// "client|id".
 	name string
+	id   int // in commandTable.rules
 	// arity is the number of arguments including the name. If it is negative,
 	// -arity is the minimum. A subcommand counts its container's name too.
 	arity int
@@ -97,8 +99,7 @@ var flagNames = []string{
 	"stale", "skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",
 }
 
-// category is a set of ACL categories. The server has no ACLs, but COMMAND INFO
-// and COMMAND LIST FILTERBY ACLCAT report the categories.
+// category is a set of ACL categories.
 type category uint32
 
 const (
@@ -143,6 +144,9 @@ func (cmd *command) categories() category {
 		if cmd.flags&x.flag != 0 {
 			cats |= x.cat
 		}
+	}
+	if cmd.cats&catScripting != 0 {
+		cats &^= catRead | catWrite // what a script does decides about it
 	}
 	if cmd.flags&flagFast == 0 {
 		cats |= catSlow
@@ -277,15 +281,17 @@ type commandTable struct {
 	byName map[string]*command
 	list   []*command // in the order of the families
 	last   *command   // the last found that has no subcommands: pipelines repeat it
+	rules  *acl.Table // the commands that rules of users may name
 }
 
 func newCommandTable(families ...[]*command) *commandTable {
-	t := &commandTable{byName: make(map[string]*command)}
+	t := &commandTable{byName: make(map[string]*command), rules: acl.NewTable(categoryNames, matchesKey)}
 	for _, family := range families {
 		for _, cmd := range family {
 			t.add(cmd)
 		}
 	}
+	t.addMissing()
 	return t
 }
 
@@ -295,12 +301,14 @@ func (t *commandTable) add(cmd *command) {
 	}
 	t.byName[cmd.name] = cmd
 	t.list = append(t.list, cmd)
+	cmd.id = t.rules.Add(cmd.name, uint32(cmd.categories()))
 	if cmd.subs == nil {
 		return
 	}
 	cmd.byName = make(map[string]*command)
 	for _, sub := range cmd.subs {
 		cmd.byName[sub.name[len(cmd.name)+1:]] = sub
+		sub.id = t.rules.Add(sub.name, uint32(sub.categories()))
 	}
 }
 

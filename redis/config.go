@@ -47,9 +47,13 @@ type config struct {
 	defragFrom   int64 // percent of free memory between entries
 	inert        [maxInert]string
 
+	allChannels bool  // acl-pubsub-default
+	deniedLen   int64 // acllog-max-len
+
 	port       int
 	bind       string
 	unixSocket string
+	aclFile    string
 	debug      DebugAccess
 	compress   bool // rdbcompression
 }
@@ -82,6 +86,8 @@ func (c *config) init(s *Server) {
 		hllSparse: 3000, streamBytes: 4096, streamEntries: 100,
 
 		defrag: true, defragFrom: defragFrom, inert: inertDefaults,
+
+		allChannels: s.AllChannels, deniedLen: 128, aclFile: s.ACLFile,
 	}
 	c.eviction.init()
 }
@@ -151,6 +157,9 @@ func allParams() ([]*param, [maxInert]string) {
 // ownParams returns the parameters that have an effect, or none but one value.
 func ownParams() []*param {
 	return []*param{
+		{name: "acl-pubsub-default", get: getPubsubDefault, set: setPubsubDefault, apply: applyACL},
+		fixedParam("aclfile", func(c *config) string { return c.aclFile }),
+		intParam("acllog-max-len", func(c *config) *int64 { return &c.deniedLen }, 0, math.MaxInt64, applyACL),
 		intParam("active-defrag-threshold-lower", func(c *config) *int64 { return &c.defragFrom }, 0, 1000, applyDefrag),
 		boolParam("activedefrag", func(c *config) *bool { return &c.defrag }, applyDefrag),
 		onlyParam("appendonly", "no", "yes"),
@@ -187,7 +196,8 @@ func ownParams() []*param {
 		boolParam("protected-mode", func(c *config) *bool { return &c.protected }, nil),
 		memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
 		boolParam("rdbcompression", func(c *config) *bool { return &c.compress }, nil),
-		{name: "requirepass", secret: true, get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
+		{name: "requirepass", secret: true, get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" },
+			apply: func(s *Server) { s.users.SetPassword(s.config.password) }},
 		onlyParam("save", ""),
 		limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
 		intParam("slowlog-log-slower-than", func(c *config) *int64 { return &c.slowerThan }, -1, math.MaxInt64, applyLimits),

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis/acl"
 	"github.com/rondo-go/rondo/redis/rdb"
 	"github.com/rondo-go/rondo/redis/zset"
 )
@@ -52,9 +53,18 @@ type Server struct {
 	// the client has the Engine's Linger to close its side. A client that does
 	// not makes Shutdown wait that long.
 	Engine *rondo.Engine
-	// Password is the password that clients must give with AUTH, the parameter
-	// requirepass. Empty means none.
+	// Password is the password of the default user, which clients must give with AUTH: the
+	// parameter requirepass. Empty means none.
 	Password string
+	// Users are the users beside the default one, with what they may do. The default user
+	// may be among them.
+	Users []User
+	// ACLFile is the name of a file with users, which Listen reads, ACL LOAD reads anew and
+	// ACL SAVE writes; the parameter aclfile. With it, Users must be empty.
+	ACLFile string
+	// AllChannels lets new users publish and subscribe to all channels, until a rule says
+	// otherwise: acl-pubsub-default allchannels.
+	AllChannels bool
 	// MaxClients is the number of clients served at once. A client beyond it
 	// gets an error reply and is closed. 0 means DefaultMaxClients. If the
 	// process may not open MaxClients + ReservedFiles descriptors, Listen
@@ -103,6 +113,8 @@ type Server struct {
 	runID      string
 	commands   *commandTable
 	config     config
+	users      *acl.Users
+	denials    acl.Log
 	space      keyspace
 	zsets      zset.Sets
 	encoder    rdb.Encoder // for DUMP
@@ -113,6 +125,7 @@ type Server struct {
 	latency    latency
 	monitors   monitors
 
+	permissions  permissions
 	clientMemory clientMemory
 	pause        pause
 	clients      clients
@@ -242,6 +255,10 @@ func (s *Server) startOn(engine *rondo.Engine) error {
 	if err := s.addCommands(); err != nil {
 		return err
 	}
+	s.initUsers() // anew, with the added commands
+	if err := s.defineUsers(); err != nil {
+		return err
+	}
 	if err := s.fitMaxClients(); err != nil {
 		return err
 	}
@@ -283,7 +300,13 @@ func (s *Server) init() {
 	s.tidying.server = s
 	s.stalls.server = s
 	s.baseMemory = min(heapMemory(), maxBase)
-	s.commands = newCommandTable(
+	s.commands = newCommandTable(allCommands()...)
+	s.initUsers()
+}
+
+// allCommands returns the commands of all families.
+func allCommands() [][]*command {
+	return [][]*command{
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), slowlogCommands(), latencyCommands(), monitorCommands(), standaloneCommands(),
 		keyCommands(), expiryCommands(), stringCommands(), numberCommands(), bitCommands(), hyperloglogCommands(),
@@ -294,8 +317,8 @@ func (s *Server) init() {
 		listCommands(), moveCommands(),
 		streamCommands(), streamReadCommands(), streamGroupCommands(), streamPendingCommands(), streamInfoCommands(),
 		sortCommands(), dumpCommands(),
-		transactionCommands(), pubsubCommands(),
-	)
+		transactionCommands(), pubsubCommands(), aclCommands(),
+	}
 }
 
 // initRandom makes the source of random choices and the run's name.

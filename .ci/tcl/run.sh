@@ -21,7 +21,8 @@ UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type
 	unit/introspection-2 unit/sort unit/dump unit/info unit/info-command
 	unit/latency-monitor unit/slowlog unit/lazyfree unit/maxmemory unit/obuf-limits
 	unit/limits unit/client-eviction unit/other unit/pause unit/replybufsize
-	unit/violations unit/networking unit/tls"
+	unit/violations unit/networking unit/tls
+	unit/acl-1 unit/acl-2 unit/acl-3 unit/acl-4 unit/acl-5 unit/acl-6 unit/acl-7 unit/acl-v2-1 unit/acl-v2-2"
 # These files are left out of external mode by a tag, mostly since they change parameters;
 # here the server is not shared.
 OPENED="pubsubshard auth info maxmemory obuf-limits limits client-eviction networking"
@@ -90,6 +91,12 @@ done
 sed -i 's/needs:debug"} overrides {appendonly yes/needs:repl"} overrides {appendonly yes/' "$work"/tests/unit/type/stream*.tcl
 (cd ../.. && go build -o "$work/rondo.program" ./cmd/rondo)
 (certs 2>"$work/certs.log") || { cat "$work/certs.log" >&2; exit 1; }
+# The files about users start servers with users of their own, so they are split: each part gets
+# a server that has them.
+for file in acl acl-v2; do
+	awk -v to="$work/tests/unit/$file-" '/^set server_path|^start_server \{overrides/ || NR == 1 { part++ } { print > (to part ".tcl") }' "$work/tests/unit/$file.tcl"
+	sed -i -E 's/^start_server (\{|\[list ).*external:skip.*\{$/start_server {tags {"acl"}} {/; s/\[tmpdir "[a-z.]+"\]/[pwd]\/users/' "$work/tests/unit/$file"-*.tcl
+done
 # Each server has a directory, since the tests write files.
 for server in rondo redis; do
 	mkdir -p "$work/$server/src"
@@ -99,6 +106,30 @@ for server in rondo redis; do
 	cp -r "$work/tests" "$work/$server/tests"
 	cp skip.txt "$work/$server/skip.txt"
 done
+
+# users adds the options for the users that a file expects.
+users() {
+	local user=() options=()
+	case $1 in
+	unit/acl-2) options=(--aclfile users/user.acl --acl-pubsub-default allchannels) ;;
+	unit/acl-3) options=(--aclfile users/nodefaultuser.acl) ;;
+	unit/acl-4) options=(--aclfile users/nodefaultuser.acl --acl-pubsub-default resetchannels) ;;
+	unit/acl-5) user=(default on nopass '~*' +@all) ;;
+	unit/acl-6) user=(default on nopass '~*' '&*' +@all) ;;
+	unit/acl-7) options=(--aclfile users/user.acl) ;;
+	unit/acl-v2-2) options=(--aclfile users/userwithselectors.acl) ;;
+	*) return 0 ;;
+	esac
+	rm -rf users
+	mkdir users
+	cp tests/assets/*.acl users/
+	if [ ${#user[@]} != 0 ]; then
+		rondo+=(--user "${user[*]}")
+		redis+=(--user "${user[@]}")
+	fi
+	rondo+=(${options[@]+"${options[@]}"})
+	redis+=(${options[@]+"${options[@]}"})
+}
 
 # start runs a server in its directory, at a free port. It leaves that in $port, and the
 # server's process in $pid.
@@ -115,6 +146,7 @@ start() {
 		else
 			redis+=(--port "$port")
 		fi
+		users "$2"
 		case $1 in
 		rondo) exec "$work/rondo.program" redis "${rondo[@]}" ;;
 		redis) exec redis-server "${redis[@]}" ;;

@@ -24,6 +24,9 @@ type redisCommand struct {
 	Maxclients         int      `help:"Number of clients served at once. More get an error and are closed. The number is lowered if the limit of open files (ulimit -n) is too low for it." default:"10000" placeholder:"N"`
 	Timeout            duration `help:"Close clients, other than subscribers, that are silent for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	Requirepass        string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
+	User               []string `help:"A user and its rules, as ACL SETUSER takes them: --user 'alice on >secret ~app:* +@read'. May be given several times." placeholder:"USER" sep:"none"`
+	Aclfile            string   `help:"File with users, a line each, which ACL LOAD reads anew and ACL SAVE writes. Not together with --user." placeholder:"FILE"`
+	ACLPubsubDefault   string   `name:"acl-pubsub-default" help:"Whether new users may use all channels, until a rule says otherwise: ${enum}." enum:"resetchannels,allchannels" default:"resetchannels" placeholder:"RULE"`
 	ProtectedMode      bool     `help:"Refuse clients from other hosts while no password is set." default:"true" negatable:""`
 	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local means clients on this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
 	Maxmemory          size     `help:"Memory for keys, values and clients, as in 512MiB. Above it, commands that add data are refused, or keys are evicted: CONFIG SET maxmemory-policy. 0: no limit." default:"0" placeholder:"SIZE"`
@@ -46,6 +49,9 @@ Examples:
 
   rondo redis --addr :7000 --requirepass secret --timeout 5m
       Serve on all interfaces, port 7000, with a password; close clients that are silent for five minutes.
+
+  rondo redis --requirepass secret --user 'app on >app-secret ~app:* +@all -@dangerous'
+      The user app may use keys that begin with app:, and no dangerous commands. Try: redis-cli --user app --pass app-secret get app:1
 
   rondo redis --addr unix:///tmp/redis.sock
       Serve a unix socket. Try: redis-cli -s /tmp/redis.sock ping
@@ -90,9 +96,16 @@ func (r *redisCommand) Run() error {
 	if len(filters) > 0 {
 		logFailures(engine, log)
 	}
+	users, err := r.users()
+	if err != nil {
+		return err
+	}
 	server := &redis.Server{
 		Engine:          engine,
 		Password:        r.Requirepass,
+		Users:           users,
+		ACLFile:         r.Aclfile,
+		AllChannels:     r.ACLPubsubDefault == "allchannels",
 		MaxClients:      r.Maxclients,
 		Timeout:         time.Duration(r.Timeout),
 		MaxMemory:       int64(r.Maxmemory),
@@ -126,6 +139,21 @@ func (r *redisCommand) Run() error {
 	defer engine.Close()
 	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
 	return up.serve()
+}
+
+// users returns the users of --user.
+func (r *redisCommand) users() (list []redis.User, err error) {
+	if len(r.User) > 0 && r.Aclfile != "" {
+		return nil, usagef("--user and --aclfile are both given: want users either as flags or in a file")
+	}
+	for _, line := range r.User {
+		u, err := redis.ParseUser(line)
+		if err != nil {
+			return nil, usagef("--user is %q: want a name and rules", line)
+		}
+		list = append(list, u)
+	}
+	return list, nil
 }
 
 // check returns an error for flags that do not go together.

@@ -1,0 +1,162 @@
+package redis
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rondo-go/rondo/redis/acl"
+)
+
+// A User is a user of a Server, as the directive user of redis.conf defines it: a name, and
+// rules as ACL SETUSER takes them. A user named "default" gets its rules instead of
+// those it has otherwise.
+type User struct {
+	Name  string
+	Rules []string
+}
+
+// ParseUser returns the User of a line such as "alice on >secret ~app:* +@read". Blanks
+// separate the parts, so a password must not have any. Listen checks the rules.
+func ParseUser(line string) (User, error) {
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return User{}, errors.New("redis: ParseUser: the line is empty: want a name and rules")
+	}
+	return User{words[0], words[1:]}, nil
+}
+
+// initUsers makes the default user.
+func (s *Server) initUsers() {
+	s.users = acl.NewUsers(s.commands.rules)
+	applyACL(s)
+	s.users.SetPassword(s.config.password)
+}
+
+// defineUsers makes the users that the program or its configuration asks for.
+func (s *Server) defineUsers() error {
+	if len(s.Users) > 0 && s.ACLFile != "" {
+		return errors.New("redis: Server.Users and Server.ACLFile are both set: want users either from the program or from a file")
+	}
+	for _, u := range s.Users {
+		if err := s.users.Define(u.Name, u.Rules); err != nil {
+			return fmt.Errorf("redis: Server.Users: %w", err)
+		}
+		if !s.users.Find([]byte(u.Name)).Enabled() {
+			s.log().Info("user is disabled: its rules have no 'on'", "user", u.Name)
+		}
+	}
+	if s.ACLFile == "" {
+		return nil
+	}
+	if err := s.loadUsers(); err != nil {
+		return fmt.Errorf("redis: Server.ACLFile: %w", err)
+	}
+	return nil
+}
+
+// applyACL puts the parameters of users into effect.
+func applyACL(s *Server) {
+	s.users.AllChannels = s.config.allChannels
+	s.denials.Max = int(min(s.config.deniedLen, math.MaxInt32))
+}
+
+// loadUsers replaces the users by those of the file, all or none.
+func (s *Server) loadUsers() error {
+	name := s.ACLFile
+	text, err := os.ReadFile(name)
+	if err != nil {
+		var p *os.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
+		return fmt.Errorf("Error loading ACLs, opening file '%s': %w", name, err)
+	}
+	return s.users.Load(name, string(text))
+}
+
+// saveUsers writes the users to the file. If it fails, the file stays as it was.
+func (s *Server) saveUsers() error {
+	mode := os.FileMode(0o600) // the sums of passwords are worth guessing
+	if info, err := os.Stat(s.ACLFile); err == nil {
+		mode = info.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(s.ACLFile), filepath.Base(s.ACLFile)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(s.users.Format())
+	if err == nil {
+		err = cmp.Or(f.Chmod(mode), f.Sync())
+	}
+	if err = cmp.Or(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.ACLFile)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+const errNoUsersFile = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
+
+func aclLoadCommand(c *client, _ [][]byte) {
+	s := c.server
+	if s.ACLFile == "" {
+		c.fail(errNoUsersFile)
+		return
+	}
+	if err := s.loadUsers(); err != nil {
+		c.fail("ERR " + err.Error())
+		return
+	}
+	c.disconnect(func(x *client) bool { return x.user != s.users.Default && x.user != program })
+	c.ok()
+}
+
+func aclSaveCommand(c *client, _ [][]byte) {
+	s := c.server
+	if s.ACLFile == "" {
+		c.fail(errNoUsersFile)
+		return
+	}
+	if err := s.saveUsers(); err != nil {
+		s.log().Warn("ACL SAVE failed", slog.String("file", s.ACLFile), slog.Any("error", err))
+		c.fail("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
+		return
+	}
+	c.ok()
+}
+
+// userLines returns the users as lines of redis.conf, for CONFIG REWRITE: none if they have
+// a file.
+func (s *Server) userLines() []string {
+	if s.ACLFile != "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(s.users.Format(), "\n"), "\n")
+}
+
+func setPubsubDefault(c *config, v string) string {
+	switch strings.ToLower(v) {
+	case "allchannels":
+		c.allChannels = true
+	case "resetchannels":
+		c.allChannels = false
+	default:
+		return "argument(s) must be one of the following: allchannels, resetchannels"
+	}
+	return ""
+}
+
+func getPubsubDefault(c *config) string {
+	if c.allChannels {
+		return "allchannels"
+	}
+	return "resetchannels"
+}
