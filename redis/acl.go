@@ -122,7 +122,7 @@ func (c *client) selector(s *acl.Selector) {
 }
 
 func aclSetuserCommand(c *client, args [][]byte) {
-	rules := make([]string, 0, len(args)-3+1)
+	rules := make([]string, 0, len(args)-3)
 	for _, arg := range args[3:] {
 		rules = append(rules, string(arg))
 	}

@@ -65,7 +65,10 @@ func (cmd *command) keyRefs(refs []acl.Ref, args [][]byte) []acl.Ref {
 		if !ok || last >= len(args) {
 			return refs[:0]
 		}
-		access := k.flagsOf(args).access()
+		access := k.flags.access()
+		if cmd.arityOK(len(args)) {
+			access = k.flagsOf(args).access()
+		}
 		for at := first; at <= last; at += k.step {
 			refs = append(refs, acl.Ref{At: at, Access: access})
 		}

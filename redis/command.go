@@ -146,7 +146,7 @@ func (cmd *command) categories() category {
 		}
 	}
 	if cmd.cats&catScripting != 0 {
-		cats &^= catRead | catWrite // what a script does decides about it
+		cats &^= catRead // as of Redis's EVAL_RO
 	}
 	if cmd.flags&flagFast == 0 {
 		cats |= catSlow

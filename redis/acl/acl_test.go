@@ -231,7 +231,8 @@ func TestLines(t *testing.T) {
 		{"(+get ~a) ( +set %W~b )", "user u off resetchannels -@all (~a resetchannels -@all +get) (%W~b resetchannels -@all +set)"},
 		{`("~a\"b'c)" '~)' ~x\y)`, `user u off resetchannels -@all ("~a\"b'c)" "~)" ~x\y resetchannels -@all)`},
 		{"+@all -@string", "user u off resetchannels +@all -@string"},
-		{"+@pubsub +@read", "user u off resetchannels -@all +@pubsub +@read"},
+		{"+@pubsub +@read", "user u off resetchannels -@all +@read +@pubsub"},
+		{"%R~* %W~* ~a", "user u off %RW~* ~a resetchannels -@all"},
 	} {
 		us := newUsers()
 		if got := set(t, us, "u", strings.Fields(c.rules)...).Line(); got != c.want {

@@ -36,7 +36,7 @@ func (u *User) Line() string {
 // describe returns all rules of a selector.
 func (s *Selector) describe() string {
 	var parts []string
-	if keys := s.Keys(); keys != "" {
+	if keys := s.keyRules("%RW~*"); keys != "" {
 		parts = append(parts, keys)
 	}
 	if !s.allChannels {
@@ -64,13 +64,20 @@ func quote(rules string) string {
 }
 
 // Keys returns the rules for keys.
-func (s *Selector) Keys() string {
+func (s *Selector) Keys() string { return s.keyRules("~*") }
+
+// keyRules returns the rules for keys, with star for a pattern of one star, which is among
+// other patterns: the rule ~* would stand in their place.
+func (s *Selector) keyRules(star string) string {
 	if s.allKeys {
 		return "~*"
 	}
 	list := make([]string, len(s.keys))
 	for i, k := range s.keys {
 		list[i] = [...]string{Read: "%R~", Write: "%W~", Read | Write: "~"}[k.access] + k.pattern
+		if list[i] == "~*" {
+			list[i] = star
+		}
 	}
 	return strings.Join(list, " ")
 }
@@ -102,7 +109,11 @@ func (s *Selector) Commands() string {
 		rules = append(rules, sign+"@"+t.categories[i])
 		made.setCategory(i, !s.future)
 	}
-	for id := range t.commands {
+	for id := 0; id < len(t.commands); id++ {
+		if id&63 == 0 && len(s.firsts) == 0 && s.commands.word(id>>6) == made.commands.word(id>>6) {
+			id += 63 // nothing to say about any of them
+			continue
+		}
 		name, has := t.commands[id].name, s.commands.has(id)
 		if has != made.commands.has(id) {
 			if has {

@@ -6,6 +6,7 @@
 //	table.go     commands and categories, as sets of bits
 //	selector.go  one set of permissions: commands, keys, channels
 //	rule.go      what a rule changes
+//	split.go     a text as words, as redis.conf has them
 //	user.go      a user: passwords and selectors
 //	users.go     all users of a server
 //	file.go      users as the text of a file

@@ -81,6 +81,13 @@ type set []uint64
 
 func (s set) has(i int) bool { return i>>6 < len(s) && s[i>>6]>>(i&63)&1 != 0 }
 
+func (s set) word(i int) uint64 {
+	if i < len(s) {
+		return s[i]
+	}
+	return 0
+}
+
 func (s *set) add(i int) {
 	for len(*s) <= i>>6 {
 		*s = append(*s, 0)
@@ -121,10 +128,7 @@ func (s *set) putAll(x set, in bool) {
 // common counts the commands of x that are in s, and those that are not.
 func (s set) common(x set) (in, out int) {
 	for i, word := range x {
-		has := uint64(0)
-		if i < len(s) {
-			has = s[i]
-		}
+		has := s.word(i)
 		in += bits.OnesCount64(word & has)
 		out += bits.OnesCount64(word &^ has)
 	}
