@@ -43,9 +43,9 @@
 //     as soon as the request announces that it will exceed the limit.
 //   - maxmemory counts the memory of keys and values in the store, what clients held at the
 //     last count, some 10 ms ago, and what the server used when it started, 4 MiB at most.
-//   - A rule such as %~k, which gives no access, is an error; so is a blank in one such as
-//     "+select|0 1". A line of ACL LIST quotes patterns that would be read otherwise. Entries of
-//     ACL LOG keep 4 KiB of a name. INFO has Redis 7.2's acl_access_denied_*.
+//   - What ACL LIST shows can always be read back: a blank in a rule such as "+select|0 1" is an
+//     error, patterns with quotes are quoted between parentheses, and %RW~* is not shown as ~*.
+//     Entries of ACL LOG keep 4 KiB of a name. INFO has Redis 7.2's acl_access_denied_*.
 //   - DEBUG has DIGEST, DIGEST-VALUE, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
 //     SET-ACTIVE-EXPIRE, QUICKLIST-PACKED-THRESHOLD and REPLYBUFFER only; see
 //     [Server.Debug]. The last two have no effect. OBJECT's serializedlength is the size in

@@ -159,7 +159,7 @@ func TestWrongRules(t *testing.T) {
 		{"nix", "Syntax error"},
 		{")", "Syntax error"},
 		{"%~k", "Syntax error"},
-		{"%R", "Syntax error"},
+		{"%", "Syntax error"},
 		{"%RR~k", "Syntax error"},
 		{"%X~k", "Syntax error"},
 		{"~* ~k", "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns"},

@@ -135,7 +135,7 @@ func (s *Selector) applyKeys(rule string) error {
 	}
 	access, pattern := Read|Write, rule[1:]
 	if rule[0] == '%' {
-		letters, rest, found := strings.Cut(rule[1:], "~")
+		letters, rest, _ := strings.Cut(rule[1:], "~") // without ~: an empty pattern, as in Redis
 		access, pattern = 0, rest
 		for _, b := range []byte(letters) {
 			var a Access
@@ -150,8 +150,7 @@ func (s *Selector) applyKeys(rule string) error {
 			}
 			access |= a
 		}
-		// Without a ~ or a letter the rule would be saved as one that cannot be read.
-		if !found || access == 0 {
+		if access == 0 {
 			return errSyntax
 		}
 	}

@@ -131,7 +131,7 @@ func describe(v resp.Value) string {
 		case e.Elems != nil:
 			text.WriteString("[" + describe(e) + "] ")
 		case i > 0 && string(v.Elems[i-1].Str) == "commands":
-			rules := strings.Fields(string(e.Str))
+			rules := slices.DeleteFunc(strings.Fields(string(e.Str)), func(rule string) bool { return slices.Contains(newer, rule[1:]) })
 			slices.Sort(rules)
 			text.WriteString(strings.Join(rules, " ") + " ")
 		default:
