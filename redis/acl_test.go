@@ -428,7 +428,7 @@ func TestGenpass(t *testing.T) {
 			t.Errorf("%s: %q", arg, text)
 		}
 	}
-	if b.do("a", "ACL", "GENPASS") == b.do("a", "ACL", "GENPASS") {
+	if one := b.do("a", "ACL", "GENPASS"); one == b.do("a", "ACL", "GENPASS") {
 		t.Error("the same password twice")
 	}
 	b.script(`

@@ -75,7 +75,7 @@ func (s *Server) loadUsers() error {
 		if errors.As(err, &p) {
 			err = p.Err
 		}
-		return fmt.Errorf("Error loading ACLs, opening file '%s': %w", name, err)
+		return acl.RuleError(fmt.Sprintf("Error loading ACLs, opening file '%s': %v", name, err))
 	}
 	return s.users.Load(name, string(text))
 }

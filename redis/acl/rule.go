@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A RuleError says why a rule has no meaning, in Redis's words.
+// A RuleError says in Redis's words why a rule, or a list of rules, has no meaning.
 type RuleError string
 
 func (e RuleError) Error() string { return string(e) }

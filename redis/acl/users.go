@@ -69,8 +69,8 @@ func (us *Users) Login(name, text []byte) *User {
 	return u
 }
 
-// Set makes a user, or changes one, by all rules or by none. The error's text is that of
-// ACL SETUSER's reply. narrowed reports whether clients of the user may have subscriptions
+// Set makes a user, or changes one, by all rules or by none. The error has the text that ACL SETUSER
+// replies. narrowed reports whether clients of the user may have subscriptions
 // that it does not allow any more; see User.Hears.
 func (us *Users) Set(name string, args []string) (narrowed bool, err error) {
 	if hasSpace(name) {
