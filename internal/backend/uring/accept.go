@@ -46,6 +46,7 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 	if m == nil || m.empty() {
 		*c = backend.Completion{Op: f.in, Err: f.takeEnd("accept")}
 		f.in = nil
+		f.flags &^= acceptEnding
 		return true
 	}
 	if m.turn != b.turn {
@@ -65,6 +66,23 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 		return true
 	}
 	return false
+}
+
+// cancelAccept ends f.in, an Accept, when the kernel has ended the request and all of the
+// request's connections were delivered: nobody else can accept these any more.
+func (b *Backend) cancelAccept(f *file) {
+	f.flags |= acceptEnding
+	b.cancelIn(f)
+	if f.at == idle {
+		b.goOn(f)
+	}
+}
+
+// endAccept completes a canceled Accept in the next turn.
+func (b *Backend) endAccept(f *file) {
+	b.done(f.in, 0, backend.ErrCanceled)
+	f.in = nil
+	f.flags &^= acceptEnding
 }
 
 // handle returns the Handle of a connection accepted by the listener f.

@@ -60,6 +60,7 @@ const (
 	packetsWaiting                       // there are undelivered datagrams
 	sendWaits                            // a poll for a SendTo is in the kernel
 	shared                               // see backend.Handle.Shared
+	acceptEnding                         // the Accept in is being canceled
 	outShort                             // the last request for out has not sent everything; see sent
 )
 
