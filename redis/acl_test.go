@@ -333,7 +333,7 @@ func TestUsersFile(t *testing.T) {
 	if got := b.do("a", "ACL", "LOAD"); !strings.HasPrefix(got, "-ERR Error loading ACLs, opening file '"+name+"': ") {
 		t.Error(got)
 	}
-	b.s.ACLFile = filepath.Join(name, "in", "no", "directory")
+	b.s.config.aclFile = filepath.Join(name, "in", "no", "directory")
 	b.script("ACL SAVE => -ERR There was an error trying to save the ACLs. Please check the server logs for more information")
 	newBench(t, &Server{}).script(`
 		ACL LOAD => -ERR This Redis instance is not configured to use an ACL file...
@@ -362,8 +362,8 @@ func TestUsersOfTheServer(t *testing.T) {
 		b: GET a => $-1
 		b: GET b => -NOPERM...
 	`)
-	if got := b.s.userLines(); len(got) != 2 || got[0] != "user alice on nopass resetchannels -@all (~a resetchannels -@all +get)" {
-		t.Errorf("%q", got)
+	if got := b.s.userOption().Lines; len(got) != 2 || got[0].Text != "user alice on nopass resetchannels -@all (~a resetchannels -@all +get)" {
+		t.Errorf("%v", got)
 	}
 	for want, s := range map[string]*Server{
 		`redis: Server.Users: user "a": rule '+nix': Unknown command or category name in ACL`: {Users: []User{{"a", []string{"+nix"}}}},
@@ -438,4 +438,36 @@ func TestGenpass(t *testing.T) {
 		ACL CAT a b => -ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP.
 		ACL CAT TRANSACTION => *5 $7 discard $4 exec $5 multi $7 unwatch $5 watch
 	`)
+}
+
+func TestUsersOfAConfig(t *testing.T) {
+	c, err := load(t, "user alice on nopass \"(+get ~a)\"\nuser default on >pw ~* +@all\nacl-pubsub-default allchannels\n", "--acllog-max-len", "5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, &Server{Config: c})
+	if err := b.s.defineUsers(); err != nil {
+		t.Fatal(err)
+	}
+	b.script(`
+		PING => -NOAUTH...
+		AUTH pw => +OK
+		ACL USERS => *2 $5 alice $7 default
+		CONFIG GET acl* => *6 $18 acl-pubsub-default $11 allchannels $7 aclfile $0  $14 acllog-max-len $1 5
+		CONFIG REWRITE => +OK
+	`)
+	text, err := os.ReadFile(c.File())
+	if want := "user alice on nopass &* -@all (~a &* -@all +get)\n"; err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	for text, want := range map[string]string{
+		"user a on\nuser a off":  "Duplicate user found",
+		"user a %x~y":            "Syntax error",
+		"user a (on":             "Unmatched parenthesis",
+		"user a on\naclfile x\n": "want them in one place",
+	} {
+		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
 }

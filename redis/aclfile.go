@@ -1,16 +1,15 @@
 package redis
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/rondo-go/rondo/redis/acl"
+	"github.com/rondo-go/rondo/redis/conf"
 )
 
 // A User is a user of a Server, as the directive user of redis.conf defines it: a name, and
@@ -40,10 +39,14 @@ func (s *Server) initUsers() {
 
 // defineUsers makes the users that the program or its configuration asks for.
 func (s *Server) defineUsers() error {
-	if len(s.Users) > 0 && s.ACLFile != "" {
+	users := s.Users
+	if s.Config != nil {
+		users = s.Config.users
+	}
+	if len(users) > 0 && s.config.aclFile != "" {
 		return errors.New("redis: Server.Users and Server.ACLFile are both set: want users either from the program or from a file")
 	}
-	for _, u := range s.Users {
+	for _, u := range users {
 		if err := s.users.Define(u.Name, u.Rules); err != nil {
 			return fmt.Errorf("redis: Server.Users: %w", err)
 		}
@@ -51,7 +54,7 @@ func (s *Server) defineUsers() error {
 			s.log().Info("user is disabled: its rules have no 'on'", "user", u.Name)
 		}
 	}
-	if s.ACLFile == "" {
+	if s.config.aclFile == "" {
 		return nil
 	}
 	if err := s.loadUsers(); err != nil {
@@ -68,7 +71,7 @@ func applyACL(s *Server) {
 
 // loadUsers replaces the users by those of the file, all or none.
 func (s *Server) loadUsers() error {
-	name := s.ACLFile
+	name := s.config.aclFile
 	text, err := os.ReadFile(name)
 	if err != nil {
 		var p *os.PathError
@@ -80,34 +83,15 @@ func (s *Server) loadUsers() error {
 	return s.users.Load(name, string(text))
 }
 
-// saveUsers writes the users to the file. If it fails, the file stays as it was.
-func (s *Server) saveUsers() error {
-	mode := os.FileMode(0o600) // the sums of passwords are worth guessing
-	if info, err := os.Stat(s.ACLFile); err == nil {
-		mode = info.Mode().Perm()
-	}
-	f, err := os.CreateTemp(filepath.Dir(s.ACLFile), filepath.Base(s.ACLFile)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(s.users.Format())
-	if err == nil {
-		err = cmp.Or(f.Chmod(mode), f.Sync())
-	}
-	if err = cmp.Or(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.ACLFile)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
+// saveUsers writes the users to the file. If it fails, the file stays as it was. A new one only
+// its owner may read: the sums of passwords are worth guessing.
+func (s *Server) saveUsers() error { return replaceFile(s.config.aclFile, s.users.Format(), 0o600) }
 
 const errNoUsersFile = "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis configuration."
 
 func aclLoadCommand(c *client, _ [][]byte) {
 	s := c.server
-	if s.ACLFile == "" {
+	if s.config.aclFile == "" {
 		c.fail(errNoUsersFile)
 		return
 	}
@@ -121,25 +105,27 @@ func aclLoadCommand(c *client, _ [][]byte) {
 
 func aclSaveCommand(c *client, _ [][]byte) {
 	s := c.server
-	if s.ACLFile == "" {
+	if s.config.aclFile == "" {
 		c.fail(errNoUsersFile)
 		return
 	}
 	if err := s.saveUsers(); err != nil {
-		s.log().Warn("ACL SAVE failed", slog.String("file", s.ACLFile), slog.Any("error", err))
+		s.log().Warn("ACL SAVE failed", slog.String("file", s.config.aclFile), slog.Any("error", err))
 		c.fail("ERR There was an error trying to save the ACLs. Please check the server logs for more information")
 		return
 	}
 	c.ok()
 }
 
-// userLines returns the users as lines of redis.conf, for CONFIG REWRITE: none if they have
-// a file.
-func (s *Server) userLines() []string {
-	if s.ACLFile != "" {
-		return nil
+// userOption returns the users as lines of redis.conf: none if they have a file.
+func (s *Server) userOption() conf.Option {
+	o := conf.Option{Name: "user"}
+	if s.config.aclFile == "" {
+		for _, u := range s.users.Sorted() {
+			o.Lines = append(o.Lines, conf.Line{Text: u.Line(), Force: true})
+		}
 	}
-	return strings.Split(strings.TrimSuffix(s.users.Format(), "\n"), "\n")
+	return o
 }
 
 func setPubsubDefault(c *config, v string) string {

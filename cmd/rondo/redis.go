@@ -8,6 +8,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/upgrade"
@@ -32,8 +34,15 @@ type redisCommand struct {
 	Maxmemory          size     `help:"Memory for keys, values and clients, as in 512MiB. Above it, commands that add data are refused, or keys are evicted: CONFIG SET maxmemory-policy. 0: no limit." default:"0" placeholder:"SIZE"`
 	LoseKeys           bool     `help:"Let another process take over the listeners, by SIGUSR2 or --upgrade, although the keys are in memory only: it begins without any. For caches."`
 	upgradeFlags
+	Check bool `help:"Only read the redis.conf, and print what is wrong."`
 	tlsFlags
 	engineFlags
+
+	Conf []string `arg:"" optional:"" passthrough:"partial" help:"A redis.conf, or - for standard input, and behind it directives as redis-server takes them: --port 7000. Flags stand before it. With -- in place of a file there are only directives." placeholder:"FILE"`
+
+	config    *redis.Config // nil: there is no redis.conf
+	users     []redis.User  // of User
+	endpoints []endpoint    // of Addr, or of the redis.conf
 }
 
 var debugAccess = map[string]redis.DebugAccess{"no": redis.DebugNo, "local": redis.DebugLocal, "yes": redis.DebugYes}
@@ -59,6 +68,12 @@ Examples:
   rondo redis --tls-cert redis.crt --tls-key redis.key --tls-ca ca.crt
       Serve TLS to clients with a certificate of that authority. Try: redis-cli --tls --cert client.crt --key client.key --cacert ca.crt ping
 
+  rondo redis redis.conf --port 7000 --maxmemory 64mb
+      Serve as a redis.conf says, read as redis-server reads it, but for two directives. docs/redis-conf.md tells what each does here.
+
+  rondo redis --backend uring -- --bind 127.0.0.1 --io-threads 2
+      Directives without a file.
+
   rondo redis --backend std
       The same server on Go's net package, with a goroutine per connection.
 
@@ -75,18 +90,20 @@ func raiseOpenFiles(clients int, log *slog.Logger) {
 }
 
 // Run serves until a signal.
-func (r *redisCommand) Run() error {
-	endpoints, err := parseAddresses(r.Addr, streams)
-	if err != nil {
-		return err
-	}
-	if err := r.check(); err != nil {
+func (r *redisCommand) Run(ctx *kong.Context) error {
+	if err := r.read(given(ctx)); err != nil || r.Check {
 		return err
 	}
 	r.replaces = r.isHeir()
 	engine, log, level, err := r.engine(r.Loops)
 	if err != nil {
 		return err
+	}
+	if r.config != nil {
+		if err := r.lockPidfile(log); err != nil {
+			return err
+		}
+		r.tellConf(log)
 	}
 	engine.Linger = closingTime
 	filters, err := r.filters(log)
@@ -96,24 +113,7 @@ func (r *redisCommand) Run() error {
 	if len(filters) > 0 {
 		logFailures(engine, log)
 	}
-	users, err := r.users()
-	if err != nil {
-		return err
-	}
-	server := &redis.Server{
-		Engine:          engine,
-		Password:        r.Requirepass,
-		Users:           users,
-		ACLFile:         r.Aclfile,
-		AllChannels:     r.ACLPubsubDefault == "allchannels",
-		MaxClients:      r.Maxclients,
-		Timeout:         time.Duration(r.Timeout),
-		MaxMemory:       int64(r.Maxmemory),
-		NoProtectedMode: !r.ProtectedMode,
-		Debug:           debugAccess[r.EnableDebugCommand],
-		Logger:          log,
-		Level:           level,
-	}
+	server := r.serverFor(engine, log, level)
 	raiseOpenFiles(r.Maxclients, log)
 	if err := engine.Start(); err != nil {
 		return err
@@ -124,12 +124,13 @@ func (r *redisCommand) Run() error {
 	}
 	defer r.admin.close()
 	up := r.upgradable(server, engine, log)
-	addrs, err := up.listen(endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
+	addrs, err := up.listen(r.endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
 		return up.Listen(network, address, already, func(ln net.Listener) (*rondo.Listener, error) {
+			options, filters := r.optionsFor(network, address, filters)
 			if ln != nil {
-				return server.AttachListener(ln, rondo.SocketOptions{}, filtersFor(network, filters)...)
+				return server.AttachListener(ln, options, filters...)
 			}
-			return server.Listen(network, address, rondo.SocketOptions{}, filtersFor(network, filters)...)
+			return server.Listen(network, address, options, filters...)
 		})
 	})
 	if err != nil {
@@ -141,19 +142,40 @@ func (r *redisCommand) Run() error {
 	return up.serve()
 }
 
-// users returns the users of --user.
-func (r *redisCommand) users() (list []redis.User, err error) {
+// readUsers reads the users of --user.
+func (r *redisCommand) readUsers() error {
 	if len(r.User) > 0 && r.Aclfile != "" {
-		return nil, usagef("--user and --aclfile are both given: want users either as flags or in a file")
+		return usagef("--user and --aclfile are both given: want users either as flags or in a file")
 	}
 	for _, line := range r.User {
 		u, err := redis.ParseUser(line)
 		if err != nil {
-			return nil, usagef("--user is %q: want a name and rules", line)
+			return usagef("--user is %q: want a name and rules", line)
 		}
-		list = append(list, u)
+		r.users = append(r.users, u)
 	}
-	return list, nil
+	return nil
+}
+
+// read reads the redis.conf, or the addresses of the flags.
+func (r *redisCommand) read(set []string) error {
+	if len(r.Conf) > 0 {
+		if err := r.readConf(set); err != nil {
+			return err
+		}
+		if r.Check {
+			fmt.Printf("there are no mistakes: %d addresses\n", len(r.endpoints))
+		}
+		return r.check()
+	}
+	if r.Check {
+		return usagef("--check is for a redis.conf: give its name behind the flags")
+	}
+	var err error
+	if r.endpoints, err = parseAddresses(r.Addr, streams); err != nil {
+		return err
+	}
+	return r.check()
 }
 
 // check returns an error for flags that do not go together.
@@ -161,7 +183,7 @@ func (r *redisCommand) check() error {
 	if (r.Control != "" || r.Upgrade) && !r.LoseKeys {
 		return usagef("--control and --upgrade let an empty server take the place of this one, whose keys are in memory only: give --lose-keys too if that may be")
 	}
-	return cmp.Or(r.upgradeFlags.check(), checkNumber("--maxclients", r.Maxclients, 1, math.MaxInt))
+	return cmp.Or(r.readUsers(), r.upgradeFlags.check(), checkNumber("--maxclients", r.Maxclients, 1, math.MaxInt))
 }
 
 // upgradable returns the server as one whose listeners another process can take over, if the user
