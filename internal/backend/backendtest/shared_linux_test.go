@@ -125,6 +125,49 @@ func TestCancelAcceptLosesNothing(t *testing.T) {
 	})
 }
 
+// TestCanceledAcceptWakesOthers: a connection comes, and the system tells one of two holders of
+// the listener, who cancels the Accept. Then that one brings the connection, or the other does.
+func TestCanceledAcceptWakesOthers(t *testing.T) {
+	eachBackend(t, func(d *driver) {
+		first, second := d.loop(), d.loop()
+		for _, network := range streams() {
+			for round := range 20 {
+				own, err := net.Listen(network, first.address(network))
+				if err != nil {
+					d.Fatal(err)
+				}
+				f, err := own.(interface{ File() (*os.File, error) }).File()
+				if err != nil {
+					d.Fatal(err)
+				}
+				same, err := net.FileListener(f)
+				if err != nil {
+					d.Fatal(err)
+				}
+				f.Close()
+				a := first.listen(network, "", backend.Socket{Listener: own})
+				b := second.listen(network, "", backend.Socket{Listener: same})
+				first.turnFor(2)
+				second.turnFor(2)
+				for range 1 + round%3 {
+					c, err := net.Dial(network, a.addr.String())
+					if err != nil {
+						d.Fatal(err)
+					}
+					defer c.Close()
+				}
+				a.accept.cancel()
+				first.canceled(a.accept)
+				second.until("all clients", func() bool { return len(a.accept.conns)+len(b.accept.conns) == 1+round%3 })
+				a.discardRest()
+				b.discardRest()
+				first.ok(first.submit(a.file, backend.Close, nil))
+				second.ok(second.submit(b.file, backend.Close, nil))
+			}
+		}
+	})
+}
+
 // acceptAll accepts and closes the connections in a listener's queue. It returns how many there
 // were.
 func (l *loop) acceptAll(listener int) (n int) {
