@@ -1,6 +1,10 @@
 package redis
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rondo-go/rondo/redis/acl"
+)
 
 // stats holds the numbers that only INFO uses.
 type stats struct {
@@ -12,6 +16,8 @@ type stats struct {
 	evicted     int64
 
 	evictedClients int64
+
+	denied [acl.DeniedChannel + 1]int64
 
 	peakMemory  int64
 	freedBefore int64 // values that were freed before the last CONFIG RESETSTAT
