@@ -13,4 +13,7 @@ require (
 	golang.org/x/sys v0.35.0
 )
 
-require github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
+require (
+	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
+	github.com/yuin/gopher-lua v1.1.2 // indirect
+)

@@ -349,6 +349,7 @@ func (l *clients) engineEnds() {
 			c.abort(rondo.ErrClosed)
 		}
 	}
+	l.server.scripts.end()
 	l.checkIdle()
 }
 

@@ -31,6 +31,7 @@ type config struct {
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
+	busyReply       int64 // busy-reply-threshold, in milliseconds; 0: none
 	slowerThan      int64 // microseconds; negative: no slow log
 	slowlogLen      int64
 	latencyLimit    int64 // milliseconds; 0: no latency monitor
@@ -71,7 +72,7 @@ func (c *config) init(s *Server) {
 		},
 		logLevel: levelIndex(s.Level),
 
-		slowerThan: 10000, slowlogLen: 128,
+		busyReply: 5000, slowerThan: 10000, slowlogLen: 128,
 		latencyTracking: true, percentiles: []float64{50, 99, 99.9},
 
 		debug:    s.Debug,
@@ -155,6 +156,7 @@ func ownParams() []*param {
 		boolParam("activedefrag", func(c *config) *bool { return &c.defrag }, applyDefrag),
 		onlyParam("appendonly", "no", "yes"),
 		{name: "bind", get: func(c *config) string { return c.bind }, set: setBind},
+		intParam("busy-reply-threshold", func(c *config) *int64 { return &c.busyReply }, 0, math.MaxInt64, nil),
 		outputLimitParam("client-output-buffer-limit"),
 		memoryParam("client-query-buffer-limit", func(c *config) *int64 { return &c.queryLimit }, 1<<20),
 		fixedParam("cluster-enabled", constant("no")),
@@ -177,6 +179,7 @@ func ownParams() []*param {
 		intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
 		intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
 		{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
+		intParam("lua-time-limit", func(c *config) *int64 { return &c.busyReply }, 0, math.MaxInt64, nil),
 		{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 		memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
 		{name: "maxmemory-clients", get: getClientMemory, set: setClientMemory, apply: applyClientMemory},

@@ -35,7 +35,6 @@ aof-use-rdb-preamble yes
 appendfsync everysec everysec|always|no
 auto-aof-rewrite-min-size 67108864 0..b
 auto-aof-rewrite-percentage 100 0..2147483647
-busy-reply-threshold,lua-time-limit 5000 0..
 crash-log-enabled yes
 disable-thp yes fixed
 dynamic-hz yes

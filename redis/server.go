@@ -119,6 +119,7 @@ type Server struct {
 	expiry       expiryTimer
 	blocking     blocking
 	upkeep       upkeep
+	scripts      scripts
 	tidying      tidyTimer
 	evicting     evicting
 	stalls       stalls
@@ -282,6 +283,7 @@ func (s *Server) init() {
 	s.upkeep.server = s
 	s.tidying.server = s
 	s.stalls.server = s
+	s.scripts.init(s)
 	s.baseMemory = min(heapMemory(), maxBase)
 	s.commands = newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
@@ -294,7 +296,7 @@ func (s *Server) init() {
 		listCommands(), moveCommands(),
 		streamCommands(), streamReadCommands(), streamGroupCommands(), streamPendingCommands(), streamInfoCommands(),
 		sortCommands(), dumpCommands(),
-		transactionCommands(), pubsubCommands(),
+		transactionCommands(), pubsubCommands(), scriptCommands(), functionCommands(),
 	)
 }
 
@@ -404,6 +406,7 @@ func (s *Server) stop(end func()) <-chan struct{} {
 		s.tidying.stop()
 		s.stalls.stop()
 		s.pause.end(s)
+		s.scripts.end()
 		s.clients.checkIdle()
 	})
 	if err != nil {
