@@ -143,8 +143,8 @@ func (cmd *command) categories() category {
 		{flagWrite, catWrite}, {flagReadonly, catRead}, {flagPubsub, catPubsub},
 		{flagAdmin, catAdmin | catDangerous}, {flagFast, catFast}, {flagBlocking, catBlocking},
 	} {
-		if cmd.flags&x.flag != 0 {
-			cats |= x.cat
+		if cmd.flags&x.flag != 0 && (x.cat != catRead && x.cat != catWrite || cats&catScripting == 0) {
+			cats |= x.cat // what a script does is not known
 		}
 	}
 	if cmd.flags&flagFast == 0 {

@@ -33,7 +33,7 @@ func TestEval(t *testing.T) {
 		EVAL "redis.call('SELECT',1) redis.call('SET','b',1) return 1" 0 => :1
 		GET b => $-1
 		EVAL "redis.setresp(3) return redis.call('HGETALL','none')" 0 => *0
-		EVAL "return 1 +" 0 => -ERR Error compiling script (new function): user_script:1: syntax error near '<eof>'
+		EVAL "return 1 +" 0 => -ERR Error compiling script (new function): user_script:1: unexpected symbol near '<eof>'
 	`)
 }
 

@@ -27,8 +27,12 @@ import (
 //
 // A short script costs two switches of goroutines, without the scheduler, about 0.2 µs.
 
-// scriptSlice is how long a suspended script runs in each turn of the loop.
-const scriptSlice = 2 * time.Millisecond
+const (
+	// scriptSlice is how long a suspended script runs in each turn of the loop.
+	scriptSlice = 2 * time.Millisecond
+	// scriptPause lets the loop take a turn.
+	scriptPause = time.Microsecond
+)
 
 // scriptRun is a run of a script.
 type scriptRun struct {
@@ -201,7 +205,7 @@ func (s *scripts) suspend(args [][]byte) {
 	s.setBusy(true)
 	s.server.log().Warn("redis: a script runs longer than busy-reply-threshold: other clients get BUSY until it ends, or SCRIPT KILL or FUNCTION KILL ends it",
 		"script", r.name, "client", c.describe())
-	s.server.blocking.after(0, s.proceed)
+	s.server.blocking.after(scriptPause, s.proceed)
 }
 
 // proceed lets a suspended script go on for a moment.
@@ -218,7 +222,7 @@ func (s *scripts) proceed() {
 	if r.done {
 		s.finish()
 	} else {
-		server.blocking.after(0, s.proceed)
+		server.blocking.after(scriptPause, s.proceed)
 	}
 	server.completed = true
 }

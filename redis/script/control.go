@@ -58,10 +58,21 @@ func (e *Engine) protect(L *lua.LState, nargs int) (failed bool, v lua.LValue) {
 // valueOf returns the value that an error of PCall stands for.
 func (e *Engine) valueOf(err error) lua.LValue {
 	a, ok := err.(*lua.ApiError)
-	if !ok || a.Object == nil || a.Type == lua.ApiErrorPanic {
+	if !ok || a.Object == nil {
 		return lua.LString(err.Error())
 	}
-	return a.Object
+	if a.Type != lua.ApiErrorPanic {
+		return a.Object
+	}
+	text := a.Object.String()
+	if strings.Contains(text, "callstack overflow") {
+		text = "stack overflow"
+	}
+	_, frames, _ := strings.Cut(a.StackTrace, "\n\t")
+	if source, line, ok := where(frames); ok {
+		text = source + ":" + line + ": " + text
+	}
+	return lua.LString(text)
 }
 
 func (e *Engine) luaPcall(L *lua.LState) int {

@@ -185,8 +185,8 @@ func syntaxError(err error, name, source string) error {
 	}
 	text := p.Message
 	switch text {
-	case "":
-		text = "syntax error"
+	case "", "syntax error":
+		text = "unexpected symbol"
 	case "unterminated string":
 		text = "unfinished string"
 	case "parse error":

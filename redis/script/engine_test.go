@@ -100,7 +100,7 @@ func TestScripts(t *testing.T) {
 		{"return string.format('%5.2f|%-4s|%03d|%x', 3.14159, 'ab', 7, 255)", "$18  3.14|ab  |007|ff"},
 		{"return ({('hello world'):find('o w')})[1]", ":5"},
 		{"return (('a,b,c'):gsub(',', ';'))", "$5 a;b;c"},
-		{"return 1 +", "compile: user_script:1: syntax error near '<eof>'"},
+		{"return 1 +", "compile: user_script:1: unexpected symbol near '<eof>'"},
 		{"return os", "-ERR user_script:1: Script attempted to access nonexistent global variable 'os' @user_script:1"},
 		{"local a = {10,2,33} table.sort(a) return a", "*3 :2 :10 :33"},
 		{"return loadstring('return 1 .. 2')()", "$2 12"},
