@@ -21,10 +21,10 @@ UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type
 	unit/introspection-2 unit/sort unit/dump unit/info unit/info-command
 	unit/latency-monitor unit/slowlog unit/lazyfree unit/maxmemory unit/obuf-limits
 	unit/limits unit/client-eviction unit/other unit/pause unit/replybufsize
-	unit/violations unit/networking unit/tls"
+	unit/violations unit/networking unit/tls unit/scripting unit/functions"
 # These files are left out of external mode by a tag, mostly since they change parameters;
 # here the server is not shared.
-OPENED="pubsubshard auth info maxmemory obuf-limits limits client-eviction networking"
+OPENED="scripting functions pubsubshard auth info maxmemory obuf-limits limits client-eviction networking"
 LIMIT=${LIMIT:-900} # seconds for a file
 
 work=$(mktemp -d)

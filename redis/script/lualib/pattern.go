@@ -53,33 +53,12 @@ func (ms *matcher) run(s, p int) int {
 		case ')':
 			return ms.endCapture(s, p+1)
 		case '%':
-			switch c := ms.patAt(p + 1); {
-			case c == 'b':
-				if s = ms.balance(s, p+2); s < 0 {
-					return -1
-				}
-				p += 4
-				continue
-			case c == 'f':
-				p += 2
-				if ms.patAt(p) != '[' {
-					ms.L.RaiseError("missing '[' after '%sf' in pattern", "%")
-				}
-				ep := ms.classEnd(p)
-				before := byte(0)
-				if s > 0 {
-					before = ms.src[s-1]
-				}
-				if ms.inSet(before, p, ep-1) || !ms.inSet(ms.srcAt(s), p, ep-1) {
-					return -1
-				}
-				p = ep
-				continue
-			case isDigit(c):
-				if s = ms.backReference(s, c); s < 0 {
-					return -1
-				}
-				p += 2
+			end, behind, special := ms.special(s, p)
+			if end < 0 {
+				return -1
+			}
+			if special {
+				s, p = end, behind
 				continue
 			}
 		case '$':
@@ -115,6 +94,32 @@ func (ms *matcher) run(s, p int) int {
 			s, p = s+1, ep
 		}
 	}
+}
+
+// special matches an item of the pattern that begins with % and is no class: a balanced text, a
+// frontier or a capture again. It returns where the match ends, or -1, and what comes behind it.
+func (ms *matcher) special(s, p int) (end, behind int, is bool) {
+	switch c := ms.patAt(p + 1); {
+	case c == 'b':
+		return ms.balance(s, p+2), p + 4, true
+	case c == 'f':
+		p += 2
+		if ms.patAt(p) != '[' {
+			ms.L.RaiseError("missing '[' after '%sf' in pattern", "%")
+		}
+		ep := ms.classEnd(p)
+		before := byte(0)
+		if s > 0 {
+			before = ms.src[s-1]
+		}
+		if ms.inSet(before, p, ep-1) || !ms.inSet(ms.srcAt(s), p, ep-1) {
+			return -1, ep, true
+		}
+		return s, ep, true
+	case isDigit(c):
+		return ms.backReference(s, c), p + 2, true
+	}
+	return s, p, false
 }
 
 // patAt returns a byte of the pattern, srcAt one of the text; 0 behind the end.
