@@ -47,7 +47,7 @@ func functionCommands() []*command {
 // functions holds the libraries of functions.
 type functions struct {
 	libraries map[string]*library
-	byName    map[string]*libraryFunction
+	byName    map[string]*libraryFunction // by names in lower case
 }
 
 type library struct {
@@ -65,25 +65,33 @@ func (f *functions) init() {
 	f.libraries, f.byName = make(map[string]*library), make(map[string]*libraryFunction)
 }
 
+// named finds a function by its name, in any mix of cases.
+func (f *functions) named(name []byte) *libraryFunction {
+	if x := f.byName[string(name)]; x != nil {
+		return x
+	}
+	return f.byName[strings.ToLower(string(name))]
+}
+
 // link adds a library, unlink removes one.
 func (f *functions) link(l *library) {
 	f.libraries[l.name] = l
 	for _, x := range l.functions {
-		f.byName[x.Name] = x
+		f.byName[strings.ToLower(x.Name)] = x
 	}
 }
 
 func (f *functions) unlink(l *library) {
 	delete(f.libraries, l.name)
 	for _, x := range l.functions {
-		delete(f.byName, x.Name)
+		delete(f.byName, strings.ToLower(x.Name))
 	}
 }
 
 // collision returns a function of a library whose name another one has.
 func (f *functions) collision(l *library) error {
 	for _, x := range l.functions {
-		if f.byName[x.Name] != nil {
+		if f.byName[strings.ToLower(x.Name)] != nil {
 			return errors.New("Function " + x.Name + " already exists")
 		}
 	}
@@ -409,7 +417,7 @@ func (s *scripts) restore(codes []string, policy string) error {
 func fcallCommand(c *client, args [][]byte) {
 	s := &c.server.scripts
 	s.feedMonitors(c, args)
-	f := s.functions.byName[string(args[1])]
+	f := s.functions.named(args[1])
 	if f == nil {
 		c.fail("ERR Function not found")
 		return

@@ -240,7 +240,7 @@ func (s *scripts) effective(cmd *command, args [][]byte) cmdFlags {
 	switch {
 	case len(args) < 2:
 	case strings.HasPrefix(cmd.name, "fcall"):
-		if f := s.functions.byName[string(args[1])]; f != nil {
+		if f := s.functions.named(args[1]); f != nil {
 			flags = f.flags
 		}
 	default:

@@ -191,7 +191,7 @@ func (e *Engine) luaUnpack(L *lua.LState) int {
 	if from > to {
 		return 0
 	}
-	if n := to - from + 1; n <= 0 || n > 7900 {
+	if n := to - from + 1; n <= 0 || n >= 8000 {
 		L.RaiseError("too many results to unpack")
 	}
 	for i := from; i <= to; i++ {

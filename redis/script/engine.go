@@ -250,6 +250,7 @@ func (e *Engine) slow(L *lua.LState) {
 	}
 	if e.killed != nil {
 		e.ticks = 0
+		e.raised, e.raisedWhere = e.killed, L.Where(0)
 		L.Error(e.killed, 0)
 	}
 }
