@@ -10,6 +10,7 @@ require (
 	github.com/coreos/go-systemd/v22 v22.5.0
 	github.com/klauspost/compress v1.18.0
 	github.com/pires/go-proxyproto v0.8.0
+	github.com/yuin/gopher-lua v1.1.2
 	golang.org/x/sys v0.35.0
 )
 

@@ -351,6 +351,7 @@ func (l *clients) engineEnds() {
 			c.abort(rondo.ErrClosed)
 		}
 	}
+	l.server.scripts.end()
 	l.checkIdle()
 }
 

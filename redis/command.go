@@ -83,9 +83,11 @@ const (
 	flagBlocking
 	flagLoading
 	flagStale
+	flagSkipMonitor // the command itself feeds MONITOR
 	flagSkipSlowlog
 	flagFast
 	flagNoAuth // allowed before AUTH
+	flagNoKeys // may have no keys
 	flagNoMulti
 	flagMovableKeys // other keys than those of COMMAND's first, last and step
 	flagAllowBusy
@@ -95,11 +97,12 @@ const (
 	flagInSubscribed // allowed while subscribed with RESP2
 	flagProtected    // may be refused to clients from other hosts
 	flagBrief        // takes no longer than to copy its arguments and its reply
+	flagScript       // runs a script, whose own flags may replace the command's
 )
 
 var flagNames = []string{
 	"write", "readonly", "denyoom", "admin", "pubsub", "noscript", "blocking", "loading",
-	"stale", "skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",
+	"stale", "skip_monitor", "skip_slowlog", "fast", "no_auth", "no_mandatory_keys", "no_multi", "movablekeys", "allow_busy",
 }
 
 // category is a set of ACL categories.
@@ -144,8 +147,8 @@ func (cmd *command) categories() category {
 		{flagWrite, catWrite}, {flagReadonly, catRead}, {flagPubsub, catPubsub},
 		{flagAdmin, catAdmin | catDangerous}, {flagFast, catFast}, {flagBlocking, catBlocking},
 	} {
-		if cmd.flags&x.flag != 0 {
-			cats |= x.cat
+		if cmd.flags&x.flag != 0 && (x.cat != catRead && x.cat != catWrite || cats&catScripting == 0) {
+			cats |= x.cat // what a script does is not known
 		}
 	}
 	if cmd.cats&catScripting != 0 {

@@ -31,6 +31,7 @@ type config struct {
 	outputLimits [classes]outputLimit
 	logLevel     int // index of logLevels
 
+	busyReply       int64 // busy-reply-threshold, in milliseconds; 0: none
 	slowerThan      int64 // microseconds; negative: no slow log
 	slowlogLen      int64
 	latencyLimit    int64 // milliseconds; 0: no latency monitor
@@ -89,7 +90,7 @@ func (c *config) init(s *Server) {
 		},
 		logLevel: levelIndex(s.Level),
 
-		slowerThan: 10000, slowlogLen: 128,
+		busyReply: 5000, slowerThan: 10000, slowlogLen: 128,
 		latencyTracking: true, percentiles: []float64{50, 99, 99.9},
 
 		debug:     s.Debug,
@@ -169,6 +170,7 @@ func ownParams() []*param {
 		boolParam("activedefrag", func(c *config) *bool { return &c.defrag }, applyDefrag),
 		{name: "bind", form: formBind, frozen: "Failed to bind to specified addresses: they cannot change while the server runs",
 			get: func(c *config) string { return c.bind }, setAll: setBind},
+		intParam("busy-reply-threshold", func(c *config) *int64 { return &c.busyReply }, 0, math.MaxInt64, nil),
 		outputLimitParam("client-output-buffer-limit"),
 		memoryParam("client-query-buffer-limit", func(c *config) *int64 { return &c.queryLimit }, 1<<20),
 		fixed(intParam("databases", func(c *config) *int64 { return &c.databases }, 1, maxDatabases, nil)),
@@ -183,6 +185,7 @@ func ownParams() []*param {
 		rangeParam("lfu-decay-time", func(c *config) *int64 { return &c.eviction.decayTime }, 0, applyEviction),
 		rangeParam("lfu-log-factor", func(c *config) *int64 { return &c.eviction.logFactor }, 0, applyEviction),
 		{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
+		alias("busy-reply-threshold", intParam("lua-time-limit", func(c *config) *int64 { return &c.busyReply }, 0, math.MaxInt64, nil)),
 		{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 		memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
 		{name: "maxmemory-clients", form: formMemory, get: getClientMemory, set: setClientMemory, apply: applyClientMemory},

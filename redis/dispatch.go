@@ -22,13 +22,15 @@ func (c *client) dispatch(args [][]byte) {
 	case cmd.flags&flagNoAuth == 0 && c.authRequired():
 		c.reject(cmd, errNoAuth)
 	case !c.user.Unlimited() && c.denied(cmd, args):
-	case s.config.maxMemory > 0 && !s.makeRoom() && c.needsMemory(cmd):
+	case s.config.maxMemory > 0 && !s.makeRoom() && c.needsMemory(cmd, args):
 		c.reject(cmd, errOOM)
 	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:
 		c.reject(cmd, fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / "+
 			"(P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context", cmd.name))
+	case s.scripts.busy && cmd.flags&flagAllowBusy == 0:
+		c.reject(cmd, s.scripts.busyError())
 	case c.limited && c.forbidden(cmd):
-	case s.pause.on && s.pause.holds(c, cmd):
+	case s.pause.on && s.pause.holds(c, cmd, args):
 		c.postpone(cmd, args)
 	case c.tx != nil && cmd.flags&flagInMulti == 0:
 		c.queue(cmd, args)
@@ -38,7 +40,7 @@ func (c *client) dispatch(args [][]byte) {
 	if c.reply != replyOn && c.wait == nil {
 		c.endSilent()
 	}
-	if len(s.space.ready) > 0 && s.current == c {
+	if len(s.space.ready) > 0 && s.current == c && !s.scripts.busy {
 		s.serveBlocked()
 	}
 	if c.late != nil {
@@ -54,8 +56,10 @@ func (s *Server) memoryFull() bool {
 
 // needsMemory reports whether a command must neither run nor be queued while
 // memory is full. For EXEC that holds if it holds for a queued command.
-func (c *client) needsMemory(cmd *command) bool {
+func (c *client) needsMemory(cmd *command, args [][]byte) bool {
 	switch {
+	case c.tx == nil && cmd.flags&flagScript != 0:
+		return c.server.scripts.effective(cmd, args)&flagDenyOOM != 0
 	case c.tx == nil:
 		return cmd.flags&flagDenyOOM != 0
 	case cmd.name == "exec":
@@ -83,7 +87,7 @@ func (c *client) call(cmd *command, args [][]byte) {
 	if writes {
 		s.space.store.KeepExpired(s.space.paused)
 	}
-	if len(s.monitors.list) > 0 {
+	if len(s.monitors.list) > 0 && cmd.flags&flagSkipMonitor == 0 {
 		s.monitors.feed(c, cmd, args)
 	}
 	if c.wait != nil {

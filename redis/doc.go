@@ -4,9 +4,9 @@
 // A [Server] serves strings, bits, lists, hashes, sets, sorted sets, streams, geo and
 // HyperLogLogs in 16 databases, with expiry, transactions, publish/subscribe, events of keys, DUMP and
 // RESTORE, users with permissions (ACL) and the administrative commands that clients and redis-cli rely on.
-// COMMAND LIST returns their names. There is no persistence, replication,
-// cluster or scripting: a Server is a cache, or a stand-in for Redis in tests. The package
-// contains no client for other servers.
+// COMMAND LIST returns their names. Scripts and functions run in package script. There is no
+// persistence, replication or cluster: a Server is a cache, or a stand-in for Redis in tests.
+// The package contains no client for other servers.
 //
 // [LoadConfig] reads a redis.conf for [Server.Config].
 //
@@ -73,6 +73,15 @@
 //     not expired. Redis searches on, for ever if there is none.
 //   - maxmemory-clients counts the clients' memory at the end of a batch, less
 //     often if there are thousands of clients.
+//   - Scripts run in gopher-lua; see package script. The keys of a table come in the order they
+//     were added, so cjson.encode may order an object's members otherwise. Errors of Lua's own,
+//     such as of a call of nil, do not name the variable, and those of the syntax have other
+//     texts. The length operator calls __len of tables, too, and goto is a statement.
+//   - The scripts that only EVAL has brought are forgotten beyond 500, the least recently used
+//     first, as in Redis 7.4. SCRIPT DEBUG accepts NO only. SCRIPT FLUSH keeps the settings of
+//     cjson. INFO does not count what the interpreter takes.
+//   - A script within a command that the program has added, or in a Client's Do on the loop,
+//     ends after busy-reply-threshold, since the program's code can't wait.
 //   - HELP texts, the reports of LATENCY DOCTOR and MEMORY DOCTOR, and the texts of
 //     COMMAND DOCS are our own. COMMAND DOCS has no history.
 //   - Distances that GEOSEARCHSTORE and GEORADIUS store may have another last
@@ -90,4 +99,6 @@
 //     too, once it is set for normal clients.
 //   - maxmemory-clients bounds what all clients hold, once it is set.
 //   - maxmemory bounds keys, values and what clients hold.
+//   - While a script runs the heap may grow by 256 MiB; then the script fails. Beyond
+//     busy-reply-threshold other clients get BUSY, and may end it.
 package redis

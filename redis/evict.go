@@ -88,9 +88,9 @@ func (e *evicting) enough(s *Server) bool {
 
 // makeRoom evicts keys while maxmemory is exceeded. It reports whether commands
 // that need memory may run: they may also while more keys are being evicted, and while
-// CLIENT PAUSE keeps all keys.
+// CLIENT PAUSE, or a script that is suspended, keeps all keys.
 func (s *Server) makeRoom() bool {
-	if s.space.paused || !s.memoryFull() {
+	if s.space.paused || s.scripts.busy || !s.memoryFull() {
 		return true
 	}
 	if s.latency.limit >= 0 {

@@ -57,7 +57,6 @@ auto-aof-rewrite-percentage 100 0..2147483647
 bgsave_cpulist "" fixed optional
 bind-source-addr "" optional
 bio_cpulist "" fixed optional
-busy-reply-threshold,lua-time-limit 5000 0..
 cluster-allow-pubsubshard-when-down yes
 cluster-allow-reads-when-down no
 cluster-allow-replica-migration yes

@@ -99,9 +99,7 @@ func infoMemory(s *Server, put func(string, any)) {
 	if total := systemMemory(); total > 0 {
 		both("total_system_memory", total)
 	}
-	putFields(put, "used_memory_lua:0 used_memory_vm_eval:0 used_memory_lua_human:0B used_memory_scripts_eval:0 "+
-		"number_of_cached_scripts:0 number_of_functions:0 number_of_libraries:0 used_memory_vm_functions:0 "+
-		"used_memory_vm_total:0 used_memory_vm_total_human:0B used_memory_functions:0 used_memory_scripts:0 used_memory_scripts_human:0B")
+	s.scripts.info(put)
 	both("maxmemory", s.config.maxMemory)
 	put("maxmemory_policy", policyNames[s.config.eviction.policy])
 	put("allocator_frag_ratio", ratio(f.held, f.used))

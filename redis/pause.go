@@ -108,11 +108,15 @@ func (s *Server) releaseAll(waiting []*wait) {
 }
 
 // holds reports whether a command must wait. One that cannot wait runs.
-func (p *pause) holds(c *client, cmd *command) bool {
+func (p *pause) holds(c *client, cmd *command, args [][]byte) bool {
 	if c.monitor || !c.mayBlock() {
 		return false
 	}
 	writes := cmd.flags&flagWrite != 0 || cmd.replicates()
+	if cmd.flags&flagScript != 0 && cmd.flags&flagReadonly == 0 {
+		flags := c.server.scripts.effective(cmd, args)
+		writes = flags == cmd.flags || flags&flagWrite != 0 // one without flags may write
+	}
 	if cmd.name == "exec" && c.tx != nil {
 		writes = writes || c.tx.flags&flagWrite != 0 || c.tx.replicates
 	}

@@ -20,8 +20,11 @@ func (s *Server) begin(c *client) {
 
 // tick moves the time that commands see to the loop's time, and returns it. The
 // time does not go backwards: DEBUG SLEEP may have put it ahead of the loop's,
-// which is the time when the turn began.
+// which is the time when the turn began. While a script is suspended, the time stands still.
 func (s *Server) tick() int64 {
+	if s.scripts.busy {
+		return s.space.now
+	}
 	s.space.setNow(max(s.space.now, s.clock().UnixMilli()))
 	return s.space.now
 }
@@ -46,7 +49,7 @@ func (s *Server) end(c *client) {
 	if !s.upkeep.running {
 		s.upkeep.start()
 	}
-	if !s.completed {
+	if !s.completed && !s.scripts.busy {
 		s.serveBlocked() // before the panic the command may have added what they wait for
 	}
 	if s.config.clientMemory != 0 || s.config.maxMemory != 0 {

@@ -136,6 +136,7 @@ type Server struct {
 	expiry       expiryTimer
 	blocking     blocking
 	upkeep       upkeep
+	scripts      scripts
 	tidying      tidyTimer
 	evicting     evicting
 	stalls       stalls
@@ -303,6 +304,7 @@ func (s *Server) init() {
 	s.upkeep.server = s
 	s.tidying.server = s
 	s.stalls.server = s
+	s.scripts.init(s)
 	s.baseMemory = min(heapMemory(), maxBase)
 	s.commands = allCommands()
 	s.obeyConfig()
@@ -322,7 +324,7 @@ func allCommands() *commandTable {
 		listCommands(), moveCommands(),
 		streamCommands(), streamReadCommands(), streamGroupCommands(), streamPendingCommands(), streamInfoCommands(),
 		sortCommands(), dumpCommands(),
-		transactionCommands(), pubsubCommands(), aclCommands(),
+		transactionCommands(), pubsubCommands(), aclCommands(), scriptCommands(), functionCommands(),
 	)
 }
 
@@ -432,6 +434,7 @@ func (s *Server) stop(end func()) <-chan struct{} {
 		s.tidying.stop()
 		s.stalls.stop()
 		s.pause.end(s)
+		s.scripts.end()
 		s.clients.checkIdle()
 	})
 	if err != nil {

@@ -20,14 +20,6 @@ func serverCommands() []*command {
 			doc: doc{"Deletes the keys of all databases.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "flushdb", arity: -1, flags: flagWrite, cats: catKeyspace | catDangerous, tips: all, run: flushdbCommand,
 			doc: doc{"Deletes the keys of the database.", "1.0.0", group, "O(1)", "", ""}},
-		{name: "function", arity: -2,
-			doc: doc{"A container for commands about functions. The server has none.", "7.0.0", "scripting", "O(1)", "", ""},
-			subs: []*command{
-				{name: "function|flush", arity: -2, flags: flagWrite | flagNoscript, cats: catScripting, tips: all, run: functionFlushCommand,
-					doc: doc{"Does nothing: there are no functions.", "7.0.0", "scripting", "O(1)", "", ""}},
-				{name: "function|help", arity: 2, flags: flagLoading | flagStale, cats: catScripting, run: functionHelpCommand,
-					doc: doc{"Returns help about the subcommands.", "7.0.0", "scripting", "O(1)", "", ""}},
-			}},
 		{name: "info", arity: -1, flags: flagLoading | flagStale, cats: catDangerous, run: infoCommand,
 			tips: []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
 			doc:  doc{"Returns information and statistics about the server.", "1.0.0", group, "O(1)", "", ""}},
@@ -70,23 +62,6 @@ func (c *client) flushDB(db *database) {
 	db.touchedAll()
 	db.suspectAll()
 	db.flush()
-}
-
-func functionFlushCommand(c *client, args [][]byte) {
-	switch {
-	case len(args) > 3:
-		c.subcommandSyntax(args)
-	case !flushOption(args[2:]):
-		c.fail("ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
-	default:
-		c.ok()
-	}
-}
-
-func functionHelpCommand(c *client, _ [][]byte) {
-	c.help("FUNCTION",
-		"FLUSH [ASYNC|SYNC]",
-		"    Accepted; there are no functions to delete.")
 }
 
 func timeCommand(c *client, _ [][]byte) {

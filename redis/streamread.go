@@ -61,6 +61,10 @@ func (o *xreadOptions) parse(c *client, args [][]byte, grouped bool) (ids [][]by
 		arg, more := args[i], len(args)-1-i
 		switch {
 		case isWord(arg, "BLOCK") && more > 0:
+			if c == c.server.scripts.caller {
+				c.fail("ERR " + c.lastCmd.name + " command is not allowed with BLOCK option from scripts")
+				return nil, false
+			}
 			i++
 			if o.timeout, ok = c.milliseconds(args[i]); !ok {
 				return nil, false

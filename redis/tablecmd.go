@@ -266,6 +266,9 @@ func (c *client) keysOf(args [][]byte, withFlags bool) {
 		return
 	}
 	for i := range cmd.keys {
+		if k := &cmd.keys[i]; cmd.flags&flagNoKeys != 0 && k.counted && string(args[k.first]) == "0" {
+			continue
+		}
 		if _, _, ok := cmd.keys[i].find(args); !ok {
 			c.fail("ERR Invalid arguments specified for command")
 			return
@@ -274,7 +277,10 @@ func (c *client) keysOf(args [][]byte, withFlags bool) {
 	c.array(func() (n int) {
 		for i := range cmd.keys {
 			k := &cmd.keys[i]
-			first, last, _ := k.find(args)
+			first, last, ok := k.find(args)
+			if !ok {
+				continue
+			}
 			for at := first; at <= last; at += k.step {
 				n++
 				if withFlags {

@@ -46,8 +46,13 @@ func (c *client) queue(cmd *command, args [][]byte) {
 			args = copyArgs(args, size)
 		}
 		tx.queue = append(tx.queue, queued{cmd, args, c.owned})
-		tx.flags |= cmd.flags
-		tx.replicates = tx.replicates || cmd.replicates()
+		flags, replicates := cmd.flags, cmd.replicates()
+		if flags&flagScript != 0 {
+			flags = c.server.scripts.effective(cmd, args)
+			replicates = flags == cmd.flags && flags&flagReadonly == 0
+		}
+		tx.flags |= flags
+		tx.replicates = tx.replicates || replicates
 		tx.size += size + 24*len(args) + 64
 		c.checkInput(0)
 	}
@@ -120,10 +125,20 @@ func execCommand(c *client, _ [][]byte) {
 	c.unwatch()
 	c.executing = true
 	c.Array(len(tx.queue))
-	for _, q := range tx.queue {
+	c.execRest(tx.queue)
+}
+
+// execRest runs the commands of a transaction. If one is a script that is suspended, it returns,
+// and is called again with the commands behind it.
+func (c *client) execRest(queue []queued) {
+	for i, q := range queue {
 		c.owned = q.owned
 		if c.user.Unlimited() || !c.deniedInExec(q.cmd, q.args) {
 			c.call(q.cmd, q.args)
+		}
+		if c.wait != nil {
+			c.wait.exec, c.wait.rest = true, queue[i+1:]
+			return
 		}
 	}
 	c.discard()

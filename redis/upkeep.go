@@ -28,7 +28,7 @@ const (
 
 // set makes the timer fire at the keyspace's soonest deadline.
 func (t *expiryTimer) set() {
-	if t.off || t.server.space.paused || t.server.clients.stopping {
+	if t.off || t.server.space.paused || t.server.clients.stopping || t.server.scripts.busy {
 		return
 	}
 	t.at = t.server.space.soonest()
@@ -77,7 +77,7 @@ func (t *expiryTimer) fire() {
 // subscribers have got messages about it.
 func (s *Server) published() {
 	defer s.handOver() // also if the log panics
-	if len(s.space.ready) > 0 {
+	if len(s.space.ready) > 0 && !s.scripts.busy {
 		s.serveBlocked() // clients whose stream has gone
 	}
 	if len(s.clients.condemned) > 0 {
@@ -89,7 +89,7 @@ func (s *Server) published() {
 // does not keep up with the clients.
 func (t *expiryTimer) assist() {
 	s := t.server
-	if !t.off && !s.space.paused && s.space.soonest() <= s.space.now {
+	if !t.off && !s.space.paused && !s.scripts.busy && s.space.soonest() <= s.space.now {
 		s.space.expire(int(min(16+2*(s.space.dirty-t.before), expirePerTurn<<maxBehind)))
 	}
 }

@@ -21,12 +21,12 @@ UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type
 	unit/introspection-2 unit/sort unit/dump unit/info unit/info-command
 	unit/latency-monitor unit/slowlog unit/lazyfree unit/maxmemory unit/obuf-limits
 	unit/limits unit/client-eviction unit/other unit/pause unit/replybufsize
-	unit/violations unit/networking unit/tls unit/introspection+files
-	unit/acl+files unit/acl-v2-1 unit/acl-v2-2"
+	unit/violations unit/networking unit/tls unit/scripting unit/functions
+	unit/introspection+files unit/acl+files unit/acl-v2-1 unit/acl-v2-2"
 # Of a file with +files the tests start servers themselves, with files and command lines.
 # These files are left out of external mode by a tag, mostly since they change parameters;
 # here the server is not shared.
-OPENED="pubsubshard auth info maxmemory obuf-limits limits client-eviction networking"
+OPENED="scripting functions pubsubshard auth info maxmemory obuf-limits limits client-eviction networking"
 LIMIT=${LIMIT:-900} # seconds for a file
 
 work=$(mktemp -d)

@@ -1,0 +1,81 @@
+package script
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a script may use is bounded, and the engine goes on after it.
+func TestAbuse(t *testing.T) {
+	e, h := newEngine()
+	e.MaxMemory = 24 << 20
+	const memory = "-ERR not enough memory"
+	for _, x := range []struct{ source, want string }{
+		{"local s = 'x' while true do s = s .. s end", memory},
+		{"return string.rep('x', 1e9)", memory},
+		{"return string.rep('', 1e15)", "$0"},
+		{"local t = {} while true do t[#t+1] = {} end", memory},
+		{"local t = {} for i = 1, 1e9 do t[i] = {} t[i][4e6] = 1 end", memory},
+		{"local t = {} for i = 1, 1e9 do t[i] = tostring(i) .. 'abc' end", memory},
+		{"local t = {} for i = 1, 1e9 do table.insert(t, string.rep('y', 1e6)) end", memory},
+		{"local t = {} t[1e15] = 1 return #t", ":0"},
+		{"local f f = function() return 1 + f() end return f()", "-ERR user_script:1: stack overflow"},
+		{"local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k+1] end return t[1]", "-ERR"},
+		{"local f f = function() return pcall(f) end return select('#', f())", ":"},
+		{"local function f() return coroutine.wrap(f)() end return f()", "-ERR"},
+		{"return string.find(string.rep('a', 300000), string.rep('a?', 3000) .. 'b')", "-ERR too long"},
+		{"return string.match(string.rep('(', 100000), string.rep('(', 40))", "-ERR"},
+		{"return {unpack({}, 1, 1e6)}", "-ERR user_script:1: too many results to unpack"},
+		{"return cmsgpack.unpack(string.rep('\\145', 100000))", "-ERR"},
+		{"return cjson.decode(string.rep('[', 100000))", "-ERR"},
+		{"return " + strings.Repeat("(", 3000) + "1" + strings.Repeat(")", 3000), ":1"},
+		{"return " + strings.Repeat("not ", 3000) + "x", "compile: "},
+		{"return " + strings.Repeat("{", 3000) + strings.Repeat("}", 3000), "compile: user_script: chunk has too many syntax levels"},
+		{"while true do pcall(error) end", "-ERR too long"},
+		{"coroutine.wrap(function() while true do end end)()", "-ERR too long"},
+		{"return 1", ":1"},
+	} {
+		h.ticks, h.limit = 0, 0
+		if strings.Contains(x.want, "too long") {
+			h.limit = 10
+		} else {
+			h.limit = 1 << 20
+		}
+		if got := eval(e, h, x.source); !strings.HasPrefix(got, x.want) {
+			t.Errorf("%.80s\n got %.300s\nwant %s", x.source, got, x.want)
+		}
+	}
+}
+
+// A panic of the server's passes through the script, which cannot catch it.
+func TestPanic(t *testing.T) {
+	e, h := newEngine()
+	func() {
+		defer func() {
+			if r := recover(); r != "a fault of the server" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		eval(e, h, "while true do pcall(redis.call, 'panic') end")
+	}()
+	if got := eval(e, h, "return 1"); got != ":1" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// A script leaves nothing behind.
+func TestSandbox(t *testing.T) {
+	e, h := newEngine()
+	for _, source := range []string{
+		"getmetatable('').__index = 1", "table.insert(string, 1)", "table.sort(redis)", "string.len = 1",
+		"getmetatable(_G).__index = 1", "rawset(getmetatable(''), 'x', 1)", "KEYS = 1", "_G.x = 1",
+		"redis.call = 1", "setmetatable(string, nil)", "cjson.null = 1", "loadstring('x = 1')()",
+	} {
+		if got := eval(e, h, source); !strings.Contains(got, "readonly table") {
+			t.Errorf("%s: %s", source, got)
+		}
+	}
+	if got := eval(e, h, "return ('x'):rep(2) .. string.len('abc')"); got != "$3 xx3" {
+		t.Errorf("afterwards: %s", got)
+	}
+}

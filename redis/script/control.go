@@ -1,0 +1,302 @@
+package script
+
+import (
+	"fmt"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"github.com/rondo-go/rondo/redis/script/lualib"
+)
+
+// raise raises a value, and notes where.
+func (e *Engine) raise(L *lua.LState, v lua.LValue) {
+	e.raised, e.raisedWhere = v, L.Where(1)
+	L.Error(v, 0)
+}
+
+func (e *Engine) luaError(L *lua.LState) int {
+	v, level := L.Get(1), lualib.OptInt(L, "error", 2, 1)
+	if s, ok := lualib.Text(v); ok {
+		v = lua.LString(s)
+		if level > 0 {
+			if where := L.Where(level); where != "" {
+				v = lua.LString(where + " " + s)
+			}
+		}
+	}
+	e.raise(L, v)
+	return 0
+}
+
+// enter counts a function that runs others on Go's stack.
+func (e *Engine) enter(L *lua.LState) {
+	if e.depth >= maxProtected {
+		L.RaiseError("stack overflow")
+	}
+	e.depth++
+}
+
+// protect calls the function at the bottom of the stack with all arguments behind it. After an
+// error it returns the value that was raised.
+func (e *Engine) protect(L *lua.LState, nargs int) (failed bool, v lua.LValue) {
+	e.enter(L)
+	depth, resumed := e.depth, e.resumed
+	err := L.PCall(nargs, lua.MultRet, nil)
+	e.depth, e.resumed = depth-1, resumed
+	if err == nil {
+		return false, nil
+	}
+	L.G.CurrentThread = L
+	v = e.valueOf(err)
+	if s, ok := v.(lua.LString); ok {
+		v = lua.LString(translate(string(s)))
+	}
+	return true, v
+}
+
+// valueOf returns the value that an error of PCall stands for.
+func (e *Engine) valueOf(err error) lua.LValue {
+	a, ok := err.(*lua.ApiError)
+	if !ok || a.Object == nil {
+		return lua.LString(err.Error())
+	}
+	if a.Type != lua.ApiErrorPanic {
+		return a.Object
+	}
+	text := a.Object.String()
+	if strings.Contains(text, "callstack overflow") {
+		text = "stack overflow"
+	}
+	_, frames, _ := strings.Cut(a.StackTrace, "\n\t")
+	if source, line, ok := where(frames); ok {
+		text = source + ":" + line + ": " + text
+	}
+	return lua.LString(text)
+}
+
+func (e *Engine) luaPcall(L *lua.LState) int {
+	if L.GetTop() < 1 {
+		lualib.ArgError(L, "pcall", 1, "value expected")
+	}
+	if f := L.Get(1); f.Type() != lua.LTFunction && L.GetMetaField(f, "__call") == lua.LNil {
+		L.Push(lua.LFalse)
+		return 1 + push(L, lua.LString("attempt to call a "+lualib.TypeName(f)+" value"))
+	}
+	failed, v := e.protect(L, L.GetTop()-1)
+	if !failed {
+		L.Insert(lua.LTrue, 1)
+		return L.GetTop()
+	}
+	if t, ok := v.(*lua.LTable); ok {
+		if text := L.GetField(t, "err"); lua.LVCanConvToString(text) {
+			v = text
+		}
+	}
+	L.Push(lua.LFalse)
+	return 1 + push(L, v)
+}
+
+func (e *Engine) luaXpcall(L *lua.LState) int {
+	if L.GetTop() < 2 {
+		lualib.ArgError(L, "xpcall", 2, "value expected")
+	}
+	handler := L.Get(2)
+	L.SetTop(1)
+	failed, v := e.protect(L, 0)
+	if !failed {
+		L.Insert(lua.LTrue, 1)
+		return L.GetTop()
+	}
+	L.SetTop(0)
+	L.Push(handler)
+	L.Push(v)
+	if failed, v := e.protect(L, 1); failed {
+		L.SetTop(0)
+		L.Push(v)
+	}
+	L.Insert(lua.LFalse, 1)
+	return L.GetTop()
+}
+
+// translate gives the errors of gopher-lua's virtual machine the texts of Lua's.
+func translate(s string) string {
+	head, text := "", s
+	if source, line, ok := where(s); ok {
+		n := len(source) + len(line) + 2
+		head, text = s[:n]+" ", strings.TrimPrefix(s[n:], " ")
+	}
+	var a, b, c string
+	switch {
+	case strings.HasPrefix(text, "attempt to index a non-table object("):
+		a, _, _ = strings.Cut(strings.TrimPrefix(text, "attempt to index a non-table object("), ")")
+		text = "attempt to index a " + a + " value"
+	case text == "attempt to call a non-function object":
+		text = "attempt to call a nil value"
+	case strings.HasPrefix(text, "cannot perform "):
+		if n, _ := fmt.Sscanf(text, "cannot perform %s operation between %s and %s", &c, &a, &b); n == 3 {
+			if a == "number" {
+				a = b
+			}
+			text = "attempt to perform arithmetic on a " + a + " value"
+		}
+	case text == "can not yield from outside of a coroutine":
+		return "attempt to yield across metamethod/C-call boundary"
+	case text == "__unm undefined":
+		text = "attempt to perform arithmetic on a nil value"
+	case text == "__len undefined":
+		text = "attempt to get length of a nil value"
+	case strings.HasPrefix(text, "attempt to compare "):
+		if n, _ := fmt.Sscanf(text, "attempt to compare %s with %s", &a, &b); n == 2 && a == b {
+			text = "attempt to compare two " + a + " values"
+		}
+	case strings.HasPrefix(text, "registry overflow"):
+		text = "stack overflow"
+	case strings.HasPrefix(text, "for statement "):
+		text = strings.TrimPrefix(text, "for statement ")
+		if word, rest, ok := strings.Cut(text, " "); ok {
+			if word == "init" {
+				word = "initial"
+			}
+			text = "'for' " + word + strings.Replace(" "+rest, " must", " value must", 1)
+			text = strings.Replace(strings.Replace(text, "'for' limit value", "'for' limit", 1), "'for' step value", "'for' step", 1)
+		}
+	default:
+		return s
+	}
+	return head + text
+}
+
+// where splits a text "source:line: ..." that an error begins with.
+func where(s string) (source, line string, ok bool) {
+	source, rest, ok := strings.Cut(s, ":")
+	if !ok || strings.ContainsAny(source, " \n") {
+		return "", "", false
+	}
+	line, _, ok = strings.Cut(rest, ":")
+	if !ok || line == "" || strings.Trim(line, "0123456789") != "" {
+		return "", "", false
+	}
+	return source, line, true
+}
+
+func (e *Engine) luaLoadString(L *lua.LState) int {
+	source := lualib.CheckString(L, "loadstring", 1)
+	name := source
+	if L.Get(2) != lua.LNil {
+		name = lualib.CheckString(L, "loadstring", 2)
+	}
+	return e.load(L, source, name)
+}
+
+func (e *Engine) luaLoad(L *lua.LState) int {
+	f, ok := L.Get(1).(*lua.LFunction)
+	if !ok {
+		lualib.TypeError(L, "load", 1, "function")
+	}
+	name := "=(load)"
+	if L.Get(2) != lua.LNil {
+		name = lualib.CheckString(L, "load", 2)
+	}
+	var source strings.Builder
+	for {
+		L.Push(f)
+		L.Call(0, 1)
+		v := L.Get(-1)
+		L.Pop(1)
+		if v == lua.LNil || v == lua.LString("") {
+			break
+		}
+		s, ok := lualib.Text(v)
+		if !ok {
+			L.RaiseError("reader function must return a string")
+		}
+		e.Spend(L, len(s))
+		source.WriteString(s)
+	}
+	return e.load(L, source.String(), name)
+}
+
+func (e *Engine) load(L *lua.LState, source, name string) int {
+	e.Spend(L, 16*len(source))
+	f, err := e.compile(source, chunkName(name), e.eval.proxy)
+	if err != nil {
+		L.Push(lua.LNil)
+		return 1 + push(L, lua.LString(err.Error()))
+	}
+	return push(L, f)
+}
+
+// chunkName is how errors show the name of a chunk.
+func chunkName(name string) string {
+	const most = 60
+	switch {
+	case strings.HasPrefix(name, "=") || strings.HasPrefix(name, "@"):
+		return name[1:min(len(name), most)]
+	}
+	line, _, cut := strings.Cut(name, "\n")
+	if n := most - len(`[string "..."]`) - 1; len(line) > n {
+		line, cut = line[:n], true
+	}
+	if cut {
+		line += "..."
+	}
+	return `[string "` + line + `"]`
+}
+
+// coroutineTable makes the library coroutine: gopher-lua's, with threads that count their
+// instructions, and that resume each other only so deep.
+func (e *Engine) coroutineTable() *lua.LTable {
+	L := e.L
+	top := L.GetTop()
+	lua.OpenCoroutine(L)
+	theirs := L.Get(-1).(*lua.LTable)
+	L.SetTop(top)
+	function := func(name string) lua.LGFunction { return theirs.RawGetString(name).(*lua.LFunction).GFunction }
+	create, resume := function("create"), function("resume")
+	newThread := func(L *lua.LState) int {
+		e.Spend(L, 64<<10)
+		create(L)
+		th := L.Get(-1).(*lua.LState)
+		th.SetContext(&hook{engine: e, L: th})
+		return 1
+	}
+	resumed := func(L *lua.LState) int {
+		if e.resumed >= maxCoroutines {
+			L.Push(lua.LFalse)
+			return 1 + push(L, lua.LString("C stack overflow"))
+		}
+		if th, ok := L.Get(1).(*lua.LState); ok && th.Dead {
+			L.Push(lua.LFalse)
+			return 1 + push(L, lua.LString("cannot resume dead coroutine"))
+		}
+		e.resumed++
+		n := resume(L)
+		e.resumed--
+		return n
+	}
+	t := L.NewTable()
+	for _, name := range []string{"yield", "status", "running"} {
+		t.RawSetString(name, L.NewFunction(function(name)))
+	}
+	t.RawSetString("create", L.NewFunction(newThread))
+	t.RawSetString("resume", L.NewFunction(resumed))
+	t.RawSetString("wrap", L.NewFunction(func(L *lua.LState) int {
+		newThread(L)
+		th := L.Get(-1)
+		L.Pop(1)
+		return push(L, L.NewClosure(func(L *lua.LState) int {
+			L.Insert(th, 1)
+			n := resumed(L)
+			ok, first := L.Get(-n), lua.LValue(lua.LNil)
+			if n > 1 {
+				first = L.Get(-n + 1)
+			}
+			if ok == lua.LFalse {
+				e.raise(L, first)
+			}
+			return n - 1
+		}))
+	}))
+	return t
+}
