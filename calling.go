@@ -122,6 +122,21 @@ func (l *Loop) Calling() bool {
 	return q != nil && (*q).Calling()
 }
 
+// do runs f on the loop and waits for it; false: the loop has ended. On the loop it runs f
+// at once.
+func (l *Loop) do(f func()) bool {
+	if callingLoop() == l {
+		f()
+		return true
+	}
+	done := make(chan struct{})
+	if l.Post(func() { defer close(done); f() }) != nil {
+		return false
+	}
+	<-done
+	return true
+}
+
 // check is the first call of every method that only the loop's goroutine and its
 // coroutines may call. The race detector finds other callers, since check changes
 // raceField. Engine.Check makes them panic.
