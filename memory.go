@@ -159,13 +159,15 @@ func (m *memory) shed() {
 	if !r.short.Load() || l.stopping {
 		return
 	}
+	if !m.next.Pending() {
+		m.lookSoon() // which tries again, if this is not enough
+	}
 	if r.teller.CompareAndSwap(nil, l) {
 		m.calm = 0
 		r.shed.Store(0)
 		r.refused.Store(0)
 		l.engine.log().Warn("rondo: the buffers of connections have reached their limit: connections are cut off, and new ones refused",
 			"limit", r.most, "taken", taken)
-		m.lookSoon()
 	}
 	held := l.pool.Held() - m.leaving()
 	part := int(float64(l.pool.Held()) * float64(r.comfort()) / float64(max(taken, 1)))
@@ -254,15 +256,15 @@ func (m *memory) Fire(*timer.Timer, backend.Time) {
 	if tells {
 		tells = !m.tellEnd()
 	}
-	if r.taken.Load() <= int64(r.most)/2 && !tells {
+	if r.taken.Load() <= int64(r.most)/2 && !tells && !r.short.Load() {
 		m.seen, m.ranks, m.left = nil, nil, nil
 		return
 	}
+	m.lookSoon()
 	m.look()
 	if r.short.Load() {
 		m.shed()
 	}
-	m.lookSoon()
 }
 
 // calmLooks is after how many looks without a shortage its end is told: otherwise a shortage

@@ -59,11 +59,11 @@ func TestStats(t *testing.T) {
 					}
 				}
 			}
-			raw(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloPOST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+			raw(t, addr, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloPOST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
 			want.Requests, want.BytesIn, want.BytesOut = 2, 8, 8
 			want.Answers[2] = 2
 			counted("two requests")
-			raw(t, addr, "GET /missing HTTP/1.1\r\nHost: x\r\n\r\n")
+			raw(t, addr, "GET /missing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 			want.Requests, want.Answers[4] = 3, 1
 			want.BytesOut += uint64(len("404 page not found\n"))
 			counted("a missing page")
@@ -80,7 +80,7 @@ func TestStats(t *testing.T) {
 			want.Requests, want.Hijacked = 5, 1
 			counted("a hijacked connection")
 			done := make(chan string, 1)
-			go func() { done <- raw(t, addr, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n") }()
+			go func() { done <- raw(t, addr, "GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") }()
 			want.Requests, want.InProgress, want.Conns = 6, 1, 1
 			counted("a request in progress")
 			release <- true

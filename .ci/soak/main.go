@@ -16,8 +16,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -53,7 +55,9 @@ func soak() error {
 	before := s.sample()
 	fmt.Println("at rest  ", before)
 
-	ctx, stop := context.WithTimeout(context.Background(), *length)
+	signaled, unnotify := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer unnotify()
+	ctx, stop := context.WithTimeout(signaled, *length)
 	defer stop()
 	var l load
 	l.start(ctx, s)

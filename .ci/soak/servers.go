@@ -94,7 +94,7 @@ func startServers() (s *servers, err error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return s, err
 	}
-	front, err := s.start("proxy", *program, append([]string{"proxy", "--config", file, "--access-log", "off"}, admin...)...)
+	front, err := s.start("proxy", *program, append([]string{"proxy", "--config", file, "--maxclients", "2000", "--access-log", "off"}, admin...)...)
 	if err != nil {
 		return s, err
 	}

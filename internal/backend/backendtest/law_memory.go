@@ -73,9 +73,12 @@ func (h *hoard) buffers() (n int) {
 func (h *hoard) fill(n int) (peers []Peer) {
 	h.w.Helper()
 	for range n {
-		p := h.w.Dial(h.addr)
-		happened := func() uint64 { return uint64(h.held.Load()+h.shed.Load()) + h.engine.Stats().Refused }
+		happened := func() uint64 {
+			s := h.engine.Stats()
+			return uint64(h.held.Load()) + s.Closed + s.Refused // it may be cut off in a handshake
+		}
 		before := happened()
+		p := h.w.Dial(h.addr)
 		p.SetWriteDeadline(h.w.Now().Add(patience))
 		p.Write(pattern(hoarded))
 		h.w.Until("the input is held", func() bool { return happened() > before })
@@ -119,8 +122,8 @@ func buffersAreBounded(w World) {
 		for _, l := range loopstats.Of(h.engine) {
 			shed += l.Ended[loopstats.Shed]
 		}
-		if n := uint64(h.shed.Load()); shed != n {
-			w.Errorf("%d connections count as shed, want %d", shed, n)
+		if n := uint64(h.shed.Load()); shed < n {
+			w.Errorf("%d connections count as shed, want %d or more", shed, n)
 		}
 	}
 }
