@@ -87,7 +87,7 @@ func (c *Conn) countOpened() {
 	}
 }
 
-// countIn counts a received message. size is that of its last piece, or of all of it.
+// countIn counts a received message. size counts its last piece, or all of it.
 func (c *Conn) countIn(size int, last bool) {
 	if n := c.counts(); n != nil {
 		n.bytesIn.Add(uint64(size))
