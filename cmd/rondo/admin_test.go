@@ -194,7 +194,7 @@ func TestAdminMistakes(t *testing.T) {
 		"echo --admin udp://127.0.0.1:1":                          `--admin: address "udp://127.0.0.1:1": the network is udp`,
 		"echo --admin 127.0.0.1":                                  `--admin: address "127.0.0.1": missing port in address`,
 		"echo --admin :6380 --admin-token secret":                 "--admin-token has 6 characters: want 16 or more",
-		"echo --admin 127.0.0.1:0 --admin-token=":                 "it is empty: give a secret of 16 characters or more, or leave the flag out",
+		"echo --admin 127.0.0.1:0 --admin-token=":                 "--admin-token: it is empty: give a secret of 16 characters or more, or leave the flag out",
 		"echo --admin-token 0123456789abcdef":                     "--admin-token is for the page of --admin: give that too",
 		"echo --addr 127.0.0.1:0 --admin " + holder:               "--admin: cannot listen on tcp://" + holder,
 		"proxy --listen " + taken + " --to :1 --admin " + holder:  "--admin: cannot listen on tcp://" + holder,
