@@ -320,10 +320,11 @@ func (c *redisClient) some(key string) error {
 			c.do("HSET", "hash:"+key, "field", value[:len(value)/10]).is(":"),
 			c.do("XADD", "stream:"+key, "MAXLEN", "100", "*", "f", "v").isString())
 	case 4:
+		mine := fmt.Sprintf("channel:%s:%d", key, rand.Int64()) // a message of another client would come between
 		return errors.Join(
-			c.do("SUBSCRIBE", "channel:"+key).is("*"),
-			c.do("UNSUBSCRIBE", "channel:"+key).is("*"),
-			c.do("PUBLISH", "channel:"+key, value).is(":"))
+			c.do("SUBSCRIBE", mine).is("*"),
+			c.do("UNSUBSCRIBE", mine).is("*"),
+			c.do("PUBLISH", mine, value).is(":"))
 	}
 	return errors.Join(c.do("SET", "junk:"+key, value).is("+OK"), c.do("DEL", "list:"+key, "stream:"+key).is(":"))
 }

@@ -133,7 +133,7 @@ func median(samples []sample, server int, of func(figure) int) int {
 
 // settles waits until the servers have no more goroutines and descriptors than before the load.
 func (s *servers) settles(before sample) (err error) {
-	const slack = 3 // threads of the runtime have descriptors, and a worker may wait for work
+	const slack = 8 // a loop of the proxy keeps a pipe, and a worker may wait for work
 	for range 90 {
 		err = nil
 		for i, f := range s.sample() {
