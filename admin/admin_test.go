@@ -396,7 +396,8 @@ func TestMeasures(t *testing.T) {
 			}
 			return n
 		}
-		return count() == count()
+		before := count()
+		return count() == before
 	})
 }
 
