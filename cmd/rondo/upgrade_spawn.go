@@ -79,6 +79,7 @@ func spawn() (child, *net.UnixConn, error) {
 		return child{}, nil, err
 	}
 	cmd := exec.Command(path, os.Args[1:]...)
+	cmd.Dir = startDir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Env = append(os.Environ(), upgradeEnv+"=3", "WATCHDOG_PID=") // it answers systemd's watchdog later
