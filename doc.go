@@ -78,9 +78,9 @@
 //
 //	loop.go          Loop: a turn, from the posted functions to the wait; LoopLocal
 //	loop_end.go      how a loop ends; OnClose
-//	loop_thread.go   threads, processors, spinning
+//	memory.go        the limit of all buffers: Engine.MaxBufferBytes
 //	door.go          every call of users' code, and what a panic ends
-//	calling.go       which goroutine calls; Engine.Check
+//	calling.go       which goroutine calls; Engine.Check; threads, processors, spinning
 //	timers.go        Timer; a connection's deadlines and idle time
 //	poll.go          Poll: readiness of any descriptor; a Listener's sockets for another process
 //

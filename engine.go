@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"log/slog"
 	"math"
@@ -14,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
@@ -107,6 +105,13 @@ type Engine struct {
 	// AcceptRate is how many connections per second may be accepted, and how many at once
 	// after a second without any. 0: no limit.
 	AcceptRate int
+	// MaxBufferBytes is how much memory the loops' buffers may take, within a sixteenth: input
+	// that Handlers and Filters have left, and output that peers do not read. At the limit the
+	// engine aborts connections until a quarter of it is free, first those for which bytes
+	// times time is most: the bytes that the connection holds, and the time since any of them
+	// moved, plus a second. Meanwhile it refuses new connections. Memory of WriteOwned, of
+	// ReceiveInto and of the backend does not count. 0: no limit.
+	MaxBufferBytes int
 	// Refuse is called, on a loop, with a connection that one of these limits forbids;
 	// limit is the name of the field. Refuse may write an answer to the peer, also through
 	// filters that it adds by Use. When it returns, the loop closes the connection as
@@ -145,6 +150,7 @@ type Engine struct {
 	listeners   []*Listener
 	stopped     chan struct{} // closed when every loop has ended
 	watching    sync.Once     // see Watch in package bridge
+	larder      *larder       // nil: buffers may take any memory
 	admission   *admission    // nil: any number of connections may come
 	limits      limits        // of every Conn without its own
 	unbound     limits        // without a bound of output: see NoOutputLimit in package bridge
@@ -168,43 +174,6 @@ type limits struct {
 
 // writeLimit is how many bytes of output may wait before a coroutine parks.
 func (l *limits) writeLimit() int { return min(l.high, l.maxOut) }
-
-// SocketOptions are the options of a socket. The zero value is right for most uses.
-type SocketOptions struct {
-	// KeepAlive is the idle time before TCP keep-alive probes, and the time
-	// between them. 0: 15 s. Negative: no probes.
-	KeepAlive time.Duration
-	// Delay leaves Nagle's algorithm on. By default TCP_NODELAY is set, since a loop
-	// gathers small writes itself.
-	Delay bool
-	// SendBuffer and RecvBuffer are the sizes of the kernel's buffers, in bytes
-	// (SO_SNDBUF, SO_RCVBUF). 0: the system chooses and adapts them.
-	SendBuffer, RecvBuffer int
-	// ReusePort sets SO_REUSEPORT, so that other processes may listen on the same address.
-	// Balance ReusePort sets it by itself where needed. Windows has no such option: there
-	// Listen fails (errors.ErrUnsupported).
-	ReusePort bool
-	// LocalAddr is the address to dial from, a *net.TCPAddr or *net.UnixAddr; a dial then
-	// tries only addresses of the same family. nil: the system chooses. Listen ignores it.
-	LocalAddr net.Addr
-	// DialTimeout is how long a dial may take, with its name lookup. 0: as long as the
-	// system tries. Listen ignores it.
-	DialTimeout time.Duration
-	// UnixMode is the permissions of a unix socket's file. 0: the umask decides.
-	UnixMode fs.FileMode
-}
-
-// options returns the options that a backend sets.
-func (s *SocketOptions) options() backend.Socket {
-	return backend.Socket{
-		KeepAlive:  s.KeepAlive,
-		Delay:      s.Delay,
-		SendBuffer: s.SendBuffer,
-		RecvBuffer: s.RecvBuffer,
-		ReusePort:  s.ReusePort,
-		UnixMode:   s.UnixMode,
-	}
-}
 
 // Start starts the loops, if they are not running. Listen calls it.
 func (e *Engine) Start() error {
@@ -253,6 +222,7 @@ func (e *Engine) start() ([]refusal, error) {
 	e.limits.high = min(e.limits.high, e.limits.maxOut)
 	e.limits.low = min(e.limits.low, e.limits.high)
 	e.unbound = limits{maxIn: e.limits.maxIn, maxOut: math.MaxInt, high: math.MaxInt, low: math.MaxInt}
+	e.larder = e.newLarder()
 	e.admission = e.newAdmission()
 	loops, used, refused, err := e.open(candidates)
 	if err != nil {

@@ -8,11 +8,50 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/pick"
 )
 
-// This file finds values that make no sense in the fields of an Engine and of
+// SocketOptions are the options of a socket. The zero value is right for most uses.
+type SocketOptions struct {
+	// KeepAlive is the idle time before TCP keep-alive probes, and the time
+	// between them. 0: 15 s. Negative: no probes.
+	KeepAlive time.Duration
+	// Delay leaves Nagle's algorithm on. By default TCP_NODELAY is set, since a loop
+	// gathers small writes itself.
+	Delay bool
+	// SendBuffer and RecvBuffer are the sizes of the kernel's buffers, in bytes
+	// (SO_SNDBUF, SO_RCVBUF). 0: the system chooses and adapts them.
+	SendBuffer, RecvBuffer int
+	// ReusePort sets SO_REUSEPORT, so that other processes may listen on the same address.
+	// Balance ReusePort sets it by itself where needed. Windows has no such option: there
+	// Listen fails (errors.ErrUnsupported).
+	ReusePort bool
+	// LocalAddr is the address to dial from, a *net.TCPAddr or *net.UnixAddr; a dial then
+	// tries only addresses of the same family. nil: the system chooses. Listen ignores it.
+	LocalAddr net.Addr
+	// DialTimeout is how long a dial may take, with its name lookup. 0: as long as the
+	// system tries. Listen ignores it.
+	DialTimeout time.Duration
+	// UnixMode is the permissions of a unix socket's file. 0: the umask decides.
+	UnixMode fs.FileMode
+}
+
+// options returns the options that a backend sets.
+func (s *SocketOptions) options() backend.Socket {
+	return backend.Socket{
+		KeepAlive:  s.KeepAlive,
+		Delay:      s.Delay,
+		SendBuffer: s.SendBuffer,
+		RecvBuffer: s.RecvBuffer,
+		ReusePort:  s.ReusePort,
+		UnixMode:   s.UnixMode,
+	}
+}
+
+// The rest of this file finds values that make no sense in the fields of an Engine and of
 // SocketOptions, and in arguments. Start, Listen and Dial refuse them: a failure later, such
 // as a connection that stays full or a panic on the loop, would name no field.
 
@@ -32,6 +71,7 @@ func (e *Engine) checkFields() error {
 		{"MaxConns", e.MaxConns, "any number"},
 		{"MaxConnsPerAddr", e.MaxConnsPerAddr, "any number"},
 		{"AcceptRate", e.AcceptRate, "any number"},
+		{"MaxBufferBytes", e.MaxBufferBytes, "any number"},
 	} {
 		if field.value < 0 {
 			return fmt.Errorf("rondo: Engine.%s is %d: want 0, for %s, or more", field.name, field.value, field.zero)

@@ -36,20 +36,20 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`filter`, ``),
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
-	law(`admin`, `|watchdog|internal/(bridge|sys)`), // to list connections, and for what their sockets have carried
-	law(`loopstats`, `|internal/(bridge|meter)`),    // to read what loops count
-	law(`watchdog`, `|internal/(bridge|mark|sys)`),  // to look at loops from outside, and for stacks
-	law(`relay`, `|internal/bridge`),                // to learn that a connection is failing, or has another Handler
+	law(`admin`, `|loopstats|watchdog|internal/(bridge|sys)`), // to list connections, and for what their sockets have carried
+	law(`loopstats`, `|internal/(bridge|meter)`),              // to read what loops count
+	law(`watchdog`, `|internal/(bridge|mark|sys)`),            // to look at loops from outside, and for stacks
+	law(`relay`, `|internal/bridge`),                          // to learn that a connection is failing, or has another Handler
 	law(`proxy`, `|fdpass|filter|internal/(bridge|upgrade)|relay|rtls`),
 	law(`internal/upgrade`, `|fdpass|internal/bridge`),
 	law(`internal/bridge`, `none`),
-	law(`rtls`, `|internal/(backend|bridge|sys)`), // for its coroutines: the simulator counts them, loops wait for them
+	law(`rtls`, `|internal/(backend|bridge|meter|sys)`), // for its coroutines: the simulator counts them, loops wait for them; to count handshakes
 	law(`internal/testcert`, `none`),
 	law(`internal/testkit`, ``),
 	law(`internal/testkit/browser`, `none`),
 	law(`fdpass`, `|internal/sys`),
 	law(`internal/handover`, ``),
-	law(`websocket`, `|http1|wsframe|rtls|internal/handover`),
+	law(`websocket`, `|http1|wsframe|rtls|internal/(handover|meter)`),
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
 	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
 	law(`redis/stream`, `resp|redis/(listpack|store)`), // for integers as Redis writes them
@@ -59,7 +59,7 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`redis/script/lualib`, `none`),
 	law(`redis/script`, `resp|redis/script/lualib`), // to convert replies
 	law(`redis`, `|resp|redis/(acl|conf|hll|intset|listpack|quicklist|rdb|script|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
-	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|sys)`),                                              // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
+	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|meter|sys)`),                                        // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
 	law(`internal/load`, `|http1|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for

@@ -306,6 +306,7 @@ var hashSeed = maphash.MakeSeed()
 // connection that has entered leaves once: when it is closed (ending.Complete), when it
 // leaves the engine (Conn.left), or when no loop takes it. A nil *admission has no limits.
 type admission struct {
+	larder            *larder
 	most, mostPerAddr int64 // 0: any number
 	open              atomic.Int64
 	addrs             [admissionShards]addrCounts
@@ -325,10 +326,10 @@ type addrCounts struct {
 
 // newAdmission returns an admission with the engine's limits; nil if there are none.
 func (e *Engine) newAdmission() *admission {
-	if e.MaxConns == 0 && e.MaxConnsPerAddr == 0 && e.AcceptRate == 0 {
+	if e.MaxConns == 0 && e.MaxConnsPerAddr == 0 && e.AcceptRate == 0 && e.larder == nil {
 		return nil
 	}
-	return &admission{most: int64(e.MaxConns), mostPerAddr: int64(e.MaxConnsPerAddr), rate: bucket{perSecond: float64(e.AcceptRate)}}
+	return &admission{larder: e.larder, most: int64(e.MaxConns), mostPerAddr: int64(e.MaxConnsPerAddr), rate: bucket{perSecond: float64(e.AcceptRate)}}
 }
 
 // enter counts a connection from addr. If a limit forbids the connection, enter does not
@@ -336,6 +337,9 @@ func (e *Engine) newAdmission() *admission {
 func (a *admission) enter(addr netip.Addr, l *Loop, isNew bool) (limit string) {
 	if a == nil {
 		return ""
+	}
+	if isNew && a.larder.isShort() {
+		return "MaxBufferBytes"
 	}
 	for {
 		n := a.open.Load()

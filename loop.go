@@ -26,6 +26,7 @@ type Loop struct {
 	inbox   inbox.Queue[task]
 	timers  timer.Set
 	pool    buf.Pool
+	memory  memory // of the pool's buffers
 	outbox  outbox
 	locals  map[any]any
 
@@ -131,6 +132,7 @@ func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 	l.checks = e.Check || checked()
 	l.sees()
 	l.outbox = newOutbox(l)
+	l.boundMemory()
 	l.hooked = e.Trace != nil && (e.Trace.BeforeWrite != nil || e.Trace.AfterWrite != nil)
 	return l
 }
@@ -386,21 +388,6 @@ func (l *Loop) sleep(until backend.Time) error {
 		runtime.Gosched()
 	}
 	return err
-}
-
-// do runs f on the loop and waits for it; false: the loop has ended. On the loop it runs f
-// at once.
-func (l *Loop) do(f func()) bool {
-	if callingLoop() == l {
-		f()
-		return true
-	}
-	done := make(chan struct{})
-	if l.Post(func() { defer close(done); f() }) != nil {
-		return false
-	}
-	<-done
-	return true
 }
 
 // adopt makes a Conn of an accepted connection.

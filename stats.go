@@ -104,7 +104,10 @@ type counters struct {
 
 // show publishes the counts.
 func (l *Loop) show() {
-	l.tally.Show(l.output, l.pool.Out())
+	if l.engine.larder != nil {
+		l.giveRoom()
+	}
+	l.tally.Show(l.output, l.pool.Out(), l.pool.Held())
 	c := &l.stats
 	c.mu.Lock()
 	c.shown = c.now
@@ -308,6 +311,8 @@ func (e *ending) cause() meter.Cause {
 		return meter.Panic
 	case ErrClosed:
 		return meter.Aborted
+	case errShed:
+		return meter.Shed
 	}
 	if _, ok := e.err.(*PanicError); ok {
 		return meter.Panic

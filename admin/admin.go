@@ -58,7 +58,7 @@ func New(e *rondo.Engine, o Options) *Page {
 		p.sections = append(p.sections, &section{Section: s})
 	}
 	p.feed.page, p.feed.every = p, interval
-	p.lists.page, p.lists.turn = p, make(chan struct{}, 1)
+	p.lists.page = p
 	var html bytes.Buffer
 	if err := template.Must(template.ParseFS(files, "page.html")).Execute(&html, o.Name); err != nil {
 		panic(err) // the template is ours
@@ -80,7 +80,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/page.css", "/page.js":
 		http.ServeFileFS(w, r, files, r.URL.Path[1:])
 	case "/vars":
-		writeJSON(w, p.update(), "  ")
+		u, _ := p.update(nil)
+		writeJSON(w, u, "  ")
 	case "/slow":
 		writeJSON(w, p.slow.all(), "")
 	case "/conns":

@@ -19,6 +19,7 @@ import (
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/httpd"
 	"github.com/rondo-go/rondo/internal/testkit"
+	"github.com/rondo-go/rondo/loopstats"
 )
 
 // serve serves a page by httpd, until the test ends, and returns its URL without a slash.
@@ -324,10 +325,80 @@ func TestEvents(t *testing.T) {
 	default:
 		t.Error("the feed goes on")
 	}
-	if r, err = http.Head(url + "/events"); err != nil || r.StatusCode != 200 {
+	p.feed.stop = nil
+	if r, err = http.Head(url + "/events"); err != nil || r.StatusCode != 200 || r.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("HEAD: %v", err)
 	}
-	testkit.Until(t, "it has gone", func() bool { return p.feed.size() == 0 })
+	if p.feed.stop != nil {
+		t.Error("HEAD has started the feed")
+	}
+}
+
+// TestMeasures: the loops measure while a page is open, and events have what they have measured.
+func TestMeasures(t *testing.T) {
+	e := &rondo.Engine{NumLoops: 2}
+	defer e.Close()
+	p := New(e, Options{})
+	p.feed.every = 10 * time.Millisecond
+	url := serve(t, p)
+	r, err := http.Get(url + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	lines := bufio.NewScanner(r.Body)
+	lines.Buffer(nil, 1<<20)
+	next := func() (u update) {
+		for lines.Scan() {
+			if event, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				if err := json.Unmarshal([]byte(event), &u); err != nil {
+					t.Fatal(err)
+				}
+				return u
+			}
+		}
+		t.Fatal(lines.Err())
+		return u
+	}
+	if u := next(); u.Backend != "" || len(u.Loops) != 0 {
+		t.Errorf("the page has started the engine: %+v", u)
+	}
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for u := next(); ; u = next() {
+		if len(u.Loops) < 2 || len(u.Loops[1].Measures) == 0 || u.Loops[1].Measures[3].Count == 0 {
+			continue
+		}
+		for _, m := range u.Loops[1].Measures {
+			n := uint64(0)
+			for _, bar := range m.Bars {
+				n += bar
+			}
+			if n != m.Count || len(m.Bars) != ranges || m.P50 > m.P99 || m.P99 > m.P999 || m.P999 > m.Max {
+				t.Errorf("%+v", m)
+			}
+		}
+		break
+	}
+	r.Body.Close()
+	testkit.Until(t, "the measuring has ended", func() bool {
+		count := func() (n uint64) {
+			for l := range e.Loops() {
+				for range 2 {
+					done := make(chan struct{})
+					l.Post(func() { close(done) })
+					<-done
+				}
+			}
+			for _, l := range loopstats.Of(e) {
+				n += l.Turn.Count()
+			}
+			return n
+		}
+		before := count()
+		return count() == before
+	})
 }
 
 // TestProfiles: what go tool pprof and go tool trace want is there, and nobody else's pages

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,37 +38,65 @@ const (
 
 // lists makes the listings, one at a time.
 type lists struct {
-	page *Page
-	turn chan struct{} // whoever has put something into it has the fields below
-	next time.Time     // when the loops have time for another listing
-	kept []*listing    // the newest last
+	page   *Page
+	mu     sync.Mutex
+	next   time.Time     // when the loops have time for another listing
+	kept   []*listing    // the newest last
+	making chan struct{} // closed when the listing that is being made is done; nil: none is
 }
 
 // get returns a listing in an order: of the last second, or a new one. If the loops have no
 // time for that yet, an older one.
 func (l *lists) get(ctx context.Context, o order) (*listing, error) {
-	select {
-	case l.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-l.turn }()
-	wait := time.Until(l.next)
-	for _, k := range l.kept {
-		if k.Sort == o.name && (wait > 0 || time.Since(k.At) < fresh) {
-			return k, nil
+	for {
+		found, done, wait := l.find(o)
+		switch {
+		case found != nil:
+			return found, nil
+		case done == nil:
+			// A client that goes does not end it: what others get would lack loops that do answer.
+			made, spent := l.page.list(context.WithoutCancel(ctx), o)
+			l.made(made, spent)
+			return made, nil
+		}
+		select {
+		case <-done:
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	select {
-	case <-time.After(wait):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+}
+
+// find returns a listing that is fresh enough; or, for the caller to wait for, when another one is
+// done and when the loops have time; or nil, nil: the caller is to make one.
+func (l *lists) find(o order) (found *listing, done <-chan struct{}, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait = time.Until(l.next)
+	for _, k := range l.kept {
+		if age := time.Since(k.At); k.Sort == o.name && (wait > 0 || age < fresh || l.making != nil && age < listTime+fresh) {
+			return k, nil, 0
+		}
 	}
-	// A client that goes does not end it: what others get would lack loops that do answer.
-	made, spent := l.page.list(context.WithoutCancel(ctx), o)
+	switch {
+	case l.making != nil:
+		return nil, l.making, listTime + wait
+	case wait > 0:
+		return nil, make(chan struct{}), wait
+	}
+	l.making = make(chan struct{})
+	return nil, nil, 0
+}
+
+// made keeps a listing for which a loop has worked so long.
+func (l *lists) made(made *listing, spent time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.next = time.Now().Add(spent * share)
 	l.keep(made)
-	return made, nil
+	close(l.making)
+	l.making = nil
 }
 
 // keep keeps a listing in place of the one of the same order, or of the oldest.

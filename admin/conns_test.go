@@ -36,9 +36,9 @@ func listed(t *testing.T, p *Page, path string, is func(l *listing) bool) *listi
 	t.Helper()
 	var l *listing
 	testkit.Until(t, "a listing", func() bool {
-		p.lists.turn <- struct{}{}
+		p.lists.mu.Lock()
 		p.lists.kept = nil
-		<-p.lists.turn
+		p.lists.mu.Unlock()
 		l = new(listing)
 		fetch(t, p, path, l)
 		return is(l)
@@ -221,6 +221,40 @@ func TestListingsAreRare(t *testing.T) {
 	}
 	if len(p.lists.kept) != maxListings || p.lists.kept[maxListings-1].Sort != orders[len(orders)-1].name {
 		t.Errorf("%d listings are kept", len(p.lists.kept))
+	}
+}
+
+// TestListingsWaitForNobody: a client that waits for its own order keeps nobody from a listing
+// that is there.
+func TestListingsWaitForNobody(t *testing.T) {
+	e := &rondo.Engine{NumLoops: 1}
+	defer e.Close()
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := New(e, Options{})
+	age, _ := parseOrder("age")
+	first, err := p.lists.get(t.Context(), age)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lists.next = time.Now().Add(time.Hour) // the loops are busy
+	ctx, stop := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() {
+		in, _ := parseOrder("in")
+		_, err := p.lists.get(ctx, in)
+		waited <- err
+	}()
+	time.Sleep(10 * time.Millisecond) // it waits by now, most likely
+	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if again, err := p.lists.get(soon, age); again != first {
+		t.Errorf("the listing that is there does not come: %v", err)
+	}
+	stop()
+	if err := <-waited; err == nil {
+		t.Error("a listing was made before it was time")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/rondo-go/rondo/loopstats"
 )
 
 const (
@@ -65,8 +67,14 @@ func (f *feed) size() int {
 func (f *feed) run(stop <-chan struct{}) {
 	ticker := time.NewTicker(f.every)
 	defer ticker.Stop()
+	var m measuring
+	defer m.stop()
+	var before []loopstats.Loop
 	for {
-		if text, err := json.Marshal(f.page.update()); err == nil { // it always is
+		m.begin(f.page)
+		u, now := f.page.update(before)
+		before = now
+		if text, err := json.Marshal(u); err == nil { // it always is
 			f.send(stop, []byte("data: "+string(text)+"\n\n"))
 		}
 		select {
@@ -98,6 +106,10 @@ func (f *feed) send(stop <-chan struct{}, event []byte) {
 
 // serveEvents sends events until the client goes.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	s := p.feed.join()
 	if s == nil {
 		w.Header().Set("Retry-After", "10")
@@ -106,9 +118,6 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	defer p.feed.leave(s)
 	w.Header().Set("Content-Type", "text/event-stream")
-	if r.Method == http.MethodHead {
-		return
-	}
 	control := http.NewResponseController(w)
 	for {
 		select {

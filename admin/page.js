@@ -94,7 +94,7 @@ const loops = new Table(element("loops"), [
   ["loop", "id", count], ["state", "note"], ["delay of a post", "delay", span], ["open", "open", count],
   ["accepted/s", "accepted", rate], ["closed/s", "closed", rate], ["refused", "refused", count],
   ["turns/s", "turns", rate], ["receives/s", "receives", rate], ["sends/s", "sends", rate],
-  ["in", "in", byteRate], ["out", "out", byteRate], ["filters failed", "failed", count], ["panics", "panics", count],
+  ["in", "in", byteRate], ["out", "out", byteRate], ["TLS handshakes/s", "tls", rate], ["TLS failed", "tlsFailed", count], ["filters failed", "failed", count], ["buffers", "buffers", bytes], ["panics", "panics", count],
   ["all in", "allIn", bytes], ["all out", "allOut", bytes], ["datagrams in/s", "packetsIn", rate], ["out/s", "packetsOut", rate],
 ], { order: "id" });
 
@@ -105,9 +105,36 @@ function loopRow(loop, before, seconds) {
     id: loop.id, delay: loop.delay, open: now.Open, accepted: per("Accepted"), closed: per("Closed"), refused: now.Refused,
     turns: per("Turns"), receives: per("Receives"), sends: per("Sends"), in: per("BytesIn"), out: per("BytesOut"),
     allIn: now.BytesIn, allOut: now.BytesOut, packetsIn: per("PacketsIn"), packetsOut: per("PacketsOut"),
+    tls: was && seconds > 0 ? Math.max(0, loop.tls - before.tls) / seconds : undefined, tlsFailed: loop.tlsFailed, buffers: loop.buffers,
     failed: now.FiltersFailed, panics: now.Panics, note: loop.ended ? "ended" : loop.blocked ? "blocked" : "works",
     bad: [...(loop.blocked ? ["delay", "note"] : []), ...(now.Panics > 0 ? ["panics"] : [])],
   };
+}
+
+// Histograms. The server tells how many numbers are in each of twelve ranges.
+const times = new Table(element("times"), [
+  ["loop", "loop", count], ["what", "what"], ["per second", "rate", rate], ["share of time", "share", (n) => n], ["median", "p50", (n) => n],
+  ["99 %", "p99", (n) => n], ["99.9 %", "p999", (n) => n], ["longest", "max", (n) => n], ["distribution", "bars"],
+], { keys: ["loop", "what"] });
+
+function bars(counts) {
+  const most = Math.max(...counts), blocks = "▁▂▃▄▅▆▇█";
+  return most === 0 ? "" : counts.map((n) => n === 0 ? "·" : blocks[Math.min(7, Math.floor(8 * Math.sqrt(n / most)))]).join("");
+}
+
+function showTimes(all, seconds) {
+  const rows = [];
+  for (const loop of all) {
+    for (const m of loop.measures) {
+      const text = (n) => m.count === 0 ? "" : m.name.startsWith("events") ? count(n) : span(n);
+      rows.push({
+        loop: loop.id, what: m.name, rate: seconds > 0 ? m.count / seconds : undefined,
+        share: m.name === "turns" && seconds > 0 ? (100 * m.sum / seconds).toFixed(1) + " %" : "",
+        p50: text(m.p50), p99: text(m.p99), p999: text(m.p999), max: text(m.max), bars: bars(m.bars),
+      });
+    }
+  }
+  times.show(rows);
 }
 
 function showTotals(u, row) {
@@ -215,6 +242,7 @@ function update(u) {
   const seconds = last ? (Date.parse(u.at) - Date.parse(last.at)) / 1000 : 0;
   showTotals(u, loopRow({ id: -1, stats: u.total }, last && { stats: last.total }, seconds));
   loops.show(u.loops.map((loop, i) => loopRow(loop, last && last.loops[i], seconds)));
+  showTimes(u.loops, seconds);
   showSections(u.sections);
   showSlow(u.slowReports).catch(() => { slowNews = 0; });
   list(false);

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/loopstats"
 )
 
 // An update is what the page shows at one moment, besides connections and slow callbacks. It is
@@ -30,6 +31,11 @@ type loopView struct {
 	Blocked bool            `json:"blocked"` // and waits on
 	Ended   bool            `json:"ended"`
 	Stats   rondo.LoopStats `json:"stats"`
+	Buffers int             `json:"buffers"`   // bytes
+	TLS     uint64          `json:"tls"`       // handshakes that were done
+	NoTLS   uint64          `json:"tlsFailed"` // and that failed
+	// Measures are the loop's histograms. Loops measure while a page is open.
+	Measures []measureView `json:"measures"`
 }
 
 // A process is this program, as Go's runtime tells without stopping it.
@@ -104,11 +110,12 @@ func (p *Page) probeLoops() []*probe {
 	return probes[:len(probes):len(probes)]
 }
 
-// update returns what there is to see now.
-func (p *Page) update() update {
+// update returns what there is to see now. Measures are those since before, which may be nil.
+func (p *Page) update(before []loopstats.Loop) (u update, now []loopstats.Loop) {
 	probes := p.probeLoops()
-	u := update{Name: p.name, Backend: p.engine.BackendName(), Process: readProcess(), Sections: p.readSections(), Pages: p.feed.size()}
+	u = update{Name: p.name, Backend: p.engine.BackendName(), Process: readProcess(), Sections: p.readSections(), Pages: p.feed.size()}
 	u.Slow, u.News = p.slow.counts()
+	now = loopstats.Of(p.engine)
 	stats := p.engine.Stats()
 	u.At, u.Total = time.Now(), stats.LoopStats
 	limit := time.NewTimer(probeTime)
@@ -116,7 +123,18 @@ func (p *Page) update() update {
 	late := false
 	u.Loops = make([]loopView, 0, len(probes))
 	for i, pr := range probes {
-		v := loopView{ID: pr.loop, Ended: pr.ended, Stats: stats.Loops[i]}
+		v := loopView{ID: pr.loop, Ended: pr.ended, Stats: stats.Loops[i], Measures: []measureView{}}
+		if i < len(now) {
+			var earlier *loopstats.Loop
+			if i < len(before) {
+				earlier = &before[i]
+			}
+			v.Measures = viewMeasures(&now[i], earlier)
+			v.Buffers, v.TLS = now[i].BufferBytes, now[i].Handshakes
+			for _, n := range now[i].FailedHandshakes {
+				v.NoTLS += n
+			}
+		}
 		for !pr.isDone() && !late {
 			select {
 			case <-pr.done:
@@ -133,5 +151,5 @@ func (p *Page) update() update {
 		}
 		u.Loops = append(u.Loops, v)
 	}
-	return u
+	return u, now
 }

@@ -224,6 +224,7 @@ func (c *conn) skipBreaks(in []byte) (n int) {
 // refuse answers bytes that are not a request.
 func (c *conn) refuse(err error) {
 	c.over = true
+	c.loop.counts.malformed.Add(1)
 	status, text := http.StatusBadRequest, ""
 	var e *http1.Error
 	if errors.As(err, &e) {
@@ -377,7 +378,12 @@ func (c *conn) Closing() {
 
 // sendByLoop makes the loop send the rest of the answer in progress.
 func (c *conn) sendByLoop() {
-	if x := c.x; x != nil {
+	x := c.x
+	switch {
+	case x == nil:
+	case x.pushing:
+		x.direct = nil // push has locked outMu
+	default:
 		x.outMu.Lock()
 		x.direct = nil
 		x.outMu.Unlock()

@@ -15,6 +15,7 @@ type loop struct {
 	on      *rondo.Loop
 	wire    bridge.Loop
 	request http1.Request
+	counts  *counts
 
 	simulated bool // the clock is not the system's
 
@@ -35,7 +36,7 @@ type loop struct {
 }
 
 func newLoop(s *Server, on *rondo.Loop) *loop {
-	l := &loop{server: s, on: on, wire: bridge.LoopOf(on), simulated: isSimulated(on)}
+	l := &loop{server: s, on: on, wire: bridge.LoopOf(on), counts: s.counts.Of(on.ID()), simulated: isSimulated(on)}
 	l.dispatch, l.runAll, l.free = l.handOut, l.runReady, l.releaseSome
 	on.OnClose(l.close)
 	return l

@@ -48,6 +48,7 @@ type exchange struct {
 	in       *input             // nil: the request has no body
 	onLoop   bool
 	routine  *routine // on the loop: runs the handler; nil: it cannot wait
+	pushing  bool     // the loop is in push, and has outMu; the loop's
 	expects  bool     // the client waits for status 100 before it sends the body
 	hijacked atomic.Bool
 	phase    atomic.Uint32 // over, tell
@@ -129,6 +130,7 @@ func newExchange(c *conn, r *http1.Request) *exchange {
 	x.req.RemoteAddr, x.req.TLS = a.remote, a.tls
 	x.handler = c.server.handler(&x.req)
 	x.response.init(x, r)
+	c.loop.counts.begun.Add(1)
 	body := r.Body()
 	if body.Done() {
 		return x
@@ -170,6 +172,7 @@ func (x *exchange) feed(in []byte) (n int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	before := b.ahead
 	for n < len(in) && !b.done && b.err == nil {
 		room := bodyAhead - b.held()
 		if room <= 0 {
@@ -193,6 +196,9 @@ func (x *exchange) feed(in []byte) (n int) {
 			}
 			break
 		}
+	}
+	if b.ahead > before {
+		x.conn.loop.counts.bytesIn.Add(uint64(b.ahead - before))
 	}
 	b.cond.Broadcast()
 	return n
@@ -388,6 +394,7 @@ func (x *exchange) run() {
 			return
 		}
 		v := recover() // nil: runtime.Goexit
+		x.countEnd()
 		x.server.recovered(x.req.RemoteAddr, v)
 		x.cancel()
 		if x.hijacked.Load() {
@@ -414,10 +421,12 @@ func (x *exchange) run() {
 	ended = true
 	x.cancel()
 	if x.hijacked.Load() {
+		x.countEnd()
 		x.free()
 		return
 	}
 	x.finish()
+	x.countEnd() // before the client can know that the answer is complete, but for one sent in pieces
 	if x.req.MultipartForm != nil {
 		x.req.MultipartForm.RemoveAll()
 	}

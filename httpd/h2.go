@@ -190,7 +190,7 @@ func (s *Server) drainStocks(state int32) {
 func (s *Server) newStock() *http.Server {
 	o := s.HTTP
 	own := &http.Server{
-		Handler:                      &withTLS{o},
+		Handler:                      &withTLS{o, s.counts.Of(0)},
 		DisableGeneralOptionsHandler: o.DisableGeneralOptionsHandler,
 		ReadTimeout:                  o.ReadTimeout,
 		ReadHeaderTimeout:            o.ReadHeaderTimeout,
@@ -266,19 +266,25 @@ type aboutKey struct{}
 
 // A withTLS calls an http.Server's Handler with what the stock does not know: the state of
 // TLS, and the http.Server.
-type withTLS struct{ srv *http.Server }
+type withTLS struct {
+	srv    *http.Server
+	counts *counts
+}
 
 func (h *withTLS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	known := r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, h.srv))
+	defer func() { r.MultipartForm = known.MultipartForm }() // net/http removes its files
+	var handler http.Handler = http.DefaultServeMux
+	if h.srv.Handler != nil {
+		handler = h.srv.Handler
+	}
 	if a, ok := r.Context().Value(aboutKey{}).(*about); ok {
 		known.TLS = a.tls
 	}
-	defer func() { r.MultipartForm = known.MultipartForm }() // net/http removes its files
-	if h.srv.Handler != nil {
-		h.srv.Handler.ServeHTTP(w, known)
-	} else {
-		http.DefaultServeMux.ServeHTTP(w, known)
-	}
+	h.counts.begun.Add(1)
+	h.counts.http2.Add(1)
+	defer h.counts.ended.Add(1)
+	handler.ServeHTTP(w, known)
 }
 
 // chooseProtocols finds what the server may speak, by the rules of net/http. The error says

@@ -172,6 +172,8 @@ func (x *exchange) push() {
 	defer x.outMu.Unlock()
 	c := x.conn.conn
 	x.posted = false
+	x.pushing = true // a Write may end the connection, which calls sendByLoop
+	defer func() { x.pushing = false }()
 	for _, p := range [][]byte{x.pending, x.big} {
 		if len(p) == 0 {
 			continue

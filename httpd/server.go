@@ -20,6 +20,7 @@ import (
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/http1"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/meter"
 	"github.com/rondo-go/rondo/rtls"
 )
 
@@ -36,6 +37,7 @@ type Server struct {
 	// HTTP is the configuration. Do not change it afterwards. nil: the zero http.Server.
 	HTTP *http.Server
 
+	counts    meter.Sharded[counts]
 	once      sync.Once
 	base      context.Context
 	original  *original
@@ -46,6 +48,7 @@ type Server struct {
 	state     atomic.Int32 // of the server: serving, draining, closed
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
+	open      atomic.Int64 // the number of conns
 	stocks    map[*rondo.Engine]*stock
 	drained   chan struct{} // closed when the server is draining and has no connections
 	ended     chan struct{} // closed when connections of other protocols have ended too
@@ -308,6 +311,7 @@ func (s *Server) Open(rc *rondo.Conn) rondo.Handler {
 	refused := s.state.Load() != serving
 	if !refused {
 		s.conns[c] = struct{}{}
+		s.open.Store(int64(len(s.conns)))
 	}
 	s.mu.Unlock()
 	if refused {
@@ -329,6 +333,7 @@ const outputRoom = 1 << 20
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
+	s.open.Store(int64(len(s.conns)))
 	s.settle()
 	s.mu.Unlock()
 }

@@ -41,6 +41,8 @@ const (
 	Aborted = Cause(meter.Aborted)
 	// Handler: another error, from Handler.Data or given to CloseWith or Abort.
 	Handler = Cause(meter.Handler)
+	// Shed: the connection was cut off because of rondo.Engine.MaxBufferBytes.
+	Shed = Cause(meter.Shed)
 
 	// Causes is the number of Causes.
 	Causes = meter.Causes
@@ -58,6 +60,40 @@ var causes = [Causes]string{
 	PeerEnd: "peer_end", OwnEnd: "own_end", Reset: "reset", Failed: "error", Idle: "idle",
 	Deadline: "deadline", Linger: "linger", Full: "full", Filter: "filter", Refused: "refused",
 	Panic: "panic", Aborted: "aborted", Handler: "handler",
+	Shed: "shed",
+}
+
+// A TLSFailure is why a TLS handshake of package rtls failed.
+type TLSFailure uint8
+
+const (
+	// TLSLate: rtls.ErrHandshakeTimeout.
+	TLSLate = TLSFailure(meter.Late)
+	// TLSGone: the connection ended first: the peer closed it, or the program did.
+	TLSGone = TLSFailure(meter.Gone)
+	// TLSForeign: the peer does not speak TLS.
+	TLSForeign = TLSFailure(meter.NotTLS)
+	// TLSAlert: the peer sent an alert, as it does if it does not trust the certificate.
+	TLSAlert = TLSFailure(meter.Alert)
+	// TLSCertificate: the peer's certificate was refused.
+	TLSCertificate = TLSFailure(meter.Certificate)
+	// TLSOther: anything else, such as no version or cipher in common.
+	TLSOther = TLSFailure(meter.Handshake)
+
+	// TLSFailures is the number of TLSFailures.
+	TLSFailures = meter.Failures
+)
+
+// String returns a word, such as "not_tls".
+func (f TLSFailure) String() string {
+	if int(f) < len(failures) {
+		return failures[f]
+	}
+	return "unknown"
+}
+
+var failures = [TLSFailures]string{
+	TLSLate: "timeout", TLSGone: "gone", TLSForeign: "not_tls", TLSAlert: "alert", TLSCertificate: "certificate", TLSOther: "other",
 }
 
 // A Loop has what a loop has counted since it started, and measured. The counts may be one
@@ -68,6 +104,10 @@ type Loop struct {
 
 	// Ended counts the connections in LoopStats.Closed by their causes.
 	Ended [Causes]uint64
+	// Handshakes counts TLS handshakes of package rtls that were done, of servers and clients.
+	Handshakes uint64
+	// FailedHandshakes counts those that failed.
+	FailedHandshakes [TLSFailures]uint64
 	// OutputStops counts how often full output stopped the reading of a connection: its peer
 	// reads more slowly than it asks. See rondo.Engine.HighWater.
 	OutputStops uint64
@@ -77,6 +117,8 @@ type Loop struct {
 	// Buffers is how many buffers of the loop's pool are in use, for input that a Handler has
 	// left, output that waits, and work of coroutines. An idle connection has none.
 	Buffers int
+	// BufferBytes is how many bytes these buffers have. See rondo.Engine.MaxBufferBytes.
+	BufferBytes int
 
 	// The following are measured while Measure says so. Times are in nanoseconds.
 
@@ -134,6 +176,11 @@ func read(s rondo.LoopStats, w bridge.Loop) Loop {
 		OutputStops:   t.OutputStops.Load(),
 		OutputWaiting: int(t.OutputWaiting.Load()),
 		Buffers:       int(t.Buffers.Load()),
+		BufferBytes:   int(t.BufferBytes.Load()),
+	}
+	l.Handshakes = t.Handshakes.Load()
+	for i := range t.NoHandshakes {
+		l.FailedHandshakes[i] = t.NoHandshakes[i].Load()
 	}
 	for i := range t.Ended {
 		l.Ended[i] = t.Ended[i].Load()

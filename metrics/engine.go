@@ -74,6 +74,7 @@ func (e engine) Describe(to chan<- *prometheus.Desc) {
 func (e engine) Collect(to chan<- prometheus.Metric) {
 	if name := e.BackendName(); name != "" {
 		engineInfo.send(to, 1, name)
+		bufferLimit.send(to, float64(e.MaxBufferBytes))
 	}
 	for _, l := range loopstats.Of(e.Engine) {
 		sendLoop(to, strconv.Itoa(l.ID), &l.LoopStats)

@@ -13,6 +13,10 @@ var (
 	outputStops  = counter("rondo_output_stops_total", "Times that full output stopped the reading of a connection.", "loop")
 	outputWaits  = gauge("rondo_waiting_output_bytes", "Bytes of connections that the system did not take yet.", "loop")
 	buffersInUse = gauge("rondo_used_buffers", "Buffers of the loop that hold input or output.", "loop")
+	bufferBytes  = gauge("rondo_used_buffer_bytes", "Memory of these buffers.", "loop")
+	bufferLimit  = gauge("rondo_buffer_limit_bytes", "Engine.MaxBufferBytes: what these buffers of all loops may take; 0: any memory.")
+	handshakes   = counter("rondo_tls_handshakes_total", "TLS handshakes that were done.", "loop")
+	noHandshakes = counter("rondo_tls_failed_handshakes_total", "TLS handshakes that have failed, by the reason.", "loop", "reason")
 )
 
 // measures show the Histograms of loopstats.Loop, each one once.
@@ -63,7 +67,7 @@ func measured(name, help string) family {
 }
 
 func describeLoop(to chan<- *prometheus.Desc) {
-	describe(to, endedConns, outputStops, outputWaits, buffersInUse)
+	describe(to, endedConns, outputStops, outputWaits, buffersInUse, bufferBytes, bufferLimit, handshakes, noHandshakes)
 	for _, m := range measures {
 		describe(to, m.family)
 	}
@@ -78,6 +82,11 @@ func sendMore(to chan<- prometheus.Metric, l *loopstats.Loop) {
 	outputStops.send(to, float64(l.OutputStops), loop)
 	outputWaits.send(to, float64(l.OutputWaiting), loop)
 	buffersInUse.send(to, float64(l.Buffers), loop)
+	bufferBytes.send(to, float64(l.BufferBytes), loop)
+	handshakes.send(to, float64(l.Handshakes), loop)
+	for why, n := range l.FailedHandshakes {
+		noHandshakes.send(to, float64(n), loop, loopstats.TLSFailure(why).String())
+	}
 	if l.Turn.Count() == 0 {
 		return // nothing was measured
 	}

@@ -3,7 +3,9 @@ package metrics
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,10 +17,13 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/httpd"
 	"github.com/rondo-go/rondo/loopstats"
 	"github.com/rondo-go/rondo/proxy"
 	"github.com/rondo-go/rondo/redis"
 	"github.com/rondo-go/rondo/resp"
+	"github.com/rondo-go/rondo/websocket"
+	"github.com/rondo-go/rondo/wsframe"
 )
 
 // A collected collects what a function sends.
@@ -204,7 +209,7 @@ func TestLoops(t *testing.T) {
 	if n := sum("rondo_post_delay_seconds", ""); n != posts {
 		t.Errorf("%v posts, want %v", n, posts)
 	}
-	for _, name := range []string{"rondo_output_stops_total", "rondo_waiting_output_bytes", "rondo_used_buffers"} {
+	for _, name := range []string{"rondo_output_stops_total", "rondo_waiting_output_bytes", "rondo_used_buffers", "rondo_used_buffer_bytes", "rondo_tls_handshakes_total"} {
 		if n, ok := got[name+"{1}"]; !ok || n != 0 {
 			t.Errorf("%s is %v (%t), want 0", name, n, ok)
 		}
@@ -275,6 +280,66 @@ func TestBuckets(t *testing.T) {
 	}
 	if got := numbers.of(loopstats.Histogram{}); len(got) != 10 || got[1] != 0 {
 		t.Errorf("buckets of numbers: %v", got)
+	}
+}
+
+// The counters of an HTTP server and of its WebSockets.
+func TestHTTP(t *testing.T) {
+	var s httpd.Server
+	var sockets websocket.Server
+	sockets.Open = func(*websocket.Conn, *http.Request) websocket.Handler {
+		return websocket.HandlerFunc((*websocket.Conn).WriteMessage)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/socket", &sockets)
+	s.HTTP = &http.Server{Handler: mux}
+	engine := &rondo.Engine{NumLoops: 1}
+	defer engine.Close()
+	ln, err := engine.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, s.Open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	nc, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, _, err := new(websocket.Dialer).OpenStream(context.Background(), nc, "ws://"+ln.Addr().String()+"/socket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Write(context.Background(), websocket.Text, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := stream.Read(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	stream.Close(wsframe.CodeNormal, "")
+	for end := time.Now().Add(20 * time.Second); s.Stats().InProgress > 0 || s.Stats().Conns > 0 || sockets.Stats().Closed == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%+v, %+v", s.Stats(), sockets.Stats())
+		}
+	}
+	got := gather(t, HTTP(&s))
+	maps.Copy(got, gather(t, WebSocket(&sockets)))
+	for name, want := range map[string]float64{
+		"rondo_http_requests_total{1}": 2, "rondo_http_requests_total{2}": 0, "rondo_http_responses_total{4xx}": 1,
+		"rondo_http_responses_total{none}": 0, "rondo_http_requests_in_progress": 0, "rondo_http_open_connections": 0,
+		"rondo_http_hijacked_connections_total": 1, "rondo_http_malformed_requests_total": 0,
+		"rondo_http_response_body_bytes_total": float64(len("404 page not found\n")), "rondo_http_request_body_bytes_total": 0,
+		"rondo_websocket_open_connections": 0, "rondo_websocket_opened_connections_total": 1,
+		"rondo_websocket_closed_connections_total{1000}": 1, "rondo_websocket_received_messages_total": 1,
+		"rondo_websocket_sent_messages_total": 1, "rondo_websocket_received_message_bytes_total": 5,
+		"rondo_websocket_sent_message_bytes_total": 5, "rondo_websocket_received_pings_total": 0,
+		"rondo_websocket_received_pongs_total": 0, "rondo_websocket_sent_pings_total": 0,
+	} {
+		if v, ok := got[name]; !ok || v != want {
+			t.Errorf("%s is %v (%t), want %v", name, v, ok, want)
+		}
 	}
 }
 

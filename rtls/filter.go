@@ -7,6 +7,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/meter"
 )
 
 // filter is the rondo.Filter of a connection.
@@ -24,6 +25,7 @@ type filter struct {
 	client       bool
 	renegotiates bool // if the server wants to; TLS 1.2 and before
 	done         bool // the first handshake is done
+	counted      bool // and counted, or it has failed
 	over         bool // close_notify has come
 	writing      bool // crypto/tls is writing: it cannot read now
 	late         bool // input came during writing
@@ -202,6 +204,7 @@ func (f *filter) CloseWrite(*rondo.FilterPort) error {
 
 // Closed abandons a handshake that is under way.
 func (f *filter) Closed(*rondo.FilterPort, error) {
+	f.countFailed(meter.Gone) // unless it is counted
 	if h := f.hand; h != nil {
 		h.abandon(f.options)
 	}
@@ -255,11 +258,13 @@ func (f *filter) stepped() error {
 		panic(h.panicked) // aborts the connection, and is logged
 	case h.renegotiated && (h.err == nil || h.err == errNothing):
 	case h.err != nil:
+		f.countFailed(failureOf(h.err))
 		return fmt.Errorf("rtls: handshake: %w", h.err)
 	}
 	endLend(f.tls)
 	if !f.done {
 		f.done = true
+		f.countDone()
 		f.renegotiates = f.renegotiates && f.tls.ConnectionState().Version <= tls.VersionTLS12
 	}
 	f.stage.Ready()
@@ -270,6 +275,7 @@ func (f *filter) stepped() error {
 // expired aborts a connection whose handshake took too long. Nothing can be delivered
 // yet, so it does not wait.
 func (f *filter) expired() {
+	f.countFailed(meter.Late)
 	f.stage.Fail(ErrHandshakeTimeout)
 	f.stage.Conn().Abort(ErrHandshakeTimeout)
 }

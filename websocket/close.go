@@ -88,9 +88,11 @@ func (c *Conn) fail(err error) error {
 // received handles a control frame. Its error ends the connection, and a Close frame was
 // sent.
 func (c *Conn) received(op Opcode, p []byte) error {
-	switch {
-	case op == wsframe.Close:
+	if op == wsframe.Close {
 		return c.peerClosed(p)
+	}
+	c.countControl(op)
+	switch {
 	case c.state != open:
 	case op == wsframe.Ping:
 		c.control(wsframe.Pong, p) // without room there is none: the peer does not read
@@ -141,6 +143,9 @@ func (w *wire) Closed(_ *rondo.Conn, err error) {
 		if r.err != nil {
 			err = r.err
 		}
+	}
+	if c.wasOpen {
+		c.countClosed(err)
 	}
 	c.handler.Closed(c, err)
 }

@@ -28,6 +28,7 @@ type Conn struct {
 	paused  bool  // Pause was called
 	heard   bool  // something was received since the last tick
 	silent  uint8 // ticks since then
+	wasOpen bool  // its handshake was done
 	heavy   bool  // its compressed messages took more than their share of a turn
 }
 
@@ -80,6 +81,8 @@ func newConn(raw *rondo.Conn, set *settings, hand handshake) *Conn {
 // opened makes the connection open. newHandler makes its handler.
 func (c *Conn) opened(protocol string, d *deflate, newHandler func() Handler) {
 	c.state, c.deflate = open, d
+	c.countOpened()
+	c.wasOpen = true
 	if protocol != "" {
 		c.some().protocol = protocol
 	}
@@ -144,9 +147,9 @@ func (c *Conn) WriteMessage(op Opcode, p []byte) error {
 		return c.closedError()
 	}
 	if d := c.deflate; d != nil && len(p) >= c.set.compression.Threshold {
-		return c.writeDeflated(op, p)
+		return c.countOut(len(p), c.writeDeflated(op, p))
 	}
-	return c.write(wsframe.Header{Fin: true, Opcode: op}, p)
+	return c.countOut(len(p), c.write(wsframe.Header{Fin: true, Opcode: op}, p))
 }
 
 // closedError is the error of writes to a connection that is not open.
@@ -170,7 +173,11 @@ func (c *Conn) control(op Opcode, p []byte) error {
 	case c.state != open:
 		return c.closedError()
 	}
-	return c.write(wsframe.Header{Fin: true, Opcode: op}, p)
+	err := c.write(wsframe.Header{Fin: true, Opcode: op}, p)
+	if n := c.counts(); n != nil && err == nil && op == wsframe.Ping {
+		n.pingsOut.Add(1)
+	}
+	return err
 }
 
 // write writes a frame. It completes h.

@@ -86,6 +86,7 @@ func (c *Compression) offer() wsframe.Deflate {
 // settings are Options with their defaults.
 type settings struct {
 	client      bool
+	counts      *allCounts // nil: nobody counts
 	maxMessage  int
 	maxFrame    int64
 	maxHeader   int

@@ -159,6 +159,7 @@ var (
 
 // deliver calls the handler.
 func (c *Conn) deliver(op Opcode, p []byte, last bool) error {
+	c.countIn(len(p), last)
 	var err error
 	if c.streams {
 		err = c.handler.(FragmentHandler).Fragment(c, op, p, last)

@@ -129,9 +129,9 @@ func (c *Conn) WritePrepared(m *Prepared) error {
 	frame := m.frameFor(c)
 	if len(frame) < shared512 {
 		_, err := c.raw.Write(frame)
-		return err
+		return c.countOut(len(m.payload()), err)
 	}
-	return c.raw.WriteOwned(frame, nil)
+	return c.countOut(len(m.payload()), c.raw.WriteOwned(frame, nil))
 }
 
 // shared512 is the size from which a connection shares a frame: less is cheaper to copy.

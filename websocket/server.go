@@ -46,6 +46,8 @@ type Server struct {
 
 	Options
 
+	counts allCounts
+
 	once  sync.Once
 	set   *settings
 	wrong string // about a field's value
@@ -62,6 +64,9 @@ func (s *Server) mustSettings() *settings {
 		}
 		if err != nil {
 			s.wrong = err.Error()
+		}
+		if set != nil {
+			set.counts = &s.counts
 		}
 		s.set = set
 	})

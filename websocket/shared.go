@@ -9,6 +9,7 @@ import (
 // shared is what the connections of a loop share.
 type shared struct {
 	loop      *rondo.Loop
+	id        int // of loop
 	began     time.Time
 	waits     map[time.Duration]*waits
 	spare     [][]byte // for messages that arrive in pieces
@@ -23,7 +24,7 @@ type shared struct {
 }
 
 var perLoop = rondo.LoopLocal[*shared]{New: func(l *rondo.Loop) *shared {
-	s := &shared{loop: l, began: l.Now(), waits: make(map[time.Duration]*waits)}
+	s := &shared{loop: l, id: l.ID(), began: l.Now(), waits: make(map[time.Duration]*waits)}
 	s.endTurn = s.release
 	return s
 }}

@@ -14,10 +14,30 @@ import (
 // adminFlags are the flags of the live page, which all servers have.
 type adminFlags struct {
 	Admin      string `help:"Address at which to show a live page with loops, connections, slow callbacks and profiles: host:port, or tcp://host:port, or unix:///path. Without --admin-token it must be a loopback address, as in 127.0.0.1:6380: then all users of this host can see the page." placeholder:"ADDR"`
-	AdminToken string `help:"Secret of 16 or more characters that the page of --admin asks for, as the password of any user name. With it the page shows what clients have sent, as in Redis's slow log." placeholder:"TOKEN"`
+	AdminToken secret `help:"Secret of 16 or more characters that the page of --admin asks for, as the password of any user name. With it the page shows what clients have sent, as in Redis's slow log." placeholder:"TOKEN"`
 
 	page  *admin.Page // nil: there is none
 	admin *side
+}
+
+// adminFiles returns how many descriptors the page may take.
+func (f *adminFlags) adminFiles() int {
+	if f.Admin == "" {
+		return 0
+	}
+	return sideFiles
+}
+
+// A secret is not empty: an empty variable of a shell must not switch off what it guards.
+type secret string
+
+// UnmarshalText is called if the flag is given.
+func (s *secret) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return fmt.Errorf("it is empty: give a secret of %d characters or more, or leave the flag out", leastToken)
+	}
+	*s = secret(text)
+	return nil
 }
 
 // leastToken is how long a token must be: nobody should guess it.
@@ -65,7 +85,7 @@ func (f *loopFlags) showAdmin(name string, e *rondo.Engine, log *slog.Logger, se
 	if err != nil {
 		return err
 	}
-	page := admin.New(e, admin.Options{Name: name, Token: f.AdminToken, Sections: sections})
+	page := admin.New(e, admin.Options{Name: name, Token: string(f.AdminToken), Sections: sections})
 	s, err := f.openSide(network, address, page, log, sideLog{
 		shown: func(address string) { log.Info("the page of --admin is shown", "address", address) },
 		never: func(err error) { log.Error("upgrade: the page of --admin is not shown", "error", err) },

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/admin"
+	"github.com/rondo-go/rondo/httpd"
 	"github.com/rondo-go/rondo/proxy"
 	"github.com/rondo-go/rondo/redis"
 	"github.com/rondo-go/rondo/resp"
@@ -36,6 +37,20 @@ func proxySection(s *proxy.Server) admin.Section {
 			}
 		}
 		return []admin.Table{targets, pools, listeners}, nil
+	}}
+}
+
+// httpSection shows the counters of an HTTP server.
+func httpSection(s *httpd.Server) admin.Section {
+	return admin.Section{Name: "HTTP", Read: func(context.Context) ([]admin.Table, error) {
+		n := s.Stats()
+		t := admin.Table{Columns: []string{"counter", "value"}, Rows: [][]any{
+			{"connections", n.Conns}, {"requests", n.Requests}, {"in progress", n.InProgress},
+			{"answers 2xx", n.Answers[2]}, {"3xx", n.Answers[3]}, {"4xx", n.Answers[4]}, {"5xx", n.Answers[5]},
+			{"without an answer", n.Answers[0]}, {"malformed", n.Malformed}, {"taken over (WebSocket)", n.Hijacked},
+			{"by HTTP/2", n.HTTP2}, {"bytes of requests", n.BytesIn}, {"bytes of answers", n.BytesOut},
+		}}
+		return []admin.Table{t}, nil
 	}}
 }
 

@@ -161,7 +161,7 @@ func TestAdminOfOthers(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	site, _ := start(t, "http", "--addr", "127.0.0.1:0", "--echo", "--access-log", "off", "--admin", "[::ffff:127.0.0.1]:0")
-	if v := readVars(t, adminOf(t, site), ""); v.Name != "rondo http" {
+	if v := readVars(t, adminOf(t, site), ""); v.Name != "rondo http" || len(v.rows("")) != 13 || v.rows("")[1][0] != "requests" {
 		t.Errorf("%+v", v)
 	}
 	front, doors := start(t, "proxy", "--listen", "127.0.0.1:0", "--to", addresses[0], "--access-log", "off", "--admin", "tcp://127.0.0.1:0")
@@ -194,6 +194,7 @@ func TestAdminMistakes(t *testing.T) {
 		"echo --admin udp://127.0.0.1:1":                          `--admin: address "udp://127.0.0.1:1": the network is udp`,
 		"echo --admin 127.0.0.1":                                  `--admin: address "127.0.0.1": missing port in address`,
 		"echo --admin :6380 --admin-token secret":                 "--admin-token has 6 characters: want 16 or more",
+		"echo --admin 127.0.0.1:0 --admin-token=":                 "--admin-token: it is empty: give a secret of 16 characters or more, or leave the flag out",
 		"echo --admin-token 0123456789abcdef":                     "--admin-token is for the page of --admin: give that too",
 		"echo --addr 127.0.0.1:0 --admin " + holder:               "--admin: cannot listen on tcp://" + holder,
 		"proxy --listen " + taken + " --to :1 --admin " + holder:  "--admin: cannot listen on tcp://" + holder,

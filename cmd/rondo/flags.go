@@ -48,6 +48,7 @@ func (f *engineFlags) check(loops int) error {
 type loopFlags struct {
 	Backend         string   `help:"Backend for I/O: epoll (the kernel's event queue, Linux), uring (io_uring, Linux 6.1), kqueue (the event queue of macOS and the BSDs), poll (asks about every connection each time), std (Go's net package, a goroutine per connection). Several names, separated by commas, are tried in order." default:"${backend}" placeholder:"NAME"`
 	ReceiveBuffers  int      `help:"On uring: maximum number of 17 KiB buffers that a loop's connections share to receive short messages. 0: 256." default:"0" placeholder:"N"`
+	MaxBuffers      size     `help:"Memory that the clients' unread input and unsent output may take together, as in 256MiB. Beyond it those that hold most for longest are cut off, and new clients refused, until a quarter is free. 0: no limit." default:"0" placeholder:"SIZE"`
 	Balance         string   `help:"How connections are distributed among loops: ${enum}." enum:"roundrobin,leastconns,sourcehash,random,reuseport" default:"roundrobin" placeholder:"NAME"`
 	Spin            duration `help:"How long an idle loop looks for work before it sleeps. About 50us halves the latency if each loop has a free core, and wastes CPU time otherwise." default:"0" placeholder:"TIME"`
 	SlowCallback    duration `help:"Log callbacks that keep a loop from its other clients for longer than this, with the line of code. 0: none." default:"100ms" placeholder:"TIME"`
@@ -83,6 +84,7 @@ func (f *loopFlags) check(loops int) error {
 	return cmp.Or(
 		checkNumber("--loops", loops, 0, maxLoops),
 		checkNumber("--receive-buffers", f.ReceiveBuffers, 0, maxReceiveBuffers),
+		checkNumber("--max-buffers", f.MaxBuffers, 0, math.MaxInt),
 		checkBackend(f.Backend, f.ReceiveBuffers),
 		f.adminFlags.check(),
 	)
@@ -125,6 +127,7 @@ func (f *loopFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelV
 		NumLoops:       loops,
 		Backend:        f.Backend,
 		ReceiveBuffers: f.ReceiveBuffers,
+		MaxBufferBytes: int(f.MaxBuffers),
 		Balance:        balances[f.Balance],
 		Spin:           time.Duration(f.Spin),
 		Logger:         log,

@@ -138,7 +138,7 @@ func (h *httpCommand) Run() error {
 	if err := engine.Start(); err != nil {
 		return err
 	}
-	if err := h.showAdmin("rondo http", engine, log); err != nil {
+	if err := h.showAdmin("rondo http", engine, log, httpSection(server)); err != nil {
 		engine.Close()
 		return err
 	}

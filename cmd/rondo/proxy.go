@@ -140,8 +140,8 @@ func (p *proxyCommand) check(set []string) error {
 		return usagef("there is no address to listen on: give one with --listen, or a file with --config")
 	case p.Health != "http" && (p.HealthPath != "/" || p.HealthHost != ""):
 		return usagef("--health-path and --health-host are for requests: give --health http too")
-	case !has("health") && (has("health-interval") || has("health-timeout") || has("rise") || has("fall")):
-		return usagef("--health-interval, --health-timeout, --rise and --fall are for checks: give --health too")
+	case p.Health == "off" && (has("health-interval") || has("health-timeout") || has("rise") || has("fall")):
+		return usagef("--health-interval, --health-timeout, --rise and --fall are for checks: give --health tcp, or another kind, too")
 	case has("queue-time") && p.Queue == 0:
 		return usagef("--queue-time is for clients that wait: give --queue too")
 	case has("eject-time") && p.EjectAfter == 0:
@@ -317,8 +317,11 @@ func (p *proxyCommand) Run(ctx *kong.Context) error {
 	defer p.logAccess(server, log)()
 	signals, hangups, upgrades := notify(), notifyHangup(), notifyUpgrade()
 	// What can fail comes before begin: after it, connections may be here that have no other process.
-	const others = 64 // descriptors, beside two for each client
-	tooLow := sys.RaiseOpenFiles(2*uint64(p.Maxclients) + others)
+	others := 64 + p.adminFiles() // descriptors, beside two for each client
+	if p.Stats != "" {
+		others += sideFiles
+	}
+	tooLow := sys.RaiseOpenFiles(2*uint64(p.Maxclients) + uint64(others))
 	control, err := p.control(server, log)
 	if err != nil {
 		return err

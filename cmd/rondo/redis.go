@@ -80,10 +80,10 @@ Examples:
 SIGINT and SIGTERM stop it: it sends clients their pending output, then closes them. SIGUSR2 is refused, since a new process would have no keys; with --lose-keys it starts the program anew, which takes over the listeners.`
 }
 
-// raiseOpenFiles asks the system for enough descriptors for so many clients. If
+// raiseOpenFiles asks the system for enough descriptors for so many clients, and others. If
 // the system refuses, the server logs that and makes do with fewer.
-func raiseOpenFiles(clients int, log *slog.Logger) {
-	files := uint64(max(clients, 0)) + redis.ReservedFiles
+func raiseOpenFiles(clients, others int, log *slog.Logger) {
+	files := uint64(max(clients, 0)+others) + redis.ReservedFiles
 	if err := sys.RaiseOpenFiles(files); err != nil {
 		log.Warn(fmt.Sprintf("Server can't set maximum open files to %d because of OS error: %v.", files, err))
 	}
@@ -114,7 +114,7 @@ func (r *redisCommand) Run(ctx *kong.Context) error {
 		logFailures(engine, log)
 	}
 	server := r.serverFor(engine, log, level)
-	raiseOpenFiles(r.Maxclients, log)
+	raiseOpenFiles(r.Maxclients, r.adminFiles(), log)
 	if err := engine.Start(); err != nil {
 		return err
 	}

@@ -26,11 +26,19 @@ type sideLog struct {
 	never func(error)
 }
 
+// What a side may take of descriptors.
+const (
+	sideConns = 100
+	sideFiles = sideConns + 4 // with its listener, and what its loop has
+)
+
 // openSide makes a side. If the old process of an upgrade has the address, later listens.
 func (f *loopFlags) openSide(network, address string, h http.Handler, log *slog.Logger, say sideLog) (*side, error) {
-	s := &side{engine: &rondo.Engine{NumLoops: 1, MaxConns: 100, Logger: log}, log: say}
+	s := &side{engine: &rondo.Engine{NumLoops: 1, MaxConns: sideConns, Logger: log}, log: say}
 	server := httpd.Server{HTTP: &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       20 * time.Second,
+		WriteTimeout:      time.Minute, // events and profiles, which last longer, set their own
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		Handler:           h,

@@ -27,6 +27,9 @@ type Pool struct {
 	*lists // nil if there are none
 	weak   weak.Pointer[lists]
 	out    int // buffers given out and not put back
+	held   int // their bytes
+	most   int // Get calls over when held is more, if over is not nil
+	over   func()
 }
 
 // lists holds the free buffers by class.
@@ -55,6 +58,9 @@ var Watch Watcher
 func (p *Pool) Get(n int) []byte {
 	p.out++
 	b := p.get(n)
+	if p.held += cap(b); p.held > p.most && p.over != nil {
+		p.over()
+	}
 	if Watch != nil {
 		Watch.Got(b)
 	}
@@ -80,6 +86,13 @@ func (p *Pool) get(n int) []byte {
 // Out returns how many buffers are given out and not put back.
 func (p *Pool) Out() int { return p.out }
 
+// Held returns their bytes.
+func (p *Pool) Held() int { return p.held }
+
+// Limit makes Get call over, before it returns, whenever more than most bytes are given out.
+// over must not use the Pool's buffers.
+func (p *Pool) Limit(most int, over func()) { p.most, p.over = most, over }
+
 // Put gives a buffer from Get back. The caller must not use it afterwards.
 func (p *Pool) Put(b []byte) {
 	if Watch != nil {
@@ -88,6 +101,7 @@ func (p *Pool) Put(b []byte) {
 	size := cap(b)
 	if size > 0 {
 		p.out--
+		p.held -= size
 	}
 	if size > MaxPooled || size < 1<<minShift || size&(size-1) != 0 {
 		return

@@ -92,6 +92,24 @@ func TestSleepGivesTheBuffersAway(t *testing.T) {
 	}
 }
 
+// TestHeld: the bytes of what is given out are counted, and Get tells when they are too many.
+func TestHeld(t *testing.T) {
+	var p buf.Pool
+	told := 0
+	p.Limit(1000, func() { told++ })
+	a, b := p.Get(500), p.Get(300) // 512 each
+	if p.Held() != 1024 || told != 1 {
+		t.Errorf("%d bytes are held, told %d times; want 1024 and once", p.Held(), told)
+	}
+	p.Limit(2000, func() { t.Error("told of less than the limit") })
+	p.Get(1)
+	p.Put(a)
+	p.Put(append(b, "some bytes"...))
+	if p.Held() != 64 {
+		t.Errorf("%d bytes are held, want 64", p.Held())
+	}
+}
+
 // TestOut: what is given out and not put back is counted, of all sizes.
 func TestOut(t *testing.T) {
 	var p buf.Pool

@@ -26,26 +26,72 @@ const (
 	Panic
 	Aborted
 	Handler
+	Shed
 
 	Causes = iota // their number
+)
+
+// A Failure is why a TLS handshake failed.
+type Failure uint8
+
+// The failures, in the order of package loopstats, which documents them.
+const (
+	Late Failure = iota
+	Gone
+	NotTLS
+	Alert
+	Certificate
+	Handshake
+
+	Failures = iota // their number
 )
 
 // A Tally counts what happens seldom, so that a loop can always count it. The loop writes to
 // it, and anybody reads.
 type Tally struct {
 	Ended         [Causes]atomic.Uint64
+	Handshakes    atomic.Uint64 // of TLS, that were done
+	NoHandshakes  [Failures]atomic.Uint64
 	OutputStops   atomic.Uint64 // full output has stopped the reading of a connection
 	OutputWaiting atomic.Int64  // bytes, at the end of the last turn
 	Buffers       atomic.Int64  // in use, likewise
+	BufferBytes   atomic.Int64  // of these
 }
 
 // Show publishes what is there at the end of a turn.
-func (t *Tally) Show(waiting, buffers int) {
+func (t *Tally) Show(waiting, buffers, bytes int) {
 	if int64(waiting) != t.OutputWaiting.Load() {
 		t.OutputWaiting.Store(int64(waiting))
 	}
 	if int64(buffers) != t.Buffers.Load() {
 		t.Buffers.Store(int64(buffers))
+	}
+	if int64(bytes) != t.BufferBytes.Load() {
+		t.BufferBytes.Store(int64(bytes))
+	}
+}
+
+// Shards is how many places a Sharded has.
+const Shards = 8
+
+// A Sharded has the counts of things that several loops serve, of a type C with atomic numbers.
+// Loops mostly have a place each: if all counted in one, its memory would travel between the
+// processors. Anybody may read the sum.
+type Sharded[C any] struct{ places [Shards]padded[C] }
+
+// padded keeps the places in different lines of the caches.
+type padded[C any] struct {
+	c C
+	_ [128]byte
+}
+
+// Of returns the place of a loop with that number.
+func (s *Sharded[C]) Of(loop int) *C { return &s.places[uint(loop)%Shards].c }
+
+// All calls f with each place.
+func (s *Sharded[C]) All(f func(*C)) {
+	for i := range s.places {
+		f(&s.places[i].c)
 	}
 }
 

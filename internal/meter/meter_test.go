@@ -68,9 +68,22 @@ func TestTurns(t *testing.T) {
 func TestTally(t *testing.T) {
 	var tally Tally
 	for _, want := range []int64{7, 7, 0} {
-		tally.Show(int(want), int(want)+1)
-		if w, b := tally.OutputWaiting.Load(), tally.Buffers.Load(); w != want || b != want+1 {
-			t.Errorf("%d, %d; want %d and one more", w, b, want)
+		tally.Show(int(want), int(want)+1, int(want)+2)
+		if w, b, n := tally.OutputWaiting.Load(), tally.Buffers.Load(), tally.BufferBytes.Load(); w != want || b != want+1 || n != want+2 {
+			t.Errorf("%d, %d, %d; want %d, one more and two more", w, b, n, want)
 		}
+	}
+}
+
+// TestSharded: each loop has a place, and all of them are read.
+func TestSharded(t *testing.T) {
+	var s Sharded[int]
+	for loop := range 3 * Shards {
+		*s.Of(loop) += loop
+	}
+	sum, places := 0, 0
+	s.All(func(n *int) { sum += *n; places++ })
+	if want := 3 * Shards * (3*Shards - 1) / 2; sum != want || places != Shards {
+		t.Errorf("the sum of %d places is %d, want %d", places, sum, want)
 	}
 }

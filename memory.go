@@ -1,0 +1,325 @@
+package rondo
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/timer"
+)
+
+// This file holds Engine.MaxBufferBytes. Loops take room for their buffers from the engine's
+// larder in pieces, and give it back at the ends of turns. So a loop counts for itself (package
+// buf), and touches what loops share only when its buffers have grown by a piece.
+
+// errShed ends a connection whose buffers others need.
+var errShed = fmt.Errorf("rondo: the buffers of all connections are above Engine.MaxBufferBytes: %w", ErrClosed)
+
+// A larder is the room for the buffers of an engine's loops. A nil *larder has no limit.
+type larder struct {
+	most, piece int
+	taken       atomic.Int64         // by loops, used or not
+	short       atomic.Bool          // taken was above most, and has not fallen to comfort yet
+	teller      atomic.Pointer[Loop] // logs the end of a shortage whose beginning is logged; nil: there is none
+	again       atomic.Bool          // there was a shortage since the teller looked
+	shed        atomic.Uint64        // connections cut off
+	refused     atomic.Uint64        // connections refused
+}
+
+// newLarder returns a larder with the engine's limit; nil if there is none.
+func (e *Engine) newLarder() *larder {
+	if e.MaxBufferBytes == 0 {
+		return nil
+	}
+	const least, most = 1 << 10, 1 << 20 // of a piece
+	loops := orDefault(e.NumLoops, processors())
+	return &larder{most: e.MaxBufferBytes, piece: min(max(e.MaxBufferBytes/(32*loops), least), most)}
+}
+
+// comfort is how many bytes may be taken when a shortage ends.
+func (r *larder) comfort() int64 { return int64(r.most) / 4 * 3 }
+
+// isShort reports whether a new connection must be refused, and counts it then.
+func (r *larder) isShort() bool {
+	if r == nil || !r.short.Load() {
+		return false
+	}
+	r.refused.Add(1)
+	return true
+}
+
+// memory is a loop's part of the larder.
+type memory struct {
+	loop  *Loop
+	quota int         // bytes that the loop has taken
+	asked atomic.Bool // shed is queued
+
+	// While more than half of the larder is taken, the loop looks at its connections from time to
+	// time, to know in which of them no byte moves.
+	next  timer.Timer
+	seen  map[*Conn]sighting
+	ranks []rank       // connections to cut off, the next one last
+	until backend.Time // ranks are used, and not made anew, before then
+	left  []*Conn      // were cut off, and may hold their buffers yet
+	calm  int          // how often the teller has seen no shortage
+}
+
+// A holding is what a connection holds.
+type holding struct {
+	bytes    int // of its buffers
+	in, out  int // bytes that wait in them
+	progress int // changes when some of out are sent
+}
+
+// A sighting is what a connection held since then.
+type sighting struct {
+	holding
+	since backend.Time
+}
+
+// A rank is a connection, and how much it costs the others.
+type rank struct {
+	conn  *Conn
+	score float64
+}
+
+// boundMemory makes the loop's buffers count in the larder, if there is one.
+func (l *Loop) boundMemory() {
+	m := &l.memory
+	m.loop = l
+	m.next.Owner = m
+	if l.engine.larder != nil {
+		l.pool.Limit(0, m.take)
+	}
+}
+
+// take takes room for buffers that are in use already: Get cannot fail.
+func (m *memory) take() {
+	l := m.loop
+	r := l.engine.larder
+	more := (l.pool.Held() - m.quota + r.piece - 1) / r.piece * r.piece
+	taken := r.taken.Add(int64(more))
+	m.setQuota(m.quota + more)
+	if taken > int64(r.most)/2 && !m.next.Pending() {
+		m.lookSoon()
+	}
+	if taken <= int64(r.most) {
+		return
+	}
+	r.short.Store(true)
+	r.again.Store(true)
+	for _, other := range l.engine.loops {
+		switch {
+		case other.memory.asked.Swap(true):
+		case other == l:
+			l.callSoon(due{f: m.shed})
+		default:
+			other.Post(other.memory.shed)
+		}
+	}
+}
+
+func (m *memory) setQuota(n int) {
+	m.quota = n
+	m.loop.pool.Limit(n, m.take)
+}
+
+// giveRoom gives back what the loop does not use. It keeps a piece, unless others need it: a loop
+// whose buffers come and go in each turn must not meet the other loops each time.
+func (l *Loop) giveRoom() {
+	m, r := &l.memory, l.engine.larder
+	spare := (m.quota - l.pool.Held()) / r.piece
+	if spare > 0 && !r.short.Load() {
+		spare--
+	}
+	if spare > 0 {
+		m.setQuota(m.quota - spare*r.piece)
+		r.taken.Add(int64(-spare * r.piece))
+		r.settle()
+	}
+}
+
+// settle ends a shortage when enough is free.
+func (r *larder) settle() {
+	if r.taken.Load() <= r.comfort() && r.short.Load() {
+		r.short.Store(false)
+	}
+}
+
+// shed cuts off connections of this loop, until it holds no more than its part of what may be
+// taken when a shortage ends.
+func (m *memory) shed() {
+	l := m.loop
+	r := l.engine.larder
+	m.asked.Store(false)
+	taken := r.taken.Load()
+	if !r.short.Load() || l.stopping {
+		return
+	}
+	if !m.next.Pending() {
+		m.lookSoon() // which tries again, if this is not enough
+	}
+	if r.teller.CompareAndSwap(nil, l) {
+		m.calm = 0
+		r.shed.Store(0)
+		r.refused.Store(0)
+		l.engine.log().Warn("rondo: the buffers of connections have reached their limit: connections are cut off, and new ones refused",
+			"limit", r.most, "taken", taken)
+	}
+	held := l.pool.Held() - m.leaving()
+	part := int(float64(l.pool.Held()) * float64(r.comfort()) / float64(max(taken, 1)))
+	for held > part {
+		c := m.dearest()
+		if c == nil {
+			return // what is held belongs to no connection, or the next look is not due yet
+		}
+		held -= c.holds().bytes
+		m.left = append(m.left, c)
+		r.shed.Add(1)
+		c.Abort(errShed)
+	}
+}
+
+// leaving returns how many bytes connections hold that were cut off.
+func (m *memory) leaving() (n int) {
+	m.left = slices.DeleteFunc(m.left, func(c *Conn) bool { return c.life == connGone })
+	for _, c := range m.left {
+		n += c.holds().bytes
+	}
+	return n
+}
+
+// dearest returns the next connection to cut off, or nil.
+func (m *memory) dearest() *Conn {
+	if m.loop.backend.Now() >= m.until {
+		m.look()
+	}
+	for len(m.ranks) > 0 {
+		c := m.ranks[len(m.ranks)-1].conn
+		m.ranks = m.ranks[:len(m.ranks)-1]
+		if c.life != connLeaving && c.life < connClosed && c.holds().bytes > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// A look takes 1/lookShare of a loop's time at most, and the timer makes one in lookPause.
+const (
+	lookShare = 50
+	lookPause = 100 * time.Millisecond
+	lookSpace = time.Millisecond // between two looks
+)
+
+// look sees what each connection holds and since when, and ranks them: by bytes times time. A
+// second more than the time since a byte moved lets large connections that move rank as well:
+// otherwise one of them could cost all small ones that rest.
+func (m *memory) look() {
+	l := m.loop
+	now := l.backend.Now()
+	before := m.seen
+	m.seen, m.ranks = make(map[*Conn]sighting), m.ranks[:0]
+	for c := range l.conns.all {
+		h := c.holds()
+		if h.bytes == 0 || c.life >= connClosed {
+			continue
+		}
+		s, ok := before[c]
+		if !ok || s.holding != h {
+			s = sighting{h, now}
+		}
+		m.seen[c] = s
+		rest := time.Duration(now - s.since)
+		m.ranks = append(m.ranks, rank{c, float64(h.bytes) * (rest + time.Second).Seconds()})
+	}
+	slices.SortStableFunc(m.ranks, func(a, b rank) int { return cmp.Compare(a.score, b.score) })
+	end := l.backend.Now()
+	m.until = end.Add(max(lookSpace, lookShare*time.Duration(end-now)))
+}
+
+// lookSoon starts the timer.
+func (m *memory) lookSoon() {
+	l := m.loop
+	now := l.backend.Now()
+	l.timers.Start(&m.next, max(m.until, now.Add(lookPause)))
+}
+
+// Fire looks at the connections while the larder is half empty, and tells of the end of a
+// shortage.
+func (m *memory) Fire(*timer.Timer, backend.Time) {
+	r := m.loop.engine.larder
+	r.settle() // the last loop to give back may have done it just before another one was short
+	tells := r.teller.Load() == m.loop
+	if tells {
+		tells = !m.tellEnd()
+	}
+	if r.taken.Load() <= int64(r.most)/2 && !tells && !r.short.Load() {
+		m.seen, m.ranks, m.left = nil, nil, nil
+		return
+	}
+	m.lookSoon()
+	m.look()
+	if r.short.Load() {
+		m.shed()
+	}
+}
+
+// calmLooks is after how many looks without a shortage its end is told: otherwise a shortage
+// that comes and goes would be told of each time.
+const calmLooks = 100
+
+// tellEnd logs the end of a shortage, if it has ended.
+func (m *memory) tellEnd() bool {
+	r := m.loop.engine.larder
+	if r.again.Swap(false) || r.short.Load() {
+		m.calm = 0
+		return false
+	}
+	if m.calm++; m.calm < calmLooks {
+		return false
+	}
+	m.loop.engine.log().Info("rondo: the buffers of connections are below their limit again",
+		"limit", r.most, "taken", r.taken.Load(), "shed", r.shed.Load(), "refused", r.refused.Load())
+	r.teller.Store(nil)
+	return true
+}
+
+// holds returns what the connection holds of the loop's buffers.
+func (c *Conn) holds() (h holding) {
+	h.bytes, h.in = cap(c.carry), len(c.carry)
+	if o := c.out; o != nil {
+		h.out = o.size
+		h.holdChunks(o.queue)
+		if len(o.queue) > 0 {
+			h.progress = o.queue[0].sent
+		}
+	}
+	f := c.filters
+	if f == nil {
+		return h
+	}
+	h.holdInlet(&f.carry)
+	h.holdChunks(f.feed.queue)
+	h.out += f.gathered + f.feed.size
+	for s := f.bottom; s != nil; s = s.above {
+		h.holdInlet(&s.in)
+		h.bytes += cap(s.out)
+	}
+	return h
+}
+
+func (h *holding) holdChunks(queue []chunk) {
+	for i := range queue {
+		if !queue[i].owned {
+			h.bytes += cap(queue[i].bytes)
+		}
+	}
+}
+
+func (h *holding) holdInlet(i *inlet) {
+	h.bytes += cap(i.kept) + cap(i.late)
+	h.in += i.len()
+}
