@@ -42,6 +42,7 @@ type config struct {
 	hllSparse                          int64 // hll-sparse-max-bytes
 	streamBytes, streamEntries         int64 // of a stream's block; 0: no limit
 
+	trackedKeys  int64 // tracking-table-max-keys; 0: no limit
 	clientMemory int64 // bytes; negative: percent of maxMemory
 	defrag       bool
 	defragFrom   int64 // percent of free memory between entries
@@ -80,6 +81,8 @@ func (c *config) init(s *Server) {
 		zsetEntries: 128, zsetValue: 64,
 		hashEntries: 512, hashValue: 64, setEntries: 512,
 		hllSparse: 3000, streamBytes: 4096, streamEntries: 100,
+
+		trackedKeys: 1_000_000,
 
 		defrag: true, defragFrom: defragFrom, inert: inertDefaults,
 	}
@@ -197,6 +200,7 @@ func ownParams() []*param {
 			apply: applyTimeout},
 		memoryParam("stream-node-max-bytes", func(c *config) *int64 { return &c.streamBytes }, 0),
 		limitParam("stream-node-max-entries", func(c *config) *int64 { return &c.streamEntries }),
+		intParam("tracking-table-max-keys", func(c *config) *int64 { return &c.trackedKeys }, 0, math.MaxInt64, applyTracking),
 		fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
 		limitParam("zset-max-listpack-entries", func(c *config) *int64 { return &c.zsetEntries }),
 		memoryParam("zset-max-listpack-value", func(c *config) *int64 { return &c.zsetValue }, 0),

@@ -86,6 +86,16 @@ func (e *evicting) enough(s *Server) bool {
 	return e.keys >= evictInMilli && s.usedMemory() <= e.began
 }
 
+// makeRoom is Server.makeRoom before a command of the client. Messages about the keys that go
+// stand before the command's reply: the command may make such a key anew.
+func (c *client) makeRoom() bool {
+	ok := c.server.makeRoom()
+	if c.late != nil && !c.executing {
+		c.deliverLate()
+	}
+	return ok
+}
+
 // makeRoom evicts keys while maxmemory is exceeded. It reports whether commands
 // that need memory may run: they may also while more keys are being evicted, and while
 // CLIENT PAUSE keeps all keys.
@@ -114,7 +124,9 @@ func (s *Server) makeRoom() bool {
 		db.Delete(it)
 		s.stats.evicted++
 		from := &s.space.dbs[db.Index()]
+		s.tracking.evicting = true
 		from.touched(key, false)
+		s.tracking.evicting = false
 		from.notify(eventEvicted, "evicted", key)
 	}
 	if s.memoryFull() {

@@ -76,7 +76,6 @@ stop-writes-on-bgsave-error yes
 supervised no fixed
 tcp-backlog 511 fixed
 tcp-keepalive 300 0..2147483647
-tracking-table-max-keys 1000000 0..
 unixsocketperm 0 fixed
 `
 
