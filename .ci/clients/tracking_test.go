@@ -21,11 +21,11 @@ func caching(t *testing.T, tracking ...string) rueidis.Client {
 	addr := os.Getenv("RONDO_ADDR")
 	c, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{addr},
-		DialCtxFn: func(ctx context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		DialFn: func(_ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if strings.HasPrefix(addr, "/") {
-				return d.DialContext(ctx, "unix", addr)
+				return d.Dial("unix", addr)
 			}
-			return d.DialContext(ctx, "tcp", addr)
+			return d.Dial("tcp", addr)
 		},
 		Password:              os.Getenv("RONDO_PASSWORD"),
 		ClientTrackingOptions: tracking,
