@@ -126,8 +126,8 @@ func (s *Server) makeRoom() bool {
 		from := &s.space.dbs[db.Index()]
 		s.tracking.evicting = true
 		from.touched(key, false)
-		s.tracking.evicting = false
 		from.notify(eventEvicted, "evicted", key)
+		s.tracking.evicting = false
 	}
 	if s.memoryFull() {
 		s.tidying.start()

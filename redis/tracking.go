@@ -24,7 +24,7 @@ type tracking struct {
 	byToken  map[uint32]*client
 	token    uint32 // the last that a client got
 	inner    int    // commands that run within another command
-	evicting bool   // the key has not changed by a command: it makes room
+	evicting bool   // the key that changes makes room
 
 	message [2][]byte // with the keys that have changed: of RESP2, RESP3
 	scratch []byte

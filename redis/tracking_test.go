@@ -327,6 +327,26 @@ func TestTrackingEvicted(t *testing.T) {
 	`)
 }
 
+// TestTrackingEvictsNoMore shows that the messages about evicted keys, which take memory until they
+// are sent, do not make further keys go.
+func TestTrackingEvictsNoMore(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.do("a", "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	b.do("c", "HELLO", "3")
+	b.do("c", "CLIENT", "TRACKING", "ON")
+	for i := range 200 {
+		key := strconv.Itoa(i) + strings.Repeat("x", 1000)
+		b.do("a", "SET", key, "v")
+		b.do("c", "GET", key)
+	}
+	b.do("a", "CONFIG", "SET", "maxmemory", strconv.FormatInt(b.s.usedMemory()+b.s.clientMemory.held-10_000, 10))
+	b.connect("c").waiting = 1 << 20
+	b.do("a", "PING")
+	if n := b.s.stats.evicted; n < 5 || n > 30 {
+		t.Errorf("%d keys were evicted, want about 8", n)
+	}
+}
+
 func TestTrackingTable(t *testing.T) {
 	b := newBench(t, &Server{})
 	b.script(`
