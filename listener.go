@@ -127,8 +127,9 @@ func (ln *Listener) Close() error {
 }
 
 // Pause stops accepting until Resume. It does not wait: each accepting loop may still
-// accept up to 64 connections. Further ones wait in the system's queue; when that is full
-// the system refuses or drops them.
+// accept up to 64 connections, on io_uring all that the system has accepted ahead. Further
+// ones wait in the system's queue, where another holder of the socket may accept them; when
+// that is full the system refuses or drops them.
 func (ln *Listener) Pause() { ln.onEach((*acceptor).pauseNow) }
 
 // Resume ends Pause.

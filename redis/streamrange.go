@@ -38,10 +38,10 @@ func (c *client) streamEntry(it *stream.Iter) {
 // streamEntries adds an array of the entries of a range: count at most, or with 0 all. They
 // are counted first, so that a long reply can go out in pieces.
 func (c *client) streamEntries(s stream.Stream, lo, hi stream.ID, count int, rev bool) {
-	n := s.Count(lo, hi, countOrAll(count))
-	c.Array(n)
 	var it stream.Iter
-	for s.Range(&it, lo, hi, rev); n > 0 && it.Next(); n-- {
+	s.Range(&it, lo, hi, rev)
+	n := it.Ahead(countOrAll(count))
+	for c.Array(n); n > 0 && it.Next(); n-- {
 		c.streamEntry(&it)
 	}
 }

@@ -262,7 +262,7 @@ func (o *xreadOptions) reply(c *client, key []byte, it store.Item, after stream.
 	if past {
 		c.pastEntries(s, g, x, from, count)
 	} else {
-		c.newEntries(s, g, x, from, count, o.noack)
+		c.newEntries(g, x, count, o.noack)
 	}
 }
 
@@ -279,14 +279,13 @@ func (c *client) consumer(g stream.Group, key, name []byte) stream.Consumer {
 }
 
 // newEntries adds entries that the group has not got, and makes them pending.
-func (c *client) newEntries(s stream.Stream, g stream.Group, x stream.Consumer, from stream.ID, count int, noack bool) {
-	n := s.Count(from, stream.MaxID, countOrAll(count))
-	c.Array(n)
+func (c *client) newEntries(g stream.Group, x stream.Consumer, count int, noack bool) {
 	var it stream.Iter
-	for s.Range(&it, from, stream.MaxID, false); n > 0 && it.Next(); n-- {
-		if g.Last().Less(it.ID()) {
-			g.Advance(it.ID())
-		}
+	g.Unread(&it)
+	n := it.Ahead(countOrAll(count))
+	for c.Array(n); n > 0 && it.Next(); n-- {
+		g.Advance(it.ID())
+		g.Reached(&it)
 		c.streamEntry(&it)
 		if !noack {
 			g.Deliver(it.ID(), x, c.db.space.now)

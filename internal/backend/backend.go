@@ -294,7 +294,9 @@ type Backend interface {
 	// while a Send is in flight. It returns ErrClosed for a stale or closing File.
 	TrySend(File, []byte) (int, error)
 	// Cancel asks an Op in flight to end now. The Op still completes, with ErrCanceled
-	// or with its partial result. Cancel does nothing to an Op that is not in flight.
+	// or with its partial result. A canceled Accept ends after it has brought all connections
+	// that the backend took from the system, so that the others are still in the system's
+	// queue. Cancel does nothing to an Op that is not in flight.
 	Cancel(*Op)
 
 	// Wait starts a new turn. It returns when there may be completions, after a Wake,

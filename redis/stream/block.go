@@ -102,6 +102,36 @@ func (b *block) before(end int) (at int, ok bool) {
 	return at, true
 }
 
+// near returns the position of an entry at or before the first one with an ID of lo or more. It
+// looks from the end if that is near.
+func (b *block) near(lo ID) (at int) {
+	if !b.id.Less(lo) {
+		return b.first
+	}
+	last := b.last()
+	behind, ahead := lo.MS-b.id.MS, last.MS-lo.MS
+	if last.MS == b.id.MS {
+		behind, ahead = lo.Seq-b.id.Seq, last.Seq-lo.Seq
+	}
+	if last.Less(lo) {
+		ahead = 0
+	}
+	if behind/4 < ahead { // a step back costs more
+		return b.first
+	}
+	at = listpack.End(b.lp)
+	for {
+		prev, ok := b.before(at)
+		if !ok {
+			return at
+		}
+		at = prev
+		if e := b.entry(at); e.id.Less(lo) {
+			return at
+		}
+	}
+}
+
 // last returns the ID of the last entry, which may be deleted.
 func (b *block) last() ID {
 	at, ok := b.before(listpack.End(b.lp))

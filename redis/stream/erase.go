@@ -56,6 +56,7 @@ func (s Stream) recount(x *Cursor, b *block, n int) {
 
 // dropBlock removes the block at a Cursor, which is invalid then.
 func (s Stream) dropBlock(x *Cursor) {
+	s.moved()
 	s.c.Free(handleOf(x.Value()))
 	s.blocks().Remove(x.ID())
 }

@@ -19,7 +19,8 @@ const (
 	groupRead      = groupLast + idSize
 	groupPending   = groupRead + 8
 	groupConsumers = groupPending + treeSize
-	groupName      = groupConsumers + tableSize
+	groupPlace     = groupConsumers + tableSize // where the entry of groupLast is: a place
+	groupName      = groupPlace + idSize + 8
 )
 
 func (s Stream) groups() table { return table{s.c, s.root, rootGroups, groupName} }
@@ -262,6 +263,28 @@ func (g Group) Ack(id ID) bool {
 	}
 	g.Pending().Remove(id)
 	return true
+}
+
+// Unread makes an Iter read the entries behind Last. If Last is the entry that Reached has
+// noted, they are found without a search in their block.
+func (g Group) Unread(it *Iter) {
+	from, ok := g.Last().Next()
+	to := MaxID
+	if !ok {
+		from, to = to, from // nothing is behind the greatest ID
+	}
+	b := g.bytes()[groupPlace:]
+	g.s.rangeFrom(it, from, to, false, place{
+		getID(b), int(binary.LittleEndian.Uint32(b[idSize:])), binary.LittleEndian.Uint32(b[idSize+4:]),
+	})
+}
+
+// Reached notes that the Iter is at the entry of Last.
+func (g Group) Reached(it *Iter) {
+	p, b := it.place(), g.bytes()[groupPlace:]
+	putID(b, p.block)
+	binary.LittleEndian.PutUint32(b[idSize:], uint32(p.offset))
+	binary.LittleEndian.PutUint32(b[idSize+4:], p.moves)
 }
 
 // Advance notes that the group has got the entry of an ID, which is greater than Last.

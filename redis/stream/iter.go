@@ -17,6 +17,7 @@ type Iter struct {
 	lo, hi ID
 	rev    bool
 	opened bool
+	placed bool // at is the position of the entry to look at next
 	b      block
 	e      entry
 	at     int // the entry's position
@@ -27,9 +28,20 @@ type Iter struct {
 
 // Range makes an Iter read the entries from one ID to another, both included. With rev it
 // begins with the last one.
-func (s Stream) Range(it *Iter, lo, hi ID, rev bool) {
+func (s Stream) Range(it *Iter, lo, hi ID, rev bool) { s.rangeFrom(it, lo, hi, rev, place{}) }
+
+// A place is where an entry was seen: the entry's offset from the first one of a block. The
+// entries of a block keep their places until Stream.moved is called.
+type place struct {
+	block  ID
+	offset int
+	moves  uint32 // Stream.moves then; 0: no place
+}
+
+// rangeFrom is Range; it begins to look for lo at a place at or before it, if lo's block has it.
+func (s Stream) rangeFrom(it *Iter, lo, hi ID, rev bool, near place) {
 	it.stream, it.lo, it.hi, it.rev = s, lo, hi, rev
-	it.opened, it.left = false, 0
+	it.opened, it.placed, it.left = false, false, 0
 	if rev {
 		s.blocks().SeekBack(&it.x, hi)
 		return
@@ -37,8 +49,19 @@ func (s Stream) Range(it *Iter, lo, hi ID, rev bool) {
 	s.blocks().SeekBack(&it.x, lo)
 	if !it.x.Ok() {
 		s.blocks().First(&it.x)
+		return
+	}
+	it.open()
+	it.placed = true
+	if near.block == it.b.id && near.moves == s.moves() {
+		it.at = it.b.first + near.offset
+	} else {
+		it.at = it.b.near(lo)
 	}
 }
+
+// place returns where the Iter is.
+func (it *Iter) place() place { return place{it.b.id, it.at - it.b.first, it.stream.moves()} }
 
 // ID returns the ID of the entry.
 func (it *Iter) ID() ID { return it.e.id }
@@ -52,12 +75,14 @@ func (it *Iter) Next() bool {
 		return it.nextBack()
 	}
 	for it.x.Ok() {
-		if !it.opened {
+		switch {
+		case !it.opened:
 			it.open()
 			it.at = it.b.first
-		} else {
+		case !it.placed:
 			it.at = it.end()
 		}
+		it.placed = false
 		for it.at < len(it.b.lp)-1 {
 			it.e = it.b.entry(it.at)
 			if it.hi.Less(it.e.id) {
@@ -138,6 +163,23 @@ func (it *Iter) Pair() (field, value listpack.Value) {
 	return field, value
 }
 
+// Ahead returns how many entries Next will bring, or most if there are more. It reads the
+// entries of the first block, and the heads of the others.
+func (it *Iter) Ahead(most int) (n int) {
+	p := *it
+	for n < most && p.Next() {
+		if n > 0 && p.x.ID() != it.x.ID() {
+			lo, hi := p.ID(), it.hi
+			if it.rev {
+				lo, hi = it.lo, p.ID()
+			}
+			return n + it.stream.Count(lo, hi, most-n)
+		}
+		n++
+	}
+	return n
+}
+
 // Has reports whether there is an entry of an ID.
 func (s Stream) Has(id ID) bool {
 	var it Iter
@@ -170,7 +212,7 @@ func (s Stream) Count(lo, hi ID, most int) int {
 			n += b.count
 			continue
 		}
-		for at := b.first; at < len(b.lp)-1; {
+		for at := b.first; at < len(b.lp)-1 && n < most; {
 			e := b.entry(at)
 			if hi.Less(e.id) {
 				break

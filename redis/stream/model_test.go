@@ -163,6 +163,11 @@ func (w *world) checkRange(s Stream, lo, hi ID) {
 	for _, rev := range []bool{false, true} {
 		var it Iter
 		s.Range(&it, lo, hi, rev)
+		for _, most := range []int{math.MaxInt, w.rng.IntN(20)} {
+			if n := it.Ahead(most); n != min(len(part), most) {
+				w.t.Fatalf("%v to %v, rev %v: %d of %d are ahead, want %d", lo, hi, rev, n, most, min(len(part), most))
+			}
+		}
 		for i := range part {
 			if rev {
 				i = len(part) - 1 - i
@@ -315,6 +320,11 @@ func (w *world) group() {
 			w.t.Fatalf("%v was not pending", id)
 		}
 		delete(want.pending, id)
+	case kind < 30:
+		if w.rng.IntN(20) == 0 {
+			g.SetLast(w.randomID())
+		}
+		w.readOn(g)
 	default:
 		x, _ := g.AddConsumer([]byte(consumer), 5)
 		want.consumers[consumer] = true
@@ -324,6 +334,28 @@ func (w *world) group() {
 			g.Deliver(id, x, now)
 			want.pending[id] = wantPending{consumer, now, 1}
 		}
+	}
+}
+
+// readOn reads some entries that the group has not got.
+func (w *world) readOn(g Group) {
+	i, ok := w.find(g.Last())
+	if ok {
+		i++
+	}
+	var it Iter
+	g.Unread(&it)
+	for range w.rng.IntN(30) {
+		if it.Next() != (i < len(w.want)) {
+			w.t.Fatalf("behind %v, %d entries are left, but Next says otherwise", g.Last(), len(w.want)-i)
+		}
+		if i == len(w.want) {
+			return
+		}
+		w.same(&it, &w.want[i])
+		i++
+		g.Advance(it.ID())
+		g.Reached(&it)
 	}
 }
 
@@ -337,6 +369,10 @@ func (w *world) step() {
 		w.erase()
 	case kind < 13:
 		w.trim()
+	case kind < 14:
+		// IDs of erased entries are given again, as after XSETID.
+		w.last = w.stream().Top()
+		w.stream().SetLast(w.last)
 	case kind < 18:
 		w.group()
 	default:

@@ -23,7 +23,8 @@ const (
 	rootFirst  = rootLast + idSize
 	rootErased = rootFirst + idSize // the greatest ID that was deleted
 	rootSweep  = rootErased + idSize
-	rootSize   = rootSweep + idSize
+	rootMoves  = rootSweep + idSize // how often entries have moved within a block or to another
+	rootSize   = rootMoves + 8
 )
 
 // Limits say when a block is full: stream-node-max-bytes and stream-node-max-entries. 0
@@ -53,6 +54,12 @@ func (s Stream) bytes() []byte { return s.c.Bytes(s.root) }
 func (s Stream) number(at int) int { return int(binary.LittleEndian.Uint64(s.bytes()[at:])) }
 
 func (s Stream) setNumber(at, n int) { binary.LittleEndian.PutUint64(s.bytes()[at:], uint64(n)) }
+
+// moves returns a number that moved changes. It is never 0.
+func (s Stream) moves() uint32 { return uint32(s.number(rootMoves)) | 1<<31 }
+
+// moved is called when the entries of a block move within it, or when an ID gets another block.
+func (s Stream) moved() { s.setNumber(rootMoves, s.number(rootMoves)+1) }
 
 // Len returns the number of entries.
 func (s Stream) Len() int { return s.number(rootLen) }
@@ -198,6 +205,7 @@ func (s Stream) start(id ID, pairs [][]byte, room int) {
 	b.append(id, pairs, true)
 	value, added := s.blocks().Insert(id)
 	if !added {
+		s.moved()
 		s.c.Free(handleOf(value)) // a block of deleted entries, behind what SetLast has set
 	}
 	setHandle(value, h)

@@ -80,6 +80,113 @@ func TestSharedListenerNeverBlocks(t *testing.T) {
 	})
 }
 
+// TestCancelAcceptLosesNothing: when a canceled Accept has ended, each connection was brought
+// or is still in the queue, where another holder of the listener's socket accepts it.
+func TestCancelAcceptLosesNothing(t *testing.T) {
+	eachBackend(t, func(d *driver) {
+		l := d.loop()
+		for _, network := range streams() {
+			for round := range 40 {
+				own, err := net.Listen(network, l.address(network))
+				if err != nil {
+					l.Fatal(err)
+				}
+				other, err := own.(interface{ File() (*os.File, error) }).File()
+				if err != nil {
+					l.Fatal(err)
+				}
+				ln := l.listen(network, "", backend.Socket{Listener: own})
+				l.turnFor(round % 2)
+				clients := []int{1, 3, 100, 300}[round%4]
+				ends, connected := make([]conn, clients), make([]*call, clients)
+				for i := range ends {
+					if i == clients/2 {
+						l.turnFor(round % 3)
+					}
+					ends[i], connected[i] = l.dial(network, ln.addr, backend.Socket{})
+				}
+				l.turnFor(round / 2 % 3)
+				ln.accept.cancel()
+				ln.accept.cancel() // a second time is not an error
+				l.canceled(ln.accept)
+				brought := len(ln.accept.conns)
+				ln.discardRest()
+				l.ok(connected...)
+				l.ok(l.submit(ln.file, backend.Close, nil))
+				if left := l.acceptAll(int(other.Fd())); brought+left != clients {
+					l.Fatalf("%s, round %d: %d clients; the Accept brought %d, and %d are in the queue", network, round, clients, brought, left)
+				}
+				for _, c := range ends {
+					l.ok(c.reset())
+				}
+				other.Close()
+			}
+		}
+	})
+}
+
+// TestCanceledAcceptWakesOthers: a connection comes, and the system tells one of two holders of
+// the listener, who cancels the Accept. Then that one brings the connection, or the other does.
+func TestCanceledAcceptWakesOthers(t *testing.T) {
+	eachBackend(t, func(d *driver) {
+		first, second := d.loop(), d.loop()
+		for _, network := range streams() {
+			for round := range 20 {
+				own, err := net.Listen(network, first.address(network))
+				if err != nil {
+					d.Fatal(err)
+				}
+				f, err := own.(interface{ File() (*os.File, error) }).File()
+				if err != nil {
+					d.Fatal(err)
+				}
+				same, err := net.FileListener(f)
+				if err != nil {
+					d.Fatal(err)
+				}
+				f.Close()
+				a := first.listen(network, "", backend.Socket{Listener: own})
+				b := second.listen(network, "", backend.Socket{Listener: same})
+				first.turnFor(2)
+				second.turnFor(2)
+				for range 1 + round%3 {
+					c, err := net.Dial(network, a.addr.String())
+					if err != nil {
+						d.Fatal(err)
+					}
+					defer c.Close()
+				}
+				a.accept.cancel()
+				first.canceled(a.accept)
+				second.until("all clients", func() bool { return len(a.accept.conns)+len(b.accept.conns) == 1+round%3 })
+				a.discardRest()
+				b.discardRest()
+				first.ok(first.submit(a.file, backend.Close, nil))
+				second.ok(second.submit(b.file, backend.Close, nil))
+			}
+		}
+	})
+}
+
+// acceptAll accepts and closes the connections in a listener's queue. It returns how many there
+// were.
+func (l *loop) acceptAll(listener int) (n int) {
+	l.Helper()
+	if err := unix.SetNonblock(listener, true); err != nil {
+		l.Fatal(err)
+	}
+	for ; ; n++ {
+		fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC)
+		if err == unix.EAGAIN {
+			return n
+		}
+		if err != nil {
+			l.Fatal(err)
+		}
+		unix.Close(fd)
+	}
+}
+
 // TestBlockingModeNeverBlocks: a connection whose socket somebody made blocking still
 // receives and sends as before.
 func TestBlockingModeNeverBlocks(t *testing.T) {

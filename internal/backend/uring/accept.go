@@ -46,6 +46,7 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 	if m == nil || m.empty() {
 		*c = backend.Completion{Op: f.in, Err: f.takeEnd("accept")}
 		f.in = nil
+		f.flags &^= acceptEnding | drained
 		return true
 	}
 	if m.turn != b.turn {
@@ -65,6 +66,47 @@ func (b *Backend) deliverConn(f *file, c *backend.Completion) bool {
 		return true
 	}
 	return false
+}
+
+// cancelAccept ends f.in, an Accept, when the kernel has ended the request and all of the
+// request's connections were delivered: nobody else can accept these any more.
+func (b *Backend) cancelAccept(f *file) {
+	f.flags |= acceptEnding
+	b.cancelIn(f)
+	if f.at == idle {
+		b.goOn(f)
+	}
+}
+
+// endAccept completes a canceled Accept in the next turn, unless there are more connections.
+//
+// The system tells one holder of a listener of a new connection, and does not tell another if
+// that one cancels its request instead of accepting. So what has come by now is accepted here.
+func (b *Backend) endAccept(f *file) {
+	if f.flags&drained == 0 {
+		b.acceptRest(f)
+		f.flags |= drained
+		if f.waiting() {
+			b.feed(f)
+			return
+		}
+	}
+	b.done(f.in, 0, backend.ErrCanceled)
+	f.in = nil
+	f.flags &^= acceptEnding | drained
+}
+
+// acceptRest accepts the connections that wait. If there are very many the rest is for others:
+// they are told of each that comes now.
+func (b *Backend) acceptRest(f *file) {
+	for range 16 * acceptBudget {
+		fd, _, err := sys.Accept(f.fd(), f.flags&shared != 0)
+		if fd < 0 || err != nil {
+			return
+		}
+		m := f.surplus()
+		m.conns = append(m.conns, int32(fd))
+	}
 }
 
 // handle returns the Handle of a connection accepted by the listener f.

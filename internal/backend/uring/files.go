@@ -54,12 +54,13 @@ const (
 	fed                                  // it is in a queue's fed list
 	readable                             // there may be input in the socket
 	ended                                // the stream ends after the undelivered input, with errno if that is not 0
-	drained                              // the last receive emptied the socket
+	drained                              // the last receive emptied the socket; of a listener, acceptRest has
 	unnamed                              // a unix listener: peers have no address
 	packets                              // it is a datagram socket
 	packetsWaiting                       // there are undelivered datagrams
 	sendWaits                            // a poll for a SendTo is in the kernel
 	shared                               // see backend.Handle.Shared
+	acceptEnding                         // the Accept in is being canceled
 	outShort                             // the last request for out has not sent everything; see sent
 )
 

@@ -203,6 +203,8 @@ func (b *Backend) Cancel(op *backend.Op) {
 	f := b.files.get(op.File)
 	switch {
 	case f == nil:
+	case f.in == op && op.Kind == backend.Accept:
+		b.cancelAccept(f)
 	case f.in == op:
 		if f.at != polls { // a poll brings no input
 			b.cancelIn(f)

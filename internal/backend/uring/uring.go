@@ -306,7 +306,10 @@ func (b *Backend) goOn(f *file) {
 	switch {
 	case f.flags&closing != 0:
 		b.closeIdle(f)
-	case f.in != nil && !f.waiting():
+	case f.in == nil || f.waiting():
+	case f.flags&acceptEnding != 0:
+		b.endAccept(f)
+	default:
 		b.arm(f)
 	}
 }
