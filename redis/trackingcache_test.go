@@ -32,7 +32,6 @@ type cache struct {
 	name, to string
 	mode     cacheMode
 	values   map[string]string // by key, the replies of DUMP
-	queue    [][]string        // of a transaction
 	reading  []string          // keys whose values the reply has
 	own      []string          // keys that the request may change
 	caching  bool              // CLIENT CACHING was sent
