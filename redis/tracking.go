@@ -172,8 +172,8 @@ func (c *client) rememberKeys(cmd *command, args [][]byte) {
 	for i := range cmd.keys {
 		k := &cmd.keys[i]
 		first, last, ok := k.find(args)
-		if !ok || k.flags&keyNot != 0 {
-			continue
+		if !ok || k.flags&keyNot != 0 || k.half && 2*(last-first+1) != len(args)-first {
+			continue // XREAD with a wrong number of arguments has no keys, as in Redis
 		}
 		for at := first; at <= last; at += k.step {
 			if key := args[at]; len(key) > maxTracked {

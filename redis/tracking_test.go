@@ -27,6 +27,11 @@ func TestTracking(t *testing.T) {
 		b: RENAME k n => +OK
 		a? => >2 $10 invalidate *1 $1 k
 		TYPE n => +string
+		XREAD STREAMS s 0 x => -ERR Unbalanced...
+		b: XADD s 1-1 f v => $3 1-1
+		XREAD STREAMS s 5 => _
+		b: XADD s 1-2 f v => $3 1-2
+		a? => >2 $10 invalidate *1 $1 s
 		b: COPY n k => :1
 		a? =>
 		b: MOVE n 1 => :1
