@@ -53,10 +53,10 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
 	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
 	law(`redis/stream`, `resp|redis/(listpack|store)`), // for integers as Redis writes them
-	law(`redis/(hll|intset)`, `none`),
+	law(`redis/(conf|hll|intset)`, `none`),
 	law(`redis/listpack`, `resp`), // for integers as Redis writes them
 	law(`redis/rdb`, `resp|redis/(intset|listpack)`),
-	law(`redis`, `|resp|redis/(hll|intset|listpack|quicklist|rdb|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`redis`, `|resp|redis/(conf|hll|intset|listpack|quicklist|rdb|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
 	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|sys)`),                              // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
 	law(`internal/load`, `|http1|resp`),
 	law(`proactor`, `|internal/bridge`),

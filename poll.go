@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/sys"
@@ -208,6 +209,18 @@ func (s *sockets) KeepFile() {
 	for _, a := range s.acceptors {
 		a.loop.do(func() { a.loop.keepFile(a.op.File) })
 	}
+}
+
+// IsStill implements bridge.Listener.
+func (s *sockets) IsStill() bool {
+	for _, a := range s.acceptors {
+		still := false
+		if a.loop.do(func() { still = a.idle || a.closing }) && !still {
+			return false
+		}
+	}
+	// Of a connection that has left its acceptor, the loop that gets it knows.
+	return !slices.ContainsFunc(s.engine.loops, func(l *Loop) bool { return l.expected.Load() > 0 })
 }
 
 // packets is a PacketConn with the methods of bridge.Packets, which has their docs.

@@ -3,6 +3,8 @@ package proxy
 import (
 	"net/netip"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/upgrade"
 )
 
 // A Chooser chooses among a pool's targets as one loop does.
@@ -50,7 +52,7 @@ func EndCheck(s *Server, err error) {
 
 // SetPatience sets how long the processes of an upgrade wait for each other, until the test ends.
 func SetPatience(t interface{ Cleanup(func()) }, d time.Duration) {
-	old := patience
-	patience = d
-	t.Cleanup(func() { patience = old })
+	old := upgrade.Patience
+	upgrade.Patience = d
+	t.Cleanup(func() { upgrade.Patience = old })
 }

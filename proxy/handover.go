@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/rondo-go/rondo/fdpass"
+	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/upgrade"
 	"github.com/rondo-go/rondo/relay"
+	"github.com/rondo-go/rondo/rtls"
 )
 
 // HandOver hands the listeners and the connections to another process: to the Server whose
@@ -36,205 +33,138 @@ import (
 // It returns an error that wraps errors.ErrUnsupported where descriptors cannot be passed on:
 // on Windows and on simulated networks.
 func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
-	h := &handover{server: s, Channel: upgrade.NewChannel(), hello: make(chan struct{}), ready: make(chan struct{}), done: make(chan struct{}), ended: make(chan struct{})}
-	ctx, h.cancel = context.WithCancel(ctx)
-	defer h.cancel()
-	if err := h.begin(nc); err != nil {
-		nc.Close()
-		return fmt.Errorf("proxy: hand over: %w", err)
-	}
-	err := h.run(ctx)
-	if err != nil {
-		h.Send(upgrade.Encode(&message{Kind: kindBack, Why: err.Error()}))
-	}
-	h.Do(h.Pass.Close)
-	s.mu.Lock()
-	s.handing = nil
-	s.mu.Unlock()
-	close(h.ended)
-	if err != nil {
-		return fmt.Errorf("proxy: hand over: %w: this process goes on", err)
-	}
-	return nil
-}
-
-// A handover is the old process's side of an upgrade.
-type handover struct {
-	*upgrade.Channel
-	server    *Server
-	listeners []*listener
-	kept      []string // keys of those that the new process has, once it is ready
-
-	stage       atomic.Uint32 // what the new process may say
-	hello       chan struct{} // the new process has said its version
-	ready, done chan struct{}
-
-	over     atomic.Bool   // clients that cannot go yet stay
-	pairs    atomic.Int32  // loops that may have pairs to hand over
-	progress atomic.Uint64 // grows as long as the new process takes what it gets
-
-	cancel context.CancelFunc // ends the waiting for the new process, and for clients that cannot go yet
-	ended  chan struct{}
-}
-
-// Values of handover.stage.
-const (
-	greets   = iota // hello
-	prepares        // ready: it has the listeners
-	receives        // nothing: it gets the connections
-	confirms        // done
-)
-
-var (
-	errHanding  = errors.New("an upgrade is under way")
-	errNobody   = errors.New("there are no listeners: Apply was not called, or the Server is closed")
-	errProtocol = fmt.Errorf("the other process speaks another version of the protocol: want %d", protocol)
-	errStalled  = fmt.Errorf("the other process takes nothing of what it gets: %w", context.DeadlineExceeded)
-)
-
-// begin prepares the upgrade. Nothing has changed after an error.
-func (h *handover) begin(nc *net.UnixConn) error {
-	s := h.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed || !s.started || len(s.listeners) == 0:
-		return errNobody
-	case s.handing != nil:
-		return errHanding
-	}
-	h.listeners = s.listeners
-	if err := h.Open(s.loops[0], nc, h); err != nil {
-		return err
-	}
-	s.handing = h
-	return nil
-}
-
-// Message implements fdpass.Handler.
-func (h *handover) Message(ch *fdpass.Channel, in *fdpass.Message) {
-	m, _, err := decode(in.Data)
-	stage := h.stage.Load()
-	switch {
-	case err != nil:
-		ch.Abort(err)
-	case m.Kind == kindHello && stage == greets && m.Version != protocol:
-		ch.Abort(errProtocol)
-	case m.Kind == kindHello && stage == greets:
-		upgrade.CloseOnce(h.hello)
-	case m.Kind == kindReady && stage == prepares && !upgrade.IsClosed(h.ready):
-		h.kept = m.Kept
-		close(h.ready)
-	case m.Kind == kindDone && stage == confirms:
-		upgrade.CloseOnce(h.done)
-	default:
-		ch.Abort(upgrade.ErrMessage)
-	}
-}
-
-// run does the steps of an upgrade.
-func (h *handover) run(ctx context.Context) error {
-	if err := h.Wait(ctx, h.hello, "says nothing"); err != nil {
-		return err
-	}
-	h.stage.Store(prepares)
-	if err := h.sendListeners(ctx); err != nil {
-		return err
-	}
-	if err := h.Wait(ctx, h.ready, "is not ready in time"); err != nil {
-		return err
-	}
-	h.stage.Store(receives)
-	// Both processes accept now, from the same sockets. So no client waits while this one stops.
-	for _, l := range h.listeners {
-		l.pause()
-	}
-	h.moveAll(ctx)
-	err := h.finish()
-	if err != nil {
-		for _, l := range h.listeners {
-			l.resume()
+	err := s.old.HandOver(ctx, nc, &s.mu, func() (*upgrade.Giving, error) {
+		g := &upgrade.Giving{Name: upgradeName, Loops: s.loops, Leave: s.leave, Behind: isClient}
+		g.Resumed = s.serveQueues // targets may have places that lost connections had
+		g.Handed = func() {
+			s.closed = true
+			s.ended.Store(true)
 		}
-		h.server.serveQueues() // targets may have places that the lost connections had
+		for _, l := range s.listeners {
+			g.Sockets = append(g.Sockets, l.socket)
+		}
+		switch {
+		case s.closed || len(s.listeners) == 0:
+			return g, errNobody
+		case s.from != nil:
+			return g, upgrade.ErrHanding
+		}
+		return g, nil
+	})
+	if err != nil {
+		return fmt.Errorf("proxy: %w", err)
 	}
-	return err
+	return nil
 }
 
-// sendListeners sends the sockets of all listeners.
-func (h *handover) sendListeners(ctx context.Context) error {
-	for _, l := range h.listeners {
-		files, err := l.files()
+// upgradeName says that it is a Server which is handed over.
+const upgradeName = "rondo proxy"
+
+var errNobody = errors.New("there are no listeners: Apply was not called, or the Server is closed")
+
+// isClient reports whether a connection is a client without a target. Pairs go first, so that the
+// new process knows how many connections a target has before a client that waits asks for one.
+func isClient(c *rondo.Conn) bool {
+	_, ok := c.Handler().(*session)
+	return ok
+}
+
+// leave begins to hand over a connection, if it can leave. A target goes with its client.
+func (s *Server) leave(m *upgrade.Mover, c *rondo.Conn) bridge.CanLeave {
+	if client, ok := c.Handler().(*session); ok && client.server() == s {
+		return moveClient(m, client)
+	}
+	p := relay.PairOf(c)
+	if p == nil {
+		return bridge.LeavesNever
+	}
+	if client, ok := p.Owner().(*session); ok && client.client == c && client.server() == s {
+		return movePair(m, p, client)
+	}
+	return bridge.LeavesNever
+}
+
+// movePair hands over a client and its target. They stay if they cannot leave.
+func movePair(m *upgrade.Mover, p *relay.Pair, s *session) bridge.CanLeave {
+	text := s.describe(kindPair)
+	err := p.Detach(func(d *relay.Detached, err error) {
 		if err != nil {
-			return err
+			m.Stays() // it goes on, or ends
+			return
 		}
-		for rest := files; len(rest) > 0 && err == nil; {
-			some := rest[:min(len(rest), fdpass.MaxFiles)]
-			rest = rest[len(some):]
-			err = h.SendFiles(ctx, upgrade.Encode(&message{Kind: kindListener, Listener: l.settings.key(), More: len(rest) > 0}), some)
+		s.gone()
+		m.Send(text.ofPair(d), func(err error) {
+			if err != nil {
+				s.takeBack(d)
+				return
+			}
+			d.A.Conn.Close()
+			d.B.Conn.Close()
+		}, d.A.Conn, d.B.Conn)
+	})
+	return goes(err)
+}
+
+// goes says that a connection leaves, unless there is an error.
+func goes(err error) bridge.CanLeave {
+	if err != nil {
+		return bridge.LeavesNever
+	}
+	return bridge.LeavesNow
+}
+
+// moveClient hands over a client that has no target: it begins anew elsewhere. It has to wait if
+// it is being connected, or if a PROXY header is awaited. It stays if its TLS has begun.
+func moveClient(m *upgrade.Mover, s *session) bridge.CanLeave {
+	_, secure := rtls.ConnectionState(s.client)
+	switch {
+	case secure, s.phase == securing, s.phase >= joined:
+		return bridge.LeavesNever
+	case s.phase != hello && s.phase != waiting, !m.AllAhead():
+		return bridge.LeavesLater
+	}
+	return goes(bridge.Of(s.client).Rest(func(err error) {
+		if err == nil {
+			takeClient(m, s)
+		} else {
+			m.Stays()
 		}
-		for _, f := range files {
-			f.Close() // the Channel has duplicates
+	}))
+}
+
+// takeClient takes a client that is at rest from its loop, and sends it.
+func takeClient(m *upgrade.Mover, s *session) {
+	w := bridge.Of(s.client)
+	if s.phase != hello && !(s.phase == waiting && s.dequeue()) {
+		w.Stay() // it has got a target meanwhile, or is about to
+		m.Stays()
+		return
+	}
+	was := s.phase
+	s.phase = leaving
+	text := s.describe(kindClient)
+	all, err := w.Loop().Depart(w)
+	if err != nil {
+		if s.phase = was; was == waiting {
+			s.timer.Stop()
+			s.connect() // which may put it into the queue again
 		}
+		m.Stays()
+		return
+	}
+	s.timer.Stop()
+	s.phase = was
+	s.gone()
+	d := &all[0]
+	text.A = half{Unread: len(d.Unread), Unsent: len(d.Unsent)}
+	m.Send(upgrade.Encode(text, d.Unread, d.Unsent), func(err error) {
 		if err != nil {
-			return err
+			s.listener.readmit(m.Loop, text, d.Conn, d.Unread, d.Unsent)
+			return
 		}
-	}
-	h.Send(upgrade.Encode(&message{Kind: kindListeners}))
-	return nil
+		d.Conn.Close()
+	}, d.Conn)
 }
-
-// moveAll hands over all connections that can go. When ctx ends, the rest stays.
-func (h *handover) moveAll(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() { h.over.Store(true) })
-	defer stop()
-	loops := h.server.loops
-	h.pairs.Store(int32(len(loops)))
-	var all sync.WaitGroup
-	for _, l := range loops {
-		m := &mover{h: h, loop: l, window: max(1, fdpass.MaxQueued/2/len(loops)), finished: all.Done}
-		m.window = min(m.window, mostMoving)
-		all.Add(1)
-		if l.Post(m.begin) != nil {
-			h.pairs.Add(-1)
-			all.Done()
-		}
-	}
-	moved := make(chan struct{})
-	go func() { all.Wait(); close(moved) }()
-	// While the new process takes nothing, nobody accepts clients, and nobody serves those that
-	// are on their way.
-	upgrade.UntilMoved(moved, &h.progress, patience, func() { h.Do(func() { h.Pass.Abort(errStalled) }) })
-}
-
-// finish tells the new process that it has all, and closes the listeners here.
-func (h *handover) finish() error {
-	h.stage.Store(confirms)
-	h.Send(upgrade.Encode(&message{Kind: kindEnd}))
-	late, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := h.Wait(late, h.done, "does not say that it has got all"); err != nil {
-		return err
-	}
-	s := h.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range h.listeners {
-		if !slices.Contains(h.kept, l.settings.key()) {
-			continue // nobody listens at it any more
-		}
-		l.path = "" // the socket's file goes on
-		for _, ln := range l.all {
-			bridge.ListenerOf(ln).KeepFile()
-		}
-	}
-	s.close()
-	s.ended.Store(true)
-	return nil
-}
-
-// patience is how long a process may take to receive or to do what takes no time, so that the
-// other one can go on. It is a variable for tests.
-var patience = 10 * time.Second
 
 // gone takes the connection out of the counts: it is on its way to the other process.
 func (s *session) gone() {

@@ -158,14 +158,14 @@ func TestHandOverStalls(t *testing.T) {
 		hold := make(chan struct{})
 		defer close(hold)
 		other.answer = func(kind string) {
-			if kind == "listeners" {
+			if kind == "sockets" {
 				other.say(`{"Kind":"ready"}`, "")
 			}
 			if kind == "pair" {
 				<-hold
 			}
 		}
-		other.do(func() { other.say(`{"Kind":"hello","Version":1}`, "") })
+		other.do(func() { other.say(`{"Kind":"hello","Version":2,"Name":"rondo proxy"}`, "") })
 		if err := handOver(t, old, time.Minute, ends[0]); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("HandOver: %v; want that the other process takes nothing", err)
 		}
@@ -246,16 +246,16 @@ func TestHandOverWithoutDone(t *testing.T) {
 		ends := sockets(t)
 		other := newStranger(t, backend, ends[1])
 		other.answer = func(kind string) {
-			if kind == "listeners" {
+			if kind == "sockets" {
 				other.say(`{"Kind":"ready"}`, "")
 			}
 		}
-		other.do(func() { other.say(`{"Kind":"hello","Version":1}`, "") })
+		other.do(func() { other.say(`{"Kind":"hello","Version":2,"Name":"rondo proxy"}`, "") })
 		if err := handOver(t, old, time.Minute, ends[0]); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("HandOver: %v", err)
 		}
 		testkit.Until(t, "the end", other.isOver)
-		if said := other.said(); said != "listener listeners end back" {
+		if said := other.said(); said != "socket sockets end back" {
 			t.Errorf("the old process said: %s", said)
 		}
 		goesOn(t, old, conns, nil, nil)
@@ -274,9 +274,10 @@ func TestHandOverToAStranger(t *testing.T) {
 			t.Fatal(err)
 		}
 		clients, targets := talkers(t, old, conns, 2)
-		const hello = `{"Kind":"hello","Version":1}`
+		const hello = `{"Kind":"hello","Version":2,"Name":"rondo proxy"}`
 		for what, says := range map[string][]string{
-			"another version": {`{"Kind":"hello","Version":2}`},
+			"another version": {`{"Kind":"hello","Version":1,"Name":"rondo proxy"}`},
+			"another server":  {`{"Kind":"hello","Version":2,"Name":"rondo http"}`},
 			"ready at once":   {`{"Kind":"ready"}`},
 			"done at once":    {hello, `{"Kind":"done"}`},
 			"a client":        {hello, `{"Kind":"client"}`},
@@ -313,16 +314,16 @@ func TestTakeOverFromAStranger(t *testing.T) {
 			"a pair at once":         {{`{"Kind":"pair"}`}},
 			"a client at once":       {{`{"Kind":"client"}`}},
 			"the end at once":        {{`{"Kind":"end"}`}},
-			"a half listener":        {{`{"Kind":"listener","Listener":"tcp://127.0.0.1:0","More":true}`}, {`{"Kind":"listeners"}`}},
-			"listeners twice":        {{`{"Kind":"listeners"}`}, {`{"Kind":"listeners"}`}},
-			"a late listener":        {{`{"Kind":"listeners"}`}, {`{"Kind":"listener"}`}},
-			"hello":                  {{`{"Kind":"hello","Version":1}`}},
+			"a half listener":        {{`{"Kind":"socket","Key":"tcp|127.0.0.1:0","More":true}`}, {`{"Kind":"sockets"}`}},
+			"listeners twice":        {{`{"Kind":"sockets"}`}, {`{"Kind":"sockets"}`}},
+			"a late listener":        {{`{"Kind":"sockets"}`}, {`{"Kind":"socket"}`}},
+			"hello":                  {{`{"Kind":"hello","Version":2,"Name":"rondo proxy"}`}},
 			"more bytes than come":   {{`{"Kind":"client","A":{"Unread":3}}`, "ab"}},
 			"fewer bytes than come":  {{`{"Kind":"client","A":{"Unread":1}}`, "ab"}},
 			"numbers below zero":     {{`{"Kind":"client","A":{"Unread":-1,"Unsent":3}}`, "ab"}},
 			"another kind of value":  {{`{"Kind":7}`}},
 			"it goes on, at once":    {{`{"Kind":"back","Why":"so"}`}},
-			"it goes on, and is not": {{`{"Kind":"back","Why":"so"}`}, {`{"Kind":"listeners"}`}},
+			"it goes on, and is not": {{`{"Kind":"back","Why":"so"}`}, {`{"Kind":"sockets"}`}},
 		} {
 			ends := sockets(t)
 			other := newStranger(t, backend, ends[0])
@@ -360,7 +361,7 @@ func TestTakeOverFromAWrongOne(t *testing.T) {
 			"no connections":   `{"Kind":"pair","Client":"nonsense","Age":-1,"Idle":-5,"Connected":9223372036854775807}`,
 			"half of it":       `{"Kind":"client","B":{"Ended":true}}`,
 			"what is not done": `{"Kind":"done"}`,
-			"another listener": `{"Kind":"listener"}`,
+			"another listener": `{"Kind":"socket"}`,
 		} {
 			ends := sockets(t)
 			other := newStranger(t, backend, ends[0])
@@ -376,7 +377,7 @@ func TestTakeOverFromAWrongOne(t *testing.T) {
 					other.say(says, "")
 				}
 			}
-			other.do(func() { other.say(`{"Kind":"listeners"}`, "") })
+			other.do(func() { other.say(`{"Kind":"sockets"}`, "") })
 			next := newGeneration(t, backend, 2)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			if err := next.TakeOver(ctx, ends[1], configOf("127.0.0.1:0", address)); err == nil {
@@ -406,11 +407,11 @@ func TestCloseBeforeReady(t *testing.T) {
 		other := newStranger(t, backend, ends[1])
 		listeners := make(chan struct{})
 		other.answer = func(kind string) {
-			if kind == "listeners" {
+			if kind == "sockets" {
 				close(listeners)
 			}
 		}
-		other.do(func() { other.say(`{"Kind":"hello","Version":1}`, "") })
+		other.do(func() { other.say(`{"Kind":"hello","Version":2,"Name":"rondo proxy"}`, "") })
 		failed := make(chan error, 1)
 		go func() { failed <- old.HandOver(t.Context(), ends[0]) }()
 		<-listeners
@@ -421,7 +422,7 @@ func TestCloseBeforeReady(t *testing.T) {
 			t.Errorf("HandOver: %v", err)
 		}
 		testkit.Until(t, "the end", other.isOver)
-		if said := other.said(); said != "listener listeners back" {
+		if said := other.said(); said != "socket sockets back" {
 			t.Errorf("the old process said: %s", said)
 		}
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {

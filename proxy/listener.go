@@ -2,21 +2,19 @@ package proxy
 
 import (
 	"errors"
+	"net"
 	"os"
-	"strings"
 	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/upgrade"
 )
 
 // A listener is a Listener that listens.
 type listener struct {
 	server   *Server
-	settings Listener          // as Apply first got it
-	all      []*rondo.Listener // several, if the sockets of another process are several
-	passed   bool              // by another process
-	path     string            // to remove at the end: of a unix socket that was passed
+	settings Listener // as Apply first got it
+	socket   *upgrade.Socket
 	rules    atomic.Pointer[rules]
 
 	// Counters; see ListenerStats.
@@ -50,70 +48,32 @@ func (l *listener) accept(c *rondo.Conn) rondo.Handler {
 // listen opens the listener, or takes the sockets that another process has passed.
 func (l *listener) listen() error {
 	s, set := l.server, &l.settings
-	passed := s.passed.take(set.key())
-	if len(passed) == 0 {
-		ln, err := s.open(set, l.accept)
-		if err == nil {
-			l.all = append(l.all, ln)
-		}
-		return err
-	}
-	for i, nl := range passed {
-		ln, err := s.Engine.AttachListener(nl, set.Socket, l.accept)
-		if err != nil {
-			for _, rest := range passed[i+1:] {
-				rest.Close()
-			}
-			l.close()
-			return err
-		}
-		l.all = append(l.all, ln)
-	}
-	l.passed = true
-	return nil
+	l.socket = upgrade.NewSocket(set.Network, set.Address)
+	return l.socket.Open(s.from, func(f *os.File) (upgrade.Part, error) {
+		ln, err := l.openOn(f)
+		return upgrade.Stream(ln), err
+	})
 }
 
-// own makes the listener responsible for its file, when the process that made it has gone.
-func (l *listener) own() {
-	if set := &l.settings; l.passed && set.Network == "unix" && !strings.HasPrefix(set.Address, "@") {
-		l.path = set.Address
+// openOn opens a Listener: of a socket that another process has passed, unless f is nil, or of one
+// that the service manager has passed, or of a new one.
+func (l *listener) openOn(f *os.File) (*rondo.Listener, error) {
+	s, set := l.server, &l.settings
+	if f != nil {
+		ln, err := net.FileListener(f)
+		if err != nil {
+			return nil, err
+		}
+		return s.Engine.AttachListener(ln, set.Socket, l.accept)
 	}
+	if s.Inherited != nil {
+		if ln := s.Inherited(set.Network, set.Address); ln != nil {
+			l.socket.Lent = true
+			return s.Engine.AttachListener(ln, set.Socket, l.accept)
+		}
+	}
+	return s.Engine.Listen(set.Network, set.Address, set.Socket, l.accept)
 }
 
 // close closes the listener.
-func (l *listener) close() {
-	if l.path != "" {
-		os.Remove(l.path) // before it is closed: afterwards it may be somebody else's
-	}
-	for _, ln := range l.all {
-		ln.Close()
-	}
-}
-
-// pause stops accepting, until resume.
-func (l *listener) pause() {
-	for _, ln := range l.all {
-		ln.Pause()
-	}
-}
-
-func (l *listener) resume() {
-	for _, ln := range l.all {
-		ln.Resume()
-	}
-}
-
-// files returns duplicates of the sockets.
-func (l *listener) files() (files []*os.File, err error) {
-	for _, ln := range l.all {
-		more, err := bridge.ListenerOf(ln).Files()
-		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
-			return nil, err
-		}
-		files = append(files, more...)
-	}
-	return files, nil
-}
+func (l *listener) close() { l.socket.Close() }

@@ -10,35 +10,18 @@ import (
 	"github.com/rondo-go/rondo/relay"
 )
 
-// protocol is the version of the messages between the processes of an upgrade. A new process
-// that speaks another one is refused, and the old one goes on.
-const protocol = 1
-
-// The kinds of messages, in the order of an upgrade. Those with files say which.
+// The kinds of messages about connections, from the old process of an upgrade to the new one.
 const (
-	kindHello     = "hello"     // new to old: its version
-	kindListener  = "listener"  // old to new: a listener, with its sockets, or some of them
-	kindListeners = "listeners" // old to new: that was all of them
-	kindReady     = "ready"     // new to old: it accepts clients, and has Kept these listeners
-	kindClient    = "client"    // old to new: a client without a target, with its socket
-	kindPair      = "pair"      // old to new: a client and its target, with both sockets
-	kindEnd       = "end"       // old to new: that was all
-	kindDone      = "done"      // new to old: and all has come
-	kindBack      = "back"      // old to new, at any time: the old process goes on, the new one must not, and Why
+	kindClient = "client" // a client without a target, with its socket
+	kindPair   = "pair"   // a client and its target, with both sockets
 )
 
-// A message tells the other process something. It travels as upgrade.Encode says, with the bytes
+// A message tells the other process of a client. It travels as upgrade.Encode says, with the bytes
 // of the connections.
 type message struct {
-	Kind    string
-	Version int `json:",omitempty"`
+	Kind string
 
-	Listener string   `json:",omitempty"` // its key
-	More     bool     `json:",omitempty"` // the listener's next message has more of its sockets
-	Kept     []string `json:",omitempty"` // keys
-	Why      string   `json:",omitempty"`
-
-	// Of a client:
+	Listener  string        `json:",omitempty"` // its key
 	Pool      string        `json:",omitempty"`
 	Target    string        `json:",omitempty"` // its key
 	Name      string        `json:",omitempty"` // of the server, by TLS

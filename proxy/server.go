@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/upgrade"
 )
 
 // A Server is a proxy. Set its fields before the first Apply, and do not change them
@@ -39,8 +40,8 @@ type Server struct {
 	listeners []*listener
 	pools     []*pool
 	now       atomic.Pointer[current] // listeners and pools, for the loops
-	handing   *handover               // nil: HandOver is not under way
-	passed    passed                  // from another process; for the first Apply
+	old       upgrade.Old
+	from      *upgrade.Taking // during TakeOver: passes the listeners of the first Apply
 
 	unserved atomic.Int64  // clients without a target
 	leaves   atomic.Bool   // Shutdown was called
@@ -85,8 +86,8 @@ func (s *Server) Apply(c Config) error {
 	switch {
 	case s.closed:
 		return fmt.Errorf("proxy: apply: %w", rondo.ErrClosed)
-	case s.handing != nil:
-		return fmt.Errorf("proxy: apply: %w", errHanding)
+	case s.old.IsBusy():
+		return fmt.Errorf("proxy: apply: %w", upgrade.ErrHanding)
 	}
 	if err := s.start(); err != nil {
 		return err
@@ -201,16 +202,6 @@ func (s *Server) listen(settings []Listener, pools []*pool) (all []*listener, er
 	return all, nil
 }
 
-// open opens a listener.
-func (s *Server) open(set *Listener, accept rondo.OpenFunc) (*rondo.Listener, error) {
-	if s.Inherited != nil {
-		if ln := s.Inherited(set.Network, set.Address); ln != nil {
-			return s.Engine.AttachListener(ln, set.Socket, accept)
-		}
-	}
-	return s.Engine.Listen(set.Network, set.Address, set.Socket, accept)
-}
-
 // listening returns the listener that exists for settings and is not taken; nil: there is
 // none.
 func (s *Server) listening(set *Listener, taken []*listener) *listener {
@@ -228,7 +219,7 @@ func (s *Server) Addrs() (addrs []net.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.listeners {
-		addrs = append(addrs, l.all[0].Addr())
+		addrs = append(addrs, l.socket.Addr())
 	}
 	return addrs
 }
@@ -262,18 +253,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.handing != nil {
-		h := s.handing
-		s.mu.Unlock()
-		h.cancel()
-		<-h.ended
-		s.mu.Lock()
-	}
-	s.close()
-}
-
-// close closes the listeners. mu is locked.
-func (s *Server) close() {
+	s.old.Await(&s.mu)
 	if s.closed {
 		return
 	}

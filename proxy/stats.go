@@ -54,7 +54,7 @@ func (s *Server) Stats() (all Stats) {
 	}
 	for _, l := range s.listeners {
 		all.Listeners = append(all.Listeners, ListenerStats{
-			Network: l.settings.Network, Address: l.all[0].Addr().String(),
+			Network: l.settings.Network, Address: l.socket.Addr().String(),
 			Open: l.open.Load(), Accepted: l.total.Load(), Refused: l.refused.Load(),
 		})
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -26,191 +26,81 @@ import (
 // this one listens no more, and may have got connections: Shutdown lets them end. ctx bounds how
 // long the other Server may take to answer.
 func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn, c Config) error {
-	t := &takeover{server: s, Channel: upgrade.NewChannel(), inherited: make(passed),
-		listeners: make(chan struct{}), end: make(chan struct{}), back: make(chan struct{})}
-	if err := t.run(ctx, nc, c); err != nil {
+	if err := s.takeOver(ctx, nc, c); err != nil {
 		return fmt.Errorf("proxy: take over: %w", err)
 	}
 	return nil
 }
 
-// A takeover is the new process's side of an upgrade.
-type takeover struct {
-	*upgrade.Channel
-	server    *Server
-	inherited passed
-	part      []net.Listener // of a listener, until its last sockets have come
-	next      int            // loop for a connection
+var errStarted = errors.New("Apply was called already")
 
-	serves               atomic.Bool // Apply has succeeded
-	listeners, end, back chan struct{}
-	reason               string // of back
-}
-
-// passed are the sockets of listeners, by keys. Several listeners may have one key: port 0.
-type passed map[string][][]net.Listener
-
-// take takes the sockets of a listener; nil: there are none.
-func (p passed) take(key string) (sockets []net.Listener) {
-	if all := p[key]; len(all) > 0 {
-		sockets, p[key] = all[0], all[1:]
-	}
-	return sockets
-}
-
-func (p passed) close() {
-	for key := range p {
-		for sockets := p.take(key); sockets != nil; sockets = p.take(key) {
-			closeAll(sockets)
-		}
-	}
-}
-
-func closeAll(sockets []net.Listener) {
-	for _, ln := range sockets {
-		ln.Close()
-	}
-}
-
-var (
-	errStarted = errors.New("Apply was called already")
-	errBack    = errors.New("the other process goes on")
-)
-
-func (t *takeover) run(ctx context.Context, nc *net.UnixConn, c Config) error {
+func (s *Server) takeOver(ctx context.Context, nc *net.UnixConn, c Config) error {
 	err := c.Check()
 	if err == nil {
-		err = t.begin(nc)
+		err = s.startAnew()
 	}
 	if err != nil {
 		nc.Close()
 		return err
 	}
-	t.Send(upgrade.Encode(&message{Kind: kindHello, Version: protocol}))
-	if err = t.Wait(ctx, t.listeners, "does not send its listeners"); err == nil {
-		err = t.apply(c)
-	}
+	t, err := upgrade.Take(ctx, nc, s.loops, upgradeName, s.log(), s.took)
 	if err != nil {
-		if upgrade.IsClosed(t.back) {
-			err = t.goesOn()
+		return err
+	}
+	s.mu.Lock()
+	s.from = t
+	s.mu.Unlock()
+	if err = s.Apply(c); err != nil {
+		err = t.Abort(err)
+	} else if err = t.Receive(s.sockets()); err != nil {
+		s.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.from = nil
+	if err == nil {
+		for _, l := range s.listeners {
+			l.socket.Own()
 		}
-		t.Do(func() {
-			t.Pass.Abort(err)
-			t.inherited.close()
-			closeAll(t.part)
-		})
-		return err
 	}
-	if err := t.receive(); err != nil {
-		t.server.Close()
-		return err
-	}
-	s := t.server
+	return err
+}
+
+// sockets returns the sockets of the listeners.
+func (s *Server) sockets() (all []*upgrade.Socket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.listeners {
-		l.own()
+		all = append(all, l.socket)
 	}
-	return nil
+	return all
 }
 
-// begin makes the Channel.
-func (t *takeover) begin(nc *net.UnixConn) error {
-	s := t.server
+// startAnew is start for a Server that has not started.
+func (s *Server) startAnew() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.started {
 		return errStarted
 	}
-	if err := s.start(); err != nil {
-		return err
-	}
-	return t.Open(s.loops[0], nc, t)
+	return s.start()
 }
 
-// apply applies the configuration with the listeners that have come. They belong to the caller's
-// goroutine now: no more may come.
-func (t *takeover) apply(c Config) error {
-	s := t.server
-	s.mu.Lock()
-	s.passed = t.inherited
-	s.mu.Unlock()
-	err := s.Apply(c)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.passed.close()
-	s.passed = nil
-	return err
-}
-
-// receive says that this process is ready, and gets the connections of the other one. An error is
-// why that one goes on.
-func (t *takeover) receive() error {
-	s := t.server
-	ready := &message{Kind: kindReady}
-	s.mu.Lock()
-	for _, l := range s.listeners {
-		if l.passed {
-			ready.Kept = append(ready.Kept, l.settings.key())
-		}
-	}
-	s.mu.Unlock()
-	t.serves.Store(true)
-	t.Send(upgrade.Encode(ready))
-	err := t.Wait(context.Background(), t.end, "")
-	if err == nil {
-		t.Send(upgrade.Encode(&message{Kind: kindDone}))
-		// The other process closes its listeners, or has found that it took too long.
-		select {
-		case <-t.Gone:
-		case <-time.After(patience):
-			t.Do(t.Pass.Close)
-		}
-	}
-	switch {
-	case upgrade.IsClosed(t.back):
-		return t.goesOn()
-	case err == nil:
-		return nil
-	case !upgrade.IsPeers(err):
-		return err
-	}
-	// The other process is dead, and this one has the listeners.
-	s.log().Warn("proxy: the old process has ended before it had handed over all connections", "error", err)
-	return nil
-}
-
-// goesOn is the error of an upgrade that the other process has ended.
-func (t *takeover) goesOn() error { return fmt.Errorf("%w: %s", errBack, t.reason) }
-
-// Message implements fdpass.Handler.
-func (t *takeover) Message(ch *fdpass.Channel, in *fdpass.Message) {
+// took takes connections from another process.
+func (s *Server) took(t *upgrade.Taking, in *fdpass.Message) error {
 	m, rest, err := decode(in.Data)
-	if err == nil {
-		err = t.take(&m, rest, in)
-	}
 	if err != nil {
-		ch.Abort(err)
+		return err
 	}
-}
-
-// take does what a message says. The other process may be wrong in any way, and must not do
-// more harm than to end the upgrade.
-func (t *takeover) take(m *message, rest []byte, in *fdpass.Message) error {
-	listens, serves := !upgrade.IsClosed(t.listeners), t.serves.Load() && !upgrade.IsClosed(t.end)
 	switch {
-	case m.Kind == kindListener && listens:
-		return t.takeListener(m, in)
-	case m.Kind == kindListeners && listens && t.part == nil:
-		close(t.listeners)
-	case m.Kind == kindClient && serves && m.B == half{}:
+	case m.Kind == kindClient && m.B == half{}:
 		nc, err := in.ConnAt(0)
 		if err != nil {
 			return err
 		}
 		upgrade.ResetAtClose(nc, false)
-		t.admit(m, nc, append([]byte(nil), rest...))
-	case m.Kind == kindPair && serves:
+		s.admit(&m, nc, slices.Clone(rest), t.Choose())
+	case m.Kind == kindPair:
 		a, err := in.ConnAt(0)
 		if err != nil {
 			return err
@@ -222,48 +112,17 @@ func (t *takeover) take(m *message, rest []byte, in *fdpass.Message) error {
 		}
 		upgrade.ResetAtClose(a, false)
 		upgrade.ResetAtClose(b, false)
-		t.join(m, m.detached(a, b, rest))
-	case m.Kind == kindEnd && serves:
-		close(t.end)
-	case m.Kind == kindBack && !upgrade.IsClosed(t.back):
-		t.reason = m.Why
-		close(t.back)
+		s.join(&m, m.detached(a, b, rest), t.Choose())
 	default:
 		return upgrade.ErrMessage
 	}
 	return nil
 }
 
-// takeListener takes sockets of a listener.
-func (t *takeover) takeListener(m *message, in *fdpass.Message) error {
-	for i := range in.Files() {
-		ln, err := in.Listener(i)
-		if err != nil {
-			return err
-		}
-		t.part = append(t.part, ln)
-	}
-	if in.Files() == 0 {
-		return upgrade.ErrMessage
-	}
-	if !m.More {
-		t.inherited[m.Listener] = append(t.inherited[m.Listener], t.part)
-		t.part = nil
-	}
-	return nil
-}
-
-// choose chooses the loop of a connection.
-func (t *takeover) choose() *rondo.Loop {
-	t.next++
-	return t.server.loops[t.next%len(t.server.loops)]
-}
-
 // admit serves a client without a target.
-func (t *takeover) admit(m *message, nc net.Conn, rest []byte) {
-	s := t.server
-	l, to := s.listenerOf(m.Listener), t.choose()
-	if to.Post(func() { l.readmit(to, m, nc, rest[:m.A.Unread], rest[m.A.Unread:]) }) != nil {
+func (s *Server) admit(m *message, nc net.Conn, rest []byte, on *rondo.Loop) {
+	l := s.listenerOf(m.Listener)
+	if on.Post(func() { l.readmit(on, m, nc, rest[:m.A.Unread], rest[m.A.Unread:]) }) != nil {
 		upgrade.Reset(nc)
 	}
 }
@@ -299,9 +158,8 @@ func (l *listener) readmit(on *rondo.Loop, m *message, nc net.Conn, unread, unse
 var errNoListener = errors.New("proxy: the client had no target yet when the process was replaced, and the new configuration lacks its listener")
 
 // join serves a pair.
-func (t *takeover) join(m *message, d *relay.Detached) {
-	s := t.server
-	l, on := s.listenerOf(m.Listener), t.choose()
+func (s *Server) join(m *message, d *relay.Detached, on *rondo.Loop) {
+	l := s.listenerOf(m.Listener)
 	c := &session{listener: l, loop: on, name: m.Name}
 	if p, to := s.memberOf(m.Pool, m.Target); p != nil {
 		c.pool = p

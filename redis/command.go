@@ -1,6 +1,9 @@
 package redis
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -277,6 +280,8 @@ type commandTable struct {
 	byName map[string]*command
 	list   []*command // in the order of the families
 	last   *command   // the last found that has no subcommands: pipelines repeat it
+	// renamed says that names may differ from the commands' own ones.
+	renamed bool
 }
 
 func newCommandTable(families ...[]*command) *commandTable {
@@ -304,12 +309,46 @@ func (t *commandTable) add(cmd *command) {
 	}
 }
 
-// maxName is longer than the name of any command.
-const maxName = 32
+// rename gives a command another name, or none if that is empty. It returns Redis's reason why
+// it cannot. COMMAND and INFO go on to show the command's own name.
+func (t *commandTable) rename(from, to string) (failure string) {
+	cmd := lookup(t.byName, []byte(from))
+	target := strings.ToLower(to)
+	switch {
+	case cmd == nil:
+		return "No such command in rename-command"
+	case len(to) > maxRenamed:
+		return fmt.Sprintf("Target command name has more than %d bytes", maxRenamed)
+	}
+	t.renamed = true
+	delete(t.byName, strings.ToLower(from))
+	if to == "" {
+		t.list = slices.DeleteFunc(t.list, func(c *command) bool { return c == cmd })
+		return ""
+	}
+	if t.byName[target] != nil {
+		return "Target command name already exists"
+	}
+	t.byName[target] = cmd
+	return ""
+}
+
+// own returns a command by its own name, whatever a file calls it.
+func (t *commandTable) own(name string) *command {
+	i := slices.IndexFunc(t.list, func(c *command) bool { return c.name == name })
+	return t.list[i]
+}
+
+// maxName is longer than the name of any command, and maxRenamed than those that a file
+// gives them: often the digits of a hash, to be secret.
+const (
+	maxName    = 32
+	maxRenamed = 64
+)
 
 // lookup finds a name in any mix of cases. It does not allocate.
 func lookup(names map[string]*command, name []byte) *command {
-	var folded [maxName]byte
+	var folded [maxRenamed]byte
 	if len(name) > len(folded) {
 		return nil
 	}
@@ -330,7 +369,9 @@ func (t *commandTable) find(args [][]byte) *command {
 	switch {
 	case cmd == nil:
 	case cmd.byName == nil:
-		t.last = cmd
+		if !t.renamed {
+			t.last = cmd
+		}
 	case len(args) > 1:
 		return lookup(cmd.byName, args[1])
 	}

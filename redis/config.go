@@ -53,9 +53,23 @@ type config struct {
 	unixSocket string
 	debug      DebugAccess
 	compress   bool // rdbcompression
+
+	reading    bool // a file, of which several lines may set a parameter together
+	fromFile   bool // so that the addresses are those of the file
+	save       string
+	master     string // replicaof
+	dir        string // empty: the process's
+	databases  int64
+	threads    int64       // io-threads
+	protecting DebugAccess // enable-protected-configs
+	oomScores  string      // oom-score-adj-values
 }
 
 func (c *config) init(s *Server) {
+	if s.Config != nil {
+		*c = s.Config.config
+		return
+	}
 	*c = config{
 		maxClients: cmp.Or(s.MaxClients, DefaultMaxClients),
 		timeout:    int64((s.Timeout + time.Second - 1) / time.Second),
@@ -75,8 +89,11 @@ func (c *config) init(s *Server) {
 		slowerThan: 10000, slowlogLen: 128,
 		latencyTracking: true, percentiles: []float64{50, 99, 99.9},
 
-		debug:    s.Debug,
-		compress: true,
+		debug:     s.Debug,
+		compress:  true,
+		databases: defaultDatabases,
+		threads:   1,
+		oomScores: "0 200 800",
 
 		zsetEntries: 128, zsetValue: 64,
 		hashEntries: 512, hashValue: 64, setEntries: 512,
@@ -91,6 +108,9 @@ func (c *config) init(s *Server) {
 
 // listening records an address that the server listens on.
 func (c *config) listening(network, address string, port int) {
+	if c.fromFile {
+		return
+	}
 	if network == "unix" {
 		c.unixSocket = address
 		return
@@ -120,21 +140,6 @@ func levelIndex(l *slog.LevelVar) int {
 	return i
 }
 
-// A param is a parameter of CONFIG.
-type param struct {
-	name string
-	get  func(*config) string
-	// set parses a value into the config. If that fails it returns the reason
-	// in Redis's words, else "". nil: the parameter cannot be set.
-	set func(*config, string) (failure string)
-	// apply is called after a successful CONFIG SET.
-	apply func(*Server)
-	// secret says that logs and MONITOR must not show the value.
-	secret bool
-	// hidden says that a pattern of CONFIG GET does not match the name.
-	hidden bool
-}
-
 // params lists all parameters, sorted by name. They are made by init, since what applies them
 // may log, and the log looks for their names.
 var (
@@ -153,59 +158,71 @@ func allParams() ([]*param, [maxInert]string) {
 
 // ownParams returns the parameters that have an effect, or none but one value.
 func ownParams() []*param {
-	return []*param{
+	return append(encodingParams(), []*param{
 		intParam("active-defrag-threshold-lower", func(c *config) *int64 { return &c.defragFrom }, 0, 1000, applyDefrag),
 		boolParam("activedefrag", func(c *config) *bool { return &c.defrag }, applyDefrag),
-		onlyParam("appendonly", "no", "yes"),
-		{name: "bind", get: func(c *config) string { return c.bind }, set: setBind},
+		{name: "bind", form: formBind, frozen: "Failed to bind to specified addresses: they cannot change while the server runs",
+			get: func(c *config) string { return c.bind }, setAll: setBind},
 		outputLimitParam("client-output-buffer-limit"),
 		memoryParam("client-query-buffer-limit", func(c *config) *int64 { return &c.queryLimit }, 1<<20),
-		fixedParam("cluster-enabled", constant("no")),
-		fixedParam("daemonize", constant("no")),
-		fixedParam("databases", constant(strconv.Itoa(databases))),
-		fixedParam("enable-debug-command", func(c *config) string { return [...]string{"no", "local", "yes"}[c.debug] }),
-		limitParam("hash-max-listpack-entries", func(c *config) *int64 { return &c.hashEntries }),
-		memoryParam("hash-max-listpack-value", func(c *config) *int64 { return &c.hashValue }, 0),
-		limitParam("hash-max-ziplist-entries", func(c *config) *int64 { return &c.hashEntries }),
-		memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0),
-		memoryParam("hll-sparse-max-bytes", func(c *config) *int64 { return &c.hllSparse }, 0),
+		fixed(intParam("databases", func(c *config) *int64 { return &c.databases }, 1, maxDatabases, nil)),
+		dirParam("dir"),
+		accessParam("enable-debug-command", func(c *config) *DebugAccess { return &c.debug }),
+		accessParam("enable-protected-configs", func(c *config) *DebugAccess { return &c.protecting }),
 		{name: "hz", get: getInt(func(c *config) *int64 { return &c.hz }), set: setHz},
-		fixedParam("io-threads", constant("1")),
+		fixed(intParam("io-threads", func(c *config) *int64 { return &c.threads }, 1, 128, nil)),
 		intParam("latency-monitor-threshold", func(c *config) *int64 { return &c.latencyLimit }, 0, math.MaxInt64, applyLimits),
 		boolParam("latency-tracking", func(c *config) *bool { return &c.latencyTracking }, nil),
-		{name: "latency-tracking-info-percentiles", get: getPercentiles, set: setPercentiles},
+		{name: "latency-tracking-info-percentiles", form: formWords, get: getPercentiles, setAll: setPercentiles},
 		rangeParam("lfu-decay-time", func(c *config) *int64 { return &c.eviction.decayTime }, 0, applyEviction),
 		rangeParam("lfu-log-factor", func(c *config) *int64 { return &c.eviction.logFactor }, 0, applyEviction),
-		intParam("list-compress-depth", func(c *config) *int64 { return &c.listDepth }, 0, math.MaxInt32, nil),
-		intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
-		intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
 		{name: "loglevel", get: func(c *config) string { return logLevels[c.logLevel].name }, set: setLogLevel, apply: applyLogLevel},
 		{name: "maxclients", get: func(c *config) string { return strconv.Itoa(c.maxClients) }, set: setMaxClients},
 		memoryParam("maxmemory", func(c *config) *int64 { return &c.maxMemory }, 0),
-		{name: "maxmemory-clients", get: getClientMemory, set: setClientMemory, apply: applyClientMemory},
+		{name: "maxmemory-clients", form: formMemory, get: getClientMemory, set: setClientMemory, apply: applyClientMemory},
 		{name: "maxmemory-policy", get: func(c *config) string { return policyNames[c.eviction.policy] }, set: setPolicy, apply: applyEviction},
 		rangeParam("maxmemory-samples", func(c *config) *int64 { return &c.eviction.samples }, 1, nil),
 		eventsParam("notify-keyspace-events"),
-		{name: "port", get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
+		oomScoreParam("oom-score-adj-values"),
+		{name: "port", frozen: "Unable to listen on this port: it cannot change while the server runs",
+			get: func(c *config) string { return strconv.Itoa(c.port) }, set: setPort},
 		boolParam("protected-mode", func(c *config) *bool { return &c.protected }, nil),
 		memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
 		boolParam("rdbcompression", func(c *config) *bool { return &c.compress }, nil),
-		{name: "requirepass", secret: true, get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
-		onlyParam("save", ""),
-		limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
+		replicaofParam("replicaof"),
+		{name: "requirepass", secret: true, form: formOptional, get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
+		{name: "save", form: formWords, get: func(c *config) string { return c.save }, setAll: setSave,
+			only: func(c *config) string { return onlyValue("save", "", c.save) }},
+		alias("replicaof", replicaofParam("slaveof")),
 		intParam("slowlog-log-slower-than", func(c *config) *int64 { return &c.slowerThan }, -1, math.MaxInt64, applyLimits),
 		intParam("slowlog-max-len", func(c *config) *int64 { return &c.slowlogLen }, 0, math.MaxInt64, applyLimits),
 		{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
 			set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 			apply: applyTimeout},
+		intParam("tracking-table-max-keys", func(c *config) *int64 { return &c.trackedKeys }, 0, math.MaxInt64, applyTracking),
+		fixed(&param{name: "unixsocket", form: formOptional, get: func(c *config) string { return c.unixSocket },
+			set: func(c *config, v string) string { c.unixSocket = v; return "" }}),
+	}...)
+}
+
+// encodingParams returns the limits of the encodings of values.
+func encodingParams() []*param {
+	return []*param{
+		limitParam("hash-max-listpack-entries", func(c *config) *int64 { return &c.hashEntries }),
+		memoryParam("hash-max-listpack-value", func(c *config) *int64 { return &c.hashValue }, 0),
+		alias("hash-max-listpack-entries", limitParam("hash-max-ziplist-entries", func(c *config) *int64 { return &c.hashEntries })),
+		alias("hash-max-listpack-value", memoryParam("hash-max-ziplist-value", func(c *config) *int64 { return &c.hashValue }, 0)),
+		memoryParam("hll-sparse-max-bytes", func(c *config) *int64 { return &c.hllSparse }, 0),
+		intParam("list-compress-depth", func(c *config) *int64 { return &c.listDepth }, 0, math.MaxInt32, nil),
+		intParam("list-max-listpack-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize),
+		alias("list-max-listpack-size", intParam("list-max-ziplist-size", func(c *config) *int64 { return &c.listSize }, math.MinInt32, math.MaxInt32, applyListSize)),
+		limitParam("set-max-intset-entries", func(c *config) *int64 { return &c.setEntries }),
 		memoryParam("stream-node-max-bytes", func(c *config) *int64 { return &c.streamBytes }, 0),
 		limitParam("stream-node-max-entries", func(c *config) *int64 { return &c.streamEntries }),
-		intParam("tracking-table-max-keys", func(c *config) *int64 { return &c.trackedKeys }, 0, math.MaxInt64, applyTracking),
-		fixedParam("unixsocket", func(c *config) string { return c.unixSocket }),
 		limitParam("zset-max-listpack-entries", func(c *config) *int64 { return &c.zsetEntries }),
 		memoryParam("zset-max-listpack-value", func(c *config) *int64 { return &c.zsetValue }, 0),
-		limitParam("zset-max-ziplist-entries", func(c *config) *int64 { return &c.zsetEntries }),
-		memoryParam("zset-max-ziplist-value", func(c *config) *int64 { return &c.zsetValue }, 0),
+		alias("zset-max-listpack-entries", limitParam("zset-max-ziplist-entries", func(c *config) *int64 { return &c.zsetEntries })),
+		alias("zset-max-listpack-value", memoryParam("zset-max-ziplist-value", func(c *config) *int64 { return &c.zsetValue }, 0)),
 	}
 }
 
@@ -227,36 +244,8 @@ func findParam(name string) *param {
 	return nil
 }
 
-func constant(v string) func(*config) string { return func(*config) string { return v } }
-
-// fixedParam is a parameter that clients cannot change: because Redis does not
-// let them either, or because the program set it at start.
-func fixedParam(name string, get func(*config) string) *param { return &param{name: name, get: get} }
-
-// onlyParam is a parameter that Redis lets clients change, but that has only
-// one value in this server. For the other values of Redis the error says that.
-func onlyParam(name, only string, others ...string) *param {
-	return &param{name: name, get: constant(only), set: func(_ *config, v string) string {
-		if strings.EqualFold(v, only) {
-			return ""
-		}
-		for _, o := range others {
-			if strings.EqualFold(v, o) {
-				return fmt.Sprintf("this server supports only '%s'", only)
-			}
-		}
-		switch {
-		case len(others) == 0:
-			return fmt.Sprintf("this server supports only '%s'", only)
-		case len(others) == 1:
-			return errYesNo
-		}
-		return fmt.Sprintf("argument(s) must be one of the following: %s, %s", strings.Join(others, ", "), only)
-	}}
-}
-
 func memoryParam(name string, field func(*config) *int64, least int64) *param {
-	return &param{name: name, get: getInt(field), set: func(c *config, v string) string {
+	return &param{name: name, form: formMemory, get: getInt(field), set: func(c *config, v string) string {
 		n, ok := parseMemory(v)
 		if !ok {
 			return "argument must be a memory value"
@@ -372,24 +361,13 @@ func setHz(c *config, v string) string {
 	return ""
 }
 
-// setBind accepts only the addresses that the server listens on.
-func setBind(c *config, v string) string {
-	if v != c.bind {
-		return "Failed to bind to specified addresses: they cannot change while the server runs"
-	}
-	return ""
-}
-
-// setPort accepts only the port that the server listens on.
 func setPort(c *config, v string) string {
 	var n int64
-	if failure := parseRange(v, 0, 65535, &n); failure != "" {
-		return failure
+	failure := parseRange(v, 0, 65535, &n)
+	if failure == "" {
+		c.port = int(n)
 	}
-	if int(n) != c.port {
-		return "Unable to listen on this port: it cannot change while the server runs"
-	}
-	return ""
+	return failure
 }
 
 func setMaxClients(c *config, v string) string {
@@ -399,7 +377,7 @@ func setMaxClients(c *config, v string) string {
 		return failure
 	}
 	c.maxClients = int(min(n, math.MaxInt))
-	if most, ok := c.clientsThatFit(); !ok {
+	if most, ok := c.clientsThatFit(); !ok && !c.reading { // Listen lowers the number that a file has
 		return fmt.Sprintf("The operating system is not able to handle the specified number of clients, try with %d", most)
 	}
 	return ""
@@ -425,39 +403,4 @@ func applyTimeout(s *Server) {
 	for _, c := range s.clients.list {
 		c.idleChanged()
 	}
-}
-
-func outputLimitParam(name string) *param {
-	return &param{
-		name: name,
-		get: func(c *config) string {
-			var parts []string
-			for class, l := range c.outputLimits {
-				parts = append(parts, fmt.Sprintf("%s %d %d %d", classNames[class], l.hard, l.soft, l.seconds))
-			}
-			return strings.Join(parts, " ")
-		},
-		set: setOutputLimits,
-	}
-}
-
-func setOutputLimits(c *config, v string) string {
-	words := strings.Fields(v)
-	if len(words)%4 != 0 {
-		return "Wrong number of arguments in buffer limit configuration."
-	}
-	for ; len(words) > 0; words = words[4:] {
-		class, ok := classByName([]byte(words[0]))
-		if !ok || class == classMaster {
-			return "Invalid client class specified in buffer limit configuration."
-		}
-		hard, ok1 := parseMemory(words[1])
-		soft, ok2 := parseMemory(words[2])
-		seconds, err := strconv.ParseInt(words[3], 10, 32)
-		if !ok1 || !ok2 || err != nil || seconds < 0 {
-			return "Error in hard, soft or soft_seconds setting in buffer limit configuration."
-		}
-		c.outputLimits[class] = outputLimit{hard, soft, seconds}
-	}
-	return ""
 }

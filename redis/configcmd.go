@@ -22,7 +22,7 @@ func configCommands() []*command {
 				{name: "config|resetstat", arity: 2, flags: flags, run: configResetstatCommand,
 					doc: doc{"Resets the counts that INFO reports.", "2.0.0", group, "O(1)", "", ""}},
 				{name: "config|rewrite", arity: 2, flags: flags, run: configRewriteCommand,
-					doc: doc{"Fails: there is no configuration file.", "2.8.0", group, "O(1)", "", ""}},
+					doc: doc{"Writes the parameters into the file that the server was started with.", "2.8.0", group, "O(1)", "", ""}},
 				{name: "config|set", arity: -4, flags: flags, run: configSetCommand,
 					tips: []string{"request_policy:all_nodes", "response_policy:all_succeeded"},
 					doc:  doc{"Sets parameters, all of them or none.", "2.0.0", group, "O(N), N the number of parameters", "", ""}},
@@ -73,8 +73,11 @@ func configSetCommand(c *client, args [][]byte) {
 		case p == nil:
 			c.fail("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'")
 			return
-		case p.set == nil:
+		case p.immutable:
 			refuse(name, "can't set immutable config")
+			return
+		case p.protected && !c.mayProtected(c.server.config.protecting):
+			refuse(name, "can't set protected config")
 			return
 		case slices.Contains(chosen, p):
 			refuse(name, "duplicate parameter")
@@ -84,7 +87,7 @@ func configSetCommand(c *client, args [][]byte) {
 	}
 	old := c.server.config
 	for i, p := range chosen {
-		if failure := p.set(&c.server.config, string(args[2*i+1])); failure != "" {
+		if failure := p.change(&c.server.config, string(args[2*i+1])); failure != "" {
 			c.server.config = old
 			refuse(p.name, failure)
 			return
@@ -109,7 +112,7 @@ func configResetstatCommand(c *client, _ [][]byte) {
 }
 
 func configRewriteCommand(c *client, _ [][]byte) {
-	c.fail("ERR The server is running without a config file")
+	c.rewriteConfig(false)
 }
 
 func configHelpCommand(c *client, _ [][]byte) {
@@ -121,5 +124,5 @@ func configHelpCommand(c *client, _ [][]byte) {
 		"RESETSTAT",
 		"    Reset the counts that INFO reports.",
 		"REWRITE",
-		"    Not supported: there is no configuration file.")
+		"    Write the parameters into the file that the server was started with.")
 }

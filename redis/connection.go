@@ -61,7 +61,7 @@ func selectCommand(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	if i < 0 || i >= databases {
+	if i < 0 || i >= len(c.server.space.dbs) {
 		c.fail("ERR DB index is out of range")
 		return
 	}

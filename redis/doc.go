@@ -8,6 +8,8 @@
 // cluster or scripting: a Server is a cache, or a stand-in for Redis in tests. The package
 // contains no client for other servers.
 //
+// [LoadConfig] reads a redis.conf for [Server.Config].
+//
 // # Within a program
 //
 // A [Client] calls commands without a connection; a server that nobody has called
@@ -43,7 +45,7 @@
 //     as soon as the request announces that it will exceed the limit.
 //   - maxmemory counts the memory of keys and values in the store, what clients held at the
 //     last count, some 10 ms ago, and what the server used when it started, 4 MiB at most.
-//   - DEBUG has DIGEST, DIGEST-VALUE, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
+//   - DEBUG has CONFIG-REWRITE-FORCE-ALL, DIGEST, DIGEST-VALUE, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
 //     SET-ACTIVE-EXPIRE, QUICKLIST-PACKED-THRESHOLD, REPLYBUFFER and PAUSE-CRON only; see
 //     [Server.Debug]. The last three have no effect. OBJECT's serializedlength is the size in
 //     memory. RELOAD writes no file.
@@ -59,10 +61,9 @@
 //     an error and no further reply. The table is bounded by its size, too: 512 bytes for each key
 //     of tracking-table-max-keys, 64 MiB at least. It forgets clients that have gone
 //     sooner, so tracking_total_items may be smaller.
-//   - CONFIG knows the parameters that have an effect here, and some that clients
-//     ask for and that accept one value only (save, appendonly). Parameters of
-//     persistence, replication and C's allocator are checked and kept
-//     without an effect; activedefrag is yes from the start.
+//   - CONFIG knows all parameters. Those of persistence, replication and C's allocator
+//     are checked and kept without an effect, or accept one value only, as appendonly does:
+//     docs/redis-conf.md has a table. activedefrag is yes from the start.
 //   - INFO has the fields of Redis; those of what does not exist here are 0. It
 //     estimates usec of Commandstats and the histograms of commands that take
 //     little time from a sample.

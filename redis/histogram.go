@@ -83,9 +83,12 @@ func getPercentiles(c *config) string {
 	return strings.Join(parts, " ")
 }
 
-func setPercentiles(c *config, v string) string {
+func setPercentiles(c *config, words []string) string {
 	var all []float64
-	for _, word := range strings.Fields(v) {
+	if len(words) == 1 && words[0] == "" {
+		words = nil
+	}
+	for _, word := range words {
 		p, err := strconv.ParseFloat(word, 64)
 		switch {
 		case err != nil:

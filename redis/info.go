@@ -90,7 +90,7 @@ func infoServer(s *Server, put func(string, any)) {
 	put("process_id", os.Getpid())
 	put("process_supervised", "no")
 	put("run_id", s.runID)
-	put("tcp_port", s.config.port)
+	put("tcp_port", s.config.tcpPort())
 	put("server_time_usec", now.UnixMicro())
 	put("uptime_in_seconds", up)
 	put("uptime_in_days", up/86400)
@@ -98,7 +98,7 @@ func infoServer(s *Server, put func(string, any)) {
 	put("configured_hz", s.config.hz)
 	put("lru_clock", now.Unix()&(1<<24-1))
 	put("executable", executable)
-	put("config_file", "")
+	put("config_file", s.configFile())
 	put("io_threads_active", 0)
 }
 

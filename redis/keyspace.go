@@ -8,8 +8,11 @@ import (
 	"github.com/rondo-go/rondo/redis/zset"
 )
 
-// databases is the number of databases. SELECT accepts 0 to 15.
-const databases = 16
+// defaultDatabases is the number of databases unless a file has another one, up to maxDatabases.
+const (
+	defaultDatabases = 16
+	maxDatabases     = 1 << 14
+)
 
 // never is a deadline that does not come.
 const never = store.Never
@@ -17,7 +20,7 @@ const never = store.Never
 // keyspace holds all keys of a server and their counts. It belongs to one loop.
 type keyspace struct {
 	store *store.Store
-	dbs   [databases]database
+	dbs   []database
 	// now is the time that commands see, in milliseconds since 1970. It is set
 	// at the start of each batch of commands, and stands still during a command
 	// and during a transaction.
@@ -46,14 +49,16 @@ type keyspace struct {
 type digits [2][20]byte
 
 // storeOptions are the options of every keyspace's store. Tests change some of them.
-var storeOptions = store.Options{Databases: databases}
+var storeOptions = store.Options{}
 
 // defragFrom is the percentage of free memory between entries from which the
 // store moves them together.
 const defragFrom = 10
 
-func (k *keyspace) init(seed uint64) {
+func (k *keyspace) init(seed uint64, databases int) {
 	o := storeOptions
+	o.Databases = databases
+	k.dbs = make([]database, databases)
 	if seed != 0 {
 		o.Seed = seed
 	}

@@ -15,7 +15,7 @@ func (c *client) popCommand(name string, args [][]byte, front bool) {
 	count := int64(-1)
 	switch {
 	case len(args) > 3:
-		c.fail(wrongArity(c.server.commands.byName[name]))
+		c.fail(wrongArity(c.server.commands.own(name)))
 		return
 	case len(args) == 3:
 		var ok bool

@@ -16,7 +16,7 @@ func moveCommand(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	if i < 0 || i >= databases {
+	if i < 0 || i >= len(c.server.space.dbs) {
 		c.fail(errDBIndex)
 		return
 	}
@@ -45,7 +45,7 @@ func swapdbCommand(c *client, args [][]byte) {
 		if !ok {
 			return
 		}
-		if n >= 0 && n < databases {
+		if n >= 0 && n < int64(len(c.server.space.dbs)) {
 			dbs[i] = &c.server.space.dbs[n]
 		}
 	}

@@ -64,6 +64,7 @@ func (e eventClass) String() string {
 func eventsParam(name string) *param {
 	return &param{
 		name: name,
+		form: formText,
 		get:  func(c *config) string { return c.events.String() },
 		set: func(c *config, v string) string {
 			events, ok := parseEvents(v)

@@ -209,7 +209,7 @@ func copyCommand(c *client, args [][]byte) {
 			if !ok {
 				return
 			}
-			if i < 0 || i >= databases {
+			if i < 0 || i >= len(c.server.space.dbs) {
 				c.fail(errDBIndex)
 				return
 			}

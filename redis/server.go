@@ -73,6 +73,10 @@ type Server struct {
 	NoProtectedMode bool
 	// Debug says who may use DEBUG.
 	Debug DebugAccess
+	// Config is what LoadConfig has read. With it, Password, MaxClients, Timeout,
+	// MaxMemory, NoProtectedMode and Debug must be zero. The program listens on the
+	// addresses that it names. nil means Redis's defaults, and no CONFIG REWRITE.
+	Config *Config
 	// Commands are the program's own commands, in addition to Redis's.
 	Commands []Command
 	// Seed decides all that is random: the order of SCAN, SRANDMEMBER, which keys
@@ -265,6 +269,8 @@ func (s *Server) checkFields() error {
 		return fmt.Errorf("redis: Server.MaxMemory is %d: want 0, for no limit, or more", s.MaxMemory)
 	case s.Debug > DebugYes:
 		return fmt.Errorf("redis: Server.Debug is %d: want DebugNo, DebugLocal or DebugYes", s.Debug)
+	case s.Config != nil && (s.MaxClients != 0 || s.Timeout != 0 || s.MaxMemory != 0 || s.Password != "" || s.NoProtectedMode || s.Debug != 0):
+		return errors.New("redis: Server.Config has all parameters: want zero for Password, MaxClients, Timeout, MaxMemory, NoProtectedMode and Debug")
 	}
 	return nil
 }
@@ -273,20 +279,24 @@ func (s *Server) checkFields() error {
 func (s *Server) init() {
 	s.config.init(s)
 	s.initRandom()
-	s.space.init(s.Seed)
+	s.space.init(s.Seed, int(s.config.databases))
 	s.broker.init()
 	s.tracking.init(s)
 	s.stats.init()
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never
 	s.blocking.init(s)
-	applyListSize(s)
-	applyLimits(s)
 	s.upkeep.server = s
 	s.tidying.server = s
 	s.stalls.server = s
 	s.baseMemory = min(heapMemory(), maxBase)
-	s.commands = newCommandTable(
+	s.commands = allCommands()
+	s.obeyConfig()
+}
+
+// allCommands makes a table of Redis's commands.
+func allCommands() *commandTable {
+	return newCommandTable(
 		connectionCommands(), clientCommands(), serverCommands(), configCommands(),
 		tableCommands(), slowlogCommands(), latencyCommands(), monitorCommands(), standaloneCommands(),
 		keyCommands(), expiryCommands(), stringCommands(), numberCommands(), bitCommands(), hyperloglogCommands(),

@@ -41,9 +41,9 @@ func TestConfig(t *testing.T) {
 		CONFIG SET protected-mode maybe => -ERR CONFIG SET failed (possibly related to argument 'protected-mode') - argument must be 'yes' or 'no'
 		CONFIG SET protected-mode no => +OK
 		CONFIG SET appendonly no save "" => +OK
-		CONFIG SET appendonly yes => -ERR CONFIG SET failed (possibly related to argument 'appendonly') - this server supports only 'no'
+		CONFIG SET appendonly yes => -ERR CONFIG SET failed (possibly related to argument 'appendonly') - this server supports only 'no': nothing is written to disk, all keys are in memory only
 		CONFIG SET appendonly maybe => -ERR CONFIG SET failed (possibly related to argument 'appendonly') - argument must be 'yes' or 'no'
-		CONFIG SET save "60 1" => -ERR CONFIG SET failed (possibly related to argument 'save') - this server supports only ''
+		CONFIG SET save "60 1" => -ERR CONFIG SET failed (possibly related to argument 'save') - this server supports only '': nothing is written to disk, all keys are in memory only
 		CONFIG SET maxmemory-policy allkeys-lru => +OK
 		CONFIG GET maxmemory-policy => *2 $16 maxmemory-policy $11 allkeys-lru
 		CONFIG SET maxmemory-policy noeviction maxmemory-samples 10 lfu-log-factor 1 lfu-decay-time 0 => +OK

@@ -100,7 +100,12 @@ func timeCommand(c *client, _ [][]byte) {
 
 // debugAllowed reports whether the client may use DEBUG.
 func (c *client) debugAllowed() bool {
-	switch c.server.config.debug {
+	return c.mayProtected(c.server.config.debug)
+}
+
+// mayProtected reports whether the client is among those that may do something.
+func (c *client) mayProtected(who DebugAccess) bool {
+	switch who {
 	case DebugYes:
 		return true
 	case DebugNo:
@@ -139,8 +144,13 @@ func debugCommand(c *client, args [][]byte) {
 			c.fail("ERR Error trying to load the RDB dump")
 			return
 		}
+	case isWord(sub, "CONFIG-REWRITE-FORCE-ALL") && len(args) == 2:
+		c.rewriteConfig(true)
+		return
 	case isWord(sub, "HELP") && len(args) == 2:
 		c.help("DEBUG",
+			"CONFIG-REWRITE-FORCE-ALL",
+			"    As CONFIG REWRITE, with a line for every parameter.",
 			"DIGEST",
 			"    A checksum of all keys and values.",
 			"DIGEST-VALUE [<key> ...]",

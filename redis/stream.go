@@ -239,7 +239,7 @@ func xaddCommand(c *client, args [][]byte) {
 	}
 	key := args[1]
 	if i++; len(args)-i < 2 || (len(args)-i)%2 != 0 {
-		c.fail(wrongArity(c.server.commands.byName["xadd"]))
+		c.fail(wrongArity(c.server.commands.own("xadd")))
 		return
 	}
 	pairs := args[i:]

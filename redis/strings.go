@@ -303,7 +303,7 @@ func mgetCommand(c *client, args [][]byte) {
 
 func msetCommand(c *client, args [][]byte) {
 	if len(args)%2 == 0 {
-		c.fail(wrongArity(c.server.commands.byName["mset"]))
+		c.fail(wrongArity(c.server.commands.own("mset")))
 		return
 	}
 	for i := 1; i < len(args); i += 2 {
@@ -314,7 +314,7 @@ func msetCommand(c *client, args [][]byte) {
 
 func msetnxCommand(c *client, args [][]byte) {
 	if len(args)%2 == 0 {
-		c.fail(wrongArity(c.server.commands.byName["msetnx"]))
+		c.fail(wrongArity(c.server.commands.own("msetnx")))
 		return
 	}
 	for i := 1; i < len(args); i += 2 {

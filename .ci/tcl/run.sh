@@ -21,7 +21,8 @@ UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type
 	unit/introspection-2 unit/sort unit/dump unit/info unit/info-command
 	unit/latency-monitor unit/slowlog unit/lazyfree unit/maxmemory unit/obuf-limits
 	unit/limits unit/tracking unit/client-eviction unit/other unit/pause unit/replybufsize
-	unit/violations unit/networking unit/tls"
+	unit/violations unit/networking unit/tls unit/introspection+files"
+# Of a file with +files the tests start servers themselves, with files and command lines.
 # These files are left out of external mode by a tag, mostly since they change parameters;
 # here the server is not shared.
 OPENED="pubsubshard auth info maxmemory obuf-limits limits client-eviction networking"
@@ -90,6 +91,8 @@ done
 sed -i 's/needs:debug"} overrides {appendonly yes/needs:repl"} overrides {appendonly yes/' "$work"/tests/unit/type/stream*.tcl
 (cd ../.. && go build -o "$work/rondo.program" ./cmd/rondo)
 (certs 2>"$work/certs.log") || { cat "$work/certs.log" >&2; exit 1; }
+# There is nothing to save, and a pidfile is of one server.
+sed -i '/^save /d; /^pidfile /d' "$work"/tests/assets/*.conf
 # Each server has a directory, since the tests write files.
 for server in rondo redis; do
 	mkdir -p "$work/$server/src"
@@ -99,6 +102,24 @@ for server in rondo redis; do
 	cp -r "$work/tests" "$work/$server/tests"
 	cp skip.txt "$work/$server/skip.txt"
 done
+
+# rondo redis in the place of redis-server, with the lines that the tests look for in its output.
+cat >"$work/redis-server" <<END
+#!/bin/sh
+case "\$1" in
+-v | --version) exec $(command -v redis-server) --version ;;
+--*) exec $work/rondo.program redis -- "\$@" ;;
+esac
+echo " PID: \$\$"
+port=\$(awk '\$1 == "port" {p = \$2} END {print p}' "\$1")
+(for i in \$(seq 200); do
+	[ -z "\$(redis-cli -p "\$port" ping 2>/dev/null)" ] || break
+	sleep 0.05
+done; echo "Ready to accept connections") &
+exec $work/rondo.program redis "\$@"
+END
+chmod +x "$work/redis-server"
+ln -sf "$work/redis-server" "$work/rondo/src/redis-server"
 
 # start runs a server in its directory, at a free port. It leaves that in $port, and the
 # server's process in $pid.
@@ -136,12 +157,18 @@ start() {
 # the server's files log, and passed and failed, which name tests. An error outside of a
 # test is in failed by its text.
 play() {
-	local port pid
+	local port pid where
 	cd "$work/$1"
-	start "$1" "$2"
-	trap "kill $pid 2>/dev/null || true" EXIT
+	if [[ $2 = *+files ]]; then
+		port=$((25000 + RANDOM % 5000)) where=(--portcount 200)
+		[ "$1" = rondo ] || port=$((port + 5000))
+	else
+		start "$1" "$2"
+		trap "kill $pid 2>/dev/null || true" EXIT
+		where=(--host 127.0.0.1 --port "$port")
+	fi
 	[ "$2" != unit/tls ] || set -- "$@" --tls
-	timeout "$LIMIT" tclsh tests/test_helper.tcl --host 127.0.0.1 --port "$port" --single "$2" --durable \
+	timeout "$LIMIT" tclsh tests/test_helper.tcl "${where[@]}" --single "${2%+files}" --durable \
 		--tags -needs:repl --skipfile skip.txt --baseport $((port - 10000)) --clients 1 --timeout "$LIMIT" "${@:3}" 2>&1 |
 		tr '\r' '\n' | sed 's/\x1b\[[0-9;]*m//g' >last || true
 	cat last >>log
@@ -186,7 +213,7 @@ for unit in ${@:-$UNITS}; do
 	printf '%-24s %3d of %3d  (%d s)\n' "$unit" "$passed" "$all" $((SECONDS - seconds))
 	seconds=$SECONDS
 	for server in redis rondo; do
-		[ -n "$(tests "$unit")" ] || grep -q "done\]: $unit" "$work/$server/log" || {
+		[ -n "$(tests "$unit")" ] || grep -q "done\]: ${unit%+files}" "$work/$server/log" || {
 			status=1
 			printf '    CUT OFF on %s, after %d s or an exception\n' "$server" "$LIMIT"
 		}

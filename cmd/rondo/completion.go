@@ -126,6 +126,9 @@ func (t *typing) pass(word string) {
 		t.args++
 	case word == "--":
 		t.onlyArgs = true
+		if t.passesOn() {
+			t.args++ // what follows is not its first word, the name of a file
+		}
 	case strings.HasPrefix(word, "--"):
 		name, _, hasValue := strings.Cut(word[2:], "=")
 		t.passFlag(t.find(name), hasValue)
@@ -138,8 +141,26 @@ func (t *typing) pass(word string) {
 				return
 			}
 		}
+		t.onlyArgs = t.passesOn()
 		t.args++
 	}
+}
+
+// passesOn reports whether the command takes an argument here, and all behind it, as they are.
+func (t *typing) passesOn() bool {
+	return t.args < len(t.node.Positional) && t.node.Positional[t.args].Passthrough
+}
+
+// passedOn returns how many arguments stand before those that a command takes as they are.
+func passedOn(app *kong.Node, args []string) int {
+	at := &typing{node: app, given: make(map[*kong.Flag]bool)}
+	for i, arg := range args {
+		at.pass(arg)
+		if at.onlyArgs {
+			return i
+		}
+	}
+	return len(args)
 }
 
 func (t *typing) passFlag(f *kong.Flag, hasValue bool) {
@@ -230,7 +251,8 @@ func (t *typing) offerArgs(c *completion, typed string) {
 	if t.args < len(t.node.Positional) {
 		c.offerValues(t.node.Positional[t.args], "", typed)
 	}
-	if typed == "" && len(c.candidates) == 0 && c.files == "" && !t.onlyArgs {
+	optional := t.args < len(t.node.Positional) && !t.node.Positional[t.args].Required
+	if typed == "" && (len(c.candidates) == 0 && c.files == "" || optional) && !t.onlyArgs {
 		t.offerFlags(c, typed)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -57,7 +58,8 @@ type loopFlags struct {
 
 	adminFlags
 
-	replaces bool // another process, which has the pidfile until then
+	replaces bool      // another process, which has the pidfile until then
+	logTo    io.Writer // nil: standard error
 }
 
 var balances = map[string]rondo.Balance{
@@ -113,7 +115,10 @@ func (f *loopFlags) engine(loops int) (*rondo.Engine, *slog.Logger, *slog.LevelV
 	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
 		return nil, nil, nil, err
 	}
-	log := newLogger(os.Stderr, f.LogFormat, level)
+	if f.logTo == nil {
+		f.logTo = os.Stderr
+	}
+	log := newLogger(f.logTo, f.LogFormat, level)
 	slog.SetDefault(log) // for package log, and packages without a Logger
 	return &rondo.Engine{
 		SpareProcessor: loops == 1,
@@ -149,8 +154,16 @@ func parseAddress(addr string, networks []string) (network, address string, err 
 	return network, address, nil
 }
 
-// An endpoint is a parsed address of --addr.
-type endpoint struct{ given, network, address string }
+// An endpoint is a parsed address of --addr, or of a redis.conf.
+type endpoint struct {
+	given, network, address string
+
+	// The rest is for a redis.conf.
+
+	from    string // the directives; empty: --addr
+	plain   bool   // without TLS
+	options rondo.SocketOptions
+}
 
 // parseAddresses is parseAddress for several addresses.
 func parseAddresses(addrs, networks []string) (endpoints []endpoint, err error) {
@@ -159,7 +172,7 @@ func parseAddresses(addrs, networks []string) (endpoints []endpoint, err error) 
 		if err != nil {
 			return nil, err
 		}
-		endpoints = append(endpoints, endpoint{a, network, address})
+		endpoints = append(endpoints, endpoint{given: a, network: network, address: address})
 	}
 	return endpoints, nil
 }
@@ -203,15 +216,16 @@ func (e *endpoint) notListening(err error, others bool) error {
 		err = op.Err // so that the text names the address once
 	}
 	var wrong *net.AddrError
+	from := cmp.Or(e.from, "--addr")
 	switch {
 	case errors.As(err, &wrong):
-		return usagef("--addr %s: %s", e.given, wrong.Err)
+		return usagef("%s %s: %s", from, e.given, wrong.Err)
 	case errors.Is(err, syscall.EADDRINUSE) && e.isTaken():
-		return fmt.Errorf("cannot listen on %s: there is a file of that name, which is no socket; remove it, or choose another address with --addr", e.given)
+		return fmt.Errorf("cannot listen on %s: there is a file of that name, which is no socket; remove it, or choose another address with %s", e.given, from)
 	case errors.Is(err, syscall.EADDRINUSE) && others:
-		return fmt.Errorf("cannot listen on %s: another program, or another --addr, has that address; stop that program, or choose another address", e.given)
+		return fmt.Errorf("cannot listen on %s: another program, or another %s, has that address; stop that program, or choose another address", e.given, from)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("cannot listen on %s: another program has that address; stop it, or choose another address with --addr", e.given)
+		return fmt.Errorf("cannot listen on %s: another program has that address; stop it, or choose another address with %s", e.given, from)
 	}
 	return fmt.Errorf("cannot listen on %s: %w", e.given, err)
 }

@@ -99,7 +99,8 @@ func execute(args []string) error {
 	if len(args) > 0 && args[0] == completer {
 		return complete(parser.Model.Node, args[1:]).print(os.Stdout)
 	}
-	ctx, err := parser.Parse(joinNegative(args))
+	flags := passedOn(parser.Model.Node, args)
+	ctx, err := parser.Parse(append(joinNegative(args[:flags]), args[flags:]...))
 	if err != nil {
 		return misused(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/upgrade"
@@ -29,8 +31,14 @@ type redisCommand struct {
 	Maxmemory          size     `help:"Memory for keys, values and clients, as in 512MiB. Above it, commands that add data are refused, or keys are evicted: CONFIG SET maxmemory-policy. 0: no limit." default:"0" placeholder:"SIZE"`
 	LoseKeys           bool     `help:"Let another process take over the listeners, by SIGUSR2 or --upgrade, although the keys are in memory only: it begins without any. For caches."`
 	upgradeFlags
+	Check bool `help:"Only read the redis.conf, and print what is wrong."`
 	tlsFlags
 	engineFlags
+
+	Conf []string `arg:"" optional:"" passthrough:"partial" help:"A redis.conf, or - for standard input, and behind it directives as redis-server takes them: --port 7000. Flags stand before it. With -- in place of a file there are only directives." placeholder:"FILE"`
+
+	config    *redis.Config // nil: there is no redis.conf
+	endpoints []endpoint    // of Addr, or of the redis.conf
 }
 
 var debugAccess = map[string]redis.DebugAccess{"no": redis.DebugNo, "local": redis.DebugLocal, "yes": redis.DebugYes}
@@ -53,6 +61,12 @@ Examples:
   rondo redis --tls-cert redis.crt --tls-key redis.key --tls-ca ca.crt
       Serve TLS to clients with a certificate of that authority. Try: redis-cli --tls --cert client.crt --key client.key --cacert ca.crt ping
 
+  rondo redis redis.conf --port 7000 --maxmemory 64mb
+      Serve as a redis.conf says, read as redis-server reads it, but for two directives. docs/redis-conf.md tells what each does here.
+
+  rondo redis --backend uring -- --bind 127.0.0.1 --io-threads 2
+      Directives without a file.
+
   rondo redis --backend std
       The same server on Go's net package, with a goroutine per connection.
 
@@ -69,18 +83,20 @@ func raiseOpenFiles(clients int, log *slog.Logger) {
 }
 
 // Run serves until a signal.
-func (r *redisCommand) Run() error {
-	endpoints, err := parseAddresses(r.Addr, streams)
-	if err != nil {
-		return err
-	}
-	if err := r.check(); err != nil {
+func (r *redisCommand) Run(ctx *kong.Context) error {
+	if err := r.read(given(ctx)); err != nil || r.Check {
 		return err
 	}
 	r.replaces = r.isHeir()
 	engine, log, level, err := r.engine(r.Loops)
 	if err != nil {
 		return err
+	}
+	if r.config != nil {
+		if err := r.lockPidfile(log); err != nil {
+			return err
+		}
+		r.tellConf(log)
 	}
 	engine.Linger = closingTime
 	filters, err := r.filters(log)
@@ -90,17 +106,7 @@ func (r *redisCommand) Run() error {
 	if len(filters) > 0 {
 		logFailures(engine, log)
 	}
-	server := &redis.Server{
-		Engine:          engine,
-		Password:        r.Requirepass,
-		MaxClients:      r.Maxclients,
-		Timeout:         time.Duration(r.Timeout),
-		MaxMemory:       int64(r.Maxmemory),
-		NoProtectedMode: !r.ProtectedMode,
-		Debug:           debugAccess[r.EnableDebugCommand],
-		Logger:          log,
-		Level:           level,
-	}
+	server := r.serverFor(engine, log, level)
 	raiseOpenFiles(r.Maxclients, log)
 	if err := engine.Start(); err != nil {
 		return err
@@ -111,12 +117,13 @@ func (r *redisCommand) Run() error {
 	}
 	defer r.admin.close()
 	up := r.upgradable(server, engine, log)
-	addrs, err := up.listen(endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
+	addrs, err := up.listen(r.endpoints, func(network, address string, already net.Listener) (net.Addr, error) {
 		return up.Listen(network, address, already, func(ln net.Listener) (*rondo.Listener, error) {
+			options, filters := r.optionsFor(network, address, filters)
 			if ln != nil {
-				return server.AttachListener(ln, rondo.SocketOptions{}, filtersFor(network, filters)...)
+				return server.AttachListener(ln, options, filters...)
 			}
-			return server.Listen(network, address, rondo.SocketOptions{}, filtersFor(network, filters)...)
+			return server.Listen(network, address, options, filters...)
 		})
 	})
 	if err != nil {
@@ -126,6 +133,27 @@ func (r *redisCommand) Run() error {
 	defer engine.Close()
 	go returnMemory(log, func() uint64 { return engine.Stats().Turns })
 	return up.serve()
+}
+
+// read reads the redis.conf, or the addresses of the flags.
+func (r *redisCommand) read(set []string) error {
+	if len(r.Conf) > 0 {
+		if err := r.readConf(set); err != nil {
+			return err
+		}
+		if r.Check {
+			fmt.Printf("there are no mistakes: %d addresses\n", len(r.endpoints))
+		}
+		return r.check()
+	}
+	if r.Check {
+		return usagef("--check is for a redis.conf: give its name behind the flags")
+	}
+	var err error
+	if r.endpoints, err = parseAddresses(r.Addr, streams); err != nil {
+		return err
+	}
+	return r.check()
 }
 
 // check returns an error for flags that do not go together.

@@ -193,8 +193,14 @@ func TestSystemdSockets(t *testing.T) {
 	}
 }
 
-// A listener of the proxy that a reload closes can come back: systemd has its socket still.
+// A listener of the proxy that a reload closes can come back: systemd has its socket still. So it is
+// in the process that SIGUSR2 starts.
 func TestSystemdSocketsAfterReload(t *testing.T) {
+	socketsAfterReload(t, false)
+	socketsAfterReload(t, true)
+}
+
+func socketsAfterReload(t *testing.T, upgrade bool) {
 	_, to := start(t, "echo", "--addr", "127.0.0.1:0")
 	socket, addr := listenFile(t, "tcp", "127.0.0.1:0")
 	_, other := listenFile(t, "unix", filepath.Join(t.TempDir(), "s"))
@@ -212,18 +218,40 @@ func TestSystemdSocketsAfterReload(t *testing.T) {
 		}
 	}
 	write(addr, other)
-	p, _ := startCommand(t, withSockets("", []*os.File{socket}, "proxy", "--config", file))
-	talk(t, dial(t, addr), "hello", "hello")
+	path, pidfile := filepath.Join(t.TempDir(), "systemd"), filepath.Join(t.TempDir(), "pid")
+	local, localAddr := listenFile(t, "unix", path)
+	p, _ := startCommand(t, withSockets("", []*os.File{socket, local}, "proxy", "--config", file, "--pidfile", pidfile))
+	c := dial(t, addr)
+	talk(t, c, "hello", "hello")
+	c.Close()
+	pid := p.cmd.Process.Pid
+	if upgrade {
+		for _, addrs := range [][]string{{addr, other}, {addr, other, localAddr}} { // which needs systemd's other socket
+			write(addrs...)
+			syscall.Kill(pid, syscall.SIGUSR2)
+			pid = pidIn(t, pidfile, pid)
+		}
+		c := dial(t, localAddr)
+		talk(t, c, "hello", "hello")
+		c.Close()
+	}
 	for i, addrs := range [][]string{{other}, {other, addr}} {
 		write(addrs...)
-		p.signal(syscall.SIGHUP)
+		syscall.Kill(pid, syscall.SIGHUP)
 		for end := time.Now().Add(patience); strings.Count(p.stderr(), "the configuration was applied again") != i+1; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("not applied:\n%s", p.stderr())
 			}
 		}
 	}
-	talk(t, dial(t, addr), "hello", "hello")
+	c = dial(t, addr)
+	talk(t, c, "hello", "hello")
+	c.Close()
+	syscall.Kill(pid, syscall.SIGTERM)
+	p.wait(0)
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("systemd's socket is gone: %v", err)
+	}
 }
 
 // A process that another one has replaced says nothing more: systemd would take it for the service.

@@ -22,6 +22,8 @@ type tlsFlags struct {
 	TLSKey         string `name:"tls-key" help:"The certificate's key (PEM). Default: in the certificate's file." placeholder:"FILE"`
 	TLSCA          string `name:"tls-ca" help:"Certificates of the authorities that may sign clients' certificates (PEM)." placeholder:"FILE"`
 	TLSAuthClients string `name:"tls-auth-clients" help:"Whether clients need a certificate: yes, no (the server asks for none) or optional (a client's certificate must be valid)." enum:"yes,no,optional" default:"${authclients}" placeholder:"WHETHER"`
+
+	tlsMin, tlsMax uint16 // versions; 0: crypto/tls's
 }
 
 var clientAuths = map[string]tls.ClientAuthType{
@@ -54,7 +56,8 @@ func (f *tlsFlags) load() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: clientAuths[f.TLSAuthClients]}
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: clientAuths[f.TLSAuthClients],
+		MinVersion: f.tlsMin, MaxVersion: f.tlsMax}
 	if f.TLSCA != "" && config.ClientAuth != tls.NoClientCert {
 		if config.ClientCAs, err = loadCA(f.TLSCA); err != nil {
 			return nil, err

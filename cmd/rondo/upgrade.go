@@ -11,6 +11,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/sys"
+	"github.com/rondo-go/rondo/internal/upgrade"
 )
 
 // upgradeFlags are flags of an upgrade: another process takes over without a lost connection.
@@ -189,6 +190,10 @@ func (c *controller) accept() {
 // spawn starts a new process for each signal.
 func (c *controller) spawn(signals <-chan os.Signal) {
 	for range signals {
+		if upgrade.IsClosed(c.handed) {
+			c.log.Warn("upgrade: refused, since another process has taken over already")
+			continue
+		}
 		c.log.Info("upgrade: starting a new process")
 		child, nc, err := spawn()
 		if err != nil {

@@ -7,12 +7,20 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"strings"
 
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // upgradeEnv names the descriptor by which a new process reaches the one that has started it.
 const upgradeEnv = "RONDO_UPGRADE_FD"
+
+// socketsEnv has the names of the service manager's sockets, with a colon behind each. Their
+// descriptors follow that of upgradeEnv.
+const socketsEnv = "RONDO_UPGRADE_SOCKETS"
+
+// theirFD is the descriptor of upgradeEnv in a process that spawn has started.
+const theirFD = 3
 
 // notifyUpgrade begins to catch the signal for an upgrade.
 func notifyUpgrade() <-chan os.Signal {
@@ -39,6 +47,24 @@ func spawnedBy() (*net.UnixConn, error) {
 		return nil, fmt.Errorf("%s is %q: want a descriptor", upgradeEnv, text)
 	}
 	return unixConn(os.NewFile(uintptr(fd), "upgrade"))
+}
+
+// spawnedSockets returns the service manager's sockets, and their names, that the process has
+// passed on which has started this one for an upgrade.
+func spawnedSockets() (files []*os.File, names []string) {
+	text := os.Getenv(socketsEnv)
+	os.Unsetenv(socketsEnv) // it is not for the processes that this one starts
+	for fd := uintptr(theirFD + 1); text != ""; fd++ {
+		var name string
+		name, text, _ = strings.Cut(text, ":")
+		f, err := sys.DuplicateFile(fd) // which no process inherits that this one starts
+		if err != nil {
+			continue
+		}
+		os.NewFile(fd, name).Close()
+		files, names = append(files, f), append(names, name)
+	}
+	return files, names
 }
 
 // unixConn makes a connection of a file, which it closes.
@@ -79,9 +105,14 @@ func spawn() (child, *net.UnixConn, error) {
 		return child{}, nil, err
 	}
 	cmd := exec.Command(path, os.Args[1:]...)
+	cmd.Dir = startDir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.Env = append(os.Environ(), upgradeEnv+"=3", "WATCHDOG_PID=") // it answers systemd's watchdog later
+	sockets, names := systemdSockets.Load().passOn()
+	cmd.ExtraFiles = append([]*os.File{theirs}, sockets...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", upgradeEnv, theirFD), "WATCHDOG_PID=") // it answers systemd's watchdog later
+	if len(names) > 0 {
+		cmd.Env = append(cmd.Env, socketsEnv+"="+strings.Join(names, ":")+":")
+	}
 	if err := cmd.Start(); err != nil {
 		ours.Close()
 		return child{}, nil, err

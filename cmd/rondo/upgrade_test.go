@@ -219,6 +219,10 @@ func TestUpgradeStays(t *testing.T) {
 			c.run(t, nc, func() {
 				syscall.Kill(pid, syscall.SIGUSR2)
 				testkit.Until(t, "another process has taken over", func() bool { return strings.Contains(first.stderr(), "staying=1") })
+				syscall.Kill(pid, syscall.SIGUSR2) // which comes too late
+				testkit.Until(t, "the old process refuses", func() bool {
+					return strings.Contains(first.stderr(), "upgrade: refused, since another process has taken over already")
+				})
 			})
 			next := pidIn(t, pidfile, pid)
 			nc.Close()

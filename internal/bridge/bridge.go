@@ -36,6 +36,9 @@ type Listener interface {
 	Files() ([]*os.File, error)
 	// KeepFile makes Close leave the file of a unix socket.
 	KeepFile()
+	// IsStill reports whether Pause has taken effect: each connection that was accepted before is
+	// with its loop, and no other one comes until Resume.
+	IsStill() bool
 }
 
 // Packets is the sockets of one ListenPacket or AttachPacket, given one of its *rondo.PacketConns.

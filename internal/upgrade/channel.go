@@ -22,7 +22,7 @@ type Channel struct {
 	Loop   *rondo.Loop // of Pass
 	Pass   *fdpass.Channel
 	Gone   chan struct{} // Pass is closed
-	why    error         // then
+	why    error         // then; before, on the loop: why this process closes it
 	closed atomic.Bool   // then, for those that do not wait
 }
 
@@ -130,8 +130,12 @@ func (c *Channel) SendConns(on *rondo.Loop, data []byte, sent func(error), conns
 
 // Closed implements fdpass.Handler.
 func (c *Channel) Closed(_ *fdpass.Channel, err error) {
-	if c.why = err; err == nil {
+	switch {
+	case c.why != nil:
+	case err == nil:
 		c.why = ErrGone
+	default:
+		c.why = err
 	}
 	c.closed.Store(true)
 	close(c.Gone)

@@ -1,23 +1,22 @@
 package upgrade
 
 // protocol is the version of the messages between the processes. A new process that speaks
-// another one is refused, and the old one goes on. Package proxy's protocol is 1.
+// another one is refused, and the old one goes on.
 const protocol = 2
 
-// The kinds of messages, in the order of an upgrade. Those with files say which.
+// The kinds of messages, in the order of an upgrade. Those with files say which. Messages of other
+// kinds are connections, from old to new, between ready and end: they are the server's.
 const (
-	kindHello   = "hello"   // new to old: its version, and the Name of its Server
+	kindHello   = "hello"   // new to old: its version, and the name of its server
 	kindSocket  = "socket"  // old to new: the sockets of an address, or some of them
 	kindSockets = "sockets" // old to new: that was all of them
 	kindReady   = "ready"   // new to old: it accepts clients, and has Kept these sockets
-	kindConn    = "conn"    // old to new: a connection
 	kindEnd     = "end"     // old to new: that was all
 	kindDone    = "done"    // new to old: and all has come
 	kindBack    = "back"    // old to new, at any time: the old process goes on, the new one must not, and Why
 )
 
-// A message tells the other process something. It travels as Encode says. The bytes behind that
-// of a connection are those received and not read, and then those not sent.
+// A message tells the other process something. It travels as Encode says.
 type message struct {
 	Kind    string
 	Version int    `json:",omitempty"`
@@ -28,8 +27,4 @@ type message struct {
 	Lent bool     `json:",omitempty"` // its file is the service manager's
 	Kept []string `json:",omitempty"` // keys
 	Why  string   `json:",omitempty"`
-
-	State  []byte `json:",omitempty"` // of a connection's Handler
-	Unread int    `json:",omitempty"`
-	Ended  bool   `json:",omitempty"` // the peer has been told the end of the output
 }

@@ -1,16 +1,17 @@
 // Package upgrade lets another process take the place of a server without a refused or a lost
 // connection: it passes the listeners, the datagram sockets and the connections of an engine, in
-// the middle of their streams. Package proxy has a protocol of its own, for pairs of connections,
-// and shares the Channel.
+// the middle of their streams. A Server does that for single connections. Old and Taking are the
+// two sides alone, for package proxy, which passes pairs.
 package upgrade
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,57 +33,19 @@ type Server struct {
 	Logger *slog.Logger
 
 	mu      sync.Mutex
-	sockets []*socket
-	handing *handover // under way
-	from    *takeover // that has begun and not ended
+	sockets []*Socket
+	old     Old
+	from    *Taking // that has begun and not ended
 	closed  bool
 }
-
-// A socket listens at one address.
-type socket struct {
-	key    string
-	all    []part // several, if each loop has one
-	passed bool   // by another process
-	lent   bool   // by the service manager: its file stays
-	path   string // of a unix socket's file, to remove at the end
-}
-
-// A part is a Listener or a datagram socket.
-type part interface {
-	addr() net.Addr
-	files() ([]*os.File, error)
-	keepFile()
-	setPaused(on bool)
-	close()
-}
-
-type stream struct{ *rondo.Listener }
-
-func (s stream) addr() net.Addr             { return s.Addr() }
-func (s stream) files() ([]*os.File, error) { return bridge.ListenerOf(s.Listener).Files() }
-func (s stream) keepFile()                  { bridge.ListenerOf(s.Listener).KeepFile() }
-func (s stream) close()                     { s.Close() }
-func (s stream) setPaused(on bool) {
-	if on {
-		s.Pause()
-	} else {
-		s.Resume()
-	}
-}
-
-type datagrams struct{ *rondo.PacketConn }
-
-func (d datagrams) addr() net.Addr             { return d.LocalAddr() }
-func (d datagrams) files() ([]*os.File, error) { return bridge.PacketsOf(d.PacketConn).Files() }
-func (d datagrams) keepFile()                  { bridge.PacketsOf(d.PacketConn).KeepFile() }
-func (d datagrams) setPaused(on bool)          { bridge.PacketsOf(d.PacketConn).SetPaused(on) }
-func (d datagrams) close()                     { d.Ref().Close() }
 
 // Listen listens at an address: on the sockets that the other process of TakeOver has passed, or
 // else on already, or if that is nil on a new socket. listen makes the Listener, of a socket that
 // listens already unless it is nil.
 func (s *Server) Listen(network, address string, already net.Listener, listen func(already net.Listener) (*rondo.Listener, error)) (net.Addr, error) {
-	return s.add(&socket{key: keyOf(network, address), lent: already != nil}, func(f *os.File) (part, error) {
+	k := NewSocket(network, address)
+	k.Lent = already != nil
+	return s.add(k, func(f *os.File) (Part, error) {
 		if f != nil {
 			ln, err := net.FileListener(f)
 			if err != nil {
@@ -93,17 +56,17 @@ func (s *Server) Listen(network, address string, already net.Listener, listen fu
 				already = nil
 			}
 			l, err := listen(ln)
-			return stream{l}, err
+			return Stream(l), err
 		}
 		l, err := listen(already)
-		return stream{l}, err
+		return Stream(l), err
 	})
 }
 
 // ListenPacket is Listen for datagrams.
 func (s *Server) ListenPacket(network, address string, h rondo.PacketHandler) (net.Addr, error) {
 	loops, next := slices.Collect(s.Engine.Loops()), 0
-	return s.add(&socket{key: keyOf(network, address)}, func(f *os.File) (part, error) {
+	return s.add(NewSocket(network, address), func(f *os.File) (Part, error) {
 		if f == nil {
 			c, err := s.Engine.ListenPacket(network, address, rondo.SocketOptions{}, h)
 			return datagrams{c}, err
@@ -121,119 +84,134 @@ func (s *Server) ListenPacket(network, address string, h rondo.PacketHandler) (n
 	})
 }
 
+// add makes a socket by open, which gets each file that has been passed, or nil.
+func (s *Server) add(k *Socket, open func(*os.File) (Part, error)) (net.Addr, error) {
+	s.mu.Lock()
+	from := s.from
+	s.mu.Unlock()
+	if err := k.Open(from, open); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sockets = append(s.sockets, k)
+	return k.Addr(), nil
+}
+
 // HasPassed reports whether another process has passed a socket for an address that Listen and
 // ListenPacket have not taken.
 func (s *Server) HasPassed(network, address string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.from != nil && len(s.from.passed[keyOf(network, address)]) > 0
+	return s.from.HasPassed(network, address)
 }
 
-func keyOf(network, address string) string { return network + "|" + address }
-
-// add makes a socket by open, which gets each file that has been passed, or nil.
-func (s *Server) add(k *socket, open func(*os.File) (part, error)) (net.Addr, error) {
-	s.mu.Lock()
-	passed := s.from.take(k)
-	s.mu.Unlock()
-	files := passed
-	if k.passed = len(passed) > 0; !k.passed {
-		files = []*os.File{nil}
-	}
-	defer closeFiles(passed)
-	for _, f := range files {
-		p, err := open(f)
-		if err != nil {
-			k.close()
-			return nil, err
+// HandOver hands the sockets and the connections to another process: to the Server whose TakeOver
+// has the other end of nc. It owns nc. No client is refused meanwhile, and none loses a byte.
+// Connections that cannot leave now are waited for until ctx ends; then they stay, as do those
+// that never can.
+//
+// When HandOver returns nil this Server is closed, and Stay waits for the connections that stay.
+// If it returns an error the other process has not taken over: this one goes on as before, with
+// all that has not gone yet. ctx bounds how long the other process may take to be ready. The error
+// is context.DeadlineExceeded if that process lives and does not answer, and wraps
+// errors.ErrUnsupported where descriptors cannot be passed on.
+func (s *Server) HandOver(ctx context.Context, nc *net.UnixConn) error {
+	return s.old.HandOver(ctx, nc, &s.mu, func() (*Giving, error) {
+		g := &Giving{Name: s.Name, Loops: slices.Collect(s.Engine.Loops()), Sockets: s.sockets, Handed: func() { s.closed = true }}
+		if s.Arrive != nil {
+			g.Leave = s.leave
 		}
-		k.all = append(k.all, p)
+		if s.closed || len(s.sockets) == 0 || s.from != nil {
+			return g, errNobody
+		}
+		return g, nil
+	})
+}
+
+var errNobody = errors.New("nothing listens any more")
+
+// TakeOver begins to take the place of the Server of another process, whose HandOver has the other
+// end of nc: it gets the sockets, which Listen and ListenPacket take. Then call Receive. TakeOver
+// owns nc. After an error the other Server goes on. ctx bounds how long the other Server may take
+// to answer.
+func (s *Server) TakeOver(ctx context.Context, nc *net.UnixConn) error {
+	t, err := Take(ctx, nc, slices.Collect(s.Engine.Loops()), s.Name, s.Logger, s.took)
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
 	}
+	s.mu.Lock()
+	s.from = t
+	s.mu.Unlock()
+	return nil
+}
+
+// Abandon ends what TakeOver has begun: the other process goes on. It does nothing after Receive.
+func (s *Server) Abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sockets = append(s.sockets, k)
-	return k.all[0].addr(), nil
-}
-
-func closeFiles(files []*os.File) {
-	for _, f := range files {
-		f.Close()
+	if s.from != nil {
+		s.from.Abort(errors.New("the new process cannot serve"))
+		s.from = nil
 	}
 }
 
-// own makes the socket responsible for its file, when the process that made it has gone.
-func (k *socket) own() {
-	network, address, _ := strings.Cut(k.key, "|")
-	if k.passed && !k.lent && strings.HasPrefix(network, "unix") && !strings.HasPrefix(address, "@") {
-		k.path = address
+// Receive says that this process accepts clients, and gets the connections of the other one. It
+// returns nil when this Server serves all that the other one could hand over, and the other one
+// has closed its sockets or has died. If it returns an error the other Server goes on; this one
+// listens no more, and may have got connections. Without TakeOver it does nothing.
+func (s *Server) Receive() error {
+	s.mu.Lock()
+	t, sockets := s.from, slices.Clone(s.sockets)
+	s.mu.Unlock()
+	if t == nil {
+		return nil
 	}
-}
-
-func (k *socket) close() {
-	if k.path != "" {
-		os.Remove(k.path) // before it is closed: afterwards it may be somebody else's
-	}
-	for _, p := range k.all {
-		p.close()
-	}
-}
-
-// leave closes the socket, which another process has now.
-func (k *socket) leave() {
-	k.path = "" // the file goes on
-	for _, p := range k.all {
-		p.keepFile()
-		p.close()
-	}
-}
-
-func (k *socket) setPaused(on bool) {
-	for _, p := range k.all {
-		p.setPaused(on)
-	}
-}
-
-// files returns duplicates of the sockets.
-func (k *socket) files() (files []*os.File, err error) {
-	for _, p := range k.all {
-		more, err := p.files()
-		if err != nil {
-			closeFiles(files)
-			return nil, err
+	err := t.Receive(sockets)
+	s.mu.Lock()
+	s.from = nil
+	if err == nil {
+		for _, k := range s.sockets {
+			k.Own()
 		}
-		files = append(files, more...)
 	}
-	return files, nil
+	s.mu.Unlock()
+	if err != nil {
+		s.Close()
+		return fmt.Errorf("take over: %w", err)
+	}
+	return nil
 }
+
+// Stay waits until all connections have ended and busy, unless it is nil, returns false. If ctx
+// ends first, it returns ctx's error: the caller ends the rest.
+func (s *Server) Stay(ctx context.Context, busy func() bool) error {
+	looks := time.NewTicker(stayPause)
+	defer looks.Stop()
+	for s.Engine.Stats().Open > 0 || busy != nil && busy() {
+		select {
+		case <-looks.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// stayPause is the time between two looks of Stay.
+const stayPause = 20 * time.Millisecond
 
 // Close stops listening. Connections go on. It ends a HandOver that is under way, unless the other
 // process is ready: then it waits for the end.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.handing != nil {
-		h := s.handing
-		s.mu.Unlock()
-		h.cancel()
-		<-h.ended
-		s.mu.Lock()
-	}
+	s.old.Await(&s.mu)
 	if s.closed {
 		return
 	}
 	s.closed = true
 	for _, k := range s.sockets {
-		k.close()
+		k.Close()
 	}
 }
-
-var (
-	errHanding  = errors.New("an upgrade is under way")
-	errNobody   = errors.New("nothing listens any more")
-	errProtocol = errors.New("the other process is another server, or of a version that passes connections in another way")
-	errBack     = errors.New("the other process goes on")
-)
-
-// patience is how long a process may take to receive or to do what takes no time, so that the
-// other one can go on. It is a variable for tests.
-var patience = 10 * time.Second

@@ -17,6 +17,7 @@ import (
 var notTried = map[string]string{
 	"Listener.Files":        "is for another process, and no loop may call it; package proxy tests it",
 	"Listener.KeepFile":     "likewise",
+	"Listener.IsStill":      "likewise; package upgrade tests it",
 	"Packets.*":             "is for another process, and no loop may call it; package upgrade tests it",
 	"Loop.AttachPacket":     "likewise",
 	"HandlerFunc.Data":      "calls the function",
