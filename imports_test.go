@@ -53,11 +53,11 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`redis/store`, `resp|internal/sys`), // to map memory; for integers as Redis writes them
 	law(`redis/(quicklist|zset)`, `redis/(listpack|store)`),
 	law(`redis/stream`, `resp|redis/(listpack|store)`), // for integers as Redis writes them
-	law(`redis/(conf|hll|intset)`, `none`),
+	law(`redis/(acl|conf|hll|intset)`, `none`),
 	law(`redis/listpack`, `resp`), // for integers as Redis writes them
 	law(`redis/rdb`, `resp|redis/(intset|listpack)`),
-	law(`redis`, `|resp|redis/(conf|hll|intset|listpack|quicklist|rdb|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
-	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|sys)`),                              // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
+	law(`redis`, `|resp|redis/(acl|conf|hll|intset|listpack|quicklist|rdb|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|sys)`),                                       // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
 	law(`internal/load`, `|http1|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for

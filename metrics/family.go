@@ -18,7 +18,17 @@ func gauge(name, help string, labels ...string) family {
 
 // send gives a value to Prometheus.
 func (f family) send(to chan<- prometheus.Metric, value float64, labels ...string) {
-	to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
+	sendIf(to)(prometheus.NewConstMetric(f.desc, f.kind, value, labels...))
+}
+
+// sendIf returns a function that gives Prometheus a metric, if it takes that: it does not if a
+// label is not UTF-8, such as a code of errors that a client has chosen.
+func sendIf(to chan<- prometheus.Metric) func(prometheus.Metric, error) {
+	return func(m prometheus.Metric, err error) {
+		if err == nil {
+			to <- m
+		}
+	}
 }
 
 // describe is Collector.Describe for families.

@@ -426,6 +426,11 @@ rondo_redis_command_duration_seconds_count{command="get"} 4
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "rondo_redis_command_duration_seconds"); err != nil {
 		t.Error(err)
 	}
+	names := "errorstat_\xff:count=1\r\nerrorstat_A:count=2\r\ncmdstat_\xfe:calls=1,usec=1,usec_per_call=1,rejected_calls=0,failed_calls=0\r\n"
+	got := gather(t, Redis(fixedClient{value: resp.Value{Kind: resp.Verbatim, Str: []byte(names)}}))
+	if len(got) != 2 || got["rondo_redis_up"] != 1 || got["rondo_redis_error_replies_total{A}"] != 2 {
+		t.Errorf("names that are not UTF-8: %v", got)
+	}
 	for _, down := range []fixedClient{{err: errors.New("away")}, {value: resp.Value{Kind: resp.Error, Str: []byte("ERR")}}} {
 		if got := gather(t, Redis(down)); len(got) != 1 || got["rondo_redis_up"] != 0 {
 			t.Errorf("of %v: %v", down, got)

@@ -97,7 +97,7 @@ func (r redisServer) Collect(to chan<- prometheus.Metric) {
 		calls, _ := number(v["calls"])
 		usec, _ := number(v["usec"])
 		quantiles := percentiles[command].quantiles()
-		to <- prometheus.MustNewConstSummary(redisDuration, uint64(calls), usec/1e6, quantiles, command)
+		sendIf(to)(prometheus.NewConstSummary(redisDuration, uint64(calls), usec/1e6, quantiles, command))
 	}
 }
 

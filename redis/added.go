@@ -57,7 +57,7 @@ func (c *Call) Do(args ...string) resp.Value {
 	s, outer := c.client.server, c.client
 	l := &local{server: s, inner: true}
 	l.client = &client{
-		Reply: resp.Reply{Proto: 3}, server: s, transport: l, db: outer.db, gone: true, authed: true, local: true, limited: true,
+		Reply: resp.Reply{Proto: 3}, server: s, transport: l, db: outer.db, gone: true, user: program, authed: true, local: true, limited: true,
 		executing: true, depth: outer.depth + 1, created: outer.created, active: outer.active,
 	}
 	l.client.tracks = outer.tracksWithin(s.commands.byName[c.name], c.args)

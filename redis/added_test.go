@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -223,5 +224,26 @@ func TestErrorCodesAreLimited(t *testing.T) {
 	}
 	if n := strings.Count(got, "errorstat_"); n != maxCodes+1 {
 		t.Errorf("%d codes, want %d and one for the others", n, maxCodes)
+	}
+}
+
+// A client that chooses the codes of errors cannot spoil names of INFO, nor keep long texts in
+// the server.
+func TestErrorCodesAreSafe(t *testing.T) {
+	s := &Server{Commands: []Command{{Name: "fail", Arity: 2, Run: func(c *Call, args [][]byte) { c.Error(string(args[1])) }}}}
+	b := newBench(t, s)
+	if err := s.addCommands(); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 31)
+	for _, text := range []string{"A:#1 x", "word", long + " x", long[1:] + " y"} {
+		b.do("a", "FAIL", text)
+	}
+	want := map[string]int64{"A:#1": 1, "ERR": 2, long[1:]: 1}
+	if !maps.Equal(s.stats.errors, want) {
+		t.Errorf("the codes are %q, want %q", s.stats.errors, want)
+	}
+	if got := b.do("a", "INFO", "errorstats"); !strings.Contains(got, "errorstat_A__1:count=1") {
+		t.Errorf("INFO errorstats is %s", got)
 	}
 }

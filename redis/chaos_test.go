@@ -171,7 +171,10 @@ func (x *chaos) end() {
 	x.net.Advance(2 * time.Minute)
 	s := x.s
 	x.net.Await(func() {
-		s.loop.Post(func() { s.config.password, s.config.maxMemory = "", 0 })
+		s.loop.Post(func() {
+			s.config.maxMemory = 0
+			s.users.SetPassword("")
+		})
 	})
 	x.net.Run()
 	left := fmt.Sprint(len(s.clients.list), len(s.clients.byID), len(s.clients.leaving), s.clients.connections, len(s.clients.refused), len(s.clients.condemned),

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"github.com/rondo-go/rondo/redis/acl"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -24,7 +25,8 @@ type client struct {
 	id        int64
 	index     int // in clients.list
 	request   requestReader
-	authed    bool
+	user      *acl.User
+	authed    bool // by a password, or when it needed none
 	closing   bool // no further request runs
 	gone      bool // has left; see leave
 	refused   bool // admit refused it
@@ -195,9 +197,15 @@ func (c *client) int64Arg(arg []byte) (int64, bool) {
 	return n, ok
 }
 
-// authRequired reports whether the client must still give the password.
-func (c *client) authRequired() bool {
-	return !c.authed && c.server.config.password != ""
+// authRequired reports whether the client must still authenticate.
+func (c *client) authRequired() bool { return !c.authed && !c.server.users.Default.Open() }
+
+// beDefault makes the client the default user, as it is when it connects.
+func (c *client) beDefault() {
+	c.user, c.authed = c.server.users.Default, c.server.users.Default.Open()
+	if c.local {
+		c.user, c.authed = program, true
+	}
 }
 
 // subscribed reports whether the client receives published messages.

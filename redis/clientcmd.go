@@ -192,9 +192,9 @@ func (c *client) describe() string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=%s cmd=%s "+
-		"user=default redir=%d resp=%d%s",
+		"user=%s redir=%d resp=%d%s",
 		c.id, c.addr(), c.laddr(), c.name, (now-c.created)/1000, (now-c.active)/1000, c.flagLetters(), c.db.keys.Index(), sub, psub, ssub, multi,
-		c.input, multiMem, pending, total, events, cmd, c.redirection(), c.Proto, c.library())
+		c.input, multiMem, pending, total, events, cmd, c.user.Name(), c.redirection(), c.Proto, c.library())
 }
 
 // library returns the values that CLIENT SETINFO set. The lines of Redis 7.0 do

@@ -106,7 +106,7 @@ func (l *clients) admit(t transport) *client {
 		refusal = "ERR server is shutting down"
 	case l.full():
 		refusal = errMaxClients
-	case s.config.protected && s.config.password == "" && !isLocal(t.peer()):
+	case s.config.protected && s.users.Default.NoPass() && !isLocal(t.peer()):
 		refusal = errProtected
 	}
 	if refusal != "" {
@@ -125,7 +125,8 @@ func (l *clients) admit(t transport) *client {
 // if the server is shutting down.
 func (l *clients) admitLocal(t *local) *client {
 	c := l.newClient(t)
-	t.client, c.local, c.limited, c.authed, c.Proto = c, true, true, true, 3
+	t.client, c.local, c.limited, c.Proto = c, true, true, 3
+	c.beDefault()
 	l.add(c)
 	if l.stopping || l.over {
 		c.abort(rondo.ErrClosed)
@@ -139,16 +140,17 @@ func (l *clients) newClient(t transport) *client {
 	l.connections++
 	s.stats.connections++
 	now := s.tick()
-	return &client{
+	c := &client{
 		Reply:     resp.Reply{Proto: 2},
 		server:    s,
 		transport: t,
 		db:        &s.space.dbs[0],
 		id:        l.lastID,
-		authed:    s.config.password == "",
 		created:   now,
 		active:    now,
 	}
+	c.beDefault()
+	return c
 }
 
 func (l *clients) add(c *client) {

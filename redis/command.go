@@ -8,6 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/rondo-go/rondo/redis/acl"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -18,6 +19,7 @@ type command struct {
 	// name is in lower case. A subcommand's name begins with its container's:
 	// "client|id".
 	name string
+	id   int // in commandTable.rules
 	// arity is the number of arguments including the name. If it is negative,
 	// -arity is the minimum. A subcommand counts its container's name too.
 	arity int
@@ -100,8 +102,7 @@ var flagNames = []string{
 	"stale", "skip_slowlog", "fast", "no_auth", "no_multi", "movablekeys", "allow_busy",
 }
 
-// category is a set of ACL categories. The server has no ACLs, but COMMAND INFO
-// and COMMAND LIST FILTERBY ACLCAT report the categories.
+// category is a set of ACL categories.
 type category uint32
 
 const (
@@ -146,6 +147,9 @@ func (cmd *command) categories() category {
 		if cmd.flags&x.flag != 0 {
 			cats |= x.cat
 		}
+	}
+	if cmd.cats&catScripting != 0 {
+		cats &^= catRead // as of Redis's EVAL_RO
 	}
 	if cmd.flags&flagFast == 0 {
 		cats |= catSlow
@@ -280,17 +284,19 @@ type commandTable struct {
 	byName map[string]*command
 	list   []*command // in the order of the families
 	last   *command   // the last found that has no subcommands: pipelines repeat it
+	rules  *acl.Table // the commands that rules of users may name
 	// renamed says that names may differ from the commands' own ones.
 	renamed bool
 }
 
 func newCommandTable(families ...[]*command) *commandTable {
-	t := &commandTable{byName: make(map[string]*command)}
+	t := &commandTable{byName: make(map[string]*command), rules: acl.NewTable(categoryNames, matchesKey)}
 	for _, family := range families {
 		for _, cmd := range family {
 			t.add(cmd)
 		}
 	}
+	t.addMissing()
 	return t
 }
 
@@ -300,12 +306,14 @@ func (t *commandTable) add(cmd *command) {
 	}
 	t.byName[cmd.name] = cmd
 	t.list = append(t.list, cmd)
+	cmd.id = t.rules.Add(cmd.name, uint32(cmd.categories()))
 	if cmd.subs == nil {
 		return
 	}
 	cmd.byName = make(map[string]*command)
 	for _, sub := range cmd.subs {
 		cmd.byName[sub.name[len(cmd.name)+1:]] = sub
+		sub.id = t.rules.Add(sub.name, uint32(sub.categories()))
 	}
 }
 

@@ -48,9 +48,13 @@ type config struct {
 	defragFrom   int64 // percent of free memory between entries
 	inert        [maxInert]string
 
+	allChannels bool  // acl-pubsub-default
+	deniedLen   int64 // acllog-max-len
+
 	port       int
 	bind       string
 	unixSocket string
+	aclFile    string
 	debug      DebugAccess
 	compress   bool // rdbcompression
 
@@ -102,6 +106,8 @@ func (c *config) init(s *Server) {
 		trackedKeys: 1_000_000,
 
 		defrag: true, defragFrom: defragFrom, inert: inertDefaults,
+
+		allChannels: s.AllChannels, deniedLen: 128, aclFile: s.ACLFile,
 	}
 	c.eviction.init()
 }
@@ -159,6 +165,9 @@ func allParams() ([]*param, [maxInert]string) {
 // ownParams returns the parameters that have an effect, or none but one value.
 func ownParams() []*param {
 	return append(encodingParams(), []*param{
+		{name: "acl-pubsub-default", get: getPubsubDefault, set: setPubsubDefault, apply: applyACL},
+		fixed(&param{name: "aclfile", form: formOptional, get: func(c *config) string { return c.aclFile }, set: func(c *config, v string) string { c.aclFile = v; return "" }}),
+		intParam("acllog-max-len", func(c *config) *int64 { return &c.deniedLen }, 0, math.MaxInt64, applyACL),
 		intParam("active-defrag-threshold-lower", func(c *config) *int64 { return &c.defragFrom }, 0, 1000, applyDefrag),
 		boolParam("activedefrag", func(c *config) *bool { return &c.defrag }, applyDefrag),
 		{name: "bind", form: formBind, frozen: "Failed to bind to specified addresses: they cannot change while the server runs",
@@ -190,7 +199,8 @@ func ownParams() []*param {
 		memoryParam("proto-max-bulk-len", func(c *config) *int64 { return &c.maxBulk }, 1<<20),
 		boolParam("rdbcompression", func(c *config) *bool { return &c.compress }, nil),
 		replicaofParam("replicaof"),
-		{name: "requirepass", secret: true, form: formOptional, get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" }},
+		{name: "requirepass", secret: true, form: formOptional, get: func(c *config) string { return c.password }, set: func(c *config, v string) string { c.password = v; return "" },
+			apply: func(s *Server) { s.users.SetPassword(s.config.password) }},
 		{name: "save", form: formWords, get: func(c *config) string { return c.save }, setAll: setSave,
 			only: func(c *config) string { return onlyValue("save", "", c.save) }},
 		alias("replicaof", replicaofParam("slaveof")),

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/rondo-go/rondo/redis/acl"
 	"github.com/rondo-go/rondo/redis/conf"
 )
 
@@ -20,6 +21,8 @@ type Config struct {
 	file     string
 	commands *commandTable // with the names that rename-command has given so far
 	renames  [][2]string
+	users    []User
+	trial    *acl.Users            // of users
 	given    map[string]conf.Error // where a parameter was set last, as an error without a reason
 
 }
@@ -30,6 +33,7 @@ type Config struct {
 // cannot obey is an error, if obeying it would matter: see docs/redis-conf.md.
 func LoadConfig(args []string, stdin io.Reader) (*Config, error) {
 	c := &Config{config: fileDefaults(), commands: allCommands()}
+	c.trial = acl.NewUsers(c.commands.rules)
 	file, options, more := conf.Options(args)
 	text := ""
 	if file != "" {
@@ -204,9 +208,13 @@ func (c *Config) own(p *param) string {
 	return p.name
 }
 
-// user is the directive of an ACL user. Here is where to add them.
-func (c *Config) user([]string) string {
-	return "this server has no ACL users beside the default one: use requirepass for its password"
+// user is the directive of a user.
+func (c *Config) user(words []string) string {
+	if err := c.trial.Define(words[0], words[1:]); err != nil {
+		return "Error in user declaration: " + err.Error()
+	}
+	c.users = append(c.users, User{words[0], words[1:]})
+	return ""
 }
 
 // read sets a parameter to the words of a line.
@@ -270,6 +278,11 @@ func (c *Config) check() error {
 			at.Reason = why
 			return &at
 		}
+	}
+	if c.config.aclFile != "" && len(c.users) > 0 {
+		at := c.given["aclfile"]
+		at.Reason = "users are in the file and in redis.conf: want them in one place"
+		return &at
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func orEmpty(v string) string {
 
 // rewritten returns the file's text with the present values. With all it has a line for every
 // parameter.
-func (c *config) rewritten(text string, all bool) string {
+func (c *config) rewritten(text string, all bool, more ...conf.Option) string {
 	initial := fileDefaults()
 	var options []conf.Option
 	for _, p := range params {
@@ -99,7 +99,7 @@ func (c *config) rewritten(text string, all bool) string {
 		}
 		options = append(options, o)
 	}
-	return conf.Rewrite(text, fileName, options)
+	return conf.Rewrite(text, fileName, append(options, more...))
 }
 
 // fileName returns the option that a line with a name belongs to.
@@ -127,7 +127,7 @@ func (c *client) rewriteConfig(all bool) {
 	}
 	text, err := os.ReadFile(file)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = replaceFile(file, s.config.rewritten(string(text), all))
+		err = replaceFile(file, s.config.rewritten(string(text), all, s.userOption()), 0o644)
 	}
 	if err != nil {
 		s.log().Warn("CONFIG REWRITE failed", "file", file, "error", err)
@@ -139,9 +139,8 @@ func (c *client) rewriteConfig(all bool) {
 }
 
 // replaceFile puts a new file in the place of one, or makes one, so that whatever happens there
-// is either. The new one has the mode of the old one: a file may have passwords.
-func replaceFile(name, text string) error {
-	mode := fs.FileMode(0o644)
+// is either. The new one has the mode of the old one, if there is any: a file may have passwords.
+func replaceFile(name, text string, mode fs.FileMode) error {
 	if info, err := os.Stat(name); err == nil {
 		mode = info.Mode().Perm()
 	}

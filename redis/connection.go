@@ -1,9 +1,9 @@
 package redis
 
 import (
-	"crypto/subtle"
 	"fmt"
 
+	"github.com/rondo-go/rondo/redis/acl"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -69,36 +69,33 @@ func selectCommand(c *client, args [][]byte) {
 	c.ok()
 }
 
-// authenticate checks a user name and a password. The only user is "default".
-// Without a configured password, any password is right.
-func (c *client) authenticate(user, password []byte) bool {
-	want := c.server.config.password
-	if string(user) != "default" {
+// authenticate makes the client the user of a name, if the password is right. Otherwise it
+// replies with an error. word is the command's name as the client wrote it.
+func (c *client) authenticate(word, user, password []byte) bool {
+	u := c.server.users.Login(user, password)
+	if u == nil {
+		c.addDenial(acl.DeniedLogin, "", logged(word), logged(user))
+		c.fail(errWrongPass)
 		return false
 	}
-	if want != "" && subtle.ConstantTimeCompare(password, []byte(want)) != 1 {
-		return false
-	}
-	c.authed = true
+	c.user, c.authed = u, true
 	return true
 }
 
 func authCommand(c *client, args [][]byte) {
-	user, password := []byte("default"), args[1]
+	user, password := []byte(acl.DefaultName), args[1]
 	switch {
 	case len(args) > 3:
 		c.fail(errSyntax)
 		return
 	case len(args) == 3:
 		user, password = args[1], args[2]
-	case c.server.config.password == "":
+	case c.server.users.Default.NoPass():
 		c.fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 		return
 	}
-	if c.authenticate(user, password) {
+	if c.authenticate(args[0], user, password) {
 		c.ok()
-	} else {
-		c.fail(errWrongPass)
 	}
 }
 
@@ -115,11 +112,11 @@ func helloCommand(c *client, args [][]byte) {
 			return
 		}
 		version = int(v)
-		if !c.helloOptions(args[2:]) {
+		if !c.helloOptions(args[0], args[2:]) {
 			return
 		}
 	}
-	if c.authRequired() {
+	if !c.authed {
 		c.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
@@ -137,12 +134,11 @@ func helloCommand(c *client, args [][]byte) {
 	c.Array(0)
 }
 
-func (c *client) helloOptions(args [][]byte) bool {
+func (c *client) helloOptions(word []byte, args [][]byte) bool {
 	for len(args) > 0 {
 		switch {
 		case isWord(args[0], "AUTH") && len(args) > 2:
-			if !c.authenticate(args[1], args[2]) {
-				c.fail(errWrongPass)
+			if !c.authenticate(word, args[1], args[2]) {
 				return false
 			}
 			args = args[3:]
@@ -170,6 +166,6 @@ func resetCommand(c *client, _ [][]byte) {
 	c.Proto = 2
 	c.name = ""
 	c.reply = replyOn
-	c.authed = c.server.config.password == "" || c.local
+	c.beDefault()
 	c.Simple("RESET")
 }

@@ -21,6 +21,7 @@ func (c *client) dispatch(args [][]byte) {
 		c.reject(cmd, errDebug)
 	case cmd.flags&flagNoAuth == 0 && c.authRequired():
 		c.reject(cmd, errNoAuth)
+	case !c.user.Unlimited() && c.denied(cmd, args):
 	case s.config.maxMemory > 0 && !c.makeRoom() && c.needsMemory(cmd):
 		c.reject(cmd, errOOM)
 	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:

@@ -3,7 +3,7 @@
 //
 // A [Server] serves strings, bits, lists, hashes, sets, sorted sets, streams, geo and
 // HyperLogLogs in 16 databases, with expiry, transactions, publish/subscribe, events of keys, DUMP and
-// RESTORE, AUTH and the administrative commands that clients and redis-cli rely on.
+// RESTORE, users with permissions (ACL) and the administrative commands that clients and redis-cli rely on.
 // COMMAND LIST returns their names. There is no persistence, replication,
 // cluster or scripting: a Server is a cache, or a stand-in for Redis in tests. The package
 // contains no client for other servers.
@@ -45,6 +45,9 @@
 //     as soon as the request announces that it will exceed the limit.
 //   - maxmemory counts the memory of keys and values in the store, what clients held at the
 //     last count, some 10 ms ago, and what the server used when it started, 4 MiB at most.
+//   - What ACL LIST shows can always be read back: a blank in a rule such as "+select|0 1" is an
+//     error, patterns with quotes are quoted between parentheses, and %RW~* is not shown as ~*.
+//     Entries of ACL LOG keep 4 KiB of a name. INFO has Redis 7.2's acl_access_denied_*.
 //   - DEBUG has CONFIG-REWRITE-FORCE-ALL, DIGEST, DIGEST-VALUE, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
 //     SET-ACTIVE-EXPIRE, QUICKLIST-PACKED-THRESHOLD, REPLYBUFFER and PAUSE-CRON only; see
 //     [Server.Debug]. The last three have no effect. OBJECT's serializedlength is the size in

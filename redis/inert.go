@@ -34,9 +34,6 @@ const inertText = `
 .rdb-key-save-delay 0 -2147483648..2147483647
 .use-exit-on-panic no
 .watchdog-period 0 0..2147483647
-acl-pubsub-default resetchannels allchannels|resetchannels only
-aclfile "" fixed only
-acllog-max-len 128 0..
 active-defrag-cycle-max 25 1..99
 active-defrag-cycle-min 1 1..99
 active-defrag-ignore-bytes 104857600 1..b

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rondo-go/rondo/redis/acl"
 )
 
 // infoSection is a section of INFO's reply.
@@ -153,6 +155,11 @@ func infoStats(s *Server, put func(string, any)) {
 	put("total_reads_processed", engine.Receives)
 	put("total_writes_processed", engine.Sends)
 	putFields(put, "io_threaded_reads_processed:0 io_threaded_writes_processed:0 reply_buffer_shrinks:0 reply_buffer_expands:0")
+	denied := &s.stats.denied
+	put("acl_access_denied_auth", denied[acl.DeniedLogin])
+	put("acl_access_denied_cmd", denied[acl.DeniedCommand])
+	put("acl_access_denied_key", denied[acl.DeniedKey])
+	put("acl_access_denied_channel", denied[acl.DeniedChannel])
 }
 
 func infoReplication(s *Server, put func(string, any)) {
@@ -214,9 +221,12 @@ func infoErrorstats(s *Server, put func(string, any)) {
 	}
 	slices.Sort(codes)
 	for _, code := range codes {
-		put("errorstat_"+code, fmt.Sprintf("count=%d", s.stats.errors[code]))
+		put("errorstat_"+safeInName.Replace(code), fmt.Sprintf("count=%d", s.stats.errors[code]))
 	}
 }
+
+// safeInName replaces what would end the name of a field of INFO.
+var safeInName = strings.NewReplacer("#", "_", ":", "_", "\n", "_", "\r", "_")
 
 func infoKeyspace(s *Server, put func(string, any)) {
 	for i := range s.space.dbs {

@@ -9,6 +9,7 @@ import (
 // killFilter selects the clients that CLIENT KILL closes.
 type killFilter struct {
 	addr, laddr *string // nil: any
+	user        *string
 	id          int64
 	class       class
 	hasClass    bool
@@ -65,7 +66,7 @@ func (f *killFilter) parse(c *client, args [][]byte) bool {
 		case isWord(args[0], "LADDR"):
 			f.laddr = text(v)
 		case isWord(args[0], "USER"):
-			if string(v) != "default" {
+			if f.user = text(v); c.server.users.Find(v) == nil {
 				c.fail(fmt.Sprintf("ERR No such user '%s'", v))
 				return false
 			}
@@ -93,6 +94,7 @@ func text(b []byte) *string {
 func (f *killFilter) match(c *client) bool {
 	return (f.addr == nil || *f.addr == c.addr()) &&
 		(f.laddr == nil || *f.laddr == c.laddr()) &&
+		(f.user == nil || *f.user == c.user.Name()) &&
 		(f.id == 0 || f.id == c.id) &&
 		(!f.hasClass || f.class == c.class())
 }

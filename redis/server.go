@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/redis/acl"
 	"github.com/rondo-go/rondo/redis/rdb"
 	"github.com/rondo-go/rondo/redis/zset"
 )
@@ -52,9 +53,18 @@ type Server struct {
 	// the client has the Engine's Linger to close its side. A client that does
 	// not makes Shutdown wait that long.
 	Engine *rondo.Engine
-	// Password is the password that clients must give with AUTH, the parameter
-	// requirepass. Empty means none.
+	// Password is the password of the default user, which clients must give with AUTH: the
+	// parameter requirepass. Empty means none.
 	Password string
+	// Users are the users beside the default one, with what they may do. The default user
+	// may be among them.
+	Users []User
+	// ACLFile is the name of a file with users, which Listen reads, ACL LOAD reads anew and
+	// ACL SAVE writes; the parameter aclfile. With it, Users must be empty.
+	ACLFile string
+	// AllChannels lets new users publish and subscribe to all channels, until a rule says
+	// otherwise: acl-pubsub-default allchannels.
+	AllChannels bool
 	// MaxClients is the number of clients served at once. A client beyond it
 	// gets an error reply and is closed. 0 means DefaultMaxClients. If the
 	// process may not open MaxClients + ReservedFiles descriptors, Listen
@@ -73,8 +83,8 @@ type Server struct {
 	NoProtectedMode bool
 	// Debug says who may use DEBUG.
 	Debug DebugAccess
-	// Config is what LoadConfig has read. With it, Password, MaxClients, Timeout,
-	// MaxMemory, NoProtectedMode and Debug must be zero. The program listens on the
+	// Config is what LoadConfig has read. With it, Password, Users, ACLFile, AllChannels,
+	// MaxClients, Timeout, MaxMemory, NoProtectedMode and Debug must be zero. The program listens on the
 	// addresses that it names. nil means Redis's defaults, and no CONFIG REWRITE.
 	Config *Config
 	// Commands are the program's own commands, in addition to Redis's.
@@ -107,6 +117,8 @@ type Server struct {
 	runID      string
 	commands   *commandTable
 	config     config
+	users      *acl.Users
+	denials    acl.Log
 	space      keyspace
 	zsets      zset.Sets
 	encoder    rdb.Encoder // for DUMP
@@ -118,6 +130,7 @@ type Server struct {
 	latency    latency
 	monitors   monitors
 
+	permissions  permissions
 	clientMemory clientMemory
 	pause        pause
 	clients      clients
@@ -248,6 +261,10 @@ func (s *Server) startOn(engine *rondo.Engine) error {
 	if err := s.addCommands(); err != nil {
 		return err
 	}
+	s.initUsers() // anew, with the added commands
+	if err := s.defineUsers(); err != nil {
+		return err
+	}
 	if err := s.fitMaxClients(); err != nil {
 		return err
 	}
@@ -269,8 +286,8 @@ func (s *Server) checkFields() error {
 		return fmt.Errorf("redis: Server.MaxMemory is %d: want 0, for no limit, or more", s.MaxMemory)
 	case s.Debug > DebugYes:
 		return fmt.Errorf("redis: Server.Debug is %d: want DebugNo, DebugLocal or DebugYes", s.Debug)
-	case s.Config != nil && (s.MaxClients != 0 || s.Timeout != 0 || s.MaxMemory != 0 || s.Password != "" || s.NoProtectedMode || s.Debug != 0):
-		return errors.New("redis: Server.Config has all parameters: want zero for Password, MaxClients, Timeout, MaxMemory, NoProtectedMode and Debug")
+	case s.Config != nil && (s.MaxClients != 0 || s.Timeout != 0 || s.MaxMemory != 0 || s.Password != "" || s.NoProtectedMode || s.Debug != 0 || s.Users != nil || s.ACLFile != "" || s.AllChannels):
+		return errors.New("redis: Server.Config has all parameters: want zero for Password, Users, ACLFile, AllChannels, MaxClients, Timeout, MaxMemory, NoProtectedMode and Debug")
 	}
 	return nil
 }
@@ -292,6 +309,7 @@ func (s *Server) init() {
 	s.baseMemory = min(heapMemory(), maxBase)
 	s.commands = allCommands()
 	s.obeyConfig()
+	s.initUsers()
 }
 
 // allCommands makes a table of Redis's commands.
@@ -307,7 +325,7 @@ func allCommands() *commandTable {
 		listCommands(), moveCommands(),
 		streamCommands(), streamReadCommands(), streamGroupCommands(), streamPendingCommands(), streamInfoCommands(),
 		sortCommands(), dumpCommands(),
-		transactionCommands(), pubsubCommands(),
+		transactionCommands(), pubsubCommands(), aclCommands(),
 	)
 }
 

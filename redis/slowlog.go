@@ -105,6 +105,10 @@ func redacted(cmd *command, args [][]byte) [][]byte {
 				i += 2
 			}
 		}
+	case "acl|setuser":
+		for i := 2; i < len(args); i++ {
+			hide(i)
+		}
 	case "config|set":
 		for i := 2; i+1 < len(args); i += 2 {
 			if p := findParam(string(args[i])); p != nil && p.secret {

@@ -55,6 +55,7 @@ type sortOptions struct {
 	get          []sortPattern
 	store        []byte // the key, if stores is set
 	stores       bool
+	readsAll     bool // the client's user may read what BY and GET name
 }
 
 func (o *sortOptions) parse(c *client, args [][]byte, mayStore bool) (ok bool) {
@@ -80,8 +81,16 @@ func (o *sortOptions) parse(c *client, args [][]byte, mayStore bool) (ok bool) {
 			o.store, o.stores = args[1], true
 		case isWord(arg, "BY") && left >= 1:
 			by := parseSortPattern(args[1])
+			if by.star && !o.readsAll {
+				c.fail("ERR BY option of SORT denied due to insufficient ACL permissions.")
+				return false
+			}
 			o.by, o.unsorted = &by, o.unsorted || !by.star
 		case isWord(arg, "GET") && left >= 1:
+			if !o.readsAll {
+				c.fail("ERR GET option of SORT denied due to insufficient ACL permissions.")
+				return false
+			}
 			o.get = append(o.get, parseSortPattern(args[1]))
 		default:
 			c.fail(errSyntax)
@@ -180,7 +189,7 @@ func sortRoCommand(c *client, args [][]byte) { c.sort(args, false) }
 // sort implements SORT and SORT_RO. It copies all elements first, since the lookups of BY
 // and GET may delete expired keys.
 func (c *client) sort(args [][]byte, mayStore bool) {
-	var o sortOptions
+	o := sortOptions{readsAll: c.readsAll(c.server.commands.find(args), args)}
 	if !o.parse(c, args[2:], mayStore) {
 		return
 	}

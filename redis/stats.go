@@ -1,6 +1,10 @@
 package redis
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rondo-go/rondo/redis/acl"
+)
 
 // stats holds the numbers that only INFO uses.
 type stats struct {
@@ -12,6 +16,8 @@ type stats struct {
 	evicted     int64
 
 	evictedClients int64
+
+	denied [acl.DeniedChannel + 1]int64
 
 	peakMemory  int64
 	freedBefore int64 // values that were freed before the last CONFIG RESETSTAT
@@ -26,13 +32,19 @@ const (
 	// maxCodes is the number of error codes that are counted each by itself: commands of an
 	// embedder may make codes of what a client sends.
 	maxCodes = 128
+	// maxCode is the most bytes of a code.
+	maxCode = 30
 	// otherCodes stands for all further ones.
 	otherCodes = "ERRORSTATS_OVERFLOW"
 )
 
-// countError counts an error reply by its code.
+// countError counts an error reply by its code. As in Redis, what does not begin with a short
+// word counts as ERR: it may be a long text of a client.
 func (s *stats) countError(text string) {
-	code, _, _ := strings.Cut(text, " ")
+	code, _, ok := strings.Cut(text[:min(len(text), maxCode+1)], " ")
+	if !ok {
+		code = "ERR"
+	}
 	s.totalErrors++
 	if _, known := s.errors[code]; !known {
 		if code = strings.Clone(code); len(s.errors) >= maxCodes {

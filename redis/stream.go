@@ -424,7 +424,7 @@ func xsetidCommand(c *client, args [][]byte) {
 			return
 		}
 	}
-	s.SetLast(id)
+	s.Rewind(id)
 	if o.added != -1 {
 		s.SetAdded(o.added)
 	}

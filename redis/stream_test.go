@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -280,4 +281,102 @@ func BenchmarkStreams(b *testing.B) {
 			}
 		})
 	}
+}
+
+// XSETID may set the last ID to one before those of deleted entries, which stay in their blocks.
+// What is added then is found, in each way.
+func TestXsetidBehindDeletedEntries(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.script(`
+		XADD s 1-1 a 1 => $3 1-1
+		XADD s 5-1 a 2 => $3 5-1
+		XDEL s 5-1 => :1
+		XSETID s 2-1 => +OK
+		XADD s 3-1 a 3 => $3 3-1
+		XRANGE s - 4 => *2 *2 $3 1-1 *2 $1 a $1 1 *2 $3 3-1 *2 $1 a $1 3
+		XREVRANGE s 4 - => *2 *2 $3 3-1 *2 $1 a $1 3 *2 $3 1-1 *2 $1 a $1 1
+		XRANGE s 3-1 3-1 => *1 *2 $3 3-1 *2 $1 a $1 3
+		XADD s 5-1 a 4 => $3 5-1
+		XRANGE s 4 + => *1 *2 $3 5-1 *2 $1 a $1 4
+		XGROUP CREATE s g 0 => +OK
+		XREADGROUP GROUP g c STREAMS s > => *1 *2 $1 s *3 *2 $3 1-1 *2 $1 a $1 1 *2 $3 3-1 *2 $1 a $1 3 *2 $3 5-1 *2 $1 a $1 4
+		XDEL s 3-1 => :1
+		XTRIM s MINID 4 => :1
+		XDEL s 5-1 => :1
+		XLEN s => :0
+	`)
+	// A block of deleted entries alone may stay, too: it begins with an ID that is greater.
+	b.script(`
+		XADD t 5-1 a 1 => $3 5-1
+		XADD t 5-2 a 1 => $3 5-2
+		XDEL t 5-2 => :1
+		XTRIM t MINID 5-2 => :1
+		XSETID t 3-1 => +OK
+		XADD t 4-1 a 2 => $3 4-1
+		XRANGE t 4-1 4-1 => *1 *2 $3 4-1 *2 $1 a $1 2
+		XDEL t 4-1 => :1
+	`)
+}
+
+// What DUMP returns of numbers that have overflown, RESTORE takes.
+func TestStreamNumbersThatOverflow(t *testing.T) {
+	const most = "9223372036854775807"
+	b := newBench(t, &Server{})
+	b.script(`
+		XADD s 1-1 a b => $3 1-1
+		XSETID s 1-1 ENTRIESADDED ` + most + ` => +OK
+		XADD s 2-1 a b => $3 2-1
+		XGROUP CREATE s g 0 ENTRIESREAD ` + most + ` => +OK
+		XREADGROUP GROUP g c STREAMS s > => *1...
+		XCLAIM s g c 0 1-1 RETRYCOUNT ` + most + ` JUSTID => *1 $3 1-1
+		XCLAIM s g c 0 1-1 => *1...
+	`)
+	payload := string(bytes.Clone(b.reply("DUMP", "s").Str))
+	if got := b.do("a", "RESTORE", "t", "0", payload); got != "+OK" {
+		t.Fatal(got)
+	}
+	for _, request := range []string{"XINFO STREAM %s FULL", "XPENDING %s g - + 10"} {
+		x, y := b.do("a", strings.Fields(fmt.Sprintf(request, "s"))...), b.do("a", strings.Fields(fmt.Sprintf(request, "t"))...)
+		if x != y {
+			t.Errorf("%s differs after RESTORE:\n%s\n%s", request, x, y)
+		}
+	}
+}
+
+// A client may ask for new entries of a key several times at once: each time gets some.
+func TestNewEntriesOfAKeySeveralTimes(t *testing.T) {
+	b := newBench(t, &Server{})
+	b.manyPending(5)
+	for _, x := range []struct {
+		count, times int
+		want         []int
+	}{
+		{1, 7, []int{1, 1, 1, 1, 1}}, {2, 7, []int{2, 2, 1}}, {2, 2, []int{2, 2}}, {5, 3, []int{5}}, {4, 3, []int{4, 1}}, {0, 3, []int{5}}, {6, 2, []int{5}},
+	} {
+		b.do("a", "XGROUP", "SETID", "s", "g", "0")
+		args := []string{"XREADGROUP", "GROUP", "g", "c", "COUNT", strconv.Itoa(x.count), "STREAMS"}
+		args = append(args, slices.Repeat([]string{"s"}, x.times)...)
+		var got []int
+		for _, key := range b.reply(append(args, slices.Repeat([]string{">"}, x.times)...)...).Elems {
+			got = append(got, len(key.Elems[1].Elems))
+		}
+		if !slices.Equal(got, x.want) {
+			t.Errorf("COUNT %d, %d times: %v entries, want %v", x.count, x.times, got, x.want)
+		}
+	}
+}
+
+// XGROUP SETID goes back within a block: the group gets all entries behind.
+func TestGroupGoesBackWithinABlock(t *testing.T) {
+	newBench(t, &Server{}).script(`
+		XADD s 1-1 a b => $3 1-1
+		XADD s 2-1 a b => $3 2-1
+		XADD s 3-1 a b => $3 3-1
+		XADD s 4-1 a b => $3 4-1
+		XGROUP CREATE s g 0 => +OK
+		XREADGROUP GROUP g c COUNT 3 STREAMS s > => *1...
+		XGROUP SETID s g 1-1 => +OK
+		XREADGROUP GROUP g c COUNT 1 STREAMS s > => *1 *2 $1 s *1 *2 $3 2-1 *2 $1 a $1 b
+		XREADGROUP GROUP g c STREAMS s > => *1 *2 $1 s *2 *2 $3 3-1 *2 $1 a $1 b *2 $3 4-1 *2 $1 a $1 b
+	`)
 }

@@ -1,8 +1,6 @@
 package redis
 
 import (
-	"math"
-
 	"github.com/rondo-go/rondo/redis/rdb"
 	"github.com/rondo-go/rondo/redis/store"
 	"github.com/rondo-go/rondo/redis/stream"
@@ -56,7 +54,7 @@ func encodeGroup(e *rdb.Encoder, g stream.Group) {
 func (db *database) makeStream(v *rdb.Value) (m *madeValue, ok bool) {
 	x := streamMaker{s: stream.New(db.keys.Cells()), counts: v.HasCounts()}
 	m = nodeMade(store.Stream, x.s.Root())
-	if !v.Stream(&x) {
+	if !v.Stream(&x) || !x.s.SortGroups() {
 		m.drop(db)
 		return nil, false
 	}
@@ -69,7 +67,8 @@ type streamMaker struct {
 	counts   bool
 	entries  int
 	blocks   int
-	last     stream.ID // of the blocks
+	block    stream.ID // the last one's
+	last     stream.ID // the last entry's
 	group    stream.Group
 	consumer stream.Consumer
 	owned    int // pending entries of the group that have a consumer
@@ -77,23 +76,26 @@ type streamMaker struct {
 
 func (x *streamMaker) Block(first rdb.StreamID, lp []byte) bool {
 	id := stream.ID(first)
-	n, ok := stream.Valid(lp)
-	if !ok || x.blocks > 0 && !x.last.Less(id) {
+	n, last, ok := stream.Valid(id, lp)
+	if !ok || x.blocks > 0 && !x.block.Less(id) || x.entries > 0 && !x.last.Less(id) {
 		return false
 	}
 	x.s.AddBlock(id, lp)
-	x.last = id
+	x.block = id
 	x.blocks++
+	if n > 0 {
+		x.last = last
+	}
 	x.entries += n
 	return true
 }
 
 func (x *streamMaker) State(s rdb.StreamState) bool {
-	if s.Len != uint64(x.entries) || s.Added > math.MaxInt64 || stream.ID(s.Last).Less(x.s.Top()) {
+	if s.Len != uint64(x.entries) || stream.ID(s.Last).Less(x.last) {
 		return false
 	}
 	x.s.SetLen(x.entries)
-	x.s.SetLast(stream.ID(s.Last))
+	x.s.Rewind(stream.ID(s.Last))
 	if x.counts {
 		x.s.SetFirst(stream.ID(s.First))
 		x.s.SetErased(stream.ID(s.Erased))
@@ -105,18 +107,18 @@ func (x *streamMaker) State(s rdb.StreamState) bool {
 	return true
 }
 
-func (x *streamMaker) Group(g rdb.StreamGroup) (ok bool) {
+func (x *streamMaker) Group(g rdb.StreamGroup) bool {
 	last, read := stream.ID(g.Last), g.Read
 	if !x.counts {
 		read = x.s.Distance(last)
 	}
-	x.group, ok = x.s.AddGroup(g.Name, last, read)
+	x.group = x.s.AppendGroup(g.Name, last, read)
 	x.owned = 0
-	return ok && read >= stream.Unknown
+	return true
 }
 
 func (x *streamMaker) Pending(id rdb.StreamID, time int64, count uint64) bool {
-	if x.group.Find(stream.ID(id)) != nil || count > math.MaxInt64 {
+	if x.group.Find(stream.ID(id)) != nil {
 		return false
 	}
 	p := x.group.Force(stream.ID(id))
@@ -125,9 +127,9 @@ func (x *streamMaker) Pending(id rdb.StreamID, time int64, count uint64) bool {
 	return true
 }
 
-func (x *streamMaker) Consumer(name []byte, seen int64) (added bool) {
-	x.consumer, added = x.group.AddConsumer(name, seen)
-	return added
+func (x *streamMaker) Consumer(name []byte, seen int64) bool {
+	x.consumer = x.group.AppendConsumer(name, seen)
+	return true
 }
 
 func (x *streamMaker) Owned(id rdb.StreamID) bool {
@@ -143,4 +145,6 @@ func (x *streamMaker) Owned(id rdb.StreamID) bool {
 	return true
 }
 
-func (x *streamMaker) EndGroup() bool { return x.owned == x.group.Pending().Len() }
+func (x *streamMaker) EndGroup() bool {
+	return x.owned == x.group.Pending().Len() && x.group.SortConsumers()
+}

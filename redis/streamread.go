@@ -178,9 +178,9 @@ func (o *xreadOptions) groupOf(c *client, it store.Item) (g stream.Group, ok boo
 func (o *xreadOptions) serveNow(c *client) bool {
 	n := 0
 	has := make([]bool, len(o.keys))
-	var before map[string]int
+	var before map[string]*takings
 	if o.group != nil && len(o.keys) > 1 {
-		before = make(map[string]int)
+		before = make(map[string]*takings)
 	}
 	for i := range o.keys {
 		if has[i] = o.has(c, i, before); has[i] {
@@ -213,7 +213,7 @@ func (o *xreadOptions) serveNow(c *client) bool {
 // has reports whether the client gets a reply about a key at once: of a group, always if it
 // asks for the past. If it asks for new entries of the same key several times, which before
 // counts, each time takes some.
-func (o *xreadOptions) has(c *client, i int, before map[string]int) bool {
+func (o *xreadOptions) has(c *client, i int, before map[string]*takings) bool {
 	it := c.db.read(o.keys[i])
 	if !it.Exists() {
 		return false
@@ -232,14 +232,23 @@ func (o *xreadOptions) has(c *client, i int, before map[string]int) bool {
 	if before == nil {
 		return true
 	}
-	times := before[string(o.keys[i])]
-	before[string(o.keys[i])]++
-	if times > 0 && (o.count == 0 || o.count > int64(s.Len()/times)) {
-		return false
+	t := before[string(o.keys[i])]
+	if t == nil {
+		before[string(o.keys[i])] = &takings{times: 1}
+		return true
 	}
-	taken := times * int(o.count)
-	from, _ := g.Last().Next()
-	return s.Count(from, stream.MaxID, taken+1) > taken
+	if t.left == 0 {
+		from, _ := g.Last().Next()
+		t.left = s.Count(from, stream.MaxID, math.MaxInt)
+	}
+	t.times++
+	return o.count > 0 && o.count <= int64((t.left-1)/(t.times-1))
+}
+
+// takings says how often a client asks at once for new entries of a key.
+type takings struct {
+	times int
+	left  int // new entries before; counted at the second time
 }
 
 // reply adds a key and entries of its stream behind an ID. past says that they are those

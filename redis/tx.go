@@ -122,7 +122,9 @@ func execCommand(c *client, _ [][]byte) {
 	c.Array(len(tx.queue))
 	for _, q := range tx.queue {
 		c.owned = q.owned
-		c.call(q.cmd, q.args)
+		if c.user.Unlimited() || !c.deniedInExec(q.cmd, q.args) {
+			c.call(q.cmd, q.args)
+		}
 	}
 	c.discard()
 	c.executing = false

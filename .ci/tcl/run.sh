@@ -21,7 +21,8 @@ UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type
 	unit/introspection-2 unit/sort unit/dump unit/info unit/info-command
 	unit/latency-monitor unit/slowlog unit/lazyfree unit/maxmemory unit/obuf-limits
 	unit/limits unit/tracking unit/client-eviction unit/other unit/pause unit/replybufsize
-	unit/violations unit/networking unit/tls unit/introspection+files"
+	unit/violations unit/networking unit/tls unit/introspection+files
+	unit/acl+files unit/acl-v2-1 unit/acl-v2-2"
 # Of a file with +files the tests start servers themselves, with files and command lines.
 # These files are left out of external mode by a tag, mostly since they change parameters;
 # here the server is not shared.
@@ -91,6 +92,11 @@ done
 sed -i 's/needs:debug"} overrides {appendonly yes/needs:repl"} overrides {appendonly yes/' "$work"/tests/unit/type/stream*.tcl
 (cd ../.. && go build -o "$work/rondo.program" ./cmd/rondo)
 (certs 2>"$work/certs.log") || { cat "$work/certs.log" >&2; exit 1; }
+# The second half of acl-v2 wants a server with users.
+for file in acl-v2; do
+	awk -v to="$work/tests/unit/$file-" '/^set server_path|^start_server \{overrides/ || NR == 1 { part++ } { print > (to part ".tcl") }' "$work/tests/unit/$file.tcl"
+	sed -i -E 's/^start_server (\{|\[list ).*external:skip.*\{$/start_server {tags {"acl"}} {/; s/\[tmpdir "[a-z.]+"\]/[pwd]\/users/' "$work/tests/unit/$file"-*.tcl
+done
 # There is nothing to save, and a pidfile is of one server.
 sed -i '/^save /d; /^pidfile /d' "$work"/tests/assets/*.conf
 # Each server has a directory, since the tests write files.
@@ -102,6 +108,16 @@ for server in rondo redis; do
 	cp -r "$work/tests" "$work/$server/tests"
 	cp skip.txt "$work/$server/skip.txt"
 done
+
+# users adds the options for the users that a file expects.
+users() {
+	[ "$1" = unit/acl-v2-2 ] || return 0
+	rm -rf users
+	mkdir users
+	cp tests/assets/*.acl users/
+	rondo+=(--aclfile users/userwithselectors.acl)
+	redis+=(--aclfile users/userwithselectors.acl)
+}
 
 # rondo redis in the place of redis-server, with the lines that the tests look for in its output.
 cat >"$work/redis-server" <<END
@@ -136,6 +152,7 @@ start() {
 		else
 			redis+=(--port "$port")
 		fi
+		users "$2"
 		case $1 in
 		rondo) exec "$work/rondo.program" redis "${rondo[@]}" ;;
 		redis) exec redis-server "${redis[@]}" ;;

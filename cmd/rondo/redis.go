@@ -26,6 +26,9 @@ type redisCommand struct {
 	Maxclients         int      `help:"Number of clients served at once. More get an error and are closed. The number is lowered if the limit of open files (ulimit -n) is too low for it." default:"10000" placeholder:"N"`
 	Timeout            duration `help:"Close clients, other than subscribers, that are silent for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	Requirepass        string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
+	User               []string `help:"A user and its rules, as ACL SETUSER takes them: --user 'alice on >secret ~app:* +@read'. May be given several times." placeholder:"USER" sep:"none"`
+	Aclfile            string   `help:"File with users, a line each, which ACL LOAD reads anew and ACL SAVE writes. Not together with --user." placeholder:"FILE"`
+	ACLPubsubDefault   string   `name:"acl-pubsub-default" help:"Whether new users may use all channels, until a rule says otherwise: ${enum}." enum:"resetchannels,allchannels" default:"resetchannels" placeholder:"RULE"`
 	ProtectedMode      bool     `help:"Refuse clients from other hosts while no password is set." default:"true" negatable:""`
 	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local means clients on this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
 	Maxmemory          size     `help:"Memory for keys, values and clients, as in 512MiB. Above it, commands that add data are refused, or keys are evicted: CONFIG SET maxmemory-policy. 0: no limit." default:"0" placeholder:"SIZE"`
@@ -38,6 +41,7 @@ type redisCommand struct {
 	Conf []string `arg:"" optional:"" passthrough:"partial" help:"A redis.conf, or - for standard input, and behind it directives as redis-server takes them: --port 7000. Flags stand before it. With -- in place of a file there are only directives." placeholder:"FILE"`
 
 	config    *redis.Config // nil: there is no redis.conf
+	users     []redis.User  // of User
 	endpoints []endpoint    // of Addr, or of the redis.conf
 }
 
@@ -54,6 +58,9 @@ Examples:
 
   rondo redis --addr :7000 --requirepass secret --timeout 5m
       Serve on all interfaces, port 7000, with a password; close clients that are silent for five minutes.
+
+  rondo redis --requirepass secret --user 'app on >app-secret ~app:* +@all -@dangerous'
+      The user app may use keys that begin with app:, and no dangerous commands. Try: redis-cli --user app --pass app-secret get app:1
 
   rondo redis --addr unix:///tmp/redis.sock
       Serve a unix socket. Try: redis-cli -s /tmp/redis.sock ping
@@ -135,6 +142,21 @@ func (r *redisCommand) Run(ctx *kong.Context) error {
 	return up.serve()
 }
 
+// readUsers reads the users of --user.
+func (r *redisCommand) readUsers() error {
+	if len(r.User) > 0 && r.Aclfile != "" {
+		return usagef("--user and --aclfile are both given: want users either as flags or in a file")
+	}
+	for _, line := range r.User {
+		u, err := redis.ParseUser(line)
+		if err != nil {
+			return usagef("--user is %q: want a name and rules", line)
+		}
+		r.users = append(r.users, u)
+	}
+	return nil
+}
+
 // read reads the redis.conf, or the addresses of the flags.
 func (r *redisCommand) read(set []string) error {
 	if len(r.Conf) > 0 {
@@ -161,7 +183,7 @@ func (r *redisCommand) check() error {
 	if (r.Control != "" || r.Upgrade) && !r.LoseKeys {
 		return usagef("--control and --upgrade let an empty server take the place of this one, whose keys are in memory only: give --lose-keys too if that may be")
 	}
-	return cmp.Or(r.upgradeFlags.check(), checkNumber("--maxclients", r.Maxclients, 1, math.MaxInt))
+	return cmp.Or(r.readUsers(), r.upgradeFlags.check(), checkNumber("--maxclients", r.Maxclients, 1, math.MaxInt))
 }
 
 // upgradable returns the server as one whose listeners another process can take over, if the user

@@ -233,6 +233,9 @@ func (r *redisCommand) serverFor(engine *rondo.Engine, log *slog.Logger, level *
 	return &redis.Server{
 		Engine:          engine,
 		Password:        r.Requirepass,
+		Users:           r.users,
+		ACLFile:         r.Aclfile,
+		AllChannels:     r.ACLPubsubDefault == "allchannels",
 		MaxClients:      r.Maxclients,
 		Timeout:         time.Duration(r.Timeout),
 		MaxMemory:       int64(r.Maxmemory),

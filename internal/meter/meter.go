@@ -105,11 +105,11 @@ type Histogram struct {
 // Record counts v. A negative v counts as 0.
 func (h *Histogram) Record(v int64) {
 	n := uint64(max(v, 0))
-	h.counts[bucketOf(n)].Add(1)
-	h.sum.Add(n)
 	if n > h.max.Load() {
 		h.max.Store(n)
 	}
+	h.sum.Add(n)
+	h.counts[bucketOf(n)].Add(1) // last, see Read
 }
 
 // bucketOf returns the number of the bucket that counts n.
@@ -128,8 +128,8 @@ func Least(bucket int) uint64 {
 }
 
 // Read returns what was recorded: the counts of the buckets, without the empty ones at the end,
-// and the sum and the maximum of the numbers. What is recorded meanwhile may be missing in some
-// of them.
+// and the sum and the maximum of the numbers. What is recorded meanwhile may be missing in the
+// counts, which are read first; what they count is in the sum and the maximum.
 func (h *Histogram) Read() (counts []uint64, sum, most uint64) {
 	used := 0
 	var all [buckets]uint64

@@ -22,15 +22,18 @@ const crowdSize = 8
 // each reply to a client that was blocked, must be the same on both servers.
 func TestCrowd(t *testing.T) {
 	seed := randomSeedOr()
-	for _, proto := range []string{"2", "3"} {
-		t.Run("RESP"+proto, func(t *testing.T) {
-			servers, watchers := pairServers(t)
-			x := &crowd{r: rand.New(rand.NewPCG(seed, uint64(len(proto)))), servers: servers, watchers: watchers, proto: proto}
-			defer x.close()
-			if err := x.run(*randomOps / 5); err != nil {
-				t.Fatalf("-seed %d: %v\nafter\n%s", seed, err, strings.Join(x.sent[max(0, len(x.sent)-60):], "\n"))
-			}
-		})
+	kinds := map[string]func(r *rand.Rand, payloads []string) []string{"": crowdRequest, "streams/": crowdStreamRequest}
+	for kind, another := range kinds {
+		for _, proto := range []string{"2", "3"} {
+			t.Run(kind+"RESP"+proto, func(t *testing.T) {
+				servers, watchers := pairServers(t)
+				x := &crowd{r: rand.New(rand.NewPCG(seed, uint64(len(proto)))), servers: servers, watchers: watchers, proto: proto, another: another}
+				defer x.close()
+				if err := x.run(*randomOps / 5); err != nil {
+					t.Fatalf("-seed %d: %v\nafter\n%s", seed, err, strings.Join(x.sent[max(0, len(x.sent)-60):], "\n"))
+				}
+			})
+		}
 	}
 }
 
@@ -40,7 +43,8 @@ type crowd struct {
 	servers  []*server
 	watchers []*client
 	proto    string
-	payloads []string // of a list and a sorted set
+	another  func(r *rand.Rand, payloads []string) []string // makes requests
+	payloads []string                                       // of a list, a sorted set and a stream
 	members  [crowdSize]member
 	sent     []string
 }
@@ -66,7 +70,7 @@ func (m *member) close() {
 }
 
 func (x *crowd) run(ops int) error {
-	for _, request := range [][]string{{"RPUSH", "a", "x"}, {"ZADD", "b", "1", "x"}} {
+	for _, request := range [][]string{{"RPUSH", "a", "x"}, {"ZADD", "b", "1", "x"}, {"XADD", "c", "1-1", "f", "x"}} {
 		if _, err := x.watchers[0].ask(request...); err != nil {
 			return err
 		}
@@ -298,7 +302,7 @@ func (x *crowd) request(m *member) []string {
 	case !m.inMulti && n < 4:
 		return join("WATCH", randomWords(r, 1, 3, crowdKey))
 	}
-	return crowdRequest(r, x.payloads)
+	return x.another(r, x.payloads)
 }
 
 func crowdKey(r *rand.Rand) string { return pick(r, "a", "b", "c", "d") }

@@ -9,6 +9,9 @@ import "github.com/rondo-go/rondo/redis/listpack"
 //	entry  flags, two numbers to add to the block's ID;
 //	       with sameFields the values, else the number of fields, fields and values;
 //	       the number of elements so far, for the way back
+//
+// An entry's ID is greater than those of all entries before it that are not deleted. It may
+// be smaller than that of a deleted one: see Stream.Rewind.
 type block struct {
 	lp      []byte
 	id      ID

@@ -29,20 +29,21 @@ func (s Stream) erase(id ID) bool {
 	b := openBlock(s.pack(handleOf(x.Value())), x.ID())
 	for at := b.first; at < len(b.lp)-1; {
 		e := b.entry(at)
-		if id.Less(e.id) {
+		if e.flags&isDeleted != 0 || e.id.Less(id) {
+			at = b.behind(e)
+			continue
+		}
+		if e.id != id {
 			return false
 		}
-		if e.id == id && e.flags&isDeleted == 0 {
-			s.setNumber(rootLen, s.Len()-1)
-			if b.count == 1 {
-				s.dropBlock(&x)
-				return true
-			}
-			b.mark(e)
-			s.recount(&x, &b, 1)
+		s.setNumber(rootLen, s.Len()-1)
+		if b.count == 1 {
+			s.dropBlock(&x)
 			return true
 		}
-		at = b.behind(e)
+		b.mark(e)
+		s.recount(&x, &b, 1)
+		return true
 	}
 	return false
 }
@@ -125,14 +126,15 @@ func (s Stream) trimBlock(x *Cursor, b *block, t *Trim) (deleted int) {
 	surplus := s.Len() - t.Len
 	for at := b.first; at < len(b.lp)-1; {
 		e := b.entry(at)
+		at = b.behind(e)
+		if e.flags&isDeleted != 0 {
+			continue
+		}
 		if t.ByID && !e.id.Less(t.Min) || !t.ByID && deleted >= surplus {
 			break
 		}
-		at = b.behind(e)
-		if e.flags&isDeleted == 0 {
-			b.mark(e)
-			deleted++
-		}
+		b.mark(e)
+		deleted++
 	}
 	s.setNumber(rootLen, s.Len()-deleted)
 	s.recount(x, b, deleted)

@@ -57,6 +57,21 @@ func (s Stream) AddGroup(name []byte, last ID, read int64) (g Group, ok bool) {
 	return g, true
 }
 
+// AppendGroup adds a group without looking for its name, and without bringing it into the
+// order: SortGroups must follow before groups are looked up or changed. So very many groups
+// take no more time for each than a few.
+func (s Stream) AppendGroup(name []byte, last ID, read int64) Group {
+	_, h := s.groups().add(s.Groups(), groupName, name)
+	g := Group{s, h}
+	g.SetLast(last)
+	g.SetRead(read)
+	return g
+}
+
+// SortGroups orders what AppendGroup has added. It reports false if two groups have the same
+// name: then the Stream can only be freed.
+func (s Stream) SortGroups() bool { return s.groups().sort() }
+
 // freeAtOnce is how many cells RemoveGroup frees.
 const freeAtOnce = 256
 
@@ -85,8 +100,13 @@ func (g Group) Name() []byte { return g.s.groups().nameOf(g.h) }
 // Last returns the last ID that the group has got.
 func (g Group) Last() ID { return getID(g.bytes()[groupLast:]) }
 
-// SetLast sets what Last returns.
-func (g Group) SetLast(id ID) { putID(g.bytes()[groupLast:], id) }
+// SetLast sets what Last returns. The place that Reached has noted holds no longer: it may be
+// behind the entries that Unread must find.
+func (g Group) SetLast(id ID) {
+	b := g.bytes()
+	putID(b[groupLast:], id)
+	binary.LittleEndian.PutUint32(b[groupPlace+idSize+4:], 0)
+}
 
 // Unknown is the value of Group.Read if the number is not known.
 const Unknown = -1
@@ -173,6 +193,17 @@ func (g Group) AddConsumer(name []byte, seen int64) (x Consumer, added bool) {
 	x.SetSeen(seen)
 	return x, true
 }
+
+// AppendConsumer is to consumers what Stream.AppendGroup is to groups.
+func (g Group) AppendConsumer(name []byte, seen int64) Consumer {
+	number, h := g.consumers().add(g.Consumers(), consumerName, name)
+	x := Consumer{g, number, h}
+	x.SetSeen(seen)
+	return x
+}
+
+// SortConsumers is to consumers what Stream.SortGroups is to groups.
+func (g Group) SortConsumers() bool { return g.consumers().sort() }
 
 // RemoveConsumer removes a consumer with its pending entries, and returns how many these
 // were.

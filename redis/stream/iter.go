@@ -76,6 +76,9 @@ func (it *Iter) Next() bool {
 	}
 	for it.x.Ok() {
 		switch {
+		case !it.opened && it.hi.Less(it.x.ID()):
+			it.x.ok = false
+			return false
 		case !it.opened:
 			it.open()
 			it.at = it.b.first
@@ -85,13 +88,15 @@ func (it *Iter) Next() bool {
 		it.placed = false
 		for it.at < len(it.b.lp)-1 {
 			it.e = it.b.entry(it.at)
-			if it.hi.Less(it.e.id) {
-				it.x.ok = false
-				return false
-			}
-			if it.e.flags&isDeleted == 0 && !it.e.id.Less(it.lo) {
-				it.begin()
-				return true
+			if it.e.flags&isDeleted == 0 {
+				if it.hi.Less(it.e.id) {
+					it.x.ok = false
+					return false
+				}
+				if !it.e.id.Less(it.lo) {
+					it.begin()
+					return true
+				}
 			}
 			it.at = it.b.behind(it.e)
 		}
@@ -214,11 +219,13 @@ func (s Stream) Count(lo, hi ID, most int) int {
 		}
 		for at := b.first; at < len(b.lp)-1 && n < most; {
 			e := b.entry(at)
-			if hi.Less(e.id) {
-				break
-			}
-			if e.flags&isDeleted == 0 && !e.id.Less(lo) {
-				n++
+			if e.flags&isDeleted == 0 {
+				if hi.Less(e.id) {
+					break
+				}
+				if !e.id.Less(lo) {
+					n++
+				}
 			}
 			at = b.behind(e)
 		}

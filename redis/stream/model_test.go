@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rondo-go/rondo/redis/listpack"
 	"github.com/rondo-go/rondo/redis/store"
 )
 
@@ -15,14 +14,15 @@ var key = []byte("key")
 
 // world is a stream of a store, and what must be in it.
 type world struct {
-	t      testing.TB
-	rng    *rand.Rand
-	store  *store.Store
-	db     *store.DB
-	limits Limits
-	want   []wantEntry
-	last   ID
-	groups map[string]*wantGroup
+	t       testing.TB
+	rng     *rand.Rand
+	store   *store.Store
+	db      *store.DB
+	limits  Limits
+	want    []wantEntry
+	last    ID
+	rewound bool // deleted entries may be out of order
+	groups  map[string]*wantGroup
 }
 
 type wantEntry struct {
@@ -128,10 +128,32 @@ func (w *world) trim() {
 		w.t.Fatalf("%d entries of %d were trimmed by %+v", n, len(w.want), t)
 	}
 	w.want = w.want[n:]
-	if t.ByID && n > 0 && len(w.want) > 0 && !t.Approx && t.Limit == 0 && w.want[0].id.Less(t.Min) ||
+	if t.ByID && n > 0 && len(w.want) > 0 && !t.Approx && t.Limit == 0 && w.want[0].id.Less(t.Min) && !w.rewound ||
 		!t.ByID && !t.Approx && t.Limit == 0 && len(w.want) != t.Len && n > 0 {
 		w.t.Fatalf("%d entries are left after %+v", len(w.want), t)
 	}
+}
+
+// eraseLast deletes the last entries.
+func (w *world) eraseLast() {
+	for n := min(len(w.want), w.rng.IntN(15)); n > 0; n-- {
+		last := len(w.want) - 1
+		w.stream().Erase([]ID{w.want[last].id})
+		w.want = w.want[:last]
+	}
+}
+
+// rewind sets the last ID to one before those of entries that are deleted.
+func (w *world) rewind() {
+	var top ID
+	if n := len(w.want); n > 0 {
+		top = w.want[n-1].id
+	}
+	if w.rng.IntN(2) == 0 && top != w.last {
+		top, _ = top.Next()
+	}
+	w.stream().Rewind(top)
+	w.last, w.rewound = top, true
 }
 
 // same compares the entry that an Iter is at.
@@ -325,6 +347,9 @@ func (w *world) group() {
 			g.SetLast(w.randomID())
 		}
 		w.readOn(g)
+		if i, ok := w.find(g.Last()); ok && w.rng.IntN(4) == 0 { // back, often within a block
+			g.SetLast(w.want[max(0, i-w.rng.IntN(6))].id)
+		}
 	default:
 		x, _ := g.AddConsumer([]byte(consumer), 5)
 		want.consumers[consumer] = true
@@ -370,9 +395,8 @@ func (w *world) step() {
 	case kind < 13:
 		w.trim()
 	case kind < 14:
-		// IDs of erased entries are given again, as after XSETID.
-		w.last = w.stream().Top()
-		w.stream().SetLast(w.last)
+		w.eraseLast()
+		w.rewind()
 	case kind < 18:
 		w.group()
 	default:
@@ -423,85 +447,5 @@ func TestSize(t *testing.T) {
 	used, size := int(w.store.Memory().Used), Nodes{}.Size(w.db.Cells(), w.stream().Root())
 	if size < used*8/10 || size > used*12/10 {
 		t.Errorf("the size is %d, %d bytes are used", size, used)
-	}
-}
-
-// Blocks are what the limits say, and full ones have cells of their size.
-func TestBlocksAreFull(t *testing.T) {
-	w := newWorld(t, 1, Limits{4096, 100})
-	const n = 10_000
-	args := [][]byte{[]byte("field"), []byte("some value of 24 bytes..")}
-	for i := range n {
-		w.stream().Add(ID{uint64(i + 1), 0}, args, w.limits)
-	}
-	if got := w.stream().Blocks(); got != n/100 {
-		t.Errorf("%d blocks, want %d", got, n/100)
-	}
-	if used := w.store.Memory().Used; used > n*40 {
-		t.Errorf("%d bytes are used for an entry", used/n)
-	}
-}
-
-// FuzzBlock has Valid check bytes, and reads what it accepts.
-func FuzzBlock(f *testing.F) {
-	w := newWorld(f, 3, Limits{0, 10})
-	for range 200 {
-		w.add()
-	}
-	w.stream().EachBlock(func(_ ID, lp []byte) bool {
-		f.Add(lp)
-		return true
-	})
-	f.Fuzz(func(t *testing.T, lp []byte) {
-		if _, ok := listpack.Valid(lp); !ok {
-			return
-		}
-		entries, ok := Valid(lp)
-		if !ok {
-			return
-		}
-		s := store.New(store.Options{Databases: 1, GoHeap: true})
-		defer s.Close()
-		x := New(s.DB(0).Cells())
-		x.AddBlock(ID{1, 1}, lp)
-		x.SetLen(entries)
-		var it Iter
-		for _, rev := range []bool{false, true} {
-			n := 0
-			for x.Range(&it, ID{}, MaxID, rev); it.Next(); n++ {
-				for range it.Fields() {
-					it.Pair()
-				}
-			}
-			if n > entries {
-				t.Fatalf("%d entries, want %d", n, entries)
-			}
-		}
-		x.Add(ID{1 << 60, 0}, [][]byte{{'a'}, {'b'}}, Limits{})
-		x.Trim(&Trim{Len: 1})
-		x.Trim(&Trim{ByID: true, Min: MaxID})
-	})
-}
-
-// A block without entries may stay behind an ID that SetLast has set. A new one replaces it.
-func TestBlockOfDeletedEntries(t *testing.T) {
-	w := newWorld(t, 1, Limits{4096, 2})
-	args := [][]byte{[]byte("f"), []byte("v")}
-	for _, id := range []ID{{5, 1}, {5, 2}} {
-		w.stream().Add(id, args, w.limits)
-	}
-	w.stream().Erase([]ID{{5, 2}})
-	w.stream().Trim(&Trim{ByID: true, Min: ID{5, 2}})
-	if w.stream().Len() != 0 || w.stream().Blocks() != 1 {
-		t.Fatalf("%d entries in %d blocks", w.stream().Len(), w.stream().Blocks())
-	}
-	w.stream().SetLast(ID{3, 1})
-	w.stream().Add(ID{5, 1}, args, w.limits)
-	if w.stream().Top() != (ID{5, 1}) || w.stream().Blocks() != 1 {
-		t.Errorf("the last entry is %v of %d blocks", w.stream().Top(), w.stream().Blocks())
-	}
-	w.db.Delete(w.db.Find(key))
-	if used := w.store.Memory().Used; used > 1024 {
-		t.Errorf("%d bytes are used", used)
 	}
 }

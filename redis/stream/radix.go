@@ -4,7 +4,7 @@ import "math/bits"
 
 // RadixNodes returns the number of nodes of the radix tree that Redis would keep the blocks
 // in, for XINFO: Redis's compresses chains of nodes, so only the bytes count in which keys
-// part. It visits all blocks.
+// part. It visits the IDs of all blocks, but not the blocks.
 func (s Stream) RadixNodes() int {
 	n := s.Blocks()
 	if n == 0 {
@@ -14,17 +14,15 @@ func (s Stream) RadixNodes() int {
 		return 2
 	}
 	const key = idSize
-	nodes := n // a leaf for each key
-	var last ID
+	nodes := n         // a leaf for each key
 	var parts [key]int // where the keys of open subtrees part, rising
 	depth := 0
 	before := -1 // where the last two keys part
-	first := true
-	s.EachBlock(func(id ID, _ []byte) bool {
-		if first {
-			last, first = id, false
-			return true
-		}
+	var x Cursor
+	s.blocks().First(&x)
+	last := x.ID()
+	for x.Next(); x.Ok(); x.Next() {
+		id := x.ID()
 		at := parting(last, id)
 		nodes += chain(max(before, at), key)
 		for depth > 0 && parts[depth-1] > at {
@@ -40,8 +38,7 @@ func (s Stream) RadixNodes() int {
 			depth++
 		}
 		last, before = id, at
-		return true
-	})
+	}
 	nodes += chain(before, key)
 	for depth > 0 {
 		depth--

@@ -75,8 +75,18 @@ func (s Stream) SetAdded(n int64) {
 // Last returns the last ID that was given, also to an entry that is deleted now.
 func (s Stream) Last() ID { return getID(s.bytes()[rootLast:]) }
 
-// SetLast sets what Last returns.
+// SetLast sets what Last returns, to a greater ID.
 func (s Stream) SetLast(id ID) { putID(s.bytes()[rootLast:], id) }
+
+// Rewind sets what Last returns to any ID that is not before an entry. Behind it there may be
+// blocks of deleted entries: they go, because an entry to come may belong before them.
+func (s Stream) Rewind(id ID) {
+	var x Cursor
+	for s.blocks().Last(&x); x.Ok() && id.Less(x.ID()); s.blocks().Last(&x) {
+		s.dropBlock(&x)
+	}
+	s.SetLast(id)
+}
 
 // First returns the ID of the first entry, or 0-0.
 func (s Stream) First() ID { return getID(s.bytes()[rootFirst:]) }
@@ -168,10 +178,17 @@ func (s Stream) extend(x *Cursor, id ID, pairs [][]byte, l Limits) bool {
 func (s Stream) grow(value []byte, size int, l Limits) []byte {
 	h := handleOf(value)
 	if s.c.Size(h) < size {
-		s.resize(value, max(size, min(size+size/2, l.most(), 2*maxFit)))
+		s.resize(value, l.room(size))
 		h = handleOf(value)
 	}
 	return s.pack(h)
+}
+
+// room returns the size of a cell for a block of size bytes that grows. A block that may become
+// very large must not be copied for each few entries.
+func (l Limits) room(size int) int {
+	more := min(size/2, max(2*maxFit-size, size/8))
+	return max(size, min(size+more, l.most()))
 }
 
 // maxFit is the most room that a new block gets for entries to come. It is the default of
@@ -203,11 +220,7 @@ func (s Stream) start(id ID, pairs [][]byte, room int) {
 	h := s.c.Alloc(max(size, room))
 	b := begin(s.c.Bytes(h)[:0:s.c.Size(h)], id, pairs)
 	b.append(id, pairs, true)
-	value, added := s.blocks().Insert(id)
-	if !added {
-		s.moved()
-		s.c.Free(handleOf(value)) // a block of deleted entries, behind what SetLast has set
-	}
+	value, _ := s.blocks().Insert(id)
 	setHandle(value, h)
 }
 

@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/rondo-go/rondo/redis/store"
 )
@@ -120,6 +122,25 @@ func (t table) put(i int, h store.Handle) (number uint32) {
 	binary.LittleEndian.PutUint32(order[4*i:], number)
 	t.setWord(tableCount, uint64(t.len()+1))
 	return number
+}
+
+// sort orders the names behind which others were put that may belong before them. It
+// reports false if a name is there twice.
+func (t table) sort() (distinct bool) {
+	name := func(number uint32) []byte { return t.nameOf(t.member(number)) }
+	numbers := make([]uint32, t.len())
+	for i := range numbers {
+		numbers[i] = t.numberAt(i)
+	}
+	slices.SortFunc(numbers, func(a, b uint32) int { return bytes.Compare(name(a), name(b)) })
+	order := t.order()
+	for i, number := range numbers {
+		if i > 0 && bytes.Equal(name(numbers[i-1]), name(number)) {
+			return false
+		}
+		binary.LittleEndian.PutUint32(order[4*i:], number)
+	}
+	return true
 }
 
 // grow doubles the room.

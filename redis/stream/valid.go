@@ -2,26 +2,28 @@ package stream
 
 import "github.com/rondo-go/rondo/redis/listpack"
 
-// Valid reports whether a listpack, which must be a valid one, is a block, and returns the
-// number of its entries that are not deleted.
-func Valid(lp []byte) (entries int, ok bool) {
+// Valid reports whether a listpack, which must be a valid one, is a block of an ID. It returns
+// the number of the entries that are not deleted, and the ID of the last one of them.
+func Valid(id ID, lp []byte) (entries int, last ID, ok bool) {
 	v := validator{lp: lp, at: listpack.First(lp)}
 	count, deleted, fields := v.number(), v.number(), v.number()
 	v.skip(fields)
 	if v.number() != 0 || count < 0 || deleted < 0 {
-		return 0, false
+		return 0, last, false
 	}
 	for v.at >= 0 {
-		if v.entry(fields) {
+		at, exists := v.entry(id, fields)
+		switch {
+		case v.bad, entries > 0 && !last.Less(at), exists && at.Less(id):
+			return 0, last, false
+		case exists:
+			last = at
 			entries++
-		} else {
+		default:
 			deleted--
 		}
-		if v.bad {
-			return 0, false
-		}
 	}
-	return entries, !v.bad && entries == count && deleted == 0
+	return entries, last, !v.bad && entries == count && deleted == 0
 }
 
 // validator reads a listpack that may be anything.
@@ -66,11 +68,15 @@ func (v *validator) skip(n int) {
 	}
 }
 
-// entry takes an entry, and reports whether it is not deleted.
-func (v *validator) entry(fields int) (exists bool) {
+// entry takes an entry of the block of an ID, and returns its ID; exists is false if it is
+// deleted.
+func (v *validator) entry(block ID, fields int) (id ID, exists bool) {
+	if v.at >= 0 && listpack.SizeAt(v.lp, v.at) != intSize(isDeleted|sameFields) {
+		v.bad = true // block.mark replaces the flags, and nothing behind them may move
+	}
 	flags := v.number()
-	v.int64()
-	v.int64()
+	id.MS = block.MS + uint64(v.int64())
+	id.Seq = block.Seq + uint64(v.int64())
 	elements := 3 + fields
 	if flags&sameFields == 0 {
 		fields = v.number()
@@ -81,5 +87,5 @@ func (v *validator) entry(fields int) (exists bool) {
 	if v.number() != elements || flags&^(isDeleted|sameFields) != 0 {
 		v.bad = true
 	}
-	return flags&isDeleted == 0
+	return id, flags&isDeleted == 0
 }
