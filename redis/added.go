@@ -38,6 +38,8 @@ type Command struct {
 type Call struct {
 	*resp.Reply
 	client *client
+	name   string
+	args   [][]byte
 }
 
 // maxDepth is how many added commands may run within each other.
@@ -58,6 +60,7 @@ func (c *Call) Do(args ...string) resp.Value {
 		Reply: resp.Reply{Proto: 3}, server: s, transport: l, db: outer.db, gone: true, user: program, authed: true, local: true, limited: true,
 		executing: true, depth: outer.depth + 1, created: outer.created, active: outer.active,
 	}
+	l.client.tracks = outer.tracksWithin(s.commands.byName[c.name], c.args)
 	if l.client.depth > maxDepth {
 		return resp.Value{Kind: resp.Error, Str: []byte("ERR too many commands run within each other")}
 	}
@@ -69,7 +72,7 @@ func (c *Call) Do(args ...string) resp.Value {
 func (x *Command) run(c *client, args [][]byte) {
 	start, outermost := len(c.B), !c.executing
 	c.executing = true // holds messages back until the reply is complete
-	x.Run(&Call{&c.Reply, c}, args)
+	x.Run(&Call{&c.Reply, c, x.Name, args}, args)
 	switch {
 	case len(c.B) == start:
 		c.fail("ERR the command '" + x.Name + "' has not replied")

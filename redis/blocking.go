@@ -279,8 +279,10 @@ func (q *waitQueue) serve() {
 func (c *client) answer(reply func(*client) bool) {
 	s, w := c.server, c.wait
 	c.B, c.base, c.charged = s.blocking.buffer[:0], 0, c.errors
-	completed := false
+	completed, before := false, s.answering
+	s.answering = c
 	defer func() {
+		s.answering = before
 		if !completed { // a panic, for which the running batch's client is aborted too
 			s.condemn(c, errPanicked)
 		}
@@ -291,6 +293,10 @@ func (c *client) answer(reply func(*client) bool) {
 	completed = true
 	if !answered {
 		c.B = nil
+		if late := c.late; late != nil {
+			c.late = nil
+			c.send(late, nil)
+		}
 		return
 	}
 	s.countAnswer(c, w, took)
@@ -300,6 +306,9 @@ func (c *client) answer(reply func(*client) bool) {
 	}
 	if c.reply != replyOn {
 		c.endSilent()
+	}
+	if c.late != nil {
+		c.deliverLate()
 	}
 	if len(c.B) > 0 {
 		c.send(c.B, nil)

@@ -233,17 +233,23 @@ func (c *client) deliver(message []byte) bool {
 	case c.closing:
 		return false
 	case c.executing, c.server.current == c && c.server.broker.held:
-		// A push must not stand in the middle of EXEC's array, or another reply.
-		if len(c.late)+len(message) > maxOutput {
-			c.server.condemn(c, rondo.ErrOutputFull)
-			return false
-		}
-		c.late = append(c.late, message...)
+		return c.delay(message)
 	case c.server.current == c:
 		c.push(message)
 	default:
 		c.send(message, nil)
 	}
+	return true
+}
+
+// delay holds a message back until the running command's reply is complete: a push must not
+// stand in the middle of EXEC's array, or another reply.
+func (c *client) delay(message []byte) bool {
+	if len(c.late)+len(message) > maxOutput {
+		c.server.condemn(c, rondo.ErrOutputFull)
+		return false
+	}
+	c.late = append(c.late, message...)
 	return true
 }
 

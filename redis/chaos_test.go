@@ -154,6 +154,9 @@ func (x *chaos) request() string {
 		"CONFIG SET requirepass "+x.pick(`""`, `""`, "pw"), "AUTH pw", "SELECT "+x.pick("0", "1"), "SWAPDB 0 1", "FLUSHALL", "RENAME "+k+" b", "MOVE "+k+" 1",
 		"SET big "+strings.Repeat("b", 20000), "GET big", "GET big", "GET big", "LRANGE "+k+" 0 -1", "KEYS *", "BREAKS", "BREAKSLATE "+k, "RUN RPUSH "+k+" x",
 		"RUN BLPOP "+k+" 0", "RUN CONFIG SET maxmemory-clients 20000", "RUN RUN BREAKSLATE "+k, "DEBUG SET-ACTIVE-EXPIRE "+x.pick("0", "1"), "INFO",
+		"CLIENT TRACKING ON", "CLIENT TRACKING ON "+x.pick("NOLOOP", "OPTOUT", "OPTIN", "BCAST", "BCAST PREFIX a PREFIX b", "BCAST NOLOOP PREFIX c"),
+		"CLIENT TRACKING ON "+x.pick("", "NOLOOP", "BCAST")+" REDIRECT "+id, "CLIENT TRACKING OFF", "CLIENT CACHING "+x.pick("YES", "NO"), "CLIENT TRACKINGINFO",
+		"CONFIG SET tracking-table-max-keys "+x.pick("0", "1", "1000"), "CLIENT NO-TOUCH "+x.pick("ON", "OFF"), "TOUCH "+k, "RUN GET "+k, "EXISTS a b c",
 		"SORT "+k+" STORE b", "COPY "+k+" b", "PFADD h "+k, "PFCOUNT h", "EXPIRE "+k+" 0",
 	)
 }
@@ -179,6 +182,10 @@ func (x *chaos) end() {
 		s.pause.waiting.Len(), len(s.upkeep.overSoft), s.clientMemory.held, len(s.outgoing), len(s.space.ready), s.unready.Load(), len(s.stalls.list))
 	if left != fmt.Sprint(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) {
 		x.t.Errorf("seed %d: left are %s", x.net.Seed(), left)
+	}
+	if t := &s.tracking; t.clients != 0 || len(t.byToken) != 0 || t.table.len() != 0 || t.table.items != 0 || t.inner != 0 || t.evicting ||
+		len(t.prefixes.byText)+len(t.prefixes.lengths)+len(t.prefixes.count)+len(t.prefixes.dirty) != 0 || s.space.tracking != nil {
+		x.t.Errorf("seed %d: tracking is %+v", x.net.Seed(), t)
 	}
 	for i := range s.space.dbs {
 		if db := &s.space.dbs[i]; len(db.watchers)+len(db.waiting) > 0 {

@@ -32,6 +32,7 @@ type client struct {
 	refused   bool // admit refused it
 	killed    bool // by CLIENT KILL
 	noEvict   bool
+	noTouch   bool
 	owned     bool // the running command may keep its arguments
 	reply     replyMode
 	flushed   bool // output was handed over before the end of the batch
@@ -50,15 +51,16 @@ type client struct {
 	tx        *transaction // nil outside MULTI
 	dirtyCAS  bool         // a watched key has changed
 	watching  map[watchID]*watch
-	pubsub    *subscriptions // nil without subscriptions
-	late      []byte         // messages held back until the end of EXEC, or of the command
-	executing bool           // EXEC, or an added command, is running
-	limited   bool           // local or monitor: may not use every command
-	local     bool           // of a Client or a Call
-	monitor   bool           // has called MONITOR
-	nowait    bool           // a Client's command, which must not block
-	depth     int            // of added commands that run within each other
-	wait      *wait          // nil unless the client is blocked
+	pubsub    *subscriptions  // nil without subscriptions
+	tracks    *clientTracking // nil: has never tracked keys
+	late      []byte          // messages held back until the end of EXEC, or of the command
+	executing bool            // EXEC, or an added command, is running
+	limited   bool            // local or monitor: may not use every command
+	local     bool            // of a Client or a Call
+	monitor   bool            // has called MONITOR
+	nowait    bool            // a Client's command, which must not block
+	depth     int             // of added commands that run within each other
+	wait      *wait           // nil unless the client is blocked
 
 	condemned error // not nil: the end of the batch aborts the client with it
 	noted     int64 // of clientMemory.held

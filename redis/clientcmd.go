@@ -22,19 +22,22 @@ func clientCommands() []*command {
 		{name: "client", arity: -2,
 			doc: doc{"A container for commands about connections.", "2.4.0", group, "depends on the subcommand", "", ""},
 			subs: []*command{
+				sub("caching", 3, plain, clientCachingCommand, "6.0.0", "Says whether to track the keys of the next command or transaction."),
 				sub("getname", 2, plain, clientGetnameCommand, "2.6.9", "Returns the connection's name."),
-				sub("getredir", 2, plain, func(c *client, _ [][]byte) { c.Int(-1) }, "6.0.0", "Returns -1: the connection's messages about keys go to no other one."),
+				sub("getredir", 2, plain, clientGetredirCommand, "6.0.0", "Returns the connection that gets the messages about this one's keys."),
 				sub("help", 2, flagLoading|flagStale, clientHelpCommand, "5.0.0", "Returns help about the subcommands."),
 				sub("id", 2, plain, clientIDCommand, "5.0.0", "Returns the connection's number."),
 				sub("info", 2, plain, clientInfoCommand, "6.2.0", "Returns information about the connection.", "nondeterministic_output"),
 				sub("kill", -3, admin, clientKillCommand, "2.4.0", "Closes connections."),
 				sub("list", -2, admin, clientListCommand, "2.4.0", "Returns information about all connections.", "nondeterministic_output"),
 				sub("no-evict", 3, admin, clientNoEvictCommand, "7.0.0", "Exempts the connection from being closed to free memory."),
+				sub("no-touch", 3, plain, clientNoTouchCommand, "7.2.0", "Makes the connection's commands count as no use of their keys."),
 				sub("pause", -3, admin, clientPauseCommand, "2.9.50", "Makes the commands of clients wait for some time."),
 				sub("reply", 3, plain, clientReplyCommand, "3.2.0", "Turns replies on, off, or off for the next command."),
 				sub("setinfo", 4, plain, clientSetinfoCommand, "7.2.0", "Sets the name or version of the client's library."),
 				sub("setname", 3, plain, clientSetnameCommand, "2.6.9", "Gives the connection a name."),
-				sub("trackinginfo", 2, plain, clientTrackinginfoCommand, "6.2.0", "Returns that keys are not tracked for the connection."),
+				sub("tracking", -3, plain, clientTrackingCommand, "6.0.0", "Tells the connection when keys that it has read change."),
+				sub("trackinginfo", 2, plain, clientTrackinginfoCommand, "6.2.0", "Returns how keys are tracked for the connection."),
 				sub("unpause", 2, admin, clientUnpauseCommand, "6.2.0", "Ends the wait that CLIENT PAUSE began."),
 				sub("unblock", -3, admin, clientUnblockCommand, "5.0.0", "Ends the wait of a connection that is blocked."),
 			}},
@@ -189,9 +192,9 @@ func (c *client) describe() string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=0 name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=%d rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=%s cmd=%s "+
-		"user=%s redir=-1 resp=%d%s",
+		"user=%s redir=%d resp=%d%s",
 		c.id, c.addr(), c.laddr(), c.name, (now-c.created)/1000, (now-c.active)/1000, c.flagLetters(), c.db.keys.Index(), sub, psub, ssub, multi,
-		c.input, multiMem, pending, total, events, cmd, c.user.Name(), c.Proto, c.library())
+		c.input, multiMem, pending, total, events, cmd, c.user.Name(), c.redirection(), c.Proto, c.library())
 }
 
 // library returns the values that CLIENT SETINFO set. The lines of Redis 7.0 do
@@ -225,11 +228,16 @@ func (c *client) laddr() string {
 
 func (c *client) flagLetters() string {
 	var flags []byte
+	var x clientTracking
+	if c.tracks != nil {
+		x = *c.tracks
+	}
 	for _, f := range []struct {
 		on     bool
 		letter byte
 	}{
-		{c.monitor, 'O'}, {c.subscribed(), 'P'}, {c.tx != nil, 'x'}, {c.wait != nil, 'b'}, {c.dirtyCAS, 'd'}, {c.closing, 'c'}, {!c.isTCP(), 'U'}, {c.noEvict, 'e'},
+		{c.monitor, 'O'}, {c.subscribed(), 'P'}, {c.tx != nil, 'x'}, {c.wait != nil, 'b'}, {x.on, 't'}, {x.broken, 'R'}, {x.bcast, 'B'},
+		{c.dirtyCAS, 'd'}, {c.closing, 'c'}, {!c.isTCP(), 'U'}, {c.noEvict, 'e'}, {c.noTouch, 'T'},
 	} {
 		if f.on {
 			flags = append(flags, f.letter)
@@ -271,17 +279,6 @@ func clientReplyCommand(c *client, args [][]byte) {
 	}
 }
 
-func clientTrackinginfoCommand(c *client, _ [][]byte) {
-	c.Map(3)
-	c.BulkString("flags")
-	c.Set(1)
-	c.BulkString("off")
-	c.BulkString("redirect")
-	c.Int(-1)
-	c.BulkString("prefixes")
-	c.Array(0)
-}
-
 // clientNoEvictCommand exempts a client from clientMemory.check.
 func clientNoEvictCommand(c *client, args [][]byte) {
 	switch mode := args[2]; {
@@ -298,10 +295,12 @@ func clientNoEvictCommand(c *client, args [][]byte) {
 
 func clientHelpCommand(c *client, _ [][]byte) {
 	c.help("CLIENT",
+		"CACHING (YES|NO)",
+		"    Whether to track the keys of the next command or transaction, with OPTIN or OPTOUT.",
 		"GETNAME",
 		"    The name of this connection.",
 		"GETREDIR",
-		"    -1: no other connection gets the messages about this one's keys.",
+		"    The connection that gets the messages about this one's keys: 0: itself, -1: none.",
 		"ID",
 		"    The number of this connection.",
 		"INFO",
@@ -319,6 +318,8 @@ func clientHelpCommand(c *client, _ [][]byte) {
 		"    Information about connections.",
 		"NO-EVICT (ON|OFF)",
 		"    Whether to spare this connection when clients hold more than maxmemory-clients.",
+		"NO-TOUCH (ON|OFF)",
+		"    Whether this connection's commands count as no use of their keys.",
 		"PAUSE <milliseconds> [WRITE|ALL]",
 		"    Make commands of clients wait: those that may write, or all (default).",
 		"REPLY (ON|OFF|SKIP)",
@@ -327,8 +328,10 @@ func clientHelpCommand(c *client, _ [][]byte) {
 		"    Set the name or version of the client's library.",
 		"SETNAME <name>",
 		"    Name this connection.",
+		"TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]",
+		"    Whether to tell this connection when keys that it has read change.",
 		"TRACKINGINFO",
-		"    How keys are tracked for this connection: not at all.",
+		"    How keys are tracked for this connection.",
 		"UNBLOCK <id> [TIMEOUT|ERROR]",
 		"    End the wait of a blocked connection, as a timeout does or with an error.",
 		"UNPAUSE",

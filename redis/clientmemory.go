@@ -19,7 +19,7 @@ func (c *client) memory() (bytes int64, work int) {
 // inputUnit is the unit in which a client's input counts.
 const inputUnit = 1 << 10
 
-// buffers is memory without subscriptions and watches. A short request that runs does not
+// buffers is memory without lists. A short request that runs does not
 // count, nor does a short reply: otherwise a client that asks how much memory is in use would
 // change the answer. In Redis they fit in buffers that every client has.
 func (c *client) buffers() int64 {
@@ -31,7 +31,7 @@ func (c *client) buffers() int64 {
 	return bytes
 }
 
-// lists counts subscriptions and watches.
+// lists counts subscriptions, watches, and the prefixes of keys that the client tracks.
 func (c *client) lists() (bytes int64, work int) {
 	const each = 96 // besides the name
 	work = 1 + len(c.watching)
@@ -45,6 +45,12 @@ func (c *client) lists() (bytes int64, work int) {
 	}
 	for id := range c.watching {
 		bytes += each + int64(len(id.key))
+	}
+	if c.tracks != nil {
+		for _, prefix := range c.tracks.prefixes {
+			bytes += each + int64(len(prefix))
+		}
+		work += len(c.tracks.prefixes)
 	}
 	return bytes, work
 }

@@ -229,6 +229,7 @@ func (c *client) leave() {
 	c.endWait()
 	c.endSubscriptions()
 	c.endMonitor()
+	c.server.tracking.leave(c)
 	c.server.upkeep.forget(c)
 	c.server.clientMemory.set(c, 0)
 }

@@ -43,6 +43,7 @@ type config struct {
 	hllSparse                          int64 // hll-sparse-max-bytes
 	streamBytes, streamEntries         int64 // of a stream's block; 0: no limit
 
+	trackedKeys  int64 // tracking-table-max-keys; 0: no limit
 	clientMemory int64 // bytes; negative: percent of maxMemory
 	defrag       bool
 	defragFrom   int64 // percent of free memory between entries
@@ -102,6 +103,8 @@ func (c *config) init(s *Server) {
 		zsetEntries: 128, zsetValue: 64,
 		hashEntries: 512, hashValue: 64, setEntries: 512,
 		hllSparse: 3000, streamBytes: 4096, streamEntries: 100,
+
+		trackedKeys: 1_000_000,
 
 		defrag: true, defragFrom: defragFrom, inert: inertDefaults,
 
@@ -209,6 +212,7 @@ func ownParams() []*param {
 		{name: "timeout", get: getInt(func(c *config) *int64 { return &c.timeout }),
 			set:   func(c *config, v string) string { return parseRange(v, 0, math.MaxInt32, &c.timeout) },
 			apply: applyTimeout},
+		intParam("tracking-table-max-keys", func(c *config) *int64 { return &c.trackedKeys }, 0, math.MaxInt64, applyTracking),
 		fixed(&param{name: "unixsocket", form: formOptional, get: func(c *config) string { return c.unixSocket },
 			set: func(c *config, v string) string { c.unixSocket = v; return "" }}),
 	}...)

@@ -159,6 +159,8 @@ func resetCommand(c *client, _ [][]byte) {
 	c.discard()
 	c.endSubscriptions()
 	c.endMonitor()
+	c.server.tracking.stop(c)
+	c.noTouch = false
 	c.idleChanged()
 	c.db = &c.server.space.dbs[0]
 	c.Proto = 2

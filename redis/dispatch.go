@@ -22,7 +22,7 @@ func (c *client) dispatch(args [][]byte) {
 	case cmd.flags&flagNoAuth == 0 && c.authRequired():
 		c.reject(cmd, errNoAuth)
 	case !c.user.Unlimited() && c.denied(cmd, args):
-	case s.config.maxMemory > 0 && !s.makeRoom() && c.needsMemory(cmd, args):
+	case s.config.maxMemory > 0 && !c.makeRoom() && c.needsMemory(cmd, args):
 		c.reject(cmd, errOOM)
 	case cmd.flags&flagInSubscribed == 0 && c.pubsub != nil && c.Proto == 2:
 		c.reject(cmd, fmt.Sprintf("ERR Can't execute '%s': only (P|S)SUBSCRIBE / "+
@@ -87,6 +87,9 @@ func (c *client) call(cmd *command, args [][]byte) {
 	if writes {
 		s.space.store.KeepExpired(s.space.paused)
 	}
+	if c.tracks != nil {
+		c.remember(cmd, args)
+	}
 	if len(s.monitors.list) > 0 && cmd.flags&flagSkipMonitor == 0 {
 		s.monitors.feed(c, cmd, args)
 	}
@@ -138,6 +141,9 @@ func (c *client) endSilent() {
 // reject refuses a known command. It spoils an open transaction.
 func (c *client) reject(cmd *command, text string) {
 	cmd.rejected++
+	if !cmd.ofClient() {
+		c.uncache()
+	}
 	c.spoil()
 	if cmd.name == "exec" {
 		c.discard()
@@ -158,6 +164,7 @@ func (c *client) unknown(args [][]byte) {
 		c.closing = true
 		return
 	}
+	c.uncache()
 	c.spoil()
 	if container := lookup(c.server.commands.byName, args[0]); container != nil {
 		c.fail(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.",

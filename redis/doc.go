@@ -49,14 +49,21 @@
 //     error, patterns with quotes are quoted between parentheses, and %RW~* is not shown as ~*.
 //     Entries of ACL LOG keep 4 KiB of a name. INFO has Redis 7.2's acl_access_denied_*.
 //   - DEBUG has CONFIG-REWRITE-FORCE-ALL, DIGEST, DIGEST-VALUE, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
-//     SET-ACTIVE-EXPIRE, QUICKLIST-PACKED-THRESHOLD and REPLYBUFFER only; see
-//     [Server.Debug]. The last two have no effect. OBJECT's serializedlength is the size in
+//     SET-ACTIVE-EXPIRE, QUICKLIST-PACKED-THRESHOLD, REPLYBUFFER and PAUSE-CRON only; see
+//     [Server.Debug]. The last three have no effect. OBJECT's serializedlength is the size in
 //     memory. RELOAD writes no file.
 //   - A connection holds no buffers while it waits: CLIENT LIST has 0 for qbuf-free and rbs.
 //   - client-output-buffer-limit with a hard limit above 1 MiB counts what the system has
 //     not taken. Up to 1 MiB it counts all output of a batch, as in Redis.
 //   - Lists are not compressed: list-compress-depth is accepted and has no effect.
-//   - CLIENT SETINFO comes from Redis 7.2, since current clients call it.
+//   - CLIENT SETINFO and CLIENT NO-TOUCH come from Redis 7.2: current clients call the first.
+//   - Client side caching: SWAPDB tells clients that all keys are invalid, and those with
+//     NOLOOP are told of keys that were evicted, or fell out of the table, during their own
+//     commands: Redis tells them nothing, and what they keep is wrong. A null for all
+//     keys is of the version of RESP of the connection that gets it. Prefixes that overlap get
+//     an error and no further reply. The table is bounded by its size, too: 512 bytes for each key
+//     of tracking-table-max-keys, 64 MiB at least. It forgets clients that have gone
+//     sooner, so tracking_total_items may be smaller.
 //   - CONFIG knows all parameters. Those of persistence, replication and C's allocator
 //     are checked and kept without an effect, or accept one value only, as appendonly does:
 //     docs/redis-conf.md has a table. activedefrag is yes from the start.
@@ -98,6 +105,7 @@
 //   - client-output-buffer-limit bounds published messages, and what MONITOR shows; replies
 //     too, once it is set for normal clients.
 //   - maxmemory-clients bounds what all clients hold, once it is set.
+//   - tracking-table-max-keys bounds what the server notes for client side caching.
 //   - maxmemory bounds keys, values and what clients hold.
 //   - While a script runs the heap may grow by 256 MiB; then the script fails. Beyond
 //     busy-reply-threshold other clients get BUSY, and may end it.

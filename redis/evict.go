@@ -86,6 +86,16 @@ func (e *evicting) enough(s *Server) bool {
 	return e.keys >= evictInMilli && s.usedMemory() <= e.began
 }
 
+// makeRoom is Server.makeRoom before a command of the client. Messages about the keys that go
+// stand before the command's reply: the command may make such a key anew.
+func (c *client) makeRoom() bool {
+	ok := c.server.makeRoom()
+	if c.late != nil && !c.executing {
+		c.deliverLate()
+	}
+	return ok
+}
+
 // makeRoom evicts keys while maxmemory is exceeded. It reports whether commands
 // that need memory may run: they may also while more keys are being evicted, and while
 // CLIENT PAUSE, or a script that is suspended, keeps all keys.
@@ -114,8 +124,10 @@ func (s *Server) makeRoom() bool {
 		db.Delete(it)
 		s.stats.evicted++
 		from := &s.space.dbs[db.Index()]
+		s.tracking.evicting = true
 		from.touched(key, false)
 		from.notify(eventEvicted, "evicted", key)
+		s.tracking.evicting = false
 	}
 	if s.memoryFull() {
 		s.tidying.start()

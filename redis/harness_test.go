@@ -22,6 +22,7 @@ type bench struct {
 	now     time.Time
 	clients map[string]*fakeConn
 	timers  []*fakeTimer
+	soon    []func() // to call at the end of the turn
 }
 
 // fakeTimer is a blocked client's timeout.
@@ -100,6 +101,7 @@ func newBench(t testing.TB, s *Server) *bench {
 	s.Engine = &rondo.Engine{}
 	s.clock = func() time.Time { return b.now }
 	s.blocking.after = b.after
+	s.tracking.prefixes.soon = func(f func()) { b.soon = append(b.soon, f) }
 	s.init()
 	s.since = b.now
 	s.expiry.off = true     // there is no loop to set timers on
@@ -137,7 +139,16 @@ func (b *bench) send(f *fakeConn, in []byte) int {
 func (b *bench) do(name string, args ...string) string {
 	f := b.connect(name)
 	b.send(f, resp.AppendRequest(nil, args...))
+	b.endTurn()
 	return f.take()
+}
+
+func (b *bench) endTurn() {
+	soon := b.soon
+	b.soon = nil
+	for _, f := range soon {
+		f()
+	}
 }
 
 func (f *fakeConn) take() string {

@@ -156,7 +156,6 @@ tls-replication no
 tls-session-cache-size 20480 0..2147483647
 tls-session-cache-timeout 300 0..2147483647
 tls-session-caching yes
-tracking-table-max-keys 1000000 0..
 unixsocketperm 0 0..511o fixed
 `
 

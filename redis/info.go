@@ -116,7 +116,7 @@ func infoClients(s *Server, put func(string, any)) {
 	put("client_recent_max_input_buffer", input)
 	put("client_recent_max_output_buffer", output)
 	put("blocked_clients", s.blocking.count)
-	put("tracking_clients", 0)
+	put("tracking_clients", s.tracking.clients)
 	put("clients_in_timeout_table", s.blocking.timed)
 }
 
@@ -145,8 +145,11 @@ func infoStats(s *Server, put func(string, any)) {
 	putFields(put, "latest_fork_usec:0 total_forks:0 migrate_cached_sockets:0 slave_expires_tracked_keys:0")
 	put("active_defrag_hits", s.space.store.Work().Moved)
 	putFields(put, "active_defrag_misses:0 active_defrag_key_hits:0 active_defrag_key_misses:0 "+
-		"total_active_defrag_time:0 current_active_defrag_time:0 "+
-		"tracking_total_keys:0 tracking_total_items:0 tracking_total_prefixes:0 unexpected_error_replies:0")
+		"total_active_defrag_time:0 current_active_defrag_time:0")
+	put("tracking_total_keys", s.tracking.table.len())
+	put("tracking_total_items", s.tracking.table.items)
+	put("tracking_total_prefixes", len(s.tracking.prefixes.byText))
+	putFields(put, "unexpected_error_replies:0")
 	put("total_error_replies", s.stats.totalErrors)
 	put("dump_payload_sanitizations", 0)
 	put("total_reads_processed", engine.Receives)

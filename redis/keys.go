@@ -34,7 +34,7 @@ func keyCommands() []*command {
 			tips: []string{"nondeterministic_output", "request_policy:special"}, run: scanCommand,
 			doc: doc{"Iterates over the keys in several calls.", "2.8.0", group, "O(N) a call, N being COUNT; O(M) in all, M the number of keys", "", ""}},
 		{name: "touch", arity: -2, flags: flagReadonly | flagFast, cats: catKeyspace,
-			keys: allKeys(keyRO, 1), tips: []string{"request_policy:multi_shard", "response_policy:agg_sum"}, run: existsCommand,
+			keys: allKeys(keyRO, 1), tips: []string{"request_policy:multi_shard", "response_policy:agg_sum"}, run: touchCommand,
 			doc: doc{"Counts the keys that exist, and marks them as used now.", "3.2.1", group, "O(N), N the number of keys", "", ""}},
 		{name: "type", arity: 2, flags: flagReadonly | flagFast, cats: catKeyspace,
 			keys: oneKey(keyRO), run: typeCommand,
@@ -75,6 +75,14 @@ func existsCommand(c *client, args [][]byte) {
 		}
 	}
 	c.Int(int64(n))
+}
+
+// touchCommand marks keys as used, whatever CLIENT NO-TOUCH says.
+func touchCommand(c *client, args [][]byte) {
+	c.db.space.store.CountNoUse(false)
+	existsCommand(c, args)
+	self := c.server.self()
+	c.db.space.store.CountNoUse(self != nil && self.noTouch)
 }
 
 func typeCommand(c *client, args [][]byte) {

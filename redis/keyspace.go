@@ -33,7 +33,8 @@ type keyspace struct {
 
 	ready []*waitQueue // of keys that have got what clients may wait for
 
-	events events
+	events   events
+	tracking *tracking // nil: no client has tracked keys
 
 	dirty  int64 // changes
 	hits   int64

@@ -46,7 +46,7 @@ func (c *client) send(p, more []byte) {
 		c.transport.write(more)
 	}
 	c.server.checkOutput(c)
-	if c != c.server.current {
+	if c != c.server.current && !c.server.tracking.evicting { // messages about keys that make room take none
 		c.server.clientMemory.note(c)
 	}
 }

@@ -156,6 +156,10 @@ func (l *local) start(p *pending, mayWait bool) {
 func (l *local) run(args [][]byte) {
 	c := l.client
 	completed := false
+	if l.inner {
+		l.server.tracking.inner++
+		defer func() { l.server.tracking.inner-- }()
+	}
 	defer func() {
 		if !completed && !l.inner {
 			c.abort(errPanicked)
@@ -246,7 +250,7 @@ func (c *client) refuses(cmd *command) bool {
 	switch {
 	case c.depth > 0 && cmd.flags&(flagNoscript|flagInMulti) != 0 && cmd.flags&flagBlocking == 0:
 		c.fail("ERR '" + cmd.name + "' concerns a connection: a command can't run it")
-	case cmd.flags&flagPubsub != 0 && cmd.flags&flagNoscript != 0 || cmd.name == "monitor":
+	case cmd.flags&flagPubsub != 0 && cmd.flags&flagNoscript != 0 || cmd.name == "monitor" || cmd.name == "client|tracking":
 		c.fail("ERR '" + cmd.name + "' sends messages, which a client within the program can't take")
 	default:
 		return false

@@ -16,9 +16,9 @@ const maxBase = 4 << 20
 func heapMemory() int64 { return memoryMetric("/memory/classes/heap/objects:bytes") }
 
 // usedMemory returns the bytes that the server uses, besides its clients': keys and
-// values, and what it used when it started. Go's heap would count garbage too, and
+// values, which clients have read them, and what it used when it started. Go's heap would count garbage too, and
 // the rest of the program.
-func (s *Server) usedMemory() int64 { return s.baseMemory + s.space.memory() }
+func (s *Server) usedMemory() int64 { return s.baseMemory + s.space.memory() + s.tracking.table.held() }
 
 func memoryMetric(name string) int64 {
 	sample := []metrics.Sample{{Name: name}}

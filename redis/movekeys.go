@@ -62,6 +62,7 @@ func swapdbCommand(c *client, args [][]byte) {
 			db.readyAll()
 			db.suspectAll()
 		}
+		c.server.tracking.flushed()
 	}
 	c.server.space.dirty++
 	c.ok()

@@ -14,6 +14,7 @@ import (
 func (c *client) debugReload() bool {
 	old := c.db
 	defer func() { c.db = old }()
+	c.server.tracking.flushed()
 	for i := range c.server.space.dbs {
 		c.db = &c.server.space.dbs[i]
 		var keys [][]byte

@@ -15,6 +15,7 @@ func (s *Server) begin(c *client) {
 	s.watch.restart()
 	c.active = s.tick()
 	s.evicting.begin(s)
+	s.space.store.CountNoUse(c.noTouch)
 	s.clientMemory.note(c) // output of the last batch has been sent meanwhile
 }
 
@@ -35,10 +36,12 @@ func (s *Server) end(c *client) {
 	if !s.completed {
 		c.executing, c.late = false, nil
 		s.broker.held = false
+		s.tracking.inner, s.tracking.evicting = 0, false
 		s.space.store.KeepExpired(s.space.paused)
 		c.abort(errPanicked)
 	}
 	s.current = nil
+	s.space.store.CountNoUse(false)
 	if s.completed && s.expiry.behind > 0 {
 		s.expiry.assist()
 	}
@@ -132,6 +135,7 @@ func (c *client) runRequest(args [][]byte, owned bool) {
 // blank takes a request without arguments. CLIENT REPLY SKIP counts it as a
 // command.
 func (c *client) blank() {
+	c.uncache()
 	if c.reply != replyOn {
 		c.base = len(c.B)
 		c.endSilent()

@@ -96,6 +96,10 @@ func (s *scripts) execute(c *client, args [][]byte, r scriptRun, flags scriptFla
 	s.run = r
 	s.caller.db, s.caller.user, s.caller.Proto = c.db, c.user, 2
 	s.caller.created, s.caller.active = c.created, c.active
+	s.caller.tracks = nil
+	if c.tracks != nil {
+		s.caller.tracks = c.tracksWithin(server.commands.find(args), args)
+	}
 	c.executing = true // holds messages back until the reply is complete
 	s.step()
 	if !s.run.done {
@@ -197,6 +201,9 @@ func (s *scripts) suspend(args [][]byte) {
 	c := r.client
 	r.request = copyArgs(args, 0)
 	r.wait = &wait{client: c, cmd: s.server.commands.find(args), script: true}
+	if c.tracks != nil {
+		s.caller.tracks = c.tracksWithin(r.wait.cmd, r.request)
+	}
 	c.wait = r.wait
 	s.server.blocking.count++
 	if c.silent() {
@@ -347,7 +354,9 @@ func (h *scriptHost) Call(args [][]byte) (reply []byte, refusal string) {
 	out := &s.output
 	out.long = out.long[:0]
 	c.B, c.base, c.lastCmd = out.buffer(), 0, cmd
+	s.server.tracking.inner++
 	c.call(cmd, args)
+	s.server.tracking.inner--
 	if len(out.long) > 0 {
 		out.long = append(out.long, c.B...)
 		reply = out.long

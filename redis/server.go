@@ -123,6 +123,7 @@ type Server struct {
 	zsets      zset.Sets
 	encoder    rdb.Encoder // for DUMP
 	broker     broker
+	tracking   tracking
 	stats      stats
 	watch      stopwatch
 	slowlog    slowlog
@@ -144,6 +145,7 @@ type Server struct {
 	args         [][]byte  // arguments of the request being read
 	ahead        lookahead // of the client whose batch runs
 	current      *client   // the client whose batch runs
+	answering    *client   // a blocked client that gets its reply now
 	completed    bool      // the batch ended without a panic
 	outgoing     []*remote // remotes with output to hand over at the end of the batch
 }
@@ -297,6 +299,7 @@ func (s *Server) init() {
 	s.initRandom()
 	s.space.init(s.Seed, int(s.config.databases))
 	s.broker.init()
+	s.tracking.init(s)
 	s.stats.init()
 	s.clients.init(s)
 	s.expiry.server, s.expiry.at = s, never

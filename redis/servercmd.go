@@ -43,6 +43,7 @@ func flushdbCommand(c *client, args [][]byte) {
 		return
 	}
 	c.flushDB(c.db)
+	c.server.tracking.flushed()
 	c.ok()
 }
 
@@ -54,6 +55,7 @@ func flushallCommand(c *client, args [][]byte) {
 	for i := range c.server.space.dbs {
 		c.flushDB(&c.server.space.dbs[i])
 	}
+	c.server.tracking.flushed()
 	c.ok()
 }
 
@@ -105,6 +107,7 @@ func debugCommand(c *client, args [][]byte) {
 		c.server.expiry.enable(string(args[2]) != "0")
 	case isWord(sub, "QUICKLIST-PACKED-THRESHOLD") && len(args) == 3: // all elements lie in listpacks
 	case isWord(sub, "REPLYBUFFER") && len(args) == 4: // no client keeps a buffer for replies
+	case isWord(sub, "PAUSE-CRON") && len(args) == 3: // nothing is done by a clock that can be done at once
 	case isWord(sub, "DIGEST") && len(args) == 2:
 		c.debugDigest()
 		return
@@ -131,6 +134,8 @@ func debugCommand(c *client, args [][]byte) {
 			"    Write a text to the log.",
 			"OBJECT <key>",
 			"    Where the value of a key lies, how it is stored, and its bytes in memory.",
+			"PAUSE-CRON (0|1)",
+			"    Accepted, without effect.",
 			"PROTOCOL <type>",
 			"    Reply with a value of a type, to test clients.",
 			"QUICKLIST-PACKED-THRESHOLD <size>",

@@ -137,9 +137,19 @@ func (t *tidyTimer) fire() {
 		s.evicting.begin(s)
 		s.makeRoom()
 	}
-	if s.space.store.Tick(tidyWork) {
+	if s.tracking.full() {
+		defer s.published()
+		s.tracking.limit()
+	}
+	if s.tidy() {
 		t.start()
 	}
+}
+
+// tidy gives the stores time, and reports whether there is more to do.
+func (s *Server) tidy() (more bool) {
+	more = s.tracking.table.tick(tidyWork)
+	return s.space.store.Tick(tidyWork) || more
 }
 
 func (t *tidyTimer) stop() {
@@ -181,7 +191,7 @@ func (u *upkeep) interval() time.Duration {
 func (u *upkeep) tick() {
 	s := u.server
 	s.tick()
-	if s.space.store.Tick(tidyWork) {
+	if s.tidy() {
 		s.tidying.start()
 	}
 	if s.stats.sample(s) {

@@ -73,9 +73,12 @@ func (c *client) watchedExpired() bool {
 	return false
 }
 
-// touched tells the clients watching a key that it has changed, or is about to
+// touched tells the clients that watch a key, or track it, that it has changed, or is about to
 // be deleted because it has expired.
 func (db *database) touched(key []byte, expires bool) {
+	if t := db.space.tracking; t != nil {
+		t.invalidate(key, expires)
+	}
 	if len(db.waiting) > 0 {
 		db.suspect(key, expires)
 	}

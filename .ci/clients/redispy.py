@@ -24,6 +24,8 @@ import redis
 import redis.asyncio
 import redis.asyncio.retry
 import redis.backoff
+import redis.cache
+import redis.connection
 import redis.retry
 
 PATIENCE = 60  # seconds that anything may take on a loaded machine before it counts as stuck
@@ -363,6 +365,28 @@ def many_clients(r, protocol):
     equal(r.dbsize(), 50)
 
 
+def client_side_caching(r, protocol):
+    if protocol == 2:
+        return  # redis-py caches with RESP3 only
+    # redis-py wants a later version of Redis than 7.0, for no reason that this check knows.
+    redis.connection.CacheProxyConnection.MIN_ALLOWED_VERSION = "7.0.0"
+    with contextlib.closing(connect(protocol, cache_config=redis.cache.CacheConfig())) as c:
+        for n in range(50):
+            r.set("k", n)
+            r.hset("h", "f", n)
+            eventually(lambda: c.get("k") == str(n).encode() and c.hget("h", "f") == str(n).encode())
+            before = r.info("commandstats")["cmdstat_get"]["calls"]
+            for _ in range(20):
+                equal(c.get("k"), str(n).encode())
+            equal(r.info("commandstats")["cmdstat_get"]["calls"], before)  # all were kept
+        equal(c.mget("k", "none"), [b"49", None])
+        r.flushall()
+        eventually(lambda: c.get("k") is None)
+        r.set("k", "short", px=50)
+        eventually(lambda: c.get("k") is None)
+        between(1, r.info("clients")["tracking_clients"], 2)
+
+
 def with_asyncio(r, protocol):
     async def work():
         async with redis.asyncio.Redis(**asyncio_options(protocol)) as c:
@@ -381,7 +405,8 @@ def with_asyncio(r, protocol):
 
 CHECKS = (
     strings, counters, keys, expiry, scan, big_values, pipelines, transactions, watch, pubsub,
-    hello, databases, client_commands, server, auth, many_clients, with_asyncio,
+    hello, databases, client_commands, server, auth, many_clients, client_side_caching,
+    with_asyncio,
 )
 
 

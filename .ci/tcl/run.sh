@@ -20,7 +20,7 @@ UNITS="unit/type/string unit/type/incr unit/type/list unit/type/list-2 unit/type
 	unit/bitops unit/bitfield unit/geo unit/hyperloglog unit/introspection
 	unit/introspection-2 unit/sort unit/dump unit/info unit/info-command
 	unit/latency-monitor unit/slowlog unit/lazyfree unit/maxmemory unit/obuf-limits
-	unit/limits unit/client-eviction unit/other unit/pause unit/replybufsize
+	unit/limits unit/tracking unit/client-eviction unit/other unit/pause unit/replybufsize
 	unit/violations unit/networking unit/tls unit/scripting unit/functions
 	unit/introspection+files unit/acl+files unit/acl-v2-1 unit/acl-v2-2"
 # Of a file with +files the tests start servers themselves, with files and command lines.

@@ -43,7 +43,7 @@ func (db *DB) FindHashed(key []byte, hash uint64) Item {
 		}
 		return Item{}
 	}
-	if db.store.tracking != TrackNothing {
+	if db.store.tracking != TrackNothing && !db.store.noUse {
 		return db.t.accessed(it)
 	}
 	return it

@@ -51,6 +51,7 @@ type Store struct {
 	ops      [numTypes]NodeOps
 	hasOps   bool
 	keeping  bool // see KeepExpired
+	noUse    bool // see CountNoUse
 	tracking Tracking
 	tracked  int64 // since when
 	lfu      LFU
@@ -105,6 +106,9 @@ func (s *Store) Now() int64 { return s.now }
 // there were none. Move, Rename and Copy want a key that does not exist: turn KeepExpired off
 // before.
 func (s *Store) KeepExpired(keep bool) { s.keeping = keep }
+
+// CountNoUse makes Find count no accesses, or count them again.
+func (s *Store) CountNoUse(on bool) { s.noUse = on }
 
 // Expired returns the number of keys that were deleted because they had expired.
 func (s *Store) Expired() int64 { return s.expired }
