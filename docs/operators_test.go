@@ -160,9 +160,16 @@ func logged(t *testing.T) (lines []string) {
 				return true
 			}
 			method, ok := call.Fun.(*ast.SelectorExpr)
-			if ok && slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) &&
-				strings.Contains(strings.ToLower(types.ExprString(method.X)), "log") {
+			if !ok || !strings.Contains(strings.ToLower(types.ExprString(method.X)), "log") {
+				return true
+			}
+			switch method.Sel.Name {
+			case "Debug", "Info", "Warn", "Error":
 				lines = append(lines, beginning(t, call.Args[0]))
+			case "Log":
+				if len(call.Args) > 2 { // of a *slog.Logger, with a level
+					lines = append(lines, beginning(t, call.Args[2]))
+				}
 			}
 			return true
 		})

@@ -119,7 +119,8 @@ func (t *tracking) flushTable() {
 // transaction, that it is for.
 func (c *client) remember(cmd *command, args [][]byte) {
 	x := c.tracks
-	if cmd.flags&(flagReadonly|flagPubsub) == flagReadonly {
+	const but = flagPubsub | flagSkipMonitor // what EVAL_RO and the like have: their scripts' commands count
+	if cmd.flags&(flagReadonly|but) == flagReadonly {
 		switch o := x.outer; {
 		case o != nil:
 			if o.client.tracks != nil {

@@ -122,6 +122,7 @@ func (p *prefixTable) broadcast() {
 		x.broadcast(&p.server.tracking)
 	}
 	p.dirty = p.dirty[:0]
+	p.server.clientMemory.check(p.server) // no batch ends after this, which would look
 }
 
 // keptKeys is the number of keys for which a prefix keeps the memory.
