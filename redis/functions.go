@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -92,7 +91,7 @@ func (f *functions) unlink(l *library) {
 func (f *functions) collision(l *library) error {
 	for _, x := range l.functions {
 		if f.byName[strings.ToLower(x.Name)] != nil {
-			return errors.New("Function " + x.Name + " already exists")
+			return functionError("Function " + x.Name + " already exists")
 		}
 	}
 	return nil
@@ -105,7 +104,12 @@ func (f *functions) sorted() []*library {
 	return list
 }
 
-var errLibraryName = errors.New("Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
+// A functionError is an error of a library, with Redis's text.
+type functionError string
+
+func (e functionError) Error() string { return string(e) }
+
+const errLibraryName = functionError("Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
 
 func isLibraryName(s string) bool {
 	for i := range len(s) {
@@ -120,34 +124,34 @@ func isLibraryName(s string) bool {
 // line end.
 func libraryHead(code string) (name, rest string, err error) {
 	if !strings.HasPrefix(code, "#!") {
-		return "", "", errors.New("Missing library metadata")
+		return "", "", functionError("Missing library metadata")
 	}
 	end := strings.IndexByte(code, '\n')
 	if end < 0 {
-		return "", "", errors.New("Invalid library metadata")
+		return "", "", functionError("Invalid library metadata")
 	}
 	parts, ok := splitArgs(code[:end])
 	if !ok || len(parts) == 0 {
-		return "", "", errors.New("Invalid library metadata")
+		return "", "", functionError("Invalid library metadata")
 	}
 	named := false
 	for _, part := range parts[1:] {
 		if len(part) < 5 || !strings.EqualFold(part[:5], "name=") {
-			return "", "", errors.New("Invalid metadata value given: " + part)
+			return "", "", functionError("Invalid metadata value given: " + part)
 		}
 		if named {
-			return "", "", errors.New("Invalid metadata value, name argument was given multiple times")
+			return "", "", functionError("Invalid metadata value, name argument was given multiple times")
 		}
 		name, named = part[5:], true
 	}
 	engine := parts[0][2:]
 	switch {
 	case !named:
-		return "", "", errors.New("Library name was not given")
+		return "", "", functionError("Library name was not given")
 	case !isLibraryName(name):
 		return "", "", errLibraryName
 	case !strings.EqualFold(engine, "lua"):
-		return "", "", errors.New("Engine '" + engine + "' not found")
+		return "", "", functionError("Engine '" + engine + "' not found")
 	}
 	return name, code[end:], nil
 }
@@ -160,7 +164,7 @@ func (s *scripts) load(f *functions, code string, replace bool) (name string, er
 	}
 	old := f.libraries[name]
 	if old != nil && !replace {
-		return "", errors.New("Library '" + name + "' already exists")
+		return "", functionError("Library '" + name + "' already exists")
 	}
 	l := &library{name: name, code: code}
 	err = s.lua().Load(rest, Version, func(x *script.Function) error {
@@ -168,7 +172,7 @@ func (s *scripts) load(f *functions, code string, replace bool) (name string, er
 			return errLibraryName
 		}
 		if slices.ContainsFunc(l.functions, func(y *libraryFunction) bool { return y.Name == x.Name }) {
-			return errors.New("Function already exists in the library")
+			return functionError("Function already exists in the library")
 		}
 		fn := &libraryFunction{Function: x}
 		for _, name := range x.Flags {
@@ -181,7 +185,7 @@ func (s *scripts) load(f *functions, code string, replace bool) (name string, er
 		return "", err
 	}
 	if len(l.functions) == 0 {
-		return "", errors.New("No functions registered")
+		return "", functionError("No functions registered")
 	}
 	if old != nil {
 		f.unlink(old)
@@ -397,7 +401,7 @@ func (s *scripts) restore(codes []string, policy string) error {
 	for _, l := range dumped.sorted() {
 		old := joined.libraries[l.name]
 		if old != nil && policy != "REPLACE" {
-			return errors.New("Library " + l.name + " already exists")
+			return functionError("Library " + l.name + " already exists")
 		}
 		if old != nil {
 			joined.unlink(old)

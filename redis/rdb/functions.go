@@ -11,8 +11,12 @@ const (
 // The errors of Functions, with Redis's texts.
 var (
 	ErrNotFunction  = errors.New("given type is not a function")
-	errFunctionText = errors.New("Failed loading library payload")
+	errFunctionText = functionError("Failed loading library payload")
 )
+
+type functionError string
+
+func (e functionError) Error() string { return string(e) }
 
 // Functions returns the codes of the libraries that FUNCTION DUMP has made b of. limit is the
 // length of the longest text that may have been compressed.

@@ -93,7 +93,6 @@ type Engine struct {
 	sample      []metrics.Sample
 	args        [][]byte
 	text        []byte
-	replyDepth  int
 }
 
 // environment is what scripts see as globals.
