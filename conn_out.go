@@ -192,7 +192,7 @@ func (c *Conn) WriteOwned(p []byte, release func()) error {
 	o.queue = append(o.queue, k)
 	o.grow(len(p))
 	c.wrote(o.size)
-	if len(p) >= directSize && !c.loop.hooking {
+	if len(p) >= directSize && !c.loop.hooked {
 		c.flush() // until the turn's end, other connections' output would drive it out of the caches
 	}
 	return nil

@@ -56,10 +56,10 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`redis/(acl|conf|hll|intset)`, `none`),
 	law(`redis/listpack`, `resp`), // for integers as Redis writes them
 	law(`redis/rdb`, `resp|redis/(intset|listpack)`),
-	law(`redis/script/lualib`, `none`),
-	law(`redis/script`, `resp|redis/script/lualib`), // to convert replies
-	law(`redis`, `|resp|redis/(acl|conf|hll|intset|listpack|quicklist|rdb|script|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
-	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|meter|sys)`),                                        // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
+	law(`redis/internal/script/lualib`, `none`),
+	law(`redis/internal/script`, `resp|redis/internal/script/lualib`), // to convert replies
+	law(`redis`, `|resp|redis/(acl|conf|hll|intset|listpack|quicklist|rdb|internal/script|store|stream|zset)|internal/(bridge|sys)`), // to receive into a value's memory; for the limit of descriptors
+	law(`httpd`, `|http1|netconn|rtls|internal/(backend|bridge|handover|meter|sys)`),                                                 // to duplicate files, to send past the loop, and to hand a turn's requests to goroutines
 	law(`internal/load`, `|http1|resp`),
 	law(`proactor`, `|internal/bridge`),
 	law(`netconn`, `|internal/(bridge|sys)`), // for its Handler, which other goroutines wait for

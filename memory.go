@@ -155,6 +155,9 @@ func (m *memory) shed() {
 	l := m.loop
 	r := l.engine.larder
 	m.asked.Store(false)
+	if r.short.Load() {
+		l.giveRoom() // taken must not count what the last call has freed
+	}
 	taken := r.taken.Load()
 	if !r.short.Load() || l.stopping {
 		return
@@ -200,7 +203,7 @@ func (m *memory) dearest() *Conn {
 	for len(m.ranks) > 0 {
 		c := m.ranks[len(m.ranks)-1].conn
 		m.ranks = m.ranks[:len(m.ranks)-1]
-		if c.life != connLeaving && c.life < connClosed && c.holds().bytes > 0 {
+		if !c.rests() && c.life < connClosed && c.holds().bytes > 0 {
 			return c
 		}
 	}

@@ -81,7 +81,7 @@ func (l *lists) find(o order) (found *listing, done <-chan struct{}, wait time.D
 	}
 	switch {
 	case l.making != nil:
-		return nil, l.making, listTime + wait
+		return nil, l.making, listTime + max(wait, 0)
 	case wait > 0:
 		return nil, make(chan struct{}), wait
 	}

@@ -62,7 +62,11 @@ func (x *exchange) countEnd() {
 		return
 	}
 	n.answers[min(x.status/100, len(n.answers)-1)].Add(1)
-	if x.written > 0 {
-		n.bytesOut.Add(uint64(x.written))
+	sent := x.written
+	if x.length >= 0 {
+		sent = min(sent, x.length) // a Write beyond it has failed
+	}
+	if sent > 0 && x.req.Method != "HEAD" {
+		n.bytesOut.Add(uint64(sent))
 	}
 }

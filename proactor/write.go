@@ -9,6 +9,10 @@ func (st *stream) write() {
 		}
 		o.watch(true)
 		if err := st.send(o); err != nil {
+			if why := st.wire.Cause(); why != nil {
+				err = why // of an earlier piece
+			}
+			st.outputFailed()
 			st.finish(o, err)
 			continue
 		}
@@ -35,12 +39,18 @@ func (st *stream) send(o *op) (err error) {
 	for len(o.Bufs[last]) == 0 {
 		last--
 	}
+	given := 0
 	for i := range last {
 		if err = st.conn.WriteOwned(o.Bufs[i], nil); err != nil {
+			o.N = given - st.conn.Buffered()
 			return err
 		}
+		given += len(o.Bufs[i])
 	}
-	return st.conn.WriteOwned(o.Bufs[last], o.release.f)
+	if err = st.conn.WriteOwned(o.Bufs[last], o.release.f); err != nil {
+		o.N = given - st.conn.Buffered()
+	}
+	return err
 }
 
 // A release is the release function that an op passes to WriteOwned. The op

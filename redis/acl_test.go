@@ -471,3 +471,25 @@ func TestUsersOfAConfig(t *testing.T) {
 		}
 	}
 }
+
+// A word that looks like an option, an option that stands twice, and keys that may be left out do
+// not hide a key from the check.
+func TestKeysDoNotHide(t *testing.T) {
+	newBench(t, &Server{}).script(`
+		SADD b1 1 => :1
+		GEOADD mine:g 13 38 x => :1
+		XADD secret 1-1 f v => $3 1-1
+		XGROUP CREATE secret g 0 => +OK
+		ACL SETUSER u on nopass ~b* ~mine:* ~stream* +@all => +OK
+		b: AUTH u x => +OK
+		b: SORT b1 STORE by STORE victim => -NOPERM this user has no permissions to access one of the keys used as arguments
+		b: SORT b1 STORE b2 => :1
+		b: GEORADIUS mine:g 13 38 1 m STORE mine:x STORE victim => -NOPERM this user has no permissions to access one of the keys used as arguments
+		b: GEORADIUS mine:g 13 38 1 m STORE mine:x STOREDIST victim => -NOPERM this user has no permissions to access one of the keys used as arguments
+		b: GEORADIUS mine:g 13 38 1 m STORE victim STORE mine:x => :1
+		b: XREADGROUP NOACK GROUP g streams STREAMS secret > => -NOPERM this user has no permissions to access one of the keys used as arguments
+		b: PFMERGE victim => -NOPERM this user has no permissions to access one of the keys used as arguments
+		b: PFMERGE mine:h => +OK
+		EXISTS victim => :0
+	`)
+}

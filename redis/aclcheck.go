@@ -53,8 +53,8 @@ func (p *permissions) empty() {
 	}
 }
 
-// keyRefs appends the keys of a request. If a specification does not fit, the request has
-// no keys: the command will find the error.
+// keyRefs appends the keys of a request. If their number is wrong it has none: the command will find
+// the error. Another specification that does not fit is of keys that were left out.
 func (cmd *command) keyRefs(refs []acl.Ref, args [][]byte) []acl.Ref {
 	for i := range cmd.keys {
 		k := &cmd.keys[i]
@@ -62,8 +62,11 @@ func (cmd *command) keyRefs(refs []acl.Ref, args [][]byte) []acl.Ref {
 			continue
 		}
 		first, last, ok := k.find(args)
-		if !ok || last >= len(args) {
+		switch {
+		case !ok && k.counted:
 			return refs[:0]
+		case !ok:
+			continue
 		}
 		access := k.flags.access()
 		if cmd.arityOK(len(args)) {

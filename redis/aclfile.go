@@ -99,7 +99,7 @@ func aclLoadCommand(c *client, _ [][]byte) {
 		c.fail("ERR " + err.Error())
 		return
 	}
-	c.disconnect(func(x *client) bool { return x.user != s.users.Default && x.user != program })
+	c.disconnect(func(x *client) bool { return x.user != program && (x.user != s.users.Default || x.hearsTooMuch()) })
 	c.ok()
 }
 
@@ -122,10 +122,21 @@ func (s *Server) userOption() conf.Option {
 	o := conf.Option{Name: "user"}
 	if s.config.aclFile == "" {
 		for _, u := range s.users.Sorted() {
-			o.Lines = append(o.Lines, conf.Line{Text: u.Line(), Force: true})
+			o.Lines = append(o.Lines, conf.Line{Text: confLine(u.Line()), Force: true})
 		}
 	}
 	return o
+}
+
+// confLine puts quotes around the words for which a line of redis.conf needs them.
+func confLine(line string) string {
+	words := strings.Split(line, " ")
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, `"'`) {
+			words[i] = string(conf.Quote(w))
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func setPubsubDefault(c *config, v string) string {

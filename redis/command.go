@@ -221,7 +221,7 @@ func countedKeys(f keyFlags, at int) keySpec {
 func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 	n := len(args)
 	switch {
-	case k.unknown:
+	case k.search != nil:
 		first, last = k.search(args)
 		return first, last, true
 	case k.counted:
@@ -246,7 +246,7 @@ func (k *keySpec) find(args [][]byte) (first, last int, ok bool) {
 	case k.last < 0:
 		last = n + k.last
 	default:
-		last = k.first + k.last
+		last = min(k.first+k.last, n-1) // the last keys may be optional
 	}
 	return k.first, last, k.first <= last
 }

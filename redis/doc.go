@@ -4,7 +4,7 @@
 // A [Server] serves strings, bits, lists, hashes, sets, sorted sets, streams, geo and
 // HyperLogLogs in 16 databases, with expiry, transactions, publish/subscribe, events of keys, DUMP and
 // RESTORE, users with permissions (ACL) and the administrative commands that clients and redis-cli rely on.
-// COMMAND LIST returns their names. Scripts and functions run in package script. There is no
+// COMMAND LIST returns their names. Scripts and functions are in Lua. There is no
 // persistence, replication or cluster: a Server is a cache, or a stand-in for Redis in tests.
 // The package contains no client for other servers.
 //

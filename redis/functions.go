@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rondo-go/rondo/redis/internal/script"
 	"github.com/rondo-go/rondo/redis/rdb"
-	"github.com/rondo-go/rondo/redis/script"
 )
 
 func functionCommands() []*command {
@@ -18,11 +18,11 @@ func functionCommands() []*command {
 	return []*command{
 		{name: "function", arity: -2, doc: doc{"Contains the commands for functions.", "7.0.0", group, "depends on the subcommand", "", ""},
 			subs: []*command{
-				{name: "function|delete", arity: 3, flags: write, cats: catScripting, tips: all, run: functionDeleteCommand,
+				{name: "function|delete", arity: 3, flags: write, cats: catScripting | catWrite, tips: all, run: functionDeleteCommand,
 					doc: doc{"Deletes a library.", "7.0.0", group, "O(1)", "", ""}},
 				{name: "function|dump", arity: 2, flags: flagNoscript, cats: catScripting, run: functionDumpCommand,
 					doc: doc{"Returns all libraries as bytes.", "7.0.0", group, "O(N), N the number of functions", "", ""}},
-				{name: "function|flush", arity: -2, flags: write, cats: catScripting, tips: all, run: functionFlushCommand,
+				{name: "function|flush", arity: -2, flags: write, cats: catScripting | catWrite, tips: all, run: functionFlushCommand,
 					doc: doc{"Deletes all libraries.", "7.0.0", group, "O(N), N the number of functions", "", ""}},
 				{name: "function|help", arity: 2, flags: flagLoading | flagStale, cats: catScripting, run: functionHelpCommand,
 					doc: doc{"Lists the subcommands.", "7.0.0", group, "O(1)", "", ""}},
@@ -32,9 +32,9 @@ func functionCommands() []*command {
 				{name: "function|list", arity: -2, flags: flagNoscript, cats: catScripting, run: functionListCommand,
 					tips: []string{"nondeterministic_output_order"},
 					doc:  doc{"Lists libraries and their functions.", "7.0.0", group, "O(N), N the number of functions", "", ""}},
-				{name: "function|load", arity: -3, flags: write | flagDenyOOM, cats: catScripting, tips: all, run: functionLoadCommand,
+				{name: "function|load", arity: -3, flags: write | flagDenyOOM, cats: catScripting | catWrite, tips: all, run: functionLoadCommand,
 					doc: doc{"Loads a library.", "7.0.0", group, "O(1), besides what its code does", "", ""}},
-				{name: "function|restore", arity: -3, flags: write | flagDenyOOM, cats: catScripting, tips: all, run: functionRestoreCommand,
+				{name: "function|restore", arity: -3, flags: write | flagDenyOOM, cats: catScripting | catWrite, tips: all, run: functionRestoreCommand,
 					doc: doc{"Loads the libraries that FUNCTION DUMP has returned.", "7.0.0", group, "O(N), N the number of functions", "", ""}},
 				{name: "function|stats", arity: 2, flags: flagNoscript | flagAllowBusy, cats: catScripting, run: functionStatsCommand,
 					tips: []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
@@ -430,5 +430,5 @@ func fcallCommand(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	s.execute(c, args, scriptRun{function: f.Function, name: f.Name, keys: keys, args: rest}, f.flags, len(args[0]) > 5)
+	s.execute(c, args, scriptRun{function: f.Function, name: f.Name, keys: keys, args: rest}, f.flags, strings.HasSuffix(c.server.commands.find(args).name, "_ro"))
 }

@@ -11,6 +11,25 @@ import (
 	"github.com/rondo-go/rondo/redis/zset"
 )
 
+// geoTarget finds the key behind the last word, which is STORE or STOREDIST.
+func geoTarget(from int, word string) func([][]byte) (first, last int) {
+	return func(args [][]byte) (first, last int) {
+		first, last = noKeys(args)
+		for i := from; i < len(args)-1; i++ {
+			switch {
+			case isWord(args[i], "COUNT"):
+				i++
+			case isWord(args[i], "STORE"), isWord(args[i], "STOREDIST"):
+				if isWord(args[i], word) {
+					first, last = i+1, i+1
+				}
+				i++
+			}
+		}
+		return first, last
+	}
+}
+
 func geoCommands() []*command {
 	const group = "geo"
 	const search = "O(N + log M), N the members in cells around the shape, M the size of the set"
@@ -21,7 +40,7 @@ func geoCommands() []*command {
 		if since == "3.2.0" {
 			cmd.flags = flagWrite | flagDenyOOM | flagMovableKeys
 			for _, word := range []string{"STORE", "STOREDIST"} {
-				cmd.keys = append(cmd.keys, keySpec{flags: keyOW | keyUpdate, first: -arity, step: 1, keyword: word})
+				cmd.keys = append(cmd.keys, keySpec{flags: keyOW | keyUpdate, first: -arity, step: 1, keyword: word, search: geoTarget(-arity, word)})
 			}
 		}
 		return cmd

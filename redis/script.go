@@ -4,7 +4,7 @@ import (
 	"container/list"
 	"strings"
 
-	"github.com/rondo-go/rondo/redis/script"
+	"github.com/rondo-go/rondo/redis/internal/script"
 	"github.com/rondo-go/rondo/resp"
 )
 
@@ -123,7 +123,7 @@ func (s *scripts) lua() *script.Engine {
 
 // find returns the script of a request of EVAL or EVALSHA; nil: there is none yet.
 func (s *scripts) find(args [][]byte) *cachedScript {
-	if byDigest := len(args[0]) > 4 && lower(args[0][4]) == 's'; !byDigest {
+	if byDigest := strings.HasPrefix(s.server.commands.find(args).name, "evalsha"); !byDigest {
 		return s.bySource[string(args[1])]
 	}
 	var digest [40]byte
@@ -286,7 +286,8 @@ func (c *client) scriptKeys(args [][]byte, invalid string) (keys, rest [][]byte,
 func evalCommand(c *client, args [][]byte) {
 	s := &c.server.scripts
 	s.feedMonitors(c, args)
-	sha := len(args[0]) > 4 && lower(args[0][4]) == 's'
+	name := c.server.commands.find(args).name // redis.conf may have renamed the command
+	sha := strings.HasPrefix(name, "evalsha")
 	if sha && len(args[1]) != 40 {
 		c.fail(errNoScript)
 		return
@@ -309,7 +310,7 @@ func evalCommand(c *client, args [][]byte) {
 			return
 		}
 	}
-	readonly := lower(args[0][len(args[0])-1]) == 'o'
+	readonly := strings.HasSuffix(name, "_ro")
 	s.execute(c, args, scriptRun{function: x.function, name: x.digest, eval: true, keys: keys, args: rest}, x.flags, readonly)
 }
 

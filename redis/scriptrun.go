@@ -11,7 +11,7 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/redis/acl"
-	"github.com/rondo-go/rondo/redis/script"
+	"github.com/rondo-go/rondo/redis/internal/script"
 )
 
 // A script runs on the loop's thread, in a coroutine, so that it can stand still in the middle:

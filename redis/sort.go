@@ -41,6 +41,7 @@ func sortTarget(args [][]byte) (first, last int) {
 			i++
 		case isWord(args[i], "STORE") && i+1 < len(args):
 			first, last = i+1, i+1
+			i++
 		}
 	}
 	return first, last

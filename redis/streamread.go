@@ -13,7 +13,7 @@ func streamReadCommands() []*command {
 	const group = "stream"
 	const cost = "O(N) for each key, N the number of entries returned"
 	keys := func(first int) []keySpec {
-		return []keySpec{{flags: keyRO | keyAccess, keyword: "STREAMS", first: first, last: -1, step: 1, half: true}}
+		return []keySpec{{flags: keyRO | keyAccess, keyword: "STREAMS", first: first, last: -1, step: 1, half: true, search: streamKeys}}
 	}
 	return []*command{
 		{name: "xread", arity: -4, flags: flagReadonly | flagBlocking | flagMovableKeys, cats: catStream, keys: keys(1), run: xreadCommand,
@@ -32,6 +32,21 @@ type xreadOptions struct {
 	consumer []byte
 	keys     [][]byte
 	ids      []stream.ID // of XREADGROUP: stream.MaxID for new entries
+}
+
+// streamKeys finds the keys of XREAD and XREADGROUP: a group or a consumer may be called streams.
+func streamKeys(args [][]byte) (first, last int) {
+	for i, n := 1, len(args); i < n-1; i++ {
+		switch {
+		case isWord(args[i], "COUNT"), isWord(args[i], "BLOCK"):
+			i++
+		case isWord(args[i], "GROUP"):
+			i += 2
+		case isWord(args[i], "STREAMS"):
+			return i + 1, i + (n-1-i)/2
+		}
+	}
+	return noKeys(args)
 }
 
 func xreadCommand(c *client, args [][]byte) { c.xread(args, false) }

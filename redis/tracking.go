@@ -225,7 +225,7 @@ func (s *Server) self() *client {
 // changed, or is about to expire.
 func (t *tracking) invalidate(key []byte, expires bool) {
 	self := t.server.self()
-	if t.evicting {
+	if t.evicting || expires {
 		self = nil
 	}
 	if t.prefixes.any() {
@@ -349,7 +349,7 @@ const limitEffort = 256
 // is in use than suits so many.
 func (t *tracking) full() bool {
 	most := t.server.config.trackedKeys
-	return most > 0 && t.table.len() > 0 && (int64(t.table.len()) > most || t.table.used() > max(leastTracked, most*bytesTracked))
+	return most > 0 && t.table.len() > 0 && (int64(t.table.len()) > most || t.table.used() > max(leastTracked, min(most, 1<<40)*bytesTracked))
 }
 
 // The table may take bytesTracked for each key that it may have, and leastTracked in any case:

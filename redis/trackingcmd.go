@@ -45,7 +45,7 @@ func (o *trackingOptions) parseRedirect(c *client, arg []byte) (ok bool) {
 	if o.redirect, ok = c.int64Arg(arg); !ok {
 		return false
 	}
-	if c.server.clients.byID[o.redirect] == nil {
+	if to := c.server.clients.byID[o.redirect]; to == nil || to.local { // no messages go within the program
 		c.fail("ERR The client ID you want redirect to does not exist")
 		return false
 	}

@@ -24,6 +24,7 @@ var asDirective = map[string]string{
 	"requirepass": "requirepass", "protected-mode": "protected-mode", "enable-debug-command": "enable-debug-command",
 	"maxmemory": "maxmemory", "pidfile": "pidfile", "log-level": "loglevel", "tls-cert": "tls-cert-file",
 	"tls-key": "tls-key-file", "tls-ca": "tls-ca-cert-file", "tls-auth-clients": "tls-auth-clients",
+	"user": "user", "aclfile": "aclfile", "acl-pubsub-default": "acl-pubsub-default",
 }
 
 // readConf reads a redis.conf, and what follows its name. The command's flags get the values.

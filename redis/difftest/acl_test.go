@@ -67,7 +67,7 @@ func words(v resp.Value) (list []string) {
 }
 
 // newer are commands that come from later versions of Redis.
-var newer = []string{"client|setinfo"}
+var newer = []string{"client|no-touch", "client|setinfo"}
 
 // TestCategories compares the categories of all commands. Rules may name those that the
 // server does not have, with the same categories.

@@ -81,9 +81,10 @@ func (b *Backend) cancelAccept(f *file) {
 // endAccept completes a canceled Accept in the next turn, unless there are more connections.
 //
 // The system tells one holder of a listener of a new connection, and does not tell another if
-// that one cancels its request instead of accepting. So what has come by now is accepted here.
+// that one cancels its request instead of accepting. So if there may be another, what has come by
+// now is accepted here.
 func (b *Backend) endAccept(f *file) {
-	if f.flags&drained == 0 {
+	if f.flags&(shared|drained) == shared {
 		b.acceptRest(f)
 		f.flags |= drained
 		if f.waiting() {

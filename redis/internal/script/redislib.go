@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/rondo-go/rondo/redis/script/lualib"
+	"github.com/rondo-go/rondo/redis/internal/script/lualib"
 )
 
 // redisTable makes the table redis, for EVAL or for the functions of libraries.

@@ -6,7 +6,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/rondo-go/rondo/redis/script/lualib"
+	"github.com/rondo-go/rondo/redis/internal/script/lualib"
 )
 
 // loadTime is how long the load of a library may take.

@@ -7,7 +7,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/rondo-go/rondo/redis/script/lualib"
+	"github.com/rondo-go/rondo/redis/internal/script/lualib"
 )
 
 const readonlyTable = "Attempt to modify a readonly table"

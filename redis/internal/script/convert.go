@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/rondo-go/rondo/redis/script/lualib"
+	"github.com/rondo-go/rondo/redis/internal/script/lualib"
 	"github.com/rondo-go/rondo/resp"
 )
 

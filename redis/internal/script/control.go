@@ -6,7 +6,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"github.com/rondo-go/rondo/redis/script/lualib"
+	"github.com/rondo-go/rondo/redis/internal/script/lualib"
 )
 
 // raise raises a value, and notes where.
