@@ -250,7 +250,9 @@ func (h *IOHandle) AsyncWrite(eh EvHandler, buf []byte) {
 	if fd < 1 {
 		return
 	}
-	if fd != eh.Fd() {
+	if other := eh.Fd(); other < 1 {
+		return // destroyed meanwhile, on another goroutine
+	} else if fd != other {
 		panic("goev: AsyncWrite EvHandler is invalid")
 	}
 	e := h.mustBeAdded("AsyncWrite")

@@ -18,6 +18,7 @@ func TestHostile(t *testing.T) {
 	pollers := reactor(t, EvPollNum(3))
 	other := reactor(t, EvPollNum(2), EvPollReadBuffSize(1000))
 	var opened, closed, destroyed, twice atomic.Int32
+	const clients, each = 8, 60
 	at := acceptor(t, pollers, "tcp", func() EvHandler {
 		h := &handler{r: pollers, timeout: func(h *handler) bool { h.AsyncWrite(h, []byte("tick")); return h.Fd() > 0 }}
 		if rand.IntN(2) == 0 {
@@ -47,9 +48,8 @@ func TestHostile(t *testing.T) {
 			closed.Add(1)
 		}
 		return h
-	}, ListenBacklog(rand.IntN(100)))
+	}, ListenBacklog(clients*each+rand.IntN(100))) // with fewer, a connection that has ended may never be accepted
 	var all sync.WaitGroup
-	const clients, each = 8, 60
 	for range clients {
 		all.Add(1)
 		go func() {
