@@ -82,20 +82,29 @@ stop() {
 	[ "$status" = 0 ] || fail "the image ended with status $status"
 }
 
+# logged waits for a line of the log: the server answers a moment before it says so.
+logged() {
+	for _ in $(seq 100); do
+		grep -q "$1" "$work/log" && return
+		sleep 0.05
+	done
+	fail "$2"
+}
+
 say "the image as it is"
 [ "$(enter "${entry[@]}" version | head -n 1)" = "rondo v0.0.0-container" ] || fail "version"
 ! enter "${health[@]}" 2>"$work/health" || fail "a container that does not run is healthy"
 grep -q 'no server listens there' "$work/health" || fail "the health check says: $(cat "$work/health")"
 start "${command[@]}"
 [ "$(awk '/^Uid:/ {print $2 ":" $3}' "/proc/$server/status")" = 65532:65532 ] || fail "it runs as another user"
-grep -q 'backend=epoll' "$work/log" || fail "it is not on epoll"
+logged 'backend=epoll' "it is not on epoll"
 stop
 
 say "no io_uring"
 launcher=("$(command -v python3)" .ci/containers/seccomp.py)
 start redis --addr :6379 --backend uring,epoll
 [ "$(grep -c 'a backend cannot be used, the next one is tried' "$work/log")" = 1 ] || fail "want one line about io_uring"
-grep -q 'ready.*backend=epoll' "$work/log" || fail "it is not on epoll"
+logged 'ready.*backend=epoll' "it is not on epoll"
 stop
 status=0
 "${launcher[@]}" /usr/sbin/chroot --userspec="$user" "$image" "${entry[@]}" redis --backend uring 2>"$work/log" || status=$?
