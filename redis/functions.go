@@ -162,6 +162,9 @@ func (s *scripts) load(f *functions, code string, replace bool) (name string, er
 	if err != nil {
 		return "", err
 	}
+	if s.lua().Running() {
+		return "", functionError("a library cannot be loaded by a script")
+	}
 	old := f.libraries[name]
 	if old != nil && !replace {
 		return "", functionError("Library '" + name + "' already exists")
@@ -384,11 +387,18 @@ func functionRestoreCommand(c *client, args [][]byte) {
 	c.ok()
 }
 
+// restoreTime is how long the code of all libraries of a dump may take.
+const restoreTime = 2 * time.Second
+
 // restore adds the libraries of a dump: all, or none if there is an error.
 func (s *scripts) restore(codes []string, policy string) error {
 	var dumped functions
 	dumped.init()
+	start := time.Now()
 	for _, code := range codes {
+		if time.Since(start) > restoreTime {
+			return functionError("FUNCTION RESTORE timeout")
+		}
 		if _, err := s.load(&dumped, code, false); err != nil {
 			return err
 		}

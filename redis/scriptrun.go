@@ -169,6 +169,10 @@ func (s *scripts) reply(c *client, r *scriptRun) {
 		c.scriptError(text, x.Counted)
 		return
 	}
+	if !r.value.Fits(s.engine.MaxMemory) {
+		c.scriptError("ERR the reply of the script is too large", false)
+		return
+	}
 	out := script.Replier{Reply: &c.Reply, Protocol: r.proto, Fail: c.scriptError}
 	out.Add(r.value)
 	c.spill()
@@ -255,6 +259,11 @@ func (s *scripts) finish() {
 	}
 	if r.outer {
 		c.execRest(w.rest)
+	}
+	if c.gone && c.wait == nil { // the rest of the transaction may have begun something
+		c.executing = false
+		c.endSubscriptions()
+		server.tracking.leave(c)
 	}
 	if c.wait == nil && !w.exec {
 		c.executing = false

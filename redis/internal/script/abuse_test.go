@@ -31,6 +31,11 @@ func TestAbuse(t *testing.T) {
 		{"return " + strings.Repeat("(", 3000) + "1" + strings.Repeat(")", 3000), ":1"},
 		{"return " + strings.Repeat("not ", 3000) + "x", "compile: "},
 		{"return " + strings.Repeat("{", 3000) + strings.Repeat("}", 3000), "compile: user_script: chunk has too many syntax levels"},
+		{"cjson.encode_max_depth(2147483647) local t = {} t[1] = t return cjson.encode(t)", "-ERR user_script:1: Cannot serialise, excessive nesting"},
+		{"return cmsgpack.unpack(string.char(0xdc, 3, 0xe8) .. string.rep(string.char(0x81, 0xce, 0, 0x3f, 0xff, 0xfe, 1), 1000))", memory},
+		{"local a = {} for i = 1, 1e5 do a[i] = 0.1 end local b = {} for i = 1, 900 do b[i] = a end return #cmsgpack.pack(b)", memory},
+		{"function a" + strings.Repeat(".b", 100000) + "() end", "compile: user_script: chunk has too many syntax levels"},
+		{"load(gcinfo)", "-ERR"},
 		{"while true do pcall(error) end", "-ERR too long"},
 		{"coroutine.wrap(function() while true do end end)()", "-ERR too long"},
 		{"return 1", ":1"},
@@ -77,5 +82,26 @@ func TestSandbox(t *testing.T) {
 	}
 	if got := eval(e, h, "return ('x'):rep(2) .. string.len('abc')"); got != "$3 xx3" {
 		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// The size of a reply is known before it is made, whatever tables are in it more than once.
+func TestFits(t *testing.T) {
+	e, _ := newEngine()
+	for source, want := range map[string]bool{
+		"return {1, {2, 'x'}, {ok='fine'}}":                                   true,
+		"local t = {1} for i = 1, 40 do t = {t, t} end return t":              false,
+		"local t = {} t[1] = t t[2] = t return t":                             false,
+		"return {map={a=string.rep('x', 500000), b='y'}}":                     true,
+		"return {map={a=string.rep('x', 500000), b=string.rep('x', 800000)}}": false,
+	} {
+		f, err := e.Compile(source, "user_script")
+		if err != nil {
+			t.Fatal(source, err)
+		}
+		v, failure := e.Eval(f, nil, nil)
+		if failure != nil || v.Fits(1<<20) != want {
+			t.Errorf("%s: %v, want %v", source, failure, want)
+		}
 	}
 }

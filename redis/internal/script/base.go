@@ -194,8 +194,9 @@ func (e *Engine) luaUnpack(L *lua.LState) int {
 	if n := to - from + 1; n <= 0 || n >= 8000 {
 		L.RaiseError("too many results to unpack")
 	}
-	for i := from; i <= to; i++ {
-		L.Push(t.RawGet(lua.LNumber(i)))
+	e.Spend(L, 16*(to-from+1))
+	for i := range to - from + 1 {
+		L.Push(t.RawGet(lua.LNumber(from + i)))
 	}
 	return to - from + 1
 }

@@ -200,6 +200,7 @@ func (e *Engine) luaLoad(L *lua.LState) int {
 	}
 	var source strings.Builder
 	for {
+		e.Work(L)
 		L.Push(f)
 		L.Call(0, 1)
 		v := L.Get(-1)

@@ -132,6 +132,55 @@ type Value struct{ v lua.LValue }
 // maxReplyDepth is how deep a reply nests, as C's stack of values allows.
 const maxReplyDepth = 7990
 
+// Fits reports whether the reply of a value takes about limit bytes, or fewer. A table that is in
+// several places counts in each.
+func (x Value) Fits(limit int64) bool { return fits(x.v, &limit, 0) }
+
+func fits(v lua.LValue, left *int64, depth int) bool {
+	if *left -= 16; *left < 0 {
+		return false
+	}
+	switch v := v.(type) {
+	case lua.LString:
+		*left -= int64(len(v))
+	case *lua.LTable:
+		if depth++; depth <= maxReplyDepth {
+			return tableFits(v, left, depth)
+		}
+	}
+	return *left >= 0
+}
+
+func tableFits(t *lua.LTable, left *int64, depth int) bool {
+	for _, name := range []string{"err", "ok", "big_number", "verbatim_string"} {
+		v := t.RawGetString(name)
+		if inner, ok := v.(*lua.LTable); ok {
+			v = inner.RawGetString("string")
+		}
+		if v != lua.LNil && !fits(v, left, depth) {
+			return false
+		}
+	}
+	for _, name := range []string{"map", "set"} {
+		if m, ok := t.RawGetString(name).(*lua.LTable); ok {
+			for k, x := m.Next(lua.LNil); k != lua.LNil; k, x = m.Next(k) {
+				if !fits(k, left, depth) || !fits(x, left, depth) {
+					return false
+				}
+			}
+		}
+	}
+	for i := 1; ; i++ {
+		x := t.RawGet(lua.LNumber(i))
+		if x == lua.LNil {
+			return *left >= 0
+		}
+		if !fits(x, left, depth) {
+			return false
+		}
+	}
+}
+
 // A Replier takes a script's result.
 type Replier struct {
 	*resp.Reply

@@ -53,7 +53,7 @@ const (
 	registryMost = 1 << 20
 
 	tickEvery  = 4096     // instructions between two looks at the clock
-	checkEvery = 64 << 10 // instructions between two looks at the memory
+	checkEvery = 16 << 10 // instructions between two looks at the memory
 	checkBytes = 8 << 20  // announced bytes between two looks
 )
 

@@ -108,6 +108,7 @@ func (e *Engine) commandArgs(L *lua.LState) (args [][]byte, fault string) {
 				text = lualib.AppendNumber(text, float64(v), 17)
 			}
 		default:
+			e.forgetArgs(args)
 			return nil, "Lua redis lib command arguments must be strings or integers"
 		}
 		args = append(args, text[start:len(text):len(text)])
@@ -117,6 +118,14 @@ func (e *Engine) commandArgs(L *lua.LState) (args [][]byte, fault string) {
 		e.text = text[:0]
 	}
 	return args, ""
+}
+
+// forgetArgs lets go of the memory of arguments.
+func (e *Engine) forgetArgs(args [][]byte) {
+	clear(args)
+	if cap(args) > 1024 {
+		e.args = nil
+	}
 }
 
 // call is redis.call, or redis.pcall if raise is false.
@@ -134,6 +143,7 @@ func (e *Engine) call(L *lua.LState, raise bool) int {
 	}
 	L.SetTop(0)
 	reply, refusal := e.callHost(L, args)
+	e.forgetArgs(args)
 	if refusal != "" {
 		t := e.errorTable(coded(refusal))
 		t.RawSetString("ignore_error_stats_update", lua.LTrue)
@@ -171,6 +181,9 @@ func (e *Engine) sha1hex(L *lua.LState) int {
 		e.fail(L, "wrong number of arguments")
 	}
 	s, _ := lualib.Text(L.Get(1))
+	for range len(s) >> 16 {
+		e.Work(L)
+	}
 	return push(L, lua.LString(Digest([]byte(s))))
 }
 
@@ -264,6 +277,7 @@ func (e *Engine) aclCheck(L *lua.LState) int {
 		e.fail(L, fault)
 	}
 	permitted, known := e.host.Permitted(args)
+	e.forgetArgs(args)
 	if !known {
 		e.fail(L, "Invalid command passed to redis.acl_check_cmd()")
 	}

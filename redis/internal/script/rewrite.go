@@ -84,6 +84,12 @@ func (r *rewriter) stmt(s ast.Stmt) {
 		r.exprs(s.Exprs)
 		r.stmts(s.Stmts)
 	case *ast.FuncDefStmt:
+		if s.Name.Func != nil { // a.b.c: as deep as an expression
+			s.Name.Func = r.expr(s.Name.Func)
+		}
+		if s.Name.Receiver != nil {
+			s.Name.Receiver = r.expr(s.Name.Receiver)
+		}
 		r.function(s.Func)
 	case *ast.ReturnStmt:
 		r.exprs(s.Exprs)

@@ -17,6 +17,10 @@ func (e *Engine) Eval(f *Function, keys, args [][]byte) (Value, *Error) {
 	g := e.eval.globals
 	g.RawSetString("KEYS", e.strings(keys))
 	g.RawSetString("ARGV", e.strings(args))
+	defer func() { // also if a command panics; they are nobody else's
+		g.RawSetString("KEYS", lua.LNil)
+		g.RawSetString("ARGV", lua.LNil)
+	}()
 	return e.run(f.f)
 }
 

@@ -162,7 +162,7 @@ func (e *encoder) value(v lua.LValue, depth int) {
 	case *lua.LNilType:
 		e.b = append(e.b, "null"...)
 	case *lua.LTable:
-		if depth++; depth > e.encodeDepth {
+		if depth++; depth > min(e.encodeDepth, maxJSONDepth) {
 			e.L.RaiseError("Cannot serialise, excessive nesting (%d)", depth)
 		}
 		if n := e.arrayLength(v); n > 0 {

@@ -307,8 +307,12 @@ func (d *decoder) process() lua.LValue {
 	return nil
 }
 
+// maxJSONDepth bounds Go's stack, whatever depth a script allows. In Redis the stack of C's values
+// ends at about as much.
+const maxJSONDepth = 2600
+
 func (d *decoder) descend() *lua.LTable {
-	if d.depth++; d.depth > d.decodeDepth {
+	if d.depth++; d.depth > min(d.decodeDepth, maxJSONDepth) {
 		d.L.RaiseError("Found too many nested data structures (%d) at character %d", d.depth, d.pos)
 	}
 	d.m.Work(d.L)

@@ -33,6 +33,8 @@ type packer struct {
 	L *lua.LState
 	m Meter
 	b []byte
+
+	spent int // how much of b the Meter knows
 }
 
 func msgPack(L *lua.LState, m Meter) int {
@@ -48,6 +50,10 @@ func msgPack(L *lua.LState, m Meter) int {
 }
 
 func (p *packer) value(v lua.LValue, level int) {
+	if n := len(p.b) - p.spent; n > 64<<10 {
+		p.spent = len(p.b)
+		p.m.Spend(p.L, n)
+	}
 	switch v := v.(type) {
 	case lua.LString:
 		p.text(string(v))
@@ -297,7 +303,11 @@ func (u *unpacker) table(n int, isMap bool) lua.LValue {
 		if u.fault != "" {
 			break
 		}
-		u.m.Spend(u.L, 32)
+		cost := 32
+		if f, ok := k.(lua.LNumber); ok && isMap {
+			cost += SparseCost(t, float64(f))
+		}
+		u.m.Spend(u.L, cost)
 		u.L.RawSet(t, k, v)
 	}
 	u.depth--
