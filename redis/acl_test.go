@@ -81,6 +81,27 @@ func TestUsersClientsAreClosed(t *testing.T) {
 	closed("bcdef")
 }
 
+// A transaction that deletes its own user goes on as the default user, as in Redis, but not if that
+// one needs a password.
+func TestTransactionsOfDeletedUsers(t *testing.T) {
+	for _, c := range []struct{ rules, want string }{
+		{"on nopass ~* +@all", "*3 +PONG :1 +OK"},
+		{"on nopass +@all resetkeys", "*3 +PONG :1 -NOPERM ACLs rules changed..."},
+		{"on resetpass >pw ~* +@all", "*3 +PONG :1 -NOAUTH Authentication required."},
+		{"off", "*3 +PONG :1 -NOAUTH Authentication required."},
+	} {
+		newBench(t, &Server{}).script(`
+			ACL SETUSER u on nopass ~* &* +@all => +OK
+			AUTH u x => +OK
+			ACL SETUSER default ` + c.rules + ` => +OK
+			MULTI => +OK
+			PING => +QUEUED
+			ACL DELUSER u => +QUEUED
+			SET k v => +QUEUED
+			EXEC => ` + c.want)
+	}
+}
+
 func TestTransactionsAreChecked(t *testing.T) {
 	newBench(t, &Server{}).script(`
 		ACL SETUSER u on nopass +@all -incr ~k* => +OK
@@ -362,12 +383,15 @@ func TestUsersOfTheServer(t *testing.T) {
 		b: GET a => $-1
 		b: GET b => -NOPERM...
 	`)
-	if got := b.s.userOption().Lines; len(got) != 2 || got[0].Text != "user alice on nopass resetchannels -@all (~a resetchannels -@all +get)" {
+	if o, err := b.s.userOption(); err != nil {
+		t.Error(err)
+	} else if got := o.Lines; len(got) != 2 || got[0].Text != "user alice on nopass resetchannels -@all (~a resetchannels -@all +get)" {
 		t.Errorf("%v", got)
 	}
 	for want, s := range map[string]*Server{
 		`redis: Server.Users: user "a": rule '+nix': Unknown command or category name in ACL`: {Users: []User{{"a", []string{"+nix"}}}},
 		"redis: Server.Users and Server.ACLFile are both set":                                 {Users: []User{alice}, ACLFile: "x"},
+		"redis: Server.Password and Server.ACLFile are both set":                              {Password: "x", ACLFile: "x"},
 		"redis: Server.ACLFile: Error loading ACLs, opening file ":                            {ACLFile: filepath.Join(t.TempDir(), "nothing")},
 	} {
 		if _, err := s.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}); err == nil || !strings.HasPrefix(err.Error(), want) {

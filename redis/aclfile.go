@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/rondo-go/rondo/redis/acl"
@@ -43,8 +45,11 @@ func (s *Server) defineUsers() error {
 	if s.Config != nil {
 		users = s.Config.users
 	}
-	if len(users) > 0 && s.config.aclFile != "" {
+	switch {
+	case len(users) > 0 && s.config.aclFile != "":
 		return errors.New("redis: Server.Users and Server.ACLFile are both set: want users either from the program or from a file")
+	case s.Password != "" && s.config.aclFile != "":
+		return errors.New("redis: Server.Password and Server.ACLFile are both set: the file decides which password the default user has, as in the line 'user default on >secret ~* &* +@all'")
 	}
 	for _, u := range users {
 		if err := s.users.Define(u.Name, u.Rules); err != nil {
@@ -55,12 +60,29 @@ func (s *Server) defineUsers() error {
 		}
 	}
 	if s.config.aclFile == "" {
+		s.noteOutside()
 		return nil
 	}
 	if err := s.loadUsers(); err != nil {
 		return fmt.Errorf("redis: Server.ACLFile: %w", err)
 	}
+	if s.config.password != "" {
+		s.log().Warn("requirepass has no effect: the file of users decides which password the default user has",
+			"file", s.config.aclFile, "open", s.users.Default.Open())
+	}
 	return nil
+}
+
+// noteOutside keeps what users are like that CONFIG REWRITE cannot write, since their lines are
+// not in its file: a second one would keep the server from starting again.
+func (s *Server) noteOutside() {
+	if s.Config == nil || len(s.Config.outside) == 0 {
+		return
+	}
+	s.outside = make(map[string]string)
+	for name := range s.Config.outside {
+		s.outside[name] = s.users.Find([]byte(name)).Line()
+	}
 }
 
 // applyACL puts the parameters of users into effect.
@@ -117,15 +139,24 @@ func aclSaveCommand(c *client, _ [][]byte) {
 	c.ok()
 }
 
-// userOption returns the users as lines of redis.conf: none if they have a file.
-func (s *Server) userOption() conf.Option {
-	o := conf.Option{Name: "user"}
-	if s.config.aclFile == "" {
-		for _, u := range s.users.Sorted() {
+// userOption returns the users as lines of redis.conf: none if they have a file, and only those whose lines
+// do not stand elsewhere. If one of the others has changed, that cannot be written.
+func (s *Server) userOption() (o conf.Option, err error) {
+	o.Name = "user"
+	if s.config.aclFile != "" {
+		return o, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.outside)) {
+		if u := s.users.Find([]byte(name)); u == nil || u.Line() != s.outside[name] {
+			return o, fmt.Errorf("user '%s' has changed, and its line is in an included file or on the command line: change it there, or put all users into an aclfile", name)
+		}
+	}
+	for _, u := range s.users.Sorted() {
+		if _, stands := s.outside[u.Name()]; !stands {
 			o.Lines = append(o.Lines, conf.Line{Text: confLine(u.Line()), Force: true})
 		}
 	}
-	return o
+	return o, nil
 }
 
 // confLine puts quotes around the words for which a line of redis.conf needs them.

@@ -71,7 +71,6 @@ script|flush slow scripting
 script|help slow scripting
 script|kill slow scripting
 script|load slow scripting
-shutdown admin slow dangerous
 slaveof admin slow dangerous
 sync admin slow dangerous
 `

@@ -42,9 +42,9 @@ type wait struct {
 	postponed [][]byte      // instead of keys: the command waits for the end of CLIENT PAUSE
 	paused    *list.Element // of pause.waiting, if postponed is set
 
-	script bool     // instead of keys: the client's script is suspended
-	exec   bool     // within EXEC
-	rest   []queued // of the transaction
+	unending bool     // instead of keys: the client's script is suspended, or the server ends
+	exec     bool     // within EXEC
+	rest     []queued // of the transaction
 
 	args [][]byte      // of the command
 	took time.Duration // its run, before it waited
@@ -421,7 +421,7 @@ func clientUnblockCommand(c *client, args [][]byte) {
 		return
 	}
 	x := c.server.clients.byID[id]
-	if x == nil || x.wait == nil || x.wait.postponed != nil || x.wait.script || x.closing {
+	if x == nil || x.wait == nil || x.wait.postponed != nil || x.wait.unending || x.closing {
 		c.Int(0)
 		return
 	}

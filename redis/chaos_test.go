@@ -184,7 +184,7 @@ func (x *chaos) end() {
 		x.t.Errorf("seed %d: left are %s", x.net.Seed(), left)
 	}
 	if t := &s.tracking; t.clients != 0 || len(t.byToken) != 0 || t.table.len() != 0 || t.table.items != 0 || t.inner != 0 || t.evicting ||
-		len(t.prefixes.byText)+len(t.prefixes.lengths)+len(t.prefixes.count)+len(t.prefixes.dirty) != 0 || s.space.tracking != nil {
+		t.prefixes.tree != (prefixTree{}) || len(t.prefixes.dirty) != 0 || s.space.tracking != nil {
 		x.t.Errorf("seed %d: tracking is %+v", x.net.Seed(), t)
 	}
 	for i := range s.space.dbs {

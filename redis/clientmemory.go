@@ -47,10 +47,8 @@ func (c *client) lists() (bytes int64, work int) {
 		bytes += each + int64(len(id.key))
 	}
 	if c.tracks != nil {
-		for _, prefix := range c.tracks.prefixes {
-			bytes += each + int64(len(prefix))
-		}
-		work += len(c.tracks.prefixes)
+		p := &c.tracks.prefixes
+		bytes += int64(prefixSize*p.count + 3*p.size) // the texts, and their parts in two trees
 	}
 	return bytes, work
 }

@@ -23,8 +23,9 @@ type Config struct {
 	renames  [][2]string
 	users    []User
 	trial    *acl.Users            // of users
+	outside  map[string]bool       // of users: those that are defined elsewhere than in the file itself
+	lines    int                   // of the file itself
 	given    map[string]conf.Error // where a parameter was set last, as an error without a reason
-
 }
 
 // LoadConfig reads the arguments of redis-server: the name of a file, or none, and behind it
@@ -45,10 +46,16 @@ func LoadConfig(args []string, stdin io.Reader) (*Config, error) {
 			return nil, err
 		}
 	}
+	if c.lines = strings.Count(text, "\n"); text != "" && !strings.HasSuffix(text, "\n") {
+		c.lines++
+	}
 	if more {
 		b, err := io.ReadAll(stdin)
 		if err != nil {
 			return nil, fmt.Errorf("can't read the configuration from standard input: %w", err)
+		}
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n" // else the first line of b would be a part of the file's last
 		}
 		text += string(b)
 	}
@@ -189,7 +196,7 @@ func (c *Config) obey(d *conf.Directive, at conf.Error) (failure string) {
 		}
 		c.renames = append(c.renames, [2]string(d.Args))
 	case d.Name == "user" && n >= 1:
-		return c.user(d.Args)
+		return c.user(d.Args, at)
 	case d.Name == "loadmodule" && n >= 1, strings.Contains(d.Name, "."):
 		return "this server has no modules"
 	case d.Name == "sentinel":
@@ -209,11 +216,17 @@ func (c *Config) own(p *param) string {
 }
 
 // user is the directive of a user.
-func (c *Config) user(words []string) string {
+func (c *Config) user(words []string, at conf.Error) string {
 	if err := c.trial.Define(words[0], words[1:]); err != nil {
 		return "Error in user declaration: " + err.Error()
 	}
 	c.users = append(c.users, User{words[0], words[1:]})
+	if at.File != "" || at.Line > c.lines {
+		if c.outside == nil {
+			c.outside = make(map[string]bool)
+		}
+		c.outside[words[0]] = true
+	}
 	return ""
 }
 

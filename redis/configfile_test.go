@@ -3,6 +3,7 @@ package redis
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -72,6 +73,14 @@ func TestLoadConfig(t *testing.T) {
 	c, err := LoadConfig([]string{"-", "--hz", "12"}, strings.NewReader("hz 11\nmaxclients 33\n"))
 	if err != nil || c.Get("hz") != "12" || c.Get("maxclients") != "33" || c.File() != "" || c.Get("nope") != "" {
 		t.Errorf("from standard input: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "redis.conf")
+	if err := os.WriteFile(file, []byte("hz 1\nmaxclients 2"), 0o600); err != nil { // without an end of the last line
+		t.Fatal(err)
+	}
+	c, err = LoadConfig([]string{file, "--timeout", "3", "-"}, strings.NewReader("databases 4"))
+	if err != nil || c.Get("maxclients")+c.Get("databases")+c.Get("timeout") != "243" {
+		t.Errorf("from a file and standard input: %v", err)
 	}
 }
 
@@ -151,6 +160,7 @@ func TestServerConfig(t *testing.T) {
 		notify-keyspace-events KEA
 		hash-max-listpack-entries 1
 		rename-command FLUSHALL ""
+		rename-command SHUTDOWN ""
 		rename-command get FETCH
 		rename-command mset b840fc02d524045429941cc15f59e41cb7be6c52
 		tls-port 7001
@@ -241,6 +251,69 @@ func TestConfigRewrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.script(`CONFIG REWRITE => -ERR Rewriting config file: No such file or directory`)
+}
+
+// CONFIG REWRITE neither writes a user a second time, whose line is elsewhere, nor forgets its changes.
+func TestConfigRewriteOfUsersElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	included := filepath.ToSlash(filepath.Join(dir, "users.conf"))
+	if err := os.WriteFile(included, []byte("user in on nopass ~a\nuser default on >pw ~* +@all\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := "user own on nopass ~b\ninclude " + included + "\n"
+	c, err := load(t, text, "--user", "line", "on", "nopass", "~c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, &Server{Config: c})
+	if err := b.s.defineUsers(); err != nil {
+		t.Fatal(err)
+	}
+	b.script(`
+		AUTH pw => +OK
+		ACL SETUSER own ~c => +OK
+		ACL SETUSER new on => +OK
+		CONFIG REWRITE => +OK
+	`)
+	again, err := LoadConfig([]string{c.File(), "--user", "line", "on", "nopass", "~c"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b2 := newBench(t, &Server{Config: again})
+	if err := b2.s.defineUsers(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b2.s.users.Format(), b.s.users.Format(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	const refused = " => -ERR Rewriting config file: User 'NAME' has changed, and its line is in an included file or on the command line: change it there, or put all users into an aclfile\n"
+	b.script("ACL SETUSER line off => +OK\nCONFIG REWRITE" + strings.Replace(refused, "NAME", "line", 1) +
+		"ACL SETUSER line on => +OK\nCONFIG REWRITE => +OK\n" +
+		"ACL DELUSER in => :1\nCONFIG REWRITE" + strings.Replace(refused, "NAME", "in", 1) +
+		"CONFIG SET requirepass other => +OK\nCONFIG REWRITE" + strings.Replace(refused, "NAME", "default", 1))
+}
+
+// With a file of users requirepass has no effect, as in Redis; the log says so.
+func TestRequirePassBesideUsersFile(t *testing.T) {
+	dir := t.TempDir()
+	users := filepath.ToSlash(filepath.Join(dir, "users.acl"))
+	if err := os.WriteFile(users, []byte("user alice on nopass\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := load(t, "requirepass pw\naclfile "+users+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, &Server{Config: c})
+	var log strings.Builder
+	b.s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	if err := b.s.defineUsers(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "level=WARN msg=\"requirepass has no effect") || !strings.Contains(log.String(), "open=true") {
+		t.Errorf("the log is %q", log.String())
+	}
+	b.script("PING => +PONG")
 }
 
 // A file that has a line for every parameter says the same as before.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/redis/conf"
 	"github.com/rondo-go/rondo/resp"
 )
@@ -125,9 +126,13 @@ func (c *client) rewriteConfig(all bool) {
 		c.fail("ERR The server is running without a config file")
 		return
 	}
-	text, err := os.ReadFile(file)
+	users, err := s.userOption()
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(file)
+	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = replaceFile(file, s.config.rewritten(string(text), all, s.userOption()), 0o644)
+		err = replaceFile(file, s.config.rewritten(string(text), all, users), 0o644)
 	}
 	if err != nil {
 		s.log().Warn("CONFIG REWRITE failed", "file", file, "error", err)
@@ -139,10 +144,18 @@ func (c *client) rewriteConfig(all bool) {
 }
 
 // replaceFile puts a new file in the place of one, or makes one, so that whatever happens there
-// is either. The new one has the mode of the old one, if there is any: a file may have passwords.
+// is either. The new one has the mode of the old one, if there is any, since a file may have
+// passwords, and its owner and group, if the system allows that; see inAnotherGroup. A symbolic link
+// stays: the file that it leads to is replaced.
 func replaceFile(name, text string, mode fs.FileMode) error {
-	if info, err := os.Stat(name); err == nil {
-		mode = info.Mode().Perm()
+	if info, err := os.Lstat(name); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return err
+		}
+	}
+	old, err := os.Stat(name)
+	if err == nil {
+		mode = old.Mode().Perm()
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
@@ -150,6 +163,9 @@ func replaceFile(name, text string, mode fs.FileMode) error {
 	}
 	_, err = f.WriteString(text)
 	if err == nil {
+		if old != nil && !sys.KeepOwner(f, old) { // before Chmod, which it may undo
+			mode = inAnotherGroup(mode)
+		}
 		err = f.Chmod(mode)
 	}
 	if err == nil {
@@ -166,6 +182,13 @@ func replaceFile(name, text string, mode fs.FileMode) error {
 		return err
 	}
 	return syncDir(filepath.Dir(name))
+}
+
+// inAnotherGroup returns the mode of a file whose group could not be kept. The new group's members
+// were among all others before, and the old one's members are now: both may do what both could.
+func inAnotherGroup(mode fs.FileMode) fs.FileMode {
+	both := mode >> 3 & mode & 0o7
+	return mode&^0o77 | both<<3 | both
 }
 
 // syncDir makes a new name in a directory last. Windows cannot do that.

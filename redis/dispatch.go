@@ -21,6 +21,8 @@ func (c *client) dispatch(args [][]byte) {
 		c.reject(cmd, errDebug)
 	case cmd.flags&flagNoAuth == 0 && c.authRequired():
 		c.reject(cmd, errNoAuth)
+	case cmd.flags&flagNoMulti != 0 && c.tx != nil:
+		c.reject(cmd, "ERR Command not allowed inside a transaction")
 	case !c.user.Unlimited() && c.denied(cmd, args):
 	case s.config.maxMemory > 0 && !c.makeRoom() && c.needsMemory(cmd, args):
 		c.reject(cmd, errOOM)
@@ -141,12 +143,14 @@ func (c *client) endSilent() {
 // reject refuses a known command. It spoils an open transaction.
 func (c *client) reject(cmd *command, text string) {
 	cmd.rejected++
-	if !cmd.ofClient() {
-		c.uncache()
-	}
 	c.spoil()
 	if cmd.name == "exec" {
 		c.discard()
+	}
+	if !cmd.ofClient() {
+		c.uncache() // behind discard: a refused EXEC is what CLIENT CACHING was for
+	}
+	if cmd.name == "exec" {
 		_, reason, _ := strings.Cut(text, " ")
 		if !strings.HasPrefix(text, "ERR ") {
 			reason = text

@@ -48,7 +48,9 @@
 //   - What ACL LIST shows can always be read back: a blank in a rule such as "+select|0 1" is an
 //     error, patterns with quotes are quoted between parentheses, and %RW~* is not shown as ~*.
 //     Entries of ACL LOG keep 4 KiB of a name. INFO has Redis 7.2's acl_access_denied_*.
-//   - DEBUG has CONFIG-REWRITE-FORCE-ALL, DIGEST, DIGEST-VALUE, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
+//   - SHUTDOWN ends the server if [Server.OnShutdown] does. SAVE is refused without FORCE, since
+//     nothing is saved. ABORT finds nothing to abort: no replicas are waited for.
+//   - DEBUG has CONFIG-REWRITE-FORCE-ALL, DIGEST, DIGEST-VALUE, ERROR, LOG, OBJECT, PROTOCOL, RELOAD, SLEEP,
 //     SET-ACTIVE-EXPIRE, QUICKLIST-PACKED-THRESHOLD, REPLYBUFFER and PAUSE-CRON only; see
 //     [Server.Debug]. The last three have no effect. OBJECT's serializedlength is the size in
 //     memory. RELOAD writes no file.
@@ -83,7 +85,8 @@
 //   - Scripts run in gopher-lua; see package script. The keys of a table come in the order they
 //     were added, so cjson.encode may order an object's members otherwise. Errors of Lua's own,
 //     such as of a call of nil, do not name the variable, and those of the syntax have other
-//     texts. The length operator calls __len of tables, too, and goto is a statement.
+//     texts. The length operator calls __len of tables, too, and goto is a statement. A text of
+//     more than 4096 bytes is no number, and redis.log logs 64 KiB of a text.
 //   - The scripts that only EVAL has brought are forgotten beyond 500, the least recently used
 //     first, as in Redis 7.4. SCRIPT DEBUG accepts NO only. SCRIPT FLUSH keeps the settings of
 //     cjson. INFO does not count what the interpreter takes.

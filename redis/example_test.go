@@ -34,6 +34,29 @@ func ExampleServer() {
 	// <nil>
 }
 
+// A client may end the server, if the program lets it.
+func ExampleServer_shutdown() {
+	var server redis.Server
+	ended := make(chan error, 1)
+	server.OnShutdown = func() { ended <- server.Shutdown(context.Background()) }
+	ln, err := server.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{})
+	if err != nil {
+		panic(err)
+	}
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		panic(err)
+	}
+	io.WriteString(conn, "PING\r\nSHUTDOWN\r\n")
+	replies, err := io.ReadAll(conn)
+	fmt.Printf("%q %v\n", replies, err)
+	conn.Close()
+	fmt.Println(<-ended)
+	// Output:
+	// "+PONG\r\n" <nil>
+	// <nil>
+}
+
 // On a simulated network a day passes at once, and a blocked client needs no second
 // goroutine. In a test, pass the test to New, which then closes everything.
 func ExampleServer_clock() {

@@ -430,7 +430,8 @@ func (s *scripts) restore(codes []string, policy string) error {
 // fcallCommand is FCALL and FCALL_RO.
 func fcallCommand(c *client, args [][]byte) {
 	s := &c.server.scripts
-	s.feedMonitors(c, args)
+	cmd := c.server.commands.find(args)
+	s.feedMonitors(c, cmd, args)
 	f := s.functions.named(args[1])
 	if f == nil {
 		c.fail("ERR Function not found")
@@ -440,5 +441,5 @@ func fcallCommand(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	s.execute(c, args, scriptRun{function: f.Function, name: f.Name, keys: keys, args: rest}, f.flags, strings.HasSuffix(c.server.commands.find(args).name, "_ro"))
+	s.execute(c, cmd, args, scriptRun{function: f.Function, name: f.Name, keys: keys, args: rest}, f.flags)
 }

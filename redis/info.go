@@ -148,7 +148,7 @@ func infoStats(s *Server, put func(string, any)) {
 		"total_active_defrag_time:0 current_active_defrag_time:0")
 	put("tracking_total_keys", s.tracking.table.len())
 	put("tracking_total_items", s.tracking.table.items)
-	put("tracking_total_prefixes", len(s.tracking.prefixes.byText))
+	put("tracking_total_prefixes", s.tracking.prefixes.tree.count)
 	putFields(put, "unexpected_error_replies:0")
 	put("total_error_replies", s.stats.totalErrors)
 	put("dump_payload_sanitizations", 0)

@@ -67,10 +67,13 @@ func (m *monitors) feed(c *client, cmd *command, args [][]byte) {
 	b = append(b, " ["...)
 	b = strconv.AppendInt(b, int64(c.db.keys.Index()), 10)
 	b = append(b, ' ')
-	if c.isUnix() {
+	switch {
+	case c == c.server.scripts.caller:
+		b = append(b, "lua"...)
+	case c.isUnix():
 		b = append(b, "unix:"...)
 		b = append(b, c.server.config.unixSocket...)
-	} else {
+	default:
 		b = append(b, c.addr()...)
 	}
 	b = append(b, ']')

@@ -58,6 +58,9 @@ func scriptCommands() []*command {
 // maxEvals is how many scripts of EVAL the server keeps. Those of SCRIPT LOAD stay.
 const maxEvals = 500
 
+// maxEvalBytes bounds their sources together: a compiled script takes some thirty times as much.
+const maxEvalBytes = 4 << 20
+
 // scripts holds the scripts and what runs them. It belongs to the keyspace's loop.
 type scripts struct {
 	server   *Server
@@ -65,6 +68,7 @@ type scripts struct {
 	byDigest map[string]*cachedScript
 	bySource map[string]*cachedScript
 	evals    list.List // of *cachedScript: those that only EVAL has brought, the latest first
+	evalSize int64     // of their sources together
 	memory   int64     // bytes of sources
 	caller   *client   // runs the commands of scripts
 	output   scriptOutput
@@ -122,8 +126,8 @@ func (s *scripts) lua() *script.Engine {
 }
 
 // find returns the script of a request of EVAL or EVALSHA; nil: there is none yet.
-func (s *scripts) find(args [][]byte) *cachedScript {
-	if byDigest := strings.HasPrefix(s.server.commands.find(args).name, "evalsha"); !byDigest {
+func (s *scripts) find(cmd *command, args [][]byte) *cachedScript {
+	if !cmd.byDigest() {
 		return s.bySource[string(args[1])]
 	}
 	var digest [40]byte
@@ -135,6 +139,9 @@ func (s *scripts) find(args [][]byte) *cachedScript {
 	}
 	return s.byDigest[string(digest[:])]
 }
+
+// byDigest reports whether a command runs a script by its digest, and not by its source.
+func (cmd *command) byDigest() bool { return strings.HasPrefix(cmd.name, "evalsha") }
 
 // add compiles a script. kept says that SCRIPT LOAD has brought it. fault is the error if there
 // is one.
@@ -152,7 +159,8 @@ func (s *scripts) add(source string, kept bool) (x *cachedScript, fault string) 
 	s.memory += scriptSize(x)
 	if !kept {
 		x.elem = s.evals.PushFront(x)
-		for s.evals.Len() > maxEvals {
+		s.evalSize += scriptSize(x)
+		for s.evals.Len() > maxEvals || s.evalSize > maxEvalBytes && s.evals.Len() > 1 {
 			s.forget(s.evals.Back().Value.(*cachedScript))
 		}
 	}
@@ -172,6 +180,7 @@ func (s *scripts) forget(x *cachedScript) {
 	s.memory -= scriptSize(x)
 	if x.elem != nil {
 		s.evals.Remove(x.elem)
+		s.evalSize -= scriptSize(x)
 	}
 }
 
@@ -244,7 +253,7 @@ func (s *scripts) effective(cmd *command, args [][]byte) cmdFlags {
 			flags = f.flags
 		}
 	default:
-		if x := s.find(args); x != nil {
+		if x := s.find(cmd, args); x != nil {
 			flags = x.flags
 		} else if cmd.name == "eval" || cmd.name == "eval_ro" {
 			if f, _, fault := shebang(string(args[1][:min(len(args[1]), 4096)])); fault == "" {
@@ -285,9 +294,9 @@ func (c *client) scriptKeys(args [][]byte, invalid string) (keys, rest [][]byte,
 // evalCommand is EVAL, EVALSHA and their read-only forms.
 func evalCommand(c *client, args [][]byte) {
 	s := &c.server.scripts
-	s.feedMonitors(c, args)
-	name := c.server.commands.find(args).name // redis.conf may have renamed the command
-	sha := strings.HasPrefix(name, "evalsha")
+	cmd := c.server.commands.find(args) // its name, which redis.conf may have changed for clients
+	s.feedMonitors(c, cmd, args)
+	sha := cmd.byDigest()
 	if sha && len(args[1]) != 40 {
 		c.fail(errNoScript)
 		return
@@ -296,7 +305,7 @@ func evalCommand(c *client, args [][]byte) {
 	if !ok {
 		return
 	}
-	x := s.find(args)
+	x := s.find(cmd, args)
 	switch {
 	case x != nil:
 		s.used(x)
@@ -310,14 +319,13 @@ func evalCommand(c *client, args [][]byte) {
 			return
 		}
 	}
-	readonly := strings.HasSuffix(name, "_ro")
-	s.execute(c, args, scriptRun{function: x.function, name: x.digest, eval: true, keys: keys, args: rest}, x.flags, readonly)
+	s.execute(c, cmd, args, scriptRun{function: x.function, name: x.digest, eval: true, keys: keys, args: rest}, x.flags)
 }
 
 // feedMonitors shows the request to MONITOR before the commands of the script.
-func (s *scripts) feedMonitors(c *client, args [][]byte) {
+func (s *scripts) feedMonitors(c *client, cmd *command, args [][]byte) {
 	if m := &s.server.monitors; len(m.list) > 0 {
-		m.feed(c, s.server.commands.find(args), args)
+		m.feed(c, cmd, args)
 	}
 }
 
@@ -332,6 +340,7 @@ func scriptLoadCommand(c *client, args [][]byte) {
 		}
 	} else if x.elem != nil {
 		s.evals.Remove(x.elem)
+		s.evalSize -= scriptSize(x)
 		x.elem = nil
 	}
 	c.BulkString(x.digest)
@@ -357,7 +366,7 @@ func scriptFlushCommand(c *client, args [][]byte) {
 	clear(s.byDigest)
 	clear(s.bySource)
 	s.evals.Init()
-	s.memory = 0
+	s.evalSize, s.memory = 0, 0
 	c.ok()
 }
 

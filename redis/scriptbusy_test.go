@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,25 @@ func TestScriptThatHasWritten(t *testing.T) {
 	}
 }
 
+// A script may be suspended in the middle of a function of a library, too.
+func TestBusyInALibrary(t *testing.T) {
+	for _, source := range []string{"return #string.upper(string.rep('x', 2e7))", "return #redis.sha1hex(string.rep('x', 2e7)) + 2e7 - 40"} {
+		b := busyBench(t)
+		if got := b.do("a", "EVAL", source, "0"); got != "" {
+			t.Errorf("%s: got %q", source, got)
+		}
+		if got := b.do("b", "GET", "k"); !strings.HasPrefix(got, "-BUSY") {
+			t.Errorf("GET: %s", got)
+		}
+		for b.s.scripts.busy {
+			b.advance(time.Millisecond)
+		}
+		if got := b.connect("a").take(); got != ":20000000" {
+			t.Errorf("%s: %s", source, got)
+		}
+	}
+}
+
 // A transaction is one step, also around a script that is suspended, and when its client goes.
 func TestBusyTransaction(t *testing.T) {
 	for _, goes := range []bool{false, true} {
@@ -136,6 +156,12 @@ func TestEvalCacheIsBounded(t *testing.T) {
 	}
 	if n := len(b.s.scripts.byDigest); n != maxEvals+1 {
 		t.Errorf("%d scripts", n)
+	}
+	for i := range 20 {
+		b.do("a", "EVAL", "return "+strconv.Itoa(i)+" --"+strings.Repeat("x", 1<<20), "0")
+	}
+	if n := b.s.scripts.memory; n > maxEvalBytes+1<<10 {
+		t.Errorf("%d bytes of sources", n)
 	}
 	if got := b.do("a", "EVALSHA", kept[4:], "0"); got != "$4 kept" {
 		t.Errorf("EVALSHA: %s", got)

@@ -70,45 +70,48 @@ type scriptRunner struct {
 }
 
 // execute runs a script and replies, or suspends it.
-func (s *scripts) execute(c *client, args [][]byte, r scriptRun, flags scriptFlags, readonly bool) {
+func (s *scripts) execute(c *client, cmd *command, args [][]byte, run scriptRun, flags scriptFlags) {
 	if s.lua().Running() {
 		c.fail("ERR a script can't run within another one")
 		return
 	}
 	server := s.server
-	r.oom = server.config.maxMemory > 0 && !server.makeRoom()
+	readonly := strings.HasSuffix(cmd.name, "_ro")
+	run.oom = server.config.maxMemory > 0 && !server.makeRoom()
 	if flags&scriptCompatible == 0 {
 		if readonly && flags&scriptNoWrites == 0 {
 			c.fail("ERR Can not execute a script with write flag using *_ro command.")
 			return
 		}
-		if r.oom && flags&(scriptAllowOOM|scriptNoWrites) == 0 {
+		if run.oom && flags&(scriptAllowOOM|scriptNoWrites) == 0 {
 			c.fail("OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'")
 			return
 		}
-		r.allowOOM = flags&scriptAllowOOM != 0
+		run.allowOOM = flags&scriptAllowOOM != 0
 	}
-	r.readonly = readonly || flags&scriptNoWrites != 0
-	r.client, r.outer, r.proto = c, c.executing, 2
-	r.mayYield = !c.nowait && c.depth == 0
-	r.start = time.Now()
-	r.slice = r.start
-	s.run = r
+	run.readonly = readonly || flags&scriptNoWrites != 0
+	run.client, run.outer, run.proto = c, c.executing, 2
+	run.mayYield = !c.nowait && c.depth == 0
+	run.start = time.Now()
+	run.slice = run.start
+	s.run = run
 	s.caller.db, s.caller.user, s.caller.Proto = c.db, c.user, 2
 	s.caller.created, s.caller.active = c.created, c.active
 	s.caller.tracks = nil
 	if c.tracks != nil {
-		s.caller.tracks = c.tracksWithin(server.commands.find(args), args)
+		s.caller.tracks = c.tracksWithin(cmd, args)
 	}
 	c.executing = true // holds messages back until the reply is complete
 	s.step()
-	if !s.run.done {
-		s.suspend(args)
+	r := &s.run
+	if !r.done {
+		s.suspend(cmd, args)
 		return
 	}
 	c.executing = r.outer
-	s.reply(c, &s.run)
-	s.run = scriptRun{}
+	s.reply(c, r)
+	s.engine.Forget()
+	*r = scriptRun{}
 }
 
 // step lets the script run until it has ended or yields.
@@ -132,6 +135,7 @@ func (s *scripts) step() {
 		}
 		if !completed { // a command has panicked, and the coroutine has ended
 			s.runner, s.run = scriptRunner{}, scriptRun{}
+			s.engine.Forget()
 			s.setBusy(false)
 		}
 	}()
@@ -200,13 +204,13 @@ func (s *scripts) setBusy(on bool) {
 }
 
 // suspend blocks the client of the script, which has yielded.
-func (s *scripts) suspend(args [][]byte) {
+func (s *scripts) suspend(cmd *command, args [][]byte) {
 	r := &s.run
 	c := r.client
 	r.request = copyArgs(args, 0)
-	r.wait = &wait{client: c, cmd: s.server.commands.find(args), script: true}
+	r.wait = &wait{client: c, cmd: cmd, unending: true}
 	if c.tracks != nil {
-		s.caller.tracks = c.tracksWithin(r.wait.cmd, r.request)
+		s.caller.tracks = c.tracksWithin(cmd, r.request)
 	}
 	c.wait = r.wait
 	s.server.blocking.count++
@@ -251,6 +255,7 @@ func (s *scripts) finish() {
 	c.endWait()
 	c.B, c.base, c.charged = nil, 0, c.errors
 	s.reply(c, &r)
+	s.engine.Forget()
 	w.took = took
 	server.countAnswer(c, w, 0)
 	w.cmd.calls++
@@ -432,7 +437,7 @@ var scriptLevels = [...]slog.Level{
 }
 
 // Outside implements script.Host.
-func (h *scriptHost) Outside() int64 { return h.server.space.store.Memory().Held }
+func (h *scriptHost) Outside() int64 { return h.server.space.store.Memory().Heap }
 
 // scriptOutput is the transport of the client that runs scripts' commands. It keeps a reply for
 // which the reply buffer is too small.

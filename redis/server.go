@@ -87,6 +87,11 @@ type Server struct {
 	// MaxClients, Timeout, MaxMemory, NoProtectedMode and Debug must be zero. The program listens on the
 	// addresses that it names. nil means Redis's defaults, and no CONFIG REWRITE.
 	Config *Config
+	// OnShutdown makes the command SHUTDOWN available. When a client calls that, which
+	// needs the permission +shutdown, the Server calls OnShutdown on a goroutine of its own,
+	// once. The function ends the Server, by Shutdown, or makes the program do so. The client waits
+	// until its connection closes. nil means that clients can't end the Server.
+	OnShutdown func()
 	// Commands are the program's own commands, in addition to Redis's.
 	Commands []Command
 	// Seed decides all that is random: the order of SCAN, SRANDMEMBER, which keys
@@ -118,6 +123,7 @@ type Server struct {
 	commands   *commandTable
 	config     config
 	users      *acl.Users
+	outside    map[string]string // lines of users, by their names; see noteOutside
 	denials    acl.Log
 	space      keyspace
 	zsets      zset.Sets
@@ -147,6 +153,7 @@ type Server struct {
 	current      *client   // the client whose batch runs
 	answering    *client   // a blocked client that gets its reply now
 	completed    bool      // the batch ended without a panic
+	asked        bool      // OnShutdown has been called
 	outgoing     []*remote // remotes with output to hand over at the end of the batch
 }
 

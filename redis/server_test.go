@@ -180,6 +180,7 @@ func TestServerCommands(t *testing.T) {
 		FUNCTION LIST => *0
 		FUNCTION HELP => *...
 		DEBUG LOG text => +OK
+		DEBUG ERROR "LOADING busy" => -LOADING busy
 		DEBUG SLEEP 0 => +OK
 		DEBUG SLEEP 0.001 => +OK
 		DEBUG SLEEP x => +OK

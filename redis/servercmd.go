@@ -23,6 +23,8 @@ func serverCommands() []*command {
 		{name: "info", arity: -1, flags: flagLoading | flagStale, cats: catDangerous, run: infoCommand,
 			tips: []string{"nondeterministic_output", "request_policy:all_shards", "response_policy:special"},
 			doc:  doc{"Returns information and statistics about the server.", "1.0.0", group, "O(1)", "", ""}},
+		{name: "shutdown", arity: -1, flags: flagAdmin | flagNoscript | flagLoading | flagStale | flagNoMulti | flagAllowBusy, run: shutdownCommand,
+			doc: doc{"Ends the server. Nothing is saved.", "1.0.0", group, "O(1)", "", ""}},
 		{name: "time", arity: 1, flags: flagLoading | flagStale | flagFast, run: timeCommand,
 			tips: []string{"nondeterministic_output"},
 			doc:  doc{"Returns the server's time.", "2.6.0", group, "O(1)", "", ""}},
@@ -100,6 +102,9 @@ func debugCommand(c *client, args [][]byte) {
 		c.sleep(args[2])
 	case isWord(sub, "LOG") && len(args) == 3:
 		c.server.log().Warn("DEBUG LOG", "text", string(args[2]))
+	case isWord(sub, "ERROR") && len(args) == 3:
+		c.fail(string(args[2]))
+		return
 	case isWord(sub, "OBJECT") && len(args) == 3:
 		c.debugObject(args[2])
 		return
@@ -130,6 +135,8 @@ func debugCommand(c *client, args [][]byte) {
 			"    A checksum of all keys and values.",
 			"DIGEST-VALUE [<key> ...]",
 			"    The checksums of values.",
+			"ERROR <text>",
+			"    Reply with an error, to test clients.",
 			"LOG <text>",
 			"    Write a text to the log.",
 			"OBJECT <key>",

@@ -94,15 +94,15 @@ func redacted(cmd *command, args [][]byte) [][]byte {
 	}
 	switch cmd.name {
 	case "auth":
-		for i := 1; i < len(args) && len(args) <= 3; i++ {
+		for i := 1; i < len(args); i++ { // Redis shows them if they are too many
 			hide(i)
 		}
 	case "hello":
-		for i := 2; i+2 < len(args); i++ {
-			if isWord(args[i], "AUTH") {
-				hide(i + 1)
-				hide(i + 2)
-				i += 2
+		for i := 1; i < len(args); i++ {
+			if isWord(args[i], "AUTH") { // or a name or a user of that name: rather too much is hidden
+				for at := i + 1; at < min(i+3, len(args)); at++ {
+					hide(at) // also the only one behind AUTH, which may be a password
+				}
 			}
 		}
 	case "acl|setuser":

@@ -67,6 +67,9 @@ func TestSlowlog(t *testing.T) {
 		AUTH default x => +OK
 		AUTH a b c => -ERR syntax error
 		HELLO 2 AUTH default x SETNAME y => *14...
+		HELLO 2 AUTH secret => -ERR Syntax error...
+		HELLO AUTH u secret => -ERR Protocol version...
+		HELLO 2 SETNAME AUTH AUTH default x => *14...
 		CONFIG SET requirepass "" => +OK
 		MULTI => +OK
 		GET k => +QUEUED
@@ -78,7 +81,8 @@ func TestSlowlog(t *testing.T) {
 		CONFIG SET slowlog-log-slower-than -1 => +OK
 	`)
 	b.expectEntries("BLPOP l 0", "LPUSH l v", "GET k", "MULTI", "CONFIG SET requirepass (redacted)",
-		"HELLO 2 AUTH (redacted) (redacted) SETNAME y", "AUTH a b c", "AUTH (redacted) (redacted)", "AUTH (redacted)", "SLOWLOG RESET")
+		"HELLO 2 SETNAME AUTH (redacted) (redacted) (redacted)", "HELLO AUTH (redacted) (redacted)", "HELLO 2 AUTH (redacted)", "HELLO 2 AUTH (redacted) (redacted) SETNAME y",
+		"AUTH (redacted) (redacted) (redacted)", "AUTH (redacted) (redacted)", "AUTH (redacted)", "SLOWLOG RESET")
 	b.script(`
 		GET k => $-1
 		SLOWLOG LEN => :0
@@ -128,8 +132,9 @@ func TestMonitor(t *testing.T) {
 		a: GET k => +QUEUED
 		a: EXEC => *1 $-1
 		a: CONFIG SET hz 10 => +OK
+		a: EVAL "return redis.call('GET', KEYS[1])" 1 k => $-1
 		a: BLPOP l 0 =>
-		m? => +1700000000.123456 [0 127.0.0.1:50001] "AUTH" "(redacted)" +1700000000.123456 [0 127.0.0.1:50001] "SET" "k" "a\"\\\n\r\t\a\b\x00\xc3\xbf" +1700000000.123456 [3 127.0.0.1:50001] "SELECT" "3" +1700000000.123456 [3 127.0.0.1:50001] "MULTI" +1700000000.123456 [3 127.0.0.1:50001] "GET" "k" +1700000000.123456 [3 127.0.0.1:50001] "EXEC" +1700000000.123456 [3 127.0.0.1:50001] "BLPOP" "l" "0"
+		m? => +1700000000.123456 [0 127.0.0.1:50001] "AUTH" "(redacted)" +1700000000.123456 [0 127.0.0.1:50001] "SET" "k" "a\"\\\n\r\t\a\b\x00\xc3\xbf" +1700000000.123456 [3 127.0.0.1:50001] "SELECT" "3" +1700000000.123456 [3 127.0.0.1:50001] "MULTI" +1700000000.123456 [3 127.0.0.1:50001] "GET" "k" +1700000000.123456 [3 127.0.0.1:50001] "EXEC" +1700000000.123456 [3 127.0.0.1:50001] "EVAL" "return redis.call('GET', KEYS[1])" "1" "k" +1700000000.123456 [3 lua] "GET" "k" +1700000000.123456 [3 127.0.0.1:50001] "BLPOP" "l" "0"
 		m: GET k => -ERR Replica can't interact with the keyspace
 		m: SET k v => -ERR Replica can't interact with the keyspace
 		m: PUBLISH c m => -ERR Replica can't interact with the keyspace

@@ -51,7 +51,13 @@ func (w *stopwatch) restart() {
 
 // single reports whether a call must be measured by itself.
 func (w *stopwatch) single(c *client, cmd *command) bool {
-	return w.on && (w.precise || cmd.flags&flagBrief == 0 || c.owned || c.executing)
+	return w.on && (w.precise || cmd.flags&flagBrief == 0 || c.owned || c.executing && !c.briefInScript(cmd))
+}
+
+// briefInScript reports whether a script calls a command that has little output, too. The script
+// is measured as a whole.
+func (c *client) briefInScript(cmd *command) bool {
+	return c == c.server.scripts.caller && cmd.flags&(flagFast|flagDenyOOM) != 0
 }
 
 // start returns when a call begins that is measured by itself.

@@ -176,6 +176,7 @@ type claim struct {
 	retries int64  // the new count; -1: one more
 	justID  bool
 
+	entries stream.Finder
 	taken   []stream.ID
 	deleted []stream.ID // they were pending, but have no entries
 }
@@ -218,7 +219,8 @@ func (x *claim) reply() {
 	}
 	x.c.Array(len(x.taken))
 	for _, id := range x.taken {
-		x.c.oneEntry(x.s, id)
+		x.c.oneEntry(&x.entries, x.s, id)
+		x.c.spill()
 	}
 }
 
@@ -301,7 +303,7 @@ func xclaimCommand(c *client, args [][]byte) {
 	}
 	for _, id := range ids {
 		p := g.Find(id)
-		if !x.s.Has(id) {
+		if _, ok := x.entries.Find(x.s, id); !ok {
 			x.drop(id)
 			continue
 		}
@@ -375,7 +377,7 @@ func (x *claim) scan(from stream.ID, count int64) (next stream.ID) {
 	all.Seek(&at, from)
 	for left := count * attempts; left > 0 && count > 0 && at.Ok(); left-- {
 		id := at.ID()
-		if !x.s.Has(id) {
+		if _, ok := x.entries.Find(x.s, id); !ok {
 			x.drop(id)
 			all.Seek(&at, id)
 			count--

@@ -47,14 +47,12 @@ func (c *client) streamEntries(s stream.Stream, lo, hi stream.ID, count int, rev
 }
 
 // oneEntry adds the entry of an ID, and reports whether there is one.
-func (c *client) oneEntry(s stream.Stream, id stream.ID) bool {
-	var it stream.Iter
-	s.Range(&it, id, id, false)
-	if !it.Next() {
-		return false
+func (c *client) oneEntry(entries *stream.Finder, s stream.Stream, id stream.ID) bool {
+	it, ok := entries.Find(s, id)
+	if ok {
+		c.streamEntry(it)
 	}
-	c.streamEntry(&it)
-	return true
+	return ok
 }
 
 // countOrAll returns the value of COUNT as the most entries, where 0 means all.

@@ -77,7 +77,7 @@ func (o *xreadOptions) parse(c *client, args [][]byte, grouped bool) (ids [][]by
 		switch {
 		case isWord(arg, "BLOCK") && more > 0:
 			if c == c.server.scripts.caller {
-				c.fail("ERR " + c.lastCmd.name + " command is not allowed with BLOCK option from scripts")
+				c.fail("ERR " + string(args[0]) + " command is not allowed with BLOCK option from scripts")
 				return nil, false
 			}
 			i++
@@ -327,9 +327,10 @@ func (c *client) pastEntries(s stream.Stream, g stream.Group, x stream.Consumer,
 	n := x.Pending().CountFrom(from, countOrAll(count))
 	c.Array(n)
 	var at stream.Cursor
+	var entries stream.Finder
 	for x.Pending().Seek(&at, from); n > 0; n-- {
 		id := at.ID()
-		if c.oneEntry(s, id) {
+		if c.oneEntry(&entries, s, id) {
 			p := g.Find(id)
 			p.SetTime(c.db.space.now)
 			p.SetCount(p.Count() + 1)

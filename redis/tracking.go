@@ -38,7 +38,7 @@ type clientTracking struct {
 	broken                           bool  // the client that messages should go to has gone
 	redirect                         int64 // the client that gets the messages; 0: this one
 	token                            uint32
-	prefixes                         []string // of BCAST, sorted
+	prefixes                         prefixTree // of BCAST
 	outer                            *outerCall
 }
 
@@ -69,7 +69,7 @@ func (t *tracking) start(c *client, o *trackingOptions) {
 	x.on, x.broken = true, false
 	x.bcast, x.optin, x.optout, x.noloop, x.redirect = o.bcast, o.optin, o.optout, o.noloop, o.redirect
 	if o.bcast {
-		if len(o.prefixes) == 0 {
+		if len(o.prefixes) == 0 && x.prefixes.find(nil) == nil {
 			t.prefixes.add(c, nil)
 		}
 		for _, p := range o.prefixes {

@@ -216,6 +216,27 @@ func TestTrackingModes(t *testing.T) {
 	`)
 }
 
+// An EXEC that is refused ends CLIENT CACHING, as one that runs does.
+func TestTrackingOfRefusedTransactions(t *testing.T) {
+	for _, refused := range []string{
+		"GET => -ERR wrong...\nEXEC => -EXECABORT...",
+		"EXEC now => -EXECABORT...",
+		"b: ACL SETUSER u -exec => +OK\nEXEC => -EXECABORT...",
+	} {
+		newBench(t, &Server{}).script(`
+			b: ACL SETUSER u on nopass ~* +@all => +OK
+			HELLO 3 AUTH u x => %7...
+			CLIENT TRACKING ON OPTIN => +OK
+			CLIENT CACHING YES => +OK
+			MULTI => +OK
+			` + refused + `
+			GET k => _
+			b: SET k 1 => +OK
+			a? =>
+		`)
+	}
+}
+
 func TestTrackingErrors(t *testing.T) {
 	newBench(t, &Server{}).script(`
 		CLIENT TRACKING => -ERR wrong number of arguments for 'client|tracking' command

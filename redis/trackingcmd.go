@@ -1,6 +1,10 @@
 package redis
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // trackingOptions are the arguments of CLIENT TRACKING.
 type trackingOptions struct {
@@ -72,35 +76,83 @@ func (o *trackingOptions) check(c *client) bool {
 	case o.optin && x.optout || o.optout && x.optin:
 		c.fail("ERR You can't switch OPTIN/OPTOUT mode " + anew)
 	default:
-		return o.checkPrefixes(c, x.prefixes)
+		return o.checkPrefixes(c, &x.prefixes)
 	}
 	return false
 }
 
-// checkPrefixes replies with an error if a key could have two prefixes of the client.
-func (o *trackingOptions) checkPrefixes(c *client, existing []string) bool {
-	overlap := func(a []byte, other string, b []byte) bool {
-		n := min(len(a), len(b))
-		if string(a[:n]) != string(b[:n]) {
+// A changed key is followed through the tree of prefixes for as many bytes as the longest may have,
+// and each prefix takes about prefixSize bytes: so both are bounded, which Redis does not do.
+const (
+	maxPrefixes = 1 << 16 // of a client
+	maxPrefix   = 1 << 10 // bytes
+	prefixSize  = 320     // bytes, beside the text's
+)
+
+// checkPrefixes replies with an error if a key could have two prefixes of the client, or if the
+// prefixes are too many or too long.
+func (o *trackingOptions) checkPrefixes(c *client, existing *prefixTree) bool {
+	if existing.count+len(o.prefixes) > maxPrefixes {
+		c.fail(fmt.Sprintf("ERR A client can't have more than %d prefixes", maxPrefixes))
+		return false
+	}
+	for _, p := range o.prefixes {
+		if len(p) > maxPrefix {
+			c.fail(fmt.Sprintf("ERR A prefix can't have more than %d bytes", maxPrefix))
 			return false
 		}
-		c.fail(fmt.Sprintf("ERR Prefix '%s' overlaps with %s prefix '%s'. Prefixes for a single client must not overlap.",
-			cString(a, len(a)), other, cString(b, len(b))))
+	}
+	first := firstOverlap(o.prefixes, existing)
+	if first < 0 {
 		return true
 	}
-	for i, p := range o.prefixes {
-		for _, old := range existing {
-			if overlap(p, "an existing", []byte(old)) {
-				return false
-			}
-		}
-		for _, q := range o.prefixes[i+1:] {
-			if overlap(p, "another provided", q) {
-				return false
-			}
-		}
+	p, kind, other := o.prefixes[first], "an existing", []byte(nil)
+	if x := existing.overlapping(string(p)); x != nil {
+		other = []byte(x.text)
+	} else {
+		rest := o.prefixes[first+1:]
+		i := slices.IndexFunc(rest, func(q []byte) bool { return overlap(string(p), string(q)) })
+		kind, other = "another provided", rest[i]
 	}
-	return true
+	c.fail(fmt.Sprintf("ERR Prefix '%s' overlaps with %s prefix '%s'. Prefixes for a single client must not overlap.",
+		cString(p, len(p)), kind, cString(other, len(other))))
+	return false
+}
+
+// overlap reports whether one prefix begins with the other.
+func overlap(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) }
+
+// firstOverlap returns the index of the first new prefix that overlaps another new one, or an existing one;
+// -1 if none does. Sorted, a new prefix stands before all that begin with it, so each is compared
+// only with the one before it that it may begin with.
+func firstOverlap(added [][]byte, existing *prefixTree) int {
+	type place struct {
+		text string
+		at   int // in added
+	}
+	all := make([]place, len(added))
+	for i, p := range added {
+		all[i] = place{string(p), i}
+	}
+	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.text, b.text) })
+	first := len(added)
+	open := make([]place, 0, min(len(added), maxPrefix+1)) // those that the present one begins with, the longest last
+	for _, p := range all {
+		for len(open) > 0 && !strings.HasPrefix(p.text, open[len(open)-1].text) {
+			open = open[:len(open)-1]
+		}
+		if n := len(open); n > 0 {
+			first = min(first, p.at, open[n-1].at) // those below were noted with this one
+		}
+		if existing.overlapping(p.text) != nil {
+			first = min(first, p.at)
+		}
+		open = append(open, p)
+	}
+	if first == len(added) {
+		return -1
+	}
+	return first
 }
 
 func clientTrackingCommand(c *client, args [][]byte) {
@@ -185,9 +237,9 @@ func clientTrackinginfoCommand(c *client, _ [][]byte) {
 	c.BulkString("redirect")
 	c.Int(c.redirection())
 	c.BulkString("prefixes")
-	c.Array(len(x.prefixes))
-	for _, p := range x.prefixes {
-		c.BulkString(p)
+	c.Array(x.prefixes.count)
+	for p := range x.prefixes.all() {
+		c.BulkString(p.text)
 		c.spill()
 	}
 }

@@ -13,9 +13,7 @@ import (
 // get them at the end of the turn, in one message for each prefix.
 type prefixTable struct {
 	server  *Server
-	byText  map[string]*prefix
-	lengths []int          // of prefixes, ascending: a key is looked up by its beginnings
-	count   map[int]int    // prefixes of a length
+	tree    prefixTree
 	dirty   []*prefix      // with changed keys
 	waiting bool           // soon will call broadcast
 	soon    func(f func()) // calls f at the end of the turn
@@ -25,73 +23,79 @@ type prefixTable struct {
 type prefix struct {
 	text    string
 	clients []*client
-	index   map[*client]int    // in clients
+	index   map[*client]int    // in clients, if they are many
 	keys    map[string]*client // changed in this turn; who changed the key last, nil: nobody
 }
 
 func (p *prefixTable) init(s *Server) {
 	p.server = s
-	p.byText = make(map[string]*prefix)
-	p.count = make(map[int]int)
 	if p.soon == nil {
 		p.soon = func(f func()) { s.loop.Defer(f) }
 	}
 }
 
-func (p *prefixTable) any() bool { return len(p.byText) > 0 }
+func (p *prefixTable) any() bool { return p.tree.count > 0 }
 
-// add gives a client the changed keys with a prefix.
+// add gives a client the changed keys with a prefix that it does not have yet.
 func (p *prefixTable) add(c *client, text []byte) {
-	x := p.byText[string(text)]
+	x := p.tree.find(text)
 	if x == nil {
-		x = &prefix{text: string(text), index: make(map[*client]int)}
-		p.byText[x.text] = x
-		n := len(x.text)
-		if p.count[n]++; p.count[n] == 1 {
-			at, _ := slices.BinarySearch(p.lengths, n)
-			p.lengths = slices.Insert(p.lengths, at, n)
-		}
+		x = &prefix{text: string(text)}
+		p.tree.add(x)
 	}
-	if _, has := x.index[c]; has {
-		return
-	}
-	x.index[c] = len(x.clients)
-	x.clients = append(x.clients, c)
-	at, _ := slices.BinarySearch(c.tracks.prefixes, x.text)
-	c.tracks.prefixes = slices.Insert(c.tracks.prefixes, at, x.text)
+	x.add(c)
+	c.tracks.prefixes.add(x)
 }
 
-// remove ends all prefixes of a client. The last client of a prefix takes its place.
-func (p *prefixTable) remove(c *client) {
-	for _, text := range c.tracks.prefixes {
-		x := p.byText[text]
-		at, last := x.index[c], len(x.clients)-1
-		x.clients[at] = x.clients[last]
-		x.index[x.clients[at]] = at
-		x.clients[last] = nil
-		x.clients = x.clients[:last]
+// fewClients is how many clients a prefix finds without an index. Most prefixes have one client,
+// and a client may have many prefixes.
+const fewClients = 8
+
+func (x *prefix) add(c *client) {
+	x.clients = append(x.clients, c)
+	switch n := len(x.clients); {
+	case x.index != nil:
+		x.index[c] = n - 1
+	case n > fewClients:
+		x.index = make(map[*client]int, n)
+		for at, y := range x.clients {
+			x.index[y] = at
+		}
+	}
+}
+
+// remove ends the prefix of a client. The last client takes its place.
+func (x *prefix) remove(c *client) {
+	at, last := 0, len(x.clients)-1
+	if x.index == nil {
+		at = slices.Index(x.clients, c)
+	} else {
+		at = x.index[c]
+		x.index[x.clients[last]] = at
 		delete(x.index, c)
-		if last > 0 {
-			continue
+	}
+	x.clients[at] = x.clients[last]
+	x.clients[last] = nil
+	x.clients = x.clients[:last]
+}
+
+// remove ends all prefixes of a client.
+func (p *prefixTable) remove(c *client) {
+	for x := range c.tracks.prefixes.all() {
+		if x.remove(c); len(x.clients) == 0 {
+			p.tree.remove(x.text)
 		}
-		delete(p.byText, text)
-		n := len(text)
-		if p.count[n]--; p.count[n] == 0 {
-			delete(p.count, n)
-			at, _ := slices.BinarySearch(p.lengths, n)
-			p.lengths = slices.Delete(p.lengths, at, at+1)
-		}
+	}
+	if p.tree.count == 0 {
+		p.tree = prefixTree{}
 	}
 }
 
 // note keeps a changed key until the end of the turn. by has changed it; nil: nobody.
 func (p *prefixTable) note(key []byte, by *client) {
 	var name string
-	for _, n := range p.lengths {
-		if n > len(key) {
-			break
-		}
-		x := p.byText[string(key[:n])]
+	for n, at := p.tree.root, 0; n != nil; n, at = n.next(key, at) {
+		x := n.prefix
 		if x == nil {
 			continue
 		}

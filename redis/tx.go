@@ -133,7 +133,10 @@ func execCommand(c *client, _ [][]byte) {
 func (c *client) execRest(queue []queued) {
 	for i, q := range queue {
 		c.owned = q.owned
-		if c.user.Unlimited() || !c.deniedInExec(q.cmd, q.args) {
+		switch {
+		case c.authRequired() && q.cmd.flags&flagNoAuth == 0:
+			c.fail(errNoAuth) // a command of the transaction has deleted its user
+		case c.user.Unlimited() || !c.deniedInExec(q.cmd, q.args):
 			c.call(q.cmd, q.args)
 		}
 		if c.wait != nil {

@@ -59,8 +59,9 @@ type loopFlags struct {
 
 	adminFlags
 
-	replaces bool      // another process, which has the pidfile until then
-	logTo    io.Writer // nil: standard error
+	replaces bool          // another process, which has the pidfile until then
+	logTo    io.Writer     // nil: standard error
+	asked    chan struct{} // closed when a client has called SHUTDOWN; nil: none can
 }
 
 var balances = map[string]rondo.Balance{

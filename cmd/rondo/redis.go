@@ -27,7 +27,7 @@ type redisCommand struct {
 	Timeout            duration `help:"Close clients, other than subscribers, that are silent for this long, as in 300 or 5m. 0: never." default:"0" placeholder:"TIME"`
 	Requirepass        string   `help:"Password that clients must give with AUTH." placeholder:"PASSWORD"`
 	User               []string `help:"A user and its rules, as ACL SETUSER takes them: --user 'alice on >secret ~app:* +@read'. May be given several times." placeholder:"USER" sep:"none"`
-	Aclfile            string   `help:"File with users, a line each, which ACL LOAD reads anew and ACL SAVE writes. Not together with --user." placeholder:"FILE"`
+	Aclfile            string   `help:"File with users, a line each, which ACL LOAD reads anew and ACL SAVE writes. Not together with --user or --requirepass." placeholder:"FILE"`
 	ACLPubsubDefault   string   `name:"acl-pubsub-default" help:"Whether new users may use all channels, until a rule says otherwise: ${enum}." enum:"resetchannels,allchannels" default:"resetchannels" placeholder:"RULE"`
 	ProtectedMode      bool     `help:"Refuse clients from other hosts while no password is set." default:"true" negatable:""`
 	EnableDebugCommand string   `help:"Who may use DEBUG: ${enum}; local means clients on this host." enum:"no,local,yes" default:"no" placeholder:"WHO"`
@@ -77,7 +77,7 @@ Examples:
   rondo redis --backend std
       The same server on Go's net package, with a goroutine per connection.
 
-SIGINT and SIGTERM stop it: it sends clients their pending output, then closes them. SIGUSR2 is refused, since a new process would have no keys; with --lose-keys it starts the program anew, which takes over the listeners.`
+SIGINT, SIGTERM and the command SHUTDOWN stop it: it sends clients their pending output, then closes them. SIGUSR2 is refused, since a new process would have no keys; with --lose-keys it starts the program anew, which takes over the listeners.`
 }
 
 // raiseOpenFiles asks the system for enough descriptors for so many clients, and others. If
@@ -89,7 +89,7 @@ func raiseOpenFiles(clients, others int, log *slog.Logger) {
 	}
 }
 
-// Run serves until a signal.
+// Run serves until a signal, or SHUTDOWN.
 func (r *redisCommand) Run(ctx *kong.Context) error {
 	if err := r.read(given(ctx)); err != nil || r.Check {
 		return err
@@ -146,6 +146,9 @@ func (r *redisCommand) Run(ctx *kong.Context) error {
 func (r *redisCommand) readUsers() error {
 	if len(r.User) > 0 && r.Aclfile != "" {
 		return usagef("--user and --aclfile are both given: want users either as flags or in a file")
+	}
+	if r.Requirepass != "" && r.Aclfile != "" {
+		return usagef("--requirepass and --aclfile are both given: the file decides which password the default user has, as in the line 'user default on >secret ~* &* +@all'")
 	}
 	for _, line := range r.User {
 		u, err := redis.ParseUser(line)

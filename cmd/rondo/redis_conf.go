@@ -228,8 +228,10 @@ func (r *redisCommand) tellConf(log *slog.Logger) {
 
 // serverFor makes the server of flags, or of a redis.conf.
 func (r *redisCommand) serverFor(engine *rondo.Engine, log *slog.Logger, level *slog.LevelVar) *redis.Server {
+	r.asked = make(chan struct{})
+	onShutdown := func() { close(r.asked) }
 	if r.config != nil {
-		return &redis.Server{Engine: engine, Config: r.config, Logger: log, Level: level}
+		return &redis.Server{Engine: engine, Config: r.config, OnShutdown: onShutdown, Logger: log, Level: level}
 	}
 	return &redis.Server{
 		Engine:          engine,
@@ -242,6 +244,7 @@ func (r *redisCommand) serverFor(engine *rondo.Engine, log *slog.Logger, level *
 		MaxMemory:       int64(r.Maxmemory),
 		NoProtectedMode: !r.ProtectedMode,
 		Debug:           debugAccess[r.EnableDebugCommand],
+		OnShutdown:      onShutdown,
 		Logger:          log,
 		Level:           level,
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/watchdog"
 )
 
@@ -22,6 +23,9 @@ func notify() <-chan os.Signal {
 	return signals
 }
 
+// startTime is when the program has done what it does only once.
+const startTime = 200 * time.Millisecond
+
 // listenOn listens on an address, or on a socket that listens there already.
 func listenOn(e *rondo.Engine, network, address string, already net.Listener, open rondo.OpenFunc) (*rondo.Listener, error) {
 	if already != nil {
@@ -30,9 +34,11 @@ func listenOn(e *rondo.Engine, network, address string, already net.Listener, op
 	return e.Listen(network, address, rondo.SocketOptions{}, open)
 }
 
-// serve serves, with an engine that listens, until a signal. It tells the service manager, and
+// serve serves, with an engine that listens, until a signal, or SHUTDOWN. It tells the service manager, and
 // the reader of --pidfile, when that begins and ends, and reports slow callbacks.
 func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.Signal, shutdown func(context.Context) error) error {
+	// Where that is not possible, more memory is resident, and that is all.
+	defer time.AfterFunc(startTime, func() { _ = sys.ForgetCode() }).Stop()
 	if err := pid.write(); err != nil {
 		if !f.replaces {
 			return err
@@ -47,20 +53,35 @@ func (f *loopFlags) serve(e *rondo.Engine, log *slog.Logger, signals <-chan os.S
 		defer w.Stop()
 	}
 	systemd.ready(e, log)
-	return wait(e, signals, log, time.Duration(f.ShutdownTimeout), shutdown)
+	f.untilAsked(signals, log)
+	return end(e, log, time.Duration(f.ShutdownTimeout), shutdown)
 }
 
-// wait waits for a signal and then shuts down. Clients have patience to read
-// their pending output. A second signal ends the program at once.
-func wait(e *rondo.Engine, signals <-chan os.Signal, log *slog.Logger, patience time.Duration, shutdown func(context.Context) error) error {
-	sig := <-signals
-	systemd.stopping()
-	log.Info("stopping: a second signal ends the program at once", "signal", sig.String())
+// untilAsked waits for a signal, or for a client that calls SHUTDOWN. From then on a further signal
+// ends the program at once; but the first one behind SHUTDOWN does not, since service managers send
+// that to a program that is about to end.
+func (f *loopFlags) untilAsked(signals <-chan os.Signal, log *slog.Logger) {
+	more := 1
+	select {
+	case sig := <-signals:
+		systemd.stopping()
+		log.Info("stopping: a second signal ends the program at once", "signal", sig.String())
+	case <-f.asked:
+		systemd.stopping()
+		log.Info("stopping: a client has called SHUTDOWN")
+		more = 2
+	}
 	go func() {
-		<-signals
+		for range more {
+			<-signals
+		}
 		pid.remove()
 		os.Exit(1)
 	}()
+}
+
+// end shuts down. Clients have patience to read their pending output.
+func end(e *rondo.Engine, log *slog.Logger, patience time.Duration, shutdown func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	done := make(chan struct{})

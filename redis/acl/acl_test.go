@@ -579,3 +579,47 @@ func BenchmarkSet(b *testing.B) {
 		us.Delete([]byte("u"))
 	}
 }
+
+// Very many rules of one kind act as few do, and take no time by the square of their number: this
+// test would not end.
+func TestManyRules(t *testing.T) {
+	const many = 1 << 17
+	var rules []string
+	for i := range many {
+		k := fmt.Sprint(i % (many - 10))
+		rules = append(rules, "%R~k"+k, "&c"+k, ">p"+k, "+get|a"+k, "+GET|A"+k)
+	}
+	us := newUsers()
+	u := set(t, us, "u", append(rules, "on", "%W~k7", "-get", "+get|x", "+get|X")...)
+	const want = many - 10
+	if n := len(u.Passwords()); n != want {
+		t.Errorf("%d passwords, want %d", n, want)
+	}
+	s := u.Selectors()[0]
+	if n, m := len(strings.Fields(s.Keys())), len(strings.Fields(s.Channels())); n != want || m != want {
+		t.Errorf("%d patterns of keys and %d of channels, want %d", n, m, want)
+	}
+	if got := strings.Fields(s.Keys()); got[6] != "%R~k6" || got[7] != "~k7" {
+		t.Errorf("the patterns are %q", got[:9])
+	}
+	if got := s.Commands(); got != "-@all +get|x" {
+		t.Errorf("the commands are %.200q", got)
+	}
+	rules = rules[:0]
+	for i := range want {
+		if i%1000 != 0 {
+			rules = append(rules, fmt.Sprint("<p", i))
+		}
+	}
+	set(t, us, "u", append(rules, ">p3", ">p1000", "resetkeys", "~new", "~new", "resetchannels", "&c", "&c")...)
+	last := set(t, us, "v", ">p3").Passwords()[0]
+	if all := u.Passwords(); len(all) != (want+999)/1000+1 || all[len(all)-1] != last {
+		t.Errorf("%d passwords, and the last is not the one that was added", len(all))
+	}
+	if keys, channels := s.Keys(), u.Selectors()[0].Keys()+u.Selectors()[0].Channels(); keys == "" || channels != "~new&c" {
+		t.Errorf("the patterns are %q", channels)
+	}
+	if rules, _, ok := acl.MergeSelectors(append(append([]string{"on", "(~a"}, strings.Fields(strings.Repeat("~b ", many))...), "~c)")); !ok || len(rules) != 2 {
+		t.Errorf("%d rules", len(rules))
+	}
+}

@@ -37,9 +37,9 @@ func (u *User) apply(rule string) error {
 	case "sanitize-payload":
 		u.sanitize = sanitizeYes
 	case "nopass":
-		u.noPass, u.passwords = true, nil
+		u.noPass, u.passwords, u.sums = true, nil, nil
 	case "resetpass":
-		u.noPass, u.passwords = false, nil
+		u.noPass, u.passwords, u.sums = false, nil, nil
 	case "clearselectors":
 		u.selectors = u.selectors[:1:1]
 	case "reset":
@@ -69,19 +69,41 @@ func (u *User) changePassword(rule string) error {
 			return errHash
 		}
 	}
-	at := slices.Index(u.passwords, p)
-	if rule[0] == '>' || rule[0] == '#' {
+	at := u.findPassword(p)
+	switch adds := rule[0] == '>' || rule[0] == '#'; {
+	case adds:
 		if at < 0 {
+			if u.sums != nil {
+				u.sums[p] = len(u.passwords)
+			}
 			u.passwords = append(u.passwords, p)
 		}
 		u.noPass = false
-		return nil
-	}
-	if at < 0 {
+	case at < 0:
 		return errPassword
+	case u.sums != nil:
+		delete(u.sums, p)
+	default:
+		u.passwords = slices.Delete(u.passwords, at, at+1)
 	}
-	u.passwords = slices.Delete(u.passwords, at, at+1)
 	return nil
+}
+
+// findPassword returns the index of a password, or -1.
+func (u *User) findPassword(p password) int {
+	if u.sums == nil && len(u.passwords) < fewRules {
+		return slices.Index(u.passwords, p)
+	}
+	if u.sums == nil {
+		u.sums = make(map[password]int, 2*len(u.passwords))
+		for i, x := range u.passwords {
+			u.sums[x] = i
+		}
+	}
+	if at, has := u.sums[p]; has {
+		return at
+	}
+	return -1
 }
 
 // addSelector adds what the rules between parentheses say.
@@ -101,13 +123,13 @@ func (u *User) addSelector(rules string) error {
 func (s *Selector) apply(rule string) error {
 	switch lowered(rule) {
 	case "allkeys", "~*":
-		s.allKeys, s.keys = true, nil
+		s.allKeys, s.keys, s.index.keys = true, nil, nil
 	case "resetkeys":
-		s.allKeys, s.keys = false, nil
+		s.allKeys, s.keys, s.index.keys = false, nil, nil
 	case "allchannels", "&*":
-		s.allChannels, s.channels = true, nil
+		s.allChannels, s.channels, s.index.channels = true, nil, nil
 	case "resetchannels":
-		s.allChannels, s.channels = false, nil
+		s.allChannels, s.channels, s.index.channels = false, nil, nil
 	case "allcommands", "+@all":
 		s.setAll(true)
 	case "nocommands", "-@all":
@@ -213,19 +235,16 @@ func hasSpace(s string) bool { return strings.ContainsAny(s, " \t\n\v\f\r\x00") 
 // MergeSelectors joins rules between parentheses that are spread over several arguments.
 // If one has no end, it returns where that begins.
 func MergeSelectors(args []string) (rules []string, unmatched int, ok bool) {
-	open, selector := -1, ""
+	open := -1
 	for i, arg := range args {
 		ends := strings.HasSuffix(arg, ")")
 		switch {
 		case strings.HasPrefix(arg, "(") && !ends:
-			open, selector = i, arg
+			open = i
 		case open < 0:
 			rules = append(rules, arg)
-		default:
-			selector += " " + arg
-			if ends {
-				rules, open = append(rules, selector), -1
-			}
+		case ends:
+			rules, open = append(rules, strings.Join(args[open:i+1], " ")), -1
 		}
 	}
 	return rules, open, open < 0

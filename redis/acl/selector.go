@@ -28,6 +28,14 @@ type Selector struct {
 	keys        []keyPattern
 	allChannels bool
 	channels    []string
+
+	index index // while rules are applied
+}
+
+// index finds the rules of a selector, while many are applied.
+type index struct {
+	keys, channels places
+	firsts         map[int]places // by the command
 }
 
 type keyPattern struct {
@@ -37,6 +45,7 @@ type keyPattern struct {
 
 func (s *Selector) clone() *Selector {
 	c := *s
+	c.index = index{}
 	c.commands = slices.Clone(s.commands)
 	c.keys = slices.Clone(s.keys)
 	c.channels = slices.Clone(s.channels)
@@ -52,7 +61,7 @@ func (s *Selector) unlimited() bool { return s.allCommands && s.allKeys && s.all
 
 // setAll allows all commands, or none.
 func (s *Selector) setAll(allow bool) {
-	s.allCommands, s.future, s.commands, s.firsts = allow, allow, nil, nil
+	s.allCommands, s.future, s.commands, s.firsts, s.index.firsts = allow, allow, nil, nil, nil
 	if allow {
 		s.commands = s.table.all()
 	}
@@ -64,7 +73,7 @@ func (s *Selector) setCommand(id int, allow bool) {
 	for _, sub := range s.table.commands[id].subs {
 		s.commands.put(sub, allow)
 	}
-	delete(s.firsts, id)
+	s.forgetFirsts(id)
 	s.allCommands = s.allCommands && allow
 }
 
@@ -74,7 +83,7 @@ func (s *Selector) setCategory(i int, allow bool) {
 	s.commands.putAll(x, allow)
 	for id := range s.firsts {
 		if s.table.members[i].has(id) {
-			delete(s.firsts, id)
+			s.forgetFirsts(id)
 		}
 	}
 	s.allCommands = s.allCommands && (allow || len(x) == 0)
@@ -82,28 +91,40 @@ func (s *Selector) setCategory(i int, allow bool) {
 
 // addFirst allows a command with a first argument.
 func (s *Selector) addFirst(id int, first string) {
-	if slices.ContainsFunc(s.firsts[id], func(x string) bool { return equalFold(x, first) }) {
+	list := s.firsts[id]
+	known := s.index.firsts[id]
+	if _, has := known.find(lowered(first), len(list), func(i int) string { return lowered(list[i]) }); has {
 		return
 	}
 	if s.firsts == nil {
 		s.firsts = make(map[int][]string)
 	}
-	s.firsts[id] = append(s.firsts[id], first)
+	if known != nil {
+		if s.index.firsts == nil {
+			s.index.firsts = make(map[int]places)
+		}
+		s.index.firsts[id] = known
+	}
+	s.firsts[id] = append(list, first)
+}
+
+func (s *Selector) forgetFirsts(id int) {
+	delete(s.firsts, id)
+	delete(s.index.firsts, id)
 }
 
 // addKeys allows access to the keys that match a pattern.
 func (s *Selector) addKeys(pattern string, access Access) {
-	for i := range s.keys {
-		if s.keys[i].pattern == pattern {
-			s.keys[i].access |= access
-			return
-		}
+	at, has := s.index.keys.find(pattern, len(s.keys), func(i int) string { return s.keys[i].pattern })
+	if has {
+		s.keys[at].access |= access
+		return
 	}
 	s.keys = append(s.keys, keyPattern{pattern, access})
 }
 
 func (s *Selector) addChannels(pattern string) {
-	if !slices.Contains(s.channels, pattern) {
+	if _, has := s.index.channels.find(pattern, len(s.channels), func(i int) string { return s.channels[i] }); !has {
 		s.channels = append(s.channels, pattern)
 	}
 }

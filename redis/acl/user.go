@@ -18,6 +18,10 @@ type User struct {
 	sanitize  sanitize
 	passwords []password
 	selectors []*Selector // at least one: the first has the rules without parentheses
+
+	// sums is where passwords stand, while rules are applied and there are many. A password
+	// that is not in it, or stands elsewhere, has been removed.
+	sums map[password]int
 }
 
 type password [sha256.Size]byte
@@ -103,8 +107,20 @@ func (u *User) clone() *User {
 	return &c
 }
 
-// settle notes whether the user may do everything.
+// settle ends the application of rules, and notes whether the user may do everything.
 func (u *User) settle() {
+	if u.sums != nil {
+		kept := u.passwords[:0]
+		for i, p := range u.passwords {
+			if at, has := u.sums[p]; has && at == i {
+				kept = append(kept, p)
+			}
+		}
+		u.passwords, u.sums = kept, nil
+	}
+	for _, s := range u.selectors {
+		s.index = index{}
+	}
 	u.unlimited = slices.ContainsFunc(u.selectors, (*Selector).unlimited)
 }
 

@@ -14,16 +14,17 @@ import (
 
 // normalForms are what replies are turned into that differ with reason.
 var normalForms = map[string]func(v resp.Value, args []string) (resp.Value, error){
-	"kind":    kind,
-	"sorted":  sorted,
-	"pairs":   sortedPairs,
-	"scanned": scanned,
-	"about":   about,
-	"masked":  masked,
-	"lines":   lines,
-	"fields":  fields,
-	"digits":  digits,
-	"digest":  digest,
+	"kind":      kind,
+	"sorted":    sorted,
+	"unordered": unordered,
+	"pairs":     sortedPairs,
+	"scanned":   scanned,
+	"about":     about,
+	"masked":    masked,
+	"lines":     lines,
+	"fields":    fields,
+	"digits":    digits,
+	"digest":    digest,
 }
 
 // normalize returns a reply in a normal form, given by its name and arguments,
@@ -82,6 +83,17 @@ func sorted(v resp.Value, args []string) (resp.Value, error) {
 		elems = elems[i].Elems
 	}
 	slices.SortFunc(elems, less)
+	return v, nil
+}
+
+// unordered puts the elements of all arrays and maps in order, at any depth.
+func unordered(v resp.Value, _ []string) (_ resp.Value, err error) {
+	for i, elem := range v.Elems {
+		if v.Elems[i], err = unordered(elem, nil); err != nil {
+			return v, err
+		}
+	}
+	slices.SortFunc(v.Elems, less)
 	return v, nil
 }
 

@@ -100,7 +100,7 @@ func (f *randomFamily) compare(servers []*server, r *rand.Rand, proto string) er
 			}
 			if err := sameReply(clients, normal); err != nil {
 				at := len(sent) - len(batch) + i + 1
-				return fmt.Errorf("request %d: %w\nafter\n%s", at, err, strings.Join(sent[max(0, at-20):at], "\n"))
+				return fmt.Errorf("request %d: %.10000q: %w\nafter\n%s", at, request, err, strings.Join(sent[max(0, at-20):at-1], "\n"))
 			}
 		}
 		sent = slices.Delete(sent, 0, max(0, len(sent)-100))

@@ -61,8 +61,9 @@ func spoils(word string) bool {
 	return strings.EqualFold(word, "STOREDIST") || outOfRange.MatchString(word)
 }
 
-// outOfRange also matches numbers that have no full precision, for which errno is set too.
-var outOfRange = regexp.MustCompile(`(?i)e[-+]?([34]\d\d|\d{4})`)
+// outOfRange also matches numbers that have no full precision, for which errno is set too, and IDs of
+// streams that may not fit 64 bits.
+var outOfRange = regexp.MustCompile(`(?i)e[-+]?([34]\d\d|\d{4})|\d{20}`)
 
 func (t *together) normal([]string) string {
 	form := t.forms[0]

@@ -6,12 +6,12 @@ import "slices"
 // values of many cells.
 type trash struct {
 	space   *space
-	waiting []*table // a Snapshot still reads them
-	owners  []uint32 // of chunks
-	at      int      // the next chunk that may belong to the first owner
-	nodes   []deadNode
-	bytes   int64 // at most this much waits
-	freed   int64 // values and arenas
+	waiting []*table   // a Snapshot still reads them
+	owners  []uint32   // of chunks
+	at      int        // the next chunk that may belong to the first owner
+	nodes   []deadNode // also of retired tables, whose cells their arenas' owners free
+	bytes   int64      // at most this much waits
+	freed   int64      // values and arenas
 }
 
 // deadNode is the rest of a value.
@@ -26,7 +26,6 @@ type deadNode struct {
 func (x *trash) retire(t *table) {
 	if !t.retired {
 		t.retired = true
-		x.nodes = slices.DeleteFunc(x.nodes, func(n deadNode) bool { return n.t == t })
 		x.retireArena(&t.wheel.blocks)
 		x.bytes += t.indexBytes()
 	}
@@ -73,17 +72,22 @@ func (n *deadNode) free(cells int) (done bool) {
 // empty frees what there is within a budget. It returns what is left of the budget.
 func (x *trash) empty(budget int) int {
 	for budget > 0 && len(x.nodes) > 0 {
+		if x.nodes[0].t.retired {
+			x.nodes = pop(x.nodes)
+			budget -= workVisit
+			continue
+		}
 		cells := max(1, min(budget, 1000)/workMove)
 		budget -= cells * workMove
 		if x.nodes[0].free(cells) {
-			x.nodes = slices.Delete(x.nodes, 0, 1)
+			x.nodes = pop(x.nodes)
 			x.freed++
 		}
 	}
 	for budget > 0 && len(x.owners) > 0 {
 		if x.at == len(x.space.meta) {
 			x.at = 0
-			x.owners = slices.Delete(x.owners, 0, 1)
+			x.owners = pop(x.owners)
 			x.freed++
 			if len(x.owners) == 0 {
 				x.bytes = 0
@@ -99,6 +103,17 @@ func (x *trash) empty(budget int) int {
 		}
 	}
 	return budget
+}
+
+// pop removes the first of a queue, and moves no others: there may be very many. append moves those
+// that are left to new memory.
+func pop[T any](queue []T) []T {
+	var none T
+	queue[0] = none
+	if len(queue) == 1 {
+		return nil // which frees the memory of all
+	}
+	return queue[1:]
 }
 
 // freeChunk frees a chunk of an owner, and returns the work.

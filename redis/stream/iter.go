@@ -192,6 +192,28 @@ func (s Stream) Has(id ID) bool {
 	return it.Next()
 }
 
+// A Finder finds entries by their IDs. If these ascend, it goes on in a block from the entry
+// found last, and does not read all entries before the next one again. The zero Finder is ready.
+type Finder struct {
+	it   Iter
+	last ID
+	near place
+}
+
+// Find returns an Iter that is at the entry of an ID; ok is false if there is none. The Iter is
+// valid until the next call.
+func (f *Finder) Find(s Stream, id ID) (it *Iter, ok bool) {
+	near := f.near
+	if id.Less(f.last) {
+		near = place{}
+	}
+	f.it.b = block{} // rangeFrom opens none for an ID before all
+	s.rangeFrom(&f.it, id, id, false, near)
+	ok = f.it.Next()
+	f.last, f.near = id, f.it.place()
+	return &f.it, ok
+}
+
 // Top returns the ID of the last entry, or 0-0.
 func (s Stream) Top() (id ID) {
 	var it Iter

@@ -210,6 +210,28 @@ func (w *world) checkRange(s Stream, lo, hi ID) {
 	}
 }
 
+// checkFinder looks for IDs, most of them in order.
+func (w *world) checkFinder(s Stream) {
+	w.t.Helper()
+	ids := make([]ID, 30)
+	for i := range ids {
+		ids[i] = w.randomID()
+	}
+	slices.SortFunc(ids, ID.Compare)
+	ids = append(ids, w.randomID(), w.randomID())
+	var f Finder
+	for _, id := range ids {
+		i, want := w.find(id)
+		it, ok := f.Find(s, id)
+		if ok != want || s.Has(id) != want {
+			w.t.Fatalf("entry %v is found: %v, want %v", id, ok, want)
+		}
+		if ok {
+			w.same(it, &w.want[i])
+		}
+	}
+}
+
 func (w *world) check(s Stream) {
 	w.t.Helper()
 	w.checkRange(s, ID{}, MaxID)
@@ -221,6 +243,7 @@ func (w *world) check(s Stream) {
 		w.t.Fatalf("%d entries from %v to %v, last %v; want %d from %v to %v, last %v",
 			s.Len(), s.First(), s.Top(), s.Last(), len(w.want), first, last, w.last)
 	}
+	w.checkFinder(s)
 	if n := w.radixNodes(s); n != s.RadixNodes() {
 		w.t.Fatalf("%d radix nodes, want %d", s.RadixNodes(), n)
 	}

@@ -1,6 +1,9 @@
 package script
 
 import (
+	"runtime"
+	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,9 +38,27 @@ func TestAbuse(t *testing.T) {
 		{"return cmsgpack.unpack(string.char(0xdc, 3, 0xe8) .. string.rep(string.char(0x81, 0xce, 0, 0x3f, 0xff, 0xfe, 1), 1000))", memory},
 		{"local a = {} for i = 1, 1e5 do a[i] = 0.1 end local b = {} for i = 1, 900 do b[i] = a end return #cmsgpack.pack(b)", memory},
 		{"function a" + strings.Repeat(".b", 100000) + "() end", "compile: user_script: chunk has too many syntax levels"},
+		{"return '" + strings.Repeat("x", maxSource) + "'", "compile: user_script: chunk is longer than 2097152 bytes"},
+		{"return {" + numbers(260000) + "}", "compile: user_script: chunk has too many constants"},
+		{"return #{" + numbers(15000) + "}", ":15000"},
 		{"load(gcinfo)", "-ERR"},
+		{"local function f(n, ...) if n < 9000 then return f(n + 1, {...}, ...) + 1 end return 1 end return f(1, 1)", "-ERR"},
+		{"local t = {} for i = 1, 7000 do t[i] = i end local keep = {} local function f(...) for i = 1, 1e9 do keep[i] = {...} end end f(unpack(t))", memory},
+		{"local t = {} for i = 1, 7000 do t[i] = i end local keep = {} local function g(...) return arg end local function f(...) for i = 1, 1e9 do keep[i] = g(...) end end f(unpack(t))", memory},
 		{"while true do pcall(error) end", "-ERR too long"},
 		{"coroutine.wrap(function() while true do end end)()", "-ERR too long"},
+		{"local s = string.rep('x', 1e7) local t = {} for i = 1, 1e3 do t[i] = redis.error_reply(s) end", memory},
+		{"local s = string.rep('x', 1e7) local t = {} for i = 1, 1e3 do local ok, m = pcall(function() error(s) end) t[i] = m end", memory},
+		{"local P = {} P[4000000] = 1 local mt = {} setmetatable(P, mt) local keep = {} for i = 1, 1000 do local n = {} keep[i] = n mt.__newindex = n P[4000001] = 1 end", memory},
+		{"local t = {} for i = 1, 3e5 do t[i] = i end table.sort(t, rawequal) table.sort(t, rawequal)", "-ERR too long"},
+		{"local t = {} for i = 1, 3e5 do t[i] = 'x' end table.foreachi(t, rawequal) while true do end", "-ERR too long"},
+		{"local s = string.rep('x', 1e6) local t = {} for i = 1, 200 do local ok, m = pcall(function() return _G[s] end) t[i] = m end", memory},
+		{"local s = string.rep('x', 1e6) local t = {} for i = 1, 200 do local ok, m = pcall(cjson.encode_keep_buffer, s) t[i] = m end", memory},
+		{"local s = string.rep('x', 1e6) local t = {} for i = 1, 200 do local ok, m = pcall(assert, false, s) t[i] = m end", memory},
+		{"return #cjson.encode(string.rep('\\1', 1e7))", memory},
+		{"return string.rep(string.rep('x', 10), 1e18)", memory},
+		{"local t = setmetatable({}, {}) getmetatable(t).__tostring = tostring return tostring(t)", "-ERR stack overflow"},
+		{"local f f = function() return 1 + f() end return select(2, pcall(f))", "$29 user_script:1: stack overflow"},
 		{"return 1", ":1"},
 	} {
 		h.ticks, h.limit = 0, 0
@@ -51,6 +72,26 @@ func TestAbuse(t *testing.T) {
 		}
 	}
 }
+
+// Garbage from before a script does not give it more memory.
+func TestGarbageIsNoRoom(t *testing.T) {
+	e, h := newEngine()
+	e.MaxMemory = 24 << 20
+	h.limit = 1 << 20
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.GC()
+	const source = "local t = {} for i = 1, 100 do t[i] = string.rep('x', 1e6) end return #t"
+	for range 5 {
+		if got := eval(e, h, source); !strings.HasPrefix(got, "-ERR not enough memory") {
+			t.Error(got)
+		}
+		for range 200 {
+			garbage = make([]byte, 1<<20)
+		}
+	}
+}
+
+var garbage []byte
 
 // A panic of the server's passes through the script, which cannot catch it.
 func TestPanic(t *testing.T) {
@@ -89,11 +130,14 @@ func TestSandbox(t *testing.T) {
 func TestFits(t *testing.T) {
 	e, _ := newEngine()
 	for source, want := range map[string]bool{
-		"return {1, {2, 'x'}, {ok='fine'}}":                                   true,
-		"local t = {1} for i = 1, 40 do t = {t, t} end return t":              false,
-		"local t = {} t[1] = t t[2] = t return t":                             false,
-		"return {map={a=string.rep('x', 500000), b='y'}}":                     true,
-		"return {map={a=string.rep('x', 500000), b=string.rep('x', 800000)}}": false,
+		"return {1, {2, 'x'}, {ok='fine'}}":                                                                         true,
+		"local t = {1} for i = 1, 40 do t = {t, t} end return t":                                                    false,
+		"local t = {} t[1] = t t[2] = t return t":                                                                   false,
+		"return {map={a=string.rep('x', 500000), b='y'}}":                                                           true,
+		"local t = {} for i = 1, 1e5 do t[i] = 1 end for i = 1, 1e5 do t[i] = nil end return {map=t}":               false,
+		"local t = {} for i = 1, 1e5 do t['k' .. i] = 1 end for i = 1, 1e5 do t['k' .. i] = nil end return {set=t}": false,
+		"local t = {} for i = 1, 1e4 do t[i] = {} end return t":                                                     false,
+		"return {map={a=string.rep('x', 500000), b=string.rep('x', 800000)}}":                                       false,
 	} {
 		f, err := e.Compile(source, "user_script")
 		if err != nil {
@@ -104,4 +148,13 @@ func TestFits(t *testing.T) {
 			t.Errorf("%s: %v, want %v", source, failure, want)
 		}
 	}
+}
+
+// numbers lists distinct numbers.
+func numbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(strconv.Itoa(100000+i) + ",")
+	}
+	return b.String()
 }

@@ -1,8 +1,6 @@
 package script
 
 import (
-	"math"
-	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -10,7 +8,10 @@ import (
 	"github.com/rondo-go/rondo/redis/internal/script/lualib"
 )
 
-const readonlyTable = "Attempt to modify a readonly table"
+const (
+	readonlyTable = "Attempt to modify a readonly table"
+	nonexistent   = "Script attempted to access nonexistent global variable '%s'"
+)
 
 // newEnvironment makes the globals of scripts, with a table redis.
 func (e *Engine) newEnvironment(redis *lua.LTable) *environment {
@@ -19,10 +20,9 @@ func (e *Engine) newEnvironment(redis *lua.LTable) *environment {
 	for name, f := range e.baseFunctions() {
 		g.RawSetString(name, L.NewFunction(f))
 	}
-	running := func() bool { return e.running && e.loading == nil }
 	str := lualib.OpenString(L, e)
 	for name, t := range map[string]*lua.LTable{
-		"string": str, "table": lualib.OpenTable(L, e, e.writable), "math": lualib.OpenMath(L, running),
+		"string": str, "table": lualib.OpenTable(L, e, e.writable), "math": lualib.OpenMath(L, e.random),
 		"coroutine": e.coroutineTable(), "redis": redis, "bit": lualib.OpenBit(L),
 		"cjson": lualib.OpenJSON(L, e), "cmsgpack": lualib.OpenMsgpack(L, e), "struct": lualib.OpenStruct(L, e),
 	} {
@@ -31,6 +31,9 @@ func (e *Engine) newEnvironment(redis *lua.LTable) *environment {
 	if L.GetMetatable(lua.LString("")) == lua.LNil {
 		mt := L.NewTable()
 		mt.RawSetString("__index", str)
+		for name, f := range arithmetic {
+			mt.RawSetString(name, L.NewFunction(f))
+		}
 		L.SetMetatable(lua.LString(""), mt)
 	}
 	g.RawSetString("_VERSION", lua.LString("Lua 5.1"))
@@ -48,7 +51,8 @@ func (e *Engine) guard(g *lua.LTable) {
 		if !ok {
 			L.RaiseError("Second argument to luaProtectedTableError must be a string or number")
 		}
-		L.RaiseError("Script attempted to access nonexistent global variable '%s'", name)
+		e.Spend(L, 4*len(name)) // it is copied
+		L.RaiseError(nonexistent, name)
 		return 0
 	}))
 	g.Metatable = missing
@@ -99,7 +103,7 @@ func (e *Engine) baseFunctions() map[string]lua.LGFunction {
 		return 2
 	})
 	return map[string]lua.LGFunction{
-		"assert": luaAssert, "error": e.luaError, "pcall": e.luaPcall, "xpcall": e.luaXpcall,
+		"assert": e.luaAssert, "error": e.luaError, "pcall": e.luaPcall, "xpcall": e.luaXpcall,
 		"next": e.luaNext, "select": luaSelect, "unpack": e.luaUnpack,
 		"tonumber": luaToNumber, "tostring": luaToString,
 		"getmetatable": e.luaGetMetatable, "setmetatable": e.luaSetMetatable,
@@ -148,7 +152,7 @@ func (e *Engine) luaNext(L *lua.LState) int {
 	return 1 + push(L, v)
 }
 
-func luaAssert(L *lua.LState) int {
+func (e *Engine) luaAssert(L *lua.LState) int {
 	n := L.GetTop()
 	if n < 1 {
 		lualib.ArgError(L, "assert", 1, "value expected")
@@ -158,6 +162,7 @@ func luaAssert(L *lua.LState) int {
 		if L.Get(2) != lua.LNil {
 			text = lualib.CheckString(L, "assert", 2)
 		}
+		e.Spend(L, 4*len(text)) // it is copied
 		L.Error(lua.LString(text), 0+1)
 	}
 	return n
@@ -199,35 +204,6 @@ func (e *Engine) luaUnpack(L *lua.LState) int {
 		L.Push(t.RawGet(lua.LNumber(from + i)))
 	}
 	return to - from + 1
-}
-
-func luaToNumber(L *lua.LState) int {
-	base := lualib.OptInt(L, "tonumber", 2, 10)
-	if base == 10 {
-		if L.GetTop() < 1 {
-			lualib.ArgError(L, "tonumber", 1, "value expected")
-		}
-		if f, ok := lualib.ToNumber(L.Get(1)); ok {
-			return push(L, lua.LNumber(f))
-		}
-		return push(L, lua.LNil)
-	}
-	s := lualib.CheckString(L, "tonumber", 1)
-	if base < 2 || base > 36 {
-		lualib.ArgError(L, "tonumber", 2, "base out of range")
-	}
-	s = strings.Trim(s, " \t\n\v\f\r")
-	if base == 16 && len(s) > 2 && strings.EqualFold(s[:2], "0x") {
-		s = s[2:]
-	}
-	n, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimPrefix(s, "+"), "-"), base, 64)
-	switch {
-	case err != nil && n != math.MaxUint64:
-		return push(L, lua.LNil)
-	case strings.HasPrefix(s, "-") && err == nil:
-		n = -n // as C's strtoul
-	}
-	return push(L, lua.LNumber(n))
 }
 
 func luaToString(L *lua.LState) int {
@@ -309,7 +285,7 @@ func (e *Engine) luaRawSet(L *lua.LState) int {
 	if n, ok := L.Get(2).(lua.LNumber); ok {
 		e.Spend(L, lualib.SparseCost(t, float64(n)))
 	}
-	L.RawSet(t, L.Get(2), L.Get(3))
+	lualib.RawSet(L, t, L.Get(2), L.Get(3))
 	return push(L, t)
 }
 
@@ -378,11 +354,39 @@ func (e *Engine) concatOthers(L *lua.LState, n int) int {
 	return push(L, right)
 }
 
-// luaIndex returns an index, for which a table may need memory.
+// luaIndex returns its first argument, an index, for which a table may need memory. The second is the
+// table, if that is known.
 func (e *Engine) luaIndex(L *lua.LState) int {
 	k := L.Get(1)
-	if n, ok := k.(lua.LNumber); ok && n >= 1<<12 {
-		e.Spend(L, lualib.SparseCost(nil, float64(n)))
+	n, ok := k.(lua.LNumber)
+	if !ok || n < 1<<12 {
+		return push(L, k)
+	}
+	t, _ := L.Get(2).(*lua.LTable)
+	if t != nil && t.Metatable != lua.LNil {
+		t = nil // __newindex may lead to another one
+	}
+	if t == nil || t.RawGetInt(int(min(n, lua.LNumber(lua.MaxArrayIndex))-1)) == lua.LNil {
+		e.Spend(L, lualib.SparseCost(t, float64(n)))
 	}
 	return push(L, k)
+}
+
+// luaSpread returns its arguments, for which a table's list gets memory.
+func (e *Engine) luaSpread(L *lua.LState) int {
+	n := L.GetTop()
+	e.Spend(L, 16*n)
+	return n
+}
+
+// luaArg makes the table arg of a function with more arguments than names.
+func (e *Engine) luaArg(L *lua.LState) int {
+	n := L.GetTop()
+	e.Spend(L, 16*n)
+	t := L.CreateTable(n, 1)
+	for i := 1; i <= n; i++ {
+		t.RawSetInt(i, L.Get(i))
+	}
+	t.RawSetString("n", lua.LNumber(n))
+	return push(L, t)
 }

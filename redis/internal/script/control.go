@@ -20,7 +20,8 @@ func (e *Engine) luaError(L *lua.LState) int {
 	if s, ok := lualib.Text(v); ok {
 		v = lua.LString(s)
 		if level > 0 {
-			if where := L.Where(level); where != "" {
+			if where := L.Where(level); where != "" && !strings.HasPrefix(where, "[G]:") {
+				e.Spend(L, len(s))
 				v = lua.LString(where + " " + s)
 			}
 		}
@@ -42,7 +43,11 @@ func (e *Engine) enter(L *lua.LState) {
 func (e *Engine) protect(L *lua.LState, nargs int) (failed bool, v lua.LValue) {
 	e.enter(L)
 	depth, resumed := e.depth, e.resumed
-	err := L.PCall(nargs, lua.MultRet, nil)
+	e.probe(L)
+	L.Insert(e.shield, 1)
+	keep := keepUpvalues(L, false)
+	err := L.PCall(nargs+1, lua.MultRet, nil)
+	keepUpvalues(L, keep)
 	e.depth, e.resumed = depth-1, resumed
 	if err == nil {
 		return false, nil
@@ -55,6 +60,52 @@ func (e *Engine) protect(L *lua.LState, nargs int) (failed bool, v lua.LValue) {
 	return true, v
 }
 
+// probe raises an error if the stack of calls has no room for the call of shield.
+func (e *Engine) probe(L *lua.LState) {
+	L.Push(e.nothing)
+	L.Call(0, 0)
+}
+
+// noTrace stands where an error would have a stack trace.
+const noTrace = "-"
+
+// untraced is the function Engine.shield: it calls its first argument with the others. PCall calls it
+// in place of a function, since otherwise PCall makes a stack trace of each error. That takes a time
+// that is quadratic in the depth, and a line for each tail call that there has been.
+func untraced(L *lua.LState) int {
+	base := baseOf(L)
+	keepUpvalues(L, true) // until PCall returns
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		closeUpvalues(L, base)
+		err, ok := r.(*lua.ApiError)
+		if !ok {
+			err = &lua.ApiError{Type: lua.ApiErrorRun, Object: lua.LString(fault(r, place(L, 0)))}
+		}
+		err.StackTrace = noTrace
+		panic(err)
+	}()
+	L.Call(L.GetTop()-1, lua.MultRet)
+	return L.GetTop()
+}
+
+// fault is the text of an error that gopher-lua or Go has panicked with. place is like the start of a
+// line of a stack trace.
+func fault(r any, place string) string {
+	text := fmt.Sprint(r)
+	// The second one is of a tail call that has found no room for its registers, see place.
+	if strings.Contains(text, "callstack overflow") || strings.HasSuffix(text, "index out of range [-1]") {
+		text = "stack overflow"
+	}
+	if source, line, ok := where(place); ok {
+		text = source + ":" + line + ": " + text
+	}
+	return text
+}
+
 // valueOf returns the value that an error of PCall stands for.
 func (e *Engine) valueOf(err error) lua.LValue {
 	a, ok := err.(*lua.ApiError)
@@ -64,15 +115,8 @@ func (e *Engine) valueOf(err error) lua.LValue {
 	if a.Type != lua.ApiErrorPanic {
 		return a.Object
 	}
-	text := a.Object.String()
-	if strings.Contains(text, "callstack overflow") {
-		text = "stack overflow"
-	}
 	_, frames, _ := strings.Cut(a.StackTrace, "\n\t")
-	if source, line, ok := where(frames); ok {
-		text = source + ":" + line + ": " + text
-	}
-	return lua.LString(text)
+	return lua.LString(fault(a.Object, frames))
 }
 
 func (e *Engine) luaPcall(L *lua.LState) int {
@@ -119,8 +163,10 @@ func (e *Engine) luaXpcall(L *lua.LState) int {
 	return L.GetTop()
 }
 
-// translate gives the errors of gopher-lua's virtual machine the texts of Lua's.
+// translate gives the errors of gopher-lua's virtual machine the texts of Lua's. One that is longer
+// than its texts are, beside a key, is a script's own.
 func translate(s string) string {
+	const longest = 1 << 10
 	head, text := "", s
 	if source, line, ok := where(s); ok {
 		n := len(source) + len(line) + 2
@@ -129,8 +175,10 @@ func translate(s string) string {
 	var a, b, c string
 	switch {
 	case strings.HasPrefix(text, "attempt to index a non-table object("):
-		a, _, _ = strings.Cut(strings.TrimPrefix(text, "attempt to index a non-table object("), ")")
+		a, _, _ = strings.Cut(strings.TrimPrefix(text[:min(len(text), longest)], "attempt to index a non-table object("), ")")
 		text = "attempt to index a " + a + " value"
+	case len(text) > longest:
+		return s
 	case text == "attempt to call a non-function object":
 		text = "attempt to call a nil value"
 	case strings.HasPrefix(text, "cannot perform "):
@@ -141,7 +189,7 @@ func translate(s string) string {
 			text = "attempt to perform arithmetic on a " + a + " value"
 		}
 	case text == "can not yield from outside of a coroutine":
-		return "attempt to yield across metamethod/C-call boundary"
+		return yieldAcross
 	case text == "__unm undefined":
 		text = "attempt to perform arithmetic on a nil value"
 	case text == "__len undefined":
@@ -167,10 +215,13 @@ func translate(s string) string {
 	return head + text
 }
 
+// longestPlace is more than the length of a place in a script: the name of a chunk has 60 bytes at most.
+const longestPlace = 128
+
 // where splits a text "source:line: ..." that an error begins with.
 func where(s string) (source, line string, ok bool) {
-	source, rest, ok := strings.Cut(s, ":")
-	if !ok || strings.ContainsAny(source, " \n") {
+	source, rest, ok := strings.Cut(s[:min(len(s), longestPlace)], ":")
+	if !ok || strings.ContainsAny(source, " \n"+ofLuaName) {
 		return "", "", false
 	}
 	line, _, ok = strings.Cut(rest, ":")
@@ -200,7 +251,7 @@ func (e *Engine) luaLoad(L *lua.LState) int {
 	}
 	var source strings.Builder
 	for {
-		e.Work(L)
+		e.Work(L, 256)
 		L.Push(f)
 		L.Call(0, 1)
 		v := L.Get(-1)
@@ -220,7 +271,11 @@ func (e *Engine) luaLoad(L *lua.LState) int {
 
 func (e *Engine) load(L *lua.LState, source, name string) int {
 	e.Spend(L, 16*len(source))
-	f, err := e.compile(source, chunkName(name), e.eval.proxy)
+	proxy := e.eval.proxy
+	if e.ofLibrary {
+		proxy = e.library.proxy
+	}
+	f, err := e.compile(source, chunkName(name), proxy, &rewriter{library: e.ofLibrary})
 	if err != nil {
 		L.Push(lua.LNil)
 		return 1 + push(L, lua.LString(err.Error()))
@@ -243,61 +298,4 @@ func chunkName(name string) string {
 		line += "..."
 	}
 	return `[string "` + line + `"]`
-}
-
-// coroutineTable makes the library coroutine: gopher-lua's, with threads that count their
-// instructions, and that resume each other only so deep.
-func (e *Engine) coroutineTable() *lua.LTable {
-	L := e.L
-	top := L.GetTop()
-	lua.OpenCoroutine(L)
-	theirs := L.Get(-1).(*lua.LTable)
-	L.SetTop(top)
-	function := func(name string) lua.LGFunction { return theirs.RawGetString(name).(*lua.LFunction).GFunction }
-	create, resume := function("create"), function("resume")
-	newThread := func(L *lua.LState) int {
-		e.Spend(L, 64<<10)
-		create(L)
-		th := L.Get(-1).(*lua.LState)
-		th.SetContext(&hook{engine: e, L: th})
-		return 1
-	}
-	resumed := func(L *lua.LState) int {
-		if e.resumed >= maxCoroutines {
-			L.Push(lua.LFalse)
-			return 1 + push(L, lua.LString("C stack overflow"))
-		}
-		if th, ok := L.Get(1).(*lua.LState); ok && th.Dead {
-			L.Push(lua.LFalse)
-			return 1 + push(L, lua.LString("cannot resume dead coroutine"))
-		}
-		e.resumed++
-		n := resume(L)
-		e.resumed--
-		return n
-	}
-	t := L.NewTable()
-	for _, name := range []string{"yield", "status", "running"} {
-		t.RawSetString(name, L.NewFunction(function(name)))
-	}
-	t.RawSetString("create", L.NewFunction(newThread))
-	t.RawSetString("resume", L.NewFunction(resumed))
-	t.RawSetString("wrap", L.NewFunction(func(L *lua.LState) int {
-		newThread(L)
-		th := L.Get(-1)
-		L.Pop(1)
-		return push(L, L.NewClosure(func(L *lua.LState) int {
-			L.Insert(th, 1)
-			n := resumed(L)
-			ok, first := L.Get(-n), lua.LValue(lua.LNil)
-			if n > 1 {
-				first = L.Get(-n + 1)
-			}
-			if ok == lua.LFalse {
-				e.raise(L, first)
-			}
-			return n - 1
-		}))
-	}))
-	return t
 }

@@ -89,6 +89,7 @@ func (p *replyReader) value() lua.LValue {
 		t := p.L.CreateTable(0, 0)
 		for range n {
 			p.e.Spend(p.L, 64)
+			p.e.Work(p.L, 512)
 			k, v := p.value(), p.value()
 			if k != lua.LNil {
 				t.RawSet(k, v)
@@ -99,6 +100,7 @@ func (p *replyReader) value() lua.LValue {
 		t := p.L.CreateTable(0, 0)
 		for range n {
 			p.e.Spend(p.L, 64)
+			p.e.Work(p.L, 512)
 			if k := p.value(); k != lua.LNil {
 				t.RawSet(k, lua.LTrue)
 			}
@@ -122,6 +124,7 @@ func (p *replyReader) array(n int64) lua.LValue {
 	t := p.L.CreateTable(int(min(n, math.MaxInt32)), 0)
 	for i := 1; i <= int(n); i++ {
 		t.RawSetInt(i, p.value())
+		p.e.Work(p.L, 256)
 	}
 	return t
 }
@@ -131,6 +134,13 @@ type Value struct{ v lua.LValue }
 
 // maxReplyDepth is how deep a reply nests, as C's stack of values allows.
 const maxReplyDepth = 7990
+
+// tableCost is what a table counts in Fits, and slotCost what a slot does that Next has to look at:
+// also an empty table takes time in Add, and an empty slot, of which a table has up to 4 million.
+const (
+	tableCost = 128
+	slotCost  = 16
+)
 
 // Fits reports whether the reply of a value takes about limit bytes, or fewer. A table that is in
 // several places counts in each.
@@ -144,7 +154,8 @@ func fits(v lua.LValue, left *int64, depth int) bool {
 	case lua.LString:
 		*left -= int64(len(v))
 	case *lua.LTable:
-		if depth++; depth <= maxReplyDepth {
+		*left -= tableCost
+		if depth++; *left >= 0 && depth <= maxReplyDepth {
 			return tableFits(v, left, depth)
 		}
 	}
@@ -163,6 +174,9 @@ func tableFits(t *lua.LTable, left *int64, depth int) bool {
 	}
 	for _, name := range []string{"map", "set"} {
 		if m, ok := t.RawGetString(name).(*lua.LTable); ok {
+			if *left -= int64(slotCost * lualib.Slots(m)); *left < 0 {
+				return false
+			}
 			for k, x := m.Next(lua.LNil); k != lua.LNil; k, x = m.Next(k) {
 				if !fits(k, left, depth) || !fits(x, left, depth) {
 					return false
@@ -251,7 +265,7 @@ func (r *Replier) table(t *lua.LTable) {
 		format, ok1 := v.RawGetString("format").(lua.LString)
 		text, ok2 := v.RawGetString("string").(lua.LString)
 		if ok1 && ok2 {
-			r.Verbatim((string(format) + "   ")[:3], string(text))
+			r.Verbatim((string(format[:min(len(format), 3)]) + "   ")[:3], string(text))
 			return
 		}
 	}
@@ -300,7 +314,7 @@ func (e *Engine) failure(v lua.LValue) *Error {
 	x := &Error{}
 	switch v := v.(type) {
 	case *lua.LTable:
-		text, ok := lualib.Text(e.L.GetField(v, "err"))
+		text, ok := lualib.Text(v.RawGetString("err"))
 		if !ok {
 			text = "ERR unknown error"
 		}
@@ -322,7 +336,7 @@ func (e *Engine) failure(v lua.LValue) *Error {
 	} else if s, ok := v.(lua.LString); ok {
 		place = string(s)
 	}
-	if source, line, ok := where(place + " "); ok {
+	if source, line, ok := where(place[:min(len(place), longestPlace)]); ok {
 		if _, err := strconv.Atoi(line); err == nil {
 			x.Source, x.Line = "@"+source, line
 		}

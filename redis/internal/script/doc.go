@@ -3,8 +3,9 @@
 //
 // An [Engine] belongs to one goroutine. What a script may use is bounded:
 //
-//   - Each instruction counts. Now and then Host.Tick is called, which may let others run, and
-//     may end the script by Engine.Kill. A script cannot catch that.
+//   - Each instruction counts, and so does the work of functions, step by step. Now and then
+//     Host.Tick is called, which may let others run, and may end the script by Engine.Kill. A
+//     script cannot catch that.
 //   - While a script runs, the heap of the process may grow by Engine.MaxMemory. What may
 //     allocate much at once (a string, an element far behind the end of a table) is announced
 //     beforehand; the rest is noticed as instructions count.
@@ -12,7 +13,7 @@
 //
 // # Where it differs from C's Lua
 //
-// Pairs gives the keys of a table in the order they were added. A table has its elements up to
-// index 4,194,303 in a sequence, whose length # gives. The texts of errors that the virtual
-// machine raises, and of the syntax, do not name variables.
+// A text of more than 4096 bytes is no number. Pairs gives the keys of a table in the order they
+// were added. A table has its elements up to index 4,194,303 in a sequence, whose length # gives.
+// The texts of errors that the virtual machine raises, and of the syntax, do not name variables.
 package script

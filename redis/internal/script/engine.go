@@ -1,15 +1,16 @@
 package script
 
 import (
-	"context"
 	"fmt"
-	"runtime"
 	"runtime/metrics"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/parse"
+
+	"github.com/rondo-go/rondo/redis/internal/script/lualib"
 )
 
 // A Host is the server that an Engine belongs to.
@@ -46,15 +47,13 @@ const (
 	maxCalls = 10000
 	// maxCoroutines bounds how deep coroutines resume each other. Each has a stack of calls.
 	maxCoroutines = 16
+	// maxSource bounds the length of a script. To compile it takes about 150 times as much.
+	maxSource = 2 << 20
 	// maxProtected bounds how deep pcall and the like nest, as C's stack does in Redis.
 	maxProtected = 190
 
 	registrySize = 1 << 10
 	registryMost = 1 << 20
-
-	tickEvery  = 4096     // instructions between two looks at the clock
-	checkEvery = 16 << 10 // instructions between two looks at the memory
-	checkBytes = 8 << 20  // announced bytes between two looks
 )
 
 // With gopher-lua's value an index of 60 million makes a table take a gigabyte.
@@ -71,18 +70,34 @@ type Engine struct {
 	eval    *environment
 	library *environment
 
-	concat, index *lua.LFunction
-	proxies       map[*lua.LTable]*lua.LTable // read-only tables, and what they show
+	call, pcall *lua.LFunction              // of the table redis
+	shield      *lua.LFunction              // untraced
+	nothing     *lua.LFunction              // does nothing
+	wrap        *lua.LFunction              // see wrapper
+	keys, argv  *lua.LTable                 // KEYS and ARGV, always the same tables
+	done        *lua.LTable                 // {ok = "OK"}, for results: no script gets it
+	upvalues    []lua.LValue                // of scripts: see upvalueNames
+	random      *lualib.Random              // for scripts and functions alike
+	proxies     map[*lua.LTable]*lua.LTable // read-only tables, and what they show
 
-	running bool
-	depth   int // of pcall and the like
-	resumed int // coroutines within each other
-	loading func(Function) error
+	running   bool
+	ofLibrary bool   // what runs is a library's
+	filled    filled // by the last Eval
+	depth     int    // of pcall and the like
+	resumed   int    // coroutines within each other
+	loading   func(Function) error
 
-	ticks    int // instructions until the next call of slow
-	toCheck  int // instructions until the memory is looked at
-	pending  int // announced bytes since it was
+	ticks    int         // instructions until the next call of slow
+	due      atomic.Bool // the timer has fired; beside ticks, since both are looked at together
+	every    int         // instructions between two calls
+	last     time.Time   // when slow returned
+	counted  int         // instructions of the run, at the last call of slow
+	timer    *time.Timer // sets due
+	armed    bool        // it is set
+	toCheck  int         // instructions until the memory is looked at
+	pending  int         // announced bytes since it was
 	base     int64
+	floor    int64 // the heap without garbage, as far as is known
 	based    bool
 	killed   lua.LValue // not nil: what to raise
 	deadline time.Time  // of loading a library
@@ -113,11 +128,24 @@ func New(host Host, version string) *Engine {
 	e.L.G.MainThread = e.L
 	e.L.G.CurrentThread = e.L
 	e.L.SetContext(&hook{engine: e, L: e.L})
-	e.ticks, e.toCheck = tickEvery, checkEvery
-	e.concat = e.L.NewFunction(e.luaConcat)
-	e.index = e.L.NewFunction(e.luaIndex)
+	e.begin()
+	e.running = false
+	e.random = lualib.NewRandom(func() bool { return e.running && e.loading == nil })
+	e.keys, e.argv = e.L.NewTable(), e.L.NewTable()
+	e.done = e.L.NewTable()
+	e.done.RawSetString("ok", lua.LString("OK"))
+	e.shield, e.nothing = e.L.NewFunction(untraced), e.L.NewFunction(func(*lua.LState) int { return 0 })
+	e.wrap = e.wrapper()
+	e.call, e.pcall = e.commandFunction(true, used), e.commandFunction(false, used)
+	e.upvalues = []lua.LValue{
+		e.L.NewFunction(e.luaConcat), e.L.NewFunction(e.luaIndex), e.L.NewFunction(luaMod), e.L.NewFunction(e.luaSpread), e.L.NewFunction(e.luaArg),
+		e.call, e.pcall, e.commandFunction(true, unused), e.commandFunction(false, unused),
+		e.commandFunction(true, returned), e.commandFunction(false, returned), e.keys, e.argv,
+	}
 	e.eval = e.newEnvironment(e.redisTable(version, true))
 	e.library = e.newEnvironment(e.redisTable(version, false))
+	e.eval.globals.RawSetString("KEYS", e.keys)
+	e.eval.globals.RawSetString("ARGV", e.argv)
 	return e
 }
 
@@ -128,19 +156,22 @@ type Function struct {
 	HasText     bool // there is a Description
 	Flags       []string
 
-	f *lua.LFunction
+	f         *lua.LFunction
+	readsOnly bool // it reads KEYS and ARGV, and keeps neither
+	flat      bool // calls cannot nest deep in it
 }
 
 // Compile compiles a script. name is what errors call it.
 func (e *Engine) Compile(source, name string) (*Function, error) {
-	f, err := e.compile(source, name, e.eval.proxy)
+	r := rewriter{whole: true}
+	f, err := e.compile(source, name, e.eval.proxy, &r)
 	if err != nil {
 		return nil, err
 	}
-	return &Function{f: f}, nil
+	return &Function{f: f, readsOnly: r.global.readsOnly(), flat: !r.global.nests}, nil
 }
 
-func (e *Engine) compile(source, name string, env *lua.LTable) (f *lua.LFunction, err error) {
+func (e *Engine) compile(source, name string, env *lua.LTable, r *rewriter) (f *lua.LFunction, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			f, err = nil, fmt.Errorf("%s: %v", name, r)
@@ -149,31 +180,48 @@ func (e *Engine) compile(source, name string, env *lua.LTable) (f *lua.LFunction
 	if strings.HasPrefix(source, "\x1bLua") {
 		return nil, fmt.Errorf("%s: bad binary format", name)
 	}
+	if len(source) > maxSource {
+		return nil, fmt.Errorf("%s: chunk is longer than %d bytes", name, maxSource)
+	}
 	chunk, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {
 		return nil, syntaxError(err, name, source)
 	}
-	r := &rewriter{}
-	r.stmts(chunk)
-	proto, err := lua.Compile(r.wrap(chunk), name)
+	proto, err := lua.Compile(r.script(chunk), name)
 	if err != nil {
 		if c, ok := err.(*lua.CompileError); ok {
 			return nil, fmt.Errorf("%s:%d: %s", name, c.Line, c.Message)
 		}
 		return nil, err
 	}
+	return e.close(proto, env, e.upvalues)
+}
+
+// close makes the function that a chunk returns, with upvalues as the arguments of the chunk.
+func (e *Engine) close(proto *lua.FunctionProto, env *lua.LTable, upvalues []lua.LValue) (*lua.LFunction, error) {
+	noArg(proto)
 	outer := e.L.NewFunctionFromProto(proto)
 	outer.Env = env
+	e.probe(e.L)
 	e.L.Push(outer)
-	e.L.Push(e.concat)
-	e.L.Push(e.index)
-	if err := e.L.PCall(2, 1, nil); err != nil {
+	for _, v := range upvalues {
+		e.L.Push(v)
+	}
+	if err := e.L.PCall(len(upvalues), 1, nil); err != nil {
 		return nil, err
 	}
-	f = e.L.Get(-1).(*lua.LFunction)
+	f := e.L.Get(-1).(*lua.LFunction)
 	e.L.Pop(1)
-	f.Proto.IsVarArg &^= lua.VarArgNeedsArg
 	return f, nil
+}
+
+// noArg keeps the virtual machine from making the table arg for each call: the rewriter has it
+// made where a function uses it.
+func noArg(p *lua.FunctionProto) {
+	p.IsVarArg &^= lua.VarArgNeedsArg
+	for _, inner := range p.FunctionPrototypes {
+		noArg(inner)
+	}
 }
 
 // syntaxError gives the parser's error the form that Lua's have.
@@ -206,94 +254,4 @@ func (e *Engine) Kill(text string) { e.kill(e.errorTable("ERR " + text)) }
 func (e *Engine) kill(v lua.LValue) {
 	e.killed = v
 	e.ticks = 0
-}
-
-// hook is the context of a thread. The virtual machine calls Done before each instruction.
-type hook struct {
-	engine *Engine
-	L      *lua.LState
-}
-
-// Done implements context.Context. It counts an instruction, and never ends the context.
-func (h *hook) Done() <-chan struct{} {
-	e := h.engine
-	if e.ticks--; e.ticks < 0 {
-		e.slow(h.L)
-	}
-	return nil
-}
-
-// Deadline implements context.Context.
-func (h *hook) Deadline() (t time.Time, ok bool) { return t, false }
-
-// Err implements context.Context.
-func (h *hook) Err() error { return nil }
-
-// Value implements context.Context.
-func (h *hook) Value(any) any { return nil }
-
-var _ context.Context = (*hook)(nil)
-
-// slow does what need not be done at each instruction.
-func (e *Engine) slow(L *lua.LState) {
-	e.ticks = tickEvery
-	if e.running && e.killed == nil {
-		if !e.deadline.IsZero() && time.Now().After(e.deadline) {
-			e.kill(e.errorTable("ERR FUNCTION LOAD timeout"))
-		} else if e.deadline.IsZero() {
-			e.host.Tick()
-		}
-		if e.toCheck -= tickEvery; e.toCheck <= 0 {
-			e.check(0)
-		}
-	}
-	if e.killed != nil {
-		e.ticks = 0
-		e.raised, e.raisedWhere = e.killed, L.Where(0)
-		L.Error(e.killed, 0)
-	}
-}
-
-// Spend implements lualib.Meter.
-func (e *Engine) Spend(L *lua.LState, n int) {
-	if e.pending += n; e.pending > checkBytes || n < 0 {
-		e.check(n)
-		if e.killed != nil {
-			L.Error(e.killed, 0)
-		}
-	}
-}
-
-// Work implements lualib.Meter.
-func (e *Engine) Work(L *lua.LState) {
-	if e.ticks -= 64; e.ticks < 0 {
-		e.slow(L)
-	}
-}
-
-// heap returns the bytes of objects, also those that are garbage.
-func (e *Engine) heap() int64 {
-	metrics.Read(e.sample)
-	return int64(e.sample[0].Value.Uint64()) - e.host.Outside()
-}
-
-// check kills the script if the heap has grown too much, with n bytes more. It collects the
-// garbage first.
-func (e *Engine) check(n int) {
-	e.pending, e.toCheck = 0, checkEvery
-	more := int64(n)
-	now := e.heap()
-	if !e.based {
-		e.base, e.based = now, true
-	}
-	if more <= e.MaxMemory && now-e.base+more <= e.MaxMemory {
-		return
-	}
-	if more <= e.MaxMemory {
-		runtime.GC()
-		if e.heap()-e.base+more <= e.MaxMemory {
-			return
-		}
-	}
-	e.kill(e.errorTable("ERR not enough memory"))
 }

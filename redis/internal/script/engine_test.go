@@ -24,6 +24,14 @@ func (h *fakeHost) Call(args [][]byte) (reply []byte, refusal string) {
 		return args[1], ""
 	case "panic":
 		panic("a fault of the server")
+	case "mark": // from here on a script may tick so often
+		h.ticks, h.limit = 0, 25
+		return resp.AppendSimple(nil, "OK"), ""
+	case "due":
+		h.e.due.Store(true)
+		return resp.AppendSimple(nil, "OK"), ""
+	case "ticks":
+		return resp.AppendInt(nil, int64(h.ticks)), ""
 	}
 	return nil, "Unknown Redis command called from script"
 }
@@ -108,6 +116,10 @@ func TestScripts(t *testing.T) {
 		{"return select('#', ...)", ":0"},
 		{"return {pcall(error, {err='X y'})}", "*2 $-1 $3 X y"},
 		{"return redis.setresp(3)", "$-1"},
+		{"return tostring(-48 % 6) .. ' ' .. 5 % -3 .. ' ' .. '7' % 4 .. ' ' .. -1 % 3 .. ' ' .. 2^53 % 3 .. ' ' .. 5.3 % 1", "$14 0 -1 3 2 2 0.3"},
+		{"return 5 % {}", "-ERR user_script:1: attempt to perform arithmetic on a table value @user_script:1"},
+		{"return nil % 5", "-ERR user_script:1: attempt to perform arithmetic on a nil value @user_script:1"},
+		{"return setmetatable({}, {__mod = function(a, b) return b * 2 end}) % 5", ":10"},
 		{"return redis.call('raw', '%1\\r\\n+a\\r\\n:1\\r\\n').map.a == nil", ":1"},
 	} {
 		if got := eval(e, h, x.source); got != x.want {

@@ -3,6 +3,7 @@ package script
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"io"
 	"strconv"
 	"strings"
 
@@ -15,8 +16,6 @@ import (
 func (e *Engine) redisTable(version string, eval bool) *lua.LTable {
 	t := e.L.NewTable()
 	functions := map[string]lua.LGFunction{
-		"call":          func(L *lua.LState) int { return e.call(L, true) },
-		"pcall":         func(L *lua.LState) int { return e.call(L, false) },
 		"log":           e.log,
 		"setresp":       e.setProtocol,
 		"sha1hex":       e.sha1hex,
@@ -33,6 +32,8 @@ func (e *Engine) redisTable(version string, eval bool) *lua.LTable {
 	for name, f := range functions {
 		t.RawSetString(name, e.L.NewFunction(f))
 	}
+	t.RawSetString("call", e.call)
+	t.RawSetString("pcall", e.pcall)
 	for name, n := range map[string]int{"REPL_NONE": 0, "REPL_AOF": 1, "REPL_SLAVE": 2, "REPL_REPLICA": 2, "REPL_ALL": 3} {
 		t.RawSetString(name, lua.LNumber(n))
 	}
@@ -128,10 +129,27 @@ func (e *Engine) forgetArgs(args [][]byte) {
 	}
 }
 
-// call is redis.call, or redis.pcall if raise is false.
-func (e *Engine) call(L *lua.LState, raise bool) int {
+// commandFunction makes redis.call, or redis.pcall if raise is false, for calls whose value is used
+// so. If it is unused, they return none.
+func (e *Engine) commandFunction(raise bool, use valueUse) *lua.LFunction {
+	return e.L.NewFunction(func(L *lua.LState) int {
+		v := e.command(L, raise, use)
+		if use == unused {
+			return 0
+		}
+		return push(L, v)
+	})
+}
+
+// command runs a command and returns its reply, or nil if that is unused.
+func (e *Engine) command(L *lua.LState, raise bool, use valueUse) lua.LValue {
 	if !e.running || e.loading != nil {
-		e.fail(L, "redis.call/pcall can only be called inside a script invocation")
+		// At the load of a library the table redis has no such fields.
+		name := "pcall"
+		if raise {
+			name = "call"
+		}
+		L.RaiseError(nonexistent, name)
 	}
 	args, fault := e.commandArgs(L)
 	if fault != "" {
@@ -139,25 +157,31 @@ func (e *Engine) call(L *lua.LState, raise bool) int {
 		if raise {
 			e.raise(L, t)
 		}
-		return push(L, t)
+		return t
 	}
 	L.SetTop(0)
 	reply, refusal := e.callHost(L, args)
 	e.forgetArgs(args)
-	if refusal != "" {
+	failed := len(reply) > 0 && reply[0] == '-'
+	switch {
+	case refusal != "":
 		t := e.errorTable(coded(refusal))
 		t.RawSetString("ignore_error_stats_update", lua.LTrue)
 		if raise {
 			e.raise(L, t)
 		}
-		return push(L, t)
+		return t
+	case use == unused && !(raise && failed):
+		return nil
+	case use == returned && string(reply) == "+OK\r\n":
+		return e.done
 	}
 	p := replyReader{e: e, L: L, b: reply}
 	v := p.value()
-	if raise && len(reply) > 0 && reply[0] == '-' {
+	if raise && failed {
 		e.raise(L, v)
 	}
-	return push(L, v)
+	return v
 }
 
 // callHost calls the command. A panic of the server's ends the script, and then goes on: scripts
@@ -181,10 +205,15 @@ func (e *Engine) sha1hex(L *lua.LState) int {
 		e.fail(L, "wrong number of arguments")
 	}
 	s, _ := lualib.Text(L.Get(1))
-	for range len(s) >> 16 {
-		e.Work(L)
+	const chunk = 64 << 10
+	sum := sha1.New()
+	for len(s) > chunk {
+		io.WriteString(sum, s[:chunk])
+		s = s[chunk:]
+		e.Work(L, 8*chunk)
 	}
-	return push(L, lua.LString(Digest([]byte(s))))
+	io.WriteString(sum, s)
+	return push(L, lua.LString(hex.EncodeToString(sum.Sum(nil))))
 }
 
 // Digest returns the SHA-1 of a script in hexadecimal digits.
@@ -209,6 +238,7 @@ func (e *Engine) errorReply(L *lua.LState) int {
 	if !ok || L.GetTop() != 1 {
 		return push(L, e.errorTable(coded("wrong number or type of arguments")))
 	}
+	e.Spend(L, 2*len(s))
 	return push(L, e.errorTable(coded("-"+strings.TrimPrefix(string(s), "-"))))
 }
 
@@ -244,6 +274,9 @@ func (e *Engine) setProtocol(L *lua.LState) int {
 	return 0
 }
 
+// maxLogged is how much of a text redis.log logs: to write it takes longer than to make it.
+const maxLogged = 64 << 10
+
 func (e *Engine) log(L *lua.LState) int {
 	n := L.GetTop()
 	if n < 2 {
@@ -264,7 +297,11 @@ func (e *Engine) log(L *lua.LState) int {
 			words = append(words, s)
 		}
 	}
-	e.host.Log(int(level), strings.Join(words, " "))
+	text := strings.Join(words, " ")
+	if len(text) > maxLogged {
+		text = text[:maxLogged] + "..."
+	}
+	e.host.Log(int(level), text)
 	return 0
 }
 

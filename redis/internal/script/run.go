@@ -12,31 +12,72 @@ import (
 // loadTime is how long the load of a library may take.
 const loadTime = 500 * time.Millisecond
 
-// Eval runs a script that Compile has made.
+// Eval runs a script that Compile has made. The value may hold KEYS and ARGV, so it is complete
+// until Forget.
 func (e *Engine) Eval(f *Function, keys, args [][]byte) (Value, *Error) {
-	g := e.eval.globals
-	g.RawSetString("KEYS", e.strings(keys))
-	g.RawSetString("ARGV", e.strings(args))
-	defer func() { // also if a command panics; they are nobody else's
-		g.RawSetString("KEYS", lua.LNil)
-		g.RawSetString("ARGV", lua.LNil)
-	}()
-	return e.run(f.f)
+	e.Forget()
+	size := e.fill(e.keys, keys) + e.fill(e.argv, args)
+	e.filled = filled{f, len(keys), len(args)}
+	return e.run(f, size)
+}
+
+// filled is what KEYS and ARGV hold.
+type filled struct {
+	f          *Function // nil: nothing
+	keys, args int
+}
+
+// Forget empties KEYS and ARGV, which are nobody else's, when the value of Eval is not needed any
+// more.
+func (e *Engine) Forget() {
+	if x := e.filled; x.f != nil {
+		e.filled = filled{}
+		e.empty(e.keys, x.f, x.keys)
+		e.empty(e.argv, x.f, x.args)
+	}
+}
+
+// fill sets the elements of KEYS or ARGV. It returns the length of all.
+func (e *Engine) fill(t *lua.LTable, list [][]byte) (size int) {
+	for i, s := range list {
+		t.RawSetInt(i+1, lua.LString(s))
+		size += len(s)
+	}
+	return size
+}
+
+// empty removes the n elements of KEYS or ARGV. The table keeps its room if nothing else can be
+// in it.
+func (e *Engine) empty(t *lua.LTable, f *Function, n int) {
+	const room = 64
+	if !f.readsOnly || n > room {
+		*t = lua.LTable{Metatable: lua.LNil}
+		return
+	}
+	for i := range n {
+		t.RawSetInt(i+1, lua.LNil)
+	}
 }
 
 // Call runs a function of a library.
 func (e *Engine) Call(f *Function, keys, args [][]byte) (Value, *Error) {
-	return e.run(f.f, e.strings(keys), e.strings(args))
+	e.Forget()
+	e.ofLibrary = true
+	defer func() { e.ofLibrary = false }() // also if a command panics
+	size := 0
+	k, v := e.strings(keys, &size), e.strings(args, &size)
+	return e.run(f, size, k, v)
 }
 
 // Running reports whether a script runs.
 func (e *Engine) Running() bool { return e.running }
 
-// strings makes a table of strings.
-func (e *Engine) strings(list [][]byte) *lua.LTable {
+// strings makes a table of strings, and adds their length to size.
+func (e *Engine) strings(list [][]byte, size *int) *lua.LTable {
 	t := e.L.CreateTable(len(list), 0)
 	for _, s := range list {
 		t.Append(lua.LString(s))
+		*size += len(s)
 	}
 	return t
 }
@@ -44,21 +85,30 @@ func (e *Engine) strings(list [][]byte) *lua.LTable {
 // begin sets up a run.
 func (e *Engine) begin() {
 	e.running, e.killed, e.based = true, nil, false
-	e.ticks, e.toCheck, e.pending = tickEvery, checkEvery, 0
+	e.ticks, e.every, e.counted, e.last = tickFirst, tickFirst, 0, time.Time{}
+	e.toCheck, e.pending = checkEvery, 0
 	e.depth, e.resumed = 0, 0
 	e.raised, e.raisedWhere, e.panicked = nil, "", nil
 }
 
-func (e *Engine) run(f *lua.LFunction, args ...lua.LValue) (Value, *Error) {
+// run runs a function. size is the length of the strings that it is given.
+func (e *Engine) run(f *Function, size int, args ...lua.LValue) (Value, *Error) {
 	e.begin()
+	if size > 64<<10 {
+		e.ticks -= size >> 6 // as if the script had made them
+	}
 	L := e.L
 	L.SetTop(0)
-	L.Push(f)
+	n := len(args)
+	if !f.flat {
+		L.Push(e.shield)
+		n++
+	}
+	L.Push(f.f)
 	for _, v := range args {
 		L.Push(v)
 	}
-	err := L.PCall(len(args), 1, nil)
-	e.running, e.killed = false, nil
+	err := e.protected(n)
 	L.G.CurrentThread = L
 	if e.panicked != nil {
 		panic(e.panicked)
@@ -75,10 +125,17 @@ func (e *Engine) run(f *lua.LFunction, args ...lua.LValue) (Value, *Error) {
 	return Value{v}, nil
 }
 
+// protected calls the function at the bottom of the stack. The run ends, also by a panic.
+func (e *Engine) protected(nargs int) error {
+	defer func() { e.running, e.killed = false, nil }()
+	return e.L.PCall(nargs, 1, nil)
+}
+
 // Load runs the code of a library, which registers functions: for each, register is called. An
 // error of register is raised in the library.
 func (e *Engine) Load(code, version string, register func(*Function) error) error {
-	f, err := e.compile(code, "user_function", e.library.proxy)
+	e.Forget()
+	f, err := e.compile(code, "user_function", e.library.proxy, &rewriter{library: true})
 	if err != nil {
 		return errors.New("Error compiling function: " + err.Error())
 	}
@@ -93,7 +150,9 @@ func (e *Engine) Load(code, version string, register func(*Function) error) erro
 	e.loading = func(f Function) error { return register(&f) }
 	e.deadline = time.Now().Add(loadTime)
 	e.library.meta.RawSetString("__index", g)
-	_, failure := e.run(f)
+	e.ofLibrary = true
+	_, failure := e.run(&Function{f: f}, 0)
+	e.ofLibrary = false
 	e.library.meta.RawSetString("__index", e.library.globals)
 	delete(e.proxies, g.RawGetString("redis").(*lua.LTable))
 	e.loading, e.deadline = nil, time.Time{}

@@ -10,11 +10,22 @@ import (
 
 // A Meter bounds what a script uses. Its methods raise a Lua error if the script must end.
 type Meter interface {
-	// Spend is called before memory of n bytes is allocated for a script.
+	// Spend is called before memory of n bytes is allocated for a script. It is Work, too.
 	Spend(L *lua.LState, n int)
-	// Work is called now and then during work that runs no instructions.
-	Work(L *lua.LState)
+	// Work is called now and then during work that runs no instructions, so that other clients get
+	// their turn: it may return a long time later. n is how many bytes were copied. Each call looks
+	// whether it is time for others, so a loop that calls it often enough needs no exact n.
+	Work(L *lua.LState, n int)
 }
+
+const (
+	// chunk is after how many bytes at most Work is called.
+	chunk = 64 << 10
+	// looked is how many bytes could be copied in the time in which one is looked at.
+	looked = 8
+	// slot is how many bytes could be copied in the time in which a slot of a table is looked at.
+	slot = 4
+)
 
 // function is a function of a library.
 type function struct {
@@ -112,7 +123,10 @@ func Int64(f float64) int64 {
 
 // uint64Of converts a number to C's unsigned long.
 func uint64Of(f float64) uint64 {
-	if f >= 1<<63 && f < 1<<64 {
+	switch {
+	case f >= 1<<64:
+		return 0
+	case f >= 1<<63:
 		return uint64(f)
 	}
 	return uint64(Int64(f))
@@ -129,8 +143,15 @@ func ToNumber(v lua.LValue) (float64, bool) {
 	return 0, false
 }
 
+// MaxNumber is the length of the longest text that is a number. The digits of any float64 fit in it
+// three times. In C a number may be as long as a string.
+const MaxNumber = 4 << 10
+
 // ParseNumber converts text to a number as Lua does, that is C's strtod.
 func ParseNumber(s string) (float64, bool) {
+	if len(s) > MaxNumber {
+		return 0, false
+	}
 	s = strings.Trim(s, " \t\n\v\f\r")
 	if s == "" || strings.IndexByte(s, '_') >= 0 {
 		return 0, false
@@ -179,4 +200,15 @@ func Text(v lua.LValue) (s string, ok bool) {
 		return Number(float64(v)), true
 	}
 	return "", false
+}
+
+// RawSet sets an element. Its errors name no line, as those of C's functions.
+func RawSet(L *lua.LState, t *lua.LTable, k, v lua.LValue) {
+	if f, ok := k.(lua.LNumber); ok && f != f {
+		L.Error(lua.LString("table index is NaN"), 0)
+	}
+	if k == lua.LNil {
+		L.Error(lua.LString("table index is nil"), 0)
+	}
+	t.RawSet(k, v)
 }

@@ -25,7 +25,7 @@ func format(L *lua.LState, m Meter) int {
 		if i < 0 {
 			i = len(f)
 		}
-		m.Spend(L, i)
+		m.Spend(L, i+1)
 		b = append(b, f[:i]...)
 		if f = f[i:]; f == "" {
 			break
@@ -45,10 +45,13 @@ func format(L *lua.LState, m Meter) int {
 }
 
 func scanDirective(L *lua.LState, f string) (d directive, rest string) {
-	rest = strings.TrimLeft(f, "-+ #0")
-	if d.flags = f[:len(f)-len(rest)]; len(d.flags) >= 6 {
-		L.RaiseError("invalid format (repeated flags)")
+	n := 0
+	for n < len(f) && strings.IndexByte("-+ #0", f[n]) >= 0 {
+		if n++; n >= 6 {
+			L.RaiseError("invalid format (repeated flags)")
+		}
 	}
+	d.flags, rest = f[:n], f[n:]
 	number := func() (n int) {
 		for i := 0; i < 2 && rest != "" && isDigit(rest[0]); i++ {
 			n, rest = 10*n+int(rest[0]-'0'), rest[1:]
@@ -89,14 +92,14 @@ func (d *directive) append(L *lua.LState, m Meter, b []byte, arg int) []byte {
 		return quoted(L, m, b, CheckString(L, "format", arg))
 	case 's':
 		s := CheckString(L, "format", arg)
+		if d.precision >= 0 {
+			s = s[:min(len(s), d.precision)]
+		}
 		m.Spend(L, len(s)+100)
 		if d.precision < 0 && len(s) >= 100 {
 			return append(b, s...)
 		}
 		s, _, _ = strings.Cut(s, "\x00") // C's printf ends there
-		if d.precision >= 0 {
-			s = s[:min(len(s), d.precision)]
-		}
 		return d.pad(b, "", s, false)
 	}
 	L.RaiseError("invalid option '%%%s' to 'format'", string([]byte{d.verb}))
@@ -213,6 +216,9 @@ func quoted(L *lua.LState, m Meter, b []byte, s string) []byte {
 	m.Spend(L, 2*len(s))
 	b = append(b, '"')
 	for i := range len(s) {
+		if i%chunk == chunk-1 {
+			m.Work(L, looked*chunk)
+		}
 		switch c := s[i]; c {
 		case '"', '\\', '\n':
 			b = append(b, '\\', c)

@@ -36,16 +36,16 @@ func OpenJSON(L *lua.LState, m Meter) *lua.LTable {
 		{"decode", c.decode},
 		{"encode_sparse_array", func(L *lua.LState) int {
 			most(L, "encode_sparse_array", 3)
-			return option(L, "encode_sparse_array", 1, &c.sparseConvert, switchOptions) +
+			return option(L, m, "encode_sparse_array", 1, &c.sparseConvert, switchOptions) +
 				integerOption(L, "encode_sparse_array", 2, &c.sparseRatio, 0, math.MaxInt32) +
 				integerOption(L, "encode_sparse_array", 3, &c.sparseSafe, 0, math.MaxInt32)
 		}},
 		integerSetting("encode_max_depth", &c.encodeDepth, math.MaxInt32),
 		integerSetting("decode_max_depth", &c.decodeDepth, math.MaxInt32),
 		integerSetting("encode_number_precision", &c.precision, 14),
-		setting("encode_keep_buffer", &c.keepBuffer, switchOptions),
-		setting("encode_invalid_numbers", &c.encodeInvalids, invalidOptions),
-		setting("decode_invalid_numbers", &c.decodeInvalids, switchOptions),
+		setting(m, "encode_keep_buffer", &c.keepBuffer, switchOptions),
+		setting(m, "encode_invalid_numbers", &c.encodeInvalids, invalidOptions),
+		setting(m, "decode_invalid_numbers", &c.decodeInvalids, switchOptions),
 		{"new", func(L *lua.LState) int {
 			L.Push(OpenJSON(L, m))
 			return 1
@@ -86,14 +86,14 @@ func integerOption(L *lua.LState, name string, n int, to *int, least, greatest i
 	return 1
 }
 
-func setting(name string, to *int, options []string) function {
+func setting(m Meter, name string, to *int, options []string) function {
 	return function{name, func(L *lua.LState) int {
 		most(L, name, 1)
-		return option(L, name, 1, to, options)
+		return option(L, m, name, 1, to, options)
 	}}
 }
 
-func option(L *lua.LState, name string, n int, to *int, options []string) int {
+func option(L *lua.LState, m Meter, name string, n int, to *int, options []string) int {
 	switch v := L.Get(n).(type) {
 	case *lua.LNilType:
 	case lua.LBool:
@@ -109,6 +109,7 @@ func option(L *lua.LState, name string, n int, to *int, options []string) int {
 			}
 		}
 		if !found {
+			m.Spend(L, 4*len(word)) // it is copied
 			ArgError(L, name, n, "invalid option '"+word+"'")
 		}
 	}
@@ -142,11 +143,17 @@ func (e *encoder) fail(v lua.LValue, why string) {
 	e.L.RaiseError("Cannot serialise %s: %s", TypeName(v), why)
 }
 
+// grown announces what has been added to b.
+func (e *encoder) grown() {
+	n := len(e.b) - e.spent
+	e.spent = len(e.b)
+	e.m.Spend(e.L, n)
+	e.m.Work(e.L, looked*n)
+}
+
 func (e *encoder) value(v lua.LValue, depth int) {
-	if n := len(e.b) - e.spent; n > 1<<16 {
-		e.spent = len(e.b)
-		e.m.Spend(e.L, n)
-		e.m.Work(e.L)
+	if len(e.b)-e.spent > chunk {
+		e.grown()
 	}
 	switch v := v.(type) {
 	case lua.LString:
@@ -180,6 +187,7 @@ func (e *encoder) value(v lua.LValue, depth int) {
 
 // arrayLength returns the greatest index of a table that has only indexes as keys, otherwise -1.
 func (e *encoder) arrayLength(t *lua.LTable) int {
+	e.m.Work(e.L, 64+slot*Slots(t))
 	greatest, items := 0, 0
 	for k, _ := t.Next(lua.LNil); k != lua.LNil; k, _ = t.Next(k) {
 		n, ok := k.(lua.LNumber)
@@ -187,7 +195,9 @@ func (e *encoder) arrayLength(t *lua.LTable) int {
 			return -1
 		}
 		greatest = max(greatest, clampInt(float64(min(n, math.MaxInt32))))
-		items++
+		if items++; items%1024 == 0 {
+			e.m.Work(e.L, 64*1024)
+		}
 	}
 	if e.sparseRatio > 0 && greatest > items*e.sparseRatio && greatest > e.sparseSafe {
 		if e.sparseConvert == 0 {
@@ -250,10 +260,12 @@ func (e *encoder) number(f float64) {
 }
 
 func (e *encoder) text(s string) {
-	e.m.Spend(e.L, len(s))
 	const hex = "0123456789abcdef"
 	e.b = append(e.b, '"')
 	for i := range len(s) {
+		if i%chunk == chunk-1 {
+			e.grown()
+		}
 		switch c := s[i]; c {
 		case '"', '\\', '/':
 			e.b = append(e.b, '\\', c)

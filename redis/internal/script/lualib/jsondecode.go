@@ -79,7 +79,9 @@ var singles = [256]token{'{': objectBegin, '}': objectEnd, '[': arrayBegin, ']':
 // next reads a token.
 func (d *decoder) next() {
 	for d.pos < len(d.s) && strings.IndexByte(" \t\n\r", d.s[d.pos]) >= 0 {
-		d.pos++
+		if d.pos++; d.pos%chunk == 0 {
+			d.m.Work(d.L, looked*chunk)
+		}
 	}
 	d.at = d.pos
 	if d.pos == len(d.s) {
@@ -137,8 +139,8 @@ func hasFold(s, prefix string) bool {
 }
 
 func (d *decoder) number() {
-	f, n := scanNumber(d.s[d.pos:])
-	if n == 0 {
+	f, n := scanNumber(d.s[d.pos:min(len(d.s), d.pos+MaxNumber+1)])
+	if n == 0 || n > MaxNumber {
 		d.bad("invalid number")
 		return
 	}
@@ -226,7 +228,12 @@ var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 't': '\t', 
 func (d *decoder) text() {
 	d.pos++
 	d.tmp = d.tmp[:0]
-	for {
+	for worked := 0; ; {
+		if len(d.tmp)-worked >= chunk {
+			d.m.Spend(d.L, len(d.tmp)-worked)
+			d.m.Work(d.L, looked*chunk)
+			worked = len(d.tmp)
+		}
 		c := d.peek(d.pos)
 		switch c {
 		case '"':
@@ -315,7 +322,7 @@ func (d *decoder) descend() *lua.LTable {
 	if d.depth++; d.depth > min(d.decodeDepth, maxJSONDepth) {
 		d.L.RaiseError("Found too many nested data structures (%d) at character %d", d.depth, d.pos)
 	}
-	d.m.Work(d.L)
+	d.m.Work(d.L, 4096)
 	d.m.Spend(d.L, 128)
 	return d.L.CreateTable(0, 0)
 }
@@ -336,6 +343,7 @@ func (d *decoder) object() lua.LValue {
 		}
 		d.next()
 		d.m.Spend(d.L, 64+len(key))
+		d.m.Work(d.L, 512)
 		t.RawSetString(key, d.process())
 		if d.next(); d.token == objectEnd {
 			break
@@ -357,6 +365,7 @@ func (d *decoder) array() lua.LValue {
 	}
 	for i := 1; ; i++ {
 		d.m.Spend(d.L, 16)
+		d.m.Work(d.L, 256)
 		t.RawSetInt(i, d.process())
 		if d.next(); d.token == arrayEnd {
 			break

@@ -6,9 +6,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// OpenMath returns Lua's library math, with Redis's random numbers: the same for the same seed
-// everywhere. running reports whether a script runs.
-func OpenMath(L *lua.LState, running func() bool) *lua.LTable {
+// OpenMath returns Lua's library math, with a generator of random numbers.
+func OpenMath(L *lua.LState, r *Random) *lua.LTable {
 	of1 := func(name string, f func(x float64) float64) function {
 		return function{name, func(L *lua.LState) int { return pushNumber(L, f(CheckNumber(L, name, 1))) }}
 	}
@@ -29,7 +28,6 @@ func OpenMath(L *lua.LState, running func() bool) *lua.LTable {
 			return pushNumber(L, best)
 		}}
 	}
-	r := &random{running: running, x: 0x1234abcd330e}
 	t := module(L, []function{
 		of1("abs", math.Abs), of1("acos", math.Acos), of1("asin", math.Asin), of1("atan", math.Atan),
 		of1("ceil", math.Ceil), of1("cos", math.Cos), of1("cosh", math.Cosh), of1("exp", math.Exp),
@@ -48,6 +46,7 @@ func OpenMath(L *lua.LState, running func() bool) *lua.LTable {
 			if math.IsInf(x, 0) {
 				fraction = 0
 			}
+			fraction = math.Copysign(fraction, x) // -0, as in C
 			pushNumber(L, whole)
 			return 1 + pushNumber(L, fraction)
 		}},
@@ -68,18 +67,22 @@ func pushNumber(L *lua.LState, f float64) int {
 	return 1
 }
 
-// random is the generator of C's lrand48.
-type random struct {
+// Random is the generator of C's lrand48, as Redis has it: the numbers are the same for the same
+// seed everywhere.
+type Random struct {
 	running func() bool
 	x       uint64 // 48 bits
 }
 
-func (r *random) next() float64 {
+// NewRandom makes a generator, with C's first seed. running reports whether a script runs.
+func NewRandom(running func() bool) *Random { return &Random{running: running, x: 0x1234abcd330e} }
+
+func (r *Random) next() float64 {
 	r.x = (r.x*0x5deece66d + 0xb) & (1<<48 - 1)
 	return float64(r.x>>17%math.MaxInt32) / math.MaxInt32
 }
 
-func (r *random) random(L *lua.LState) int {
+func (r *Random) random(L *lua.LState) int {
 	if !r.running() {
 		L.RaiseError("math.random can only be called inside a script invocation")
 	}
@@ -104,7 +107,7 @@ func (r *random) random(L *lua.LState) int {
 	return 0
 }
 
-func (r *random) seed(L *lua.LState) int {
+func (r *Random) seed(L *lua.LState) int {
 	if !r.running() {
 		L.RaiseError("math.randomseed can only be called inside a script invocation")
 	}

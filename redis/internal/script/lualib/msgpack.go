@@ -126,7 +126,7 @@ func (p *packer) integer(n int64) {
 }
 
 func (p *packer) table(t *lua.LTable, level int) {
-	p.m.Work(p.L)
+	p.m.Work(p.L, 4096+2*slot*Slots(t))
 	p.m.Spend(p.L, 16)
 	count, most, isArray := 0, 0.0, true
 	for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
@@ -136,7 +136,9 @@ func (p *packer) table(t *lua.LTable, level int) {
 			isArray = false
 		}
 		most = max(most, float64(n))
-		count++
+		if count++; count%1024 == 0 {
+			p.m.Work(p.L, 64*1024)
+		}
 	}
 	if isArray && most == float64(count) {
 		p.header(0x90, 0xdc, count)
@@ -254,8 +256,8 @@ func (u *unpacker) value() lua.LValue {
 		return u.text(int(b & 31))
 	case b >= 0xe0:
 		return lua.LNumber(int8(b))
-	case b >= 0xcc && b <= 0xcf: // unsigned, of 1, 2, 4 or 8 bytes
-		return lua.LNumber(u.uint(1 << (b - 0xcc)))
+	case b >= 0xcc && b <= 0xcf: // unsigned, of 1, 2, 4 or 8 bytes; Lua 5.1's integers have a sign
+		return lua.LNumber(int64(u.uint(1 << (b - 0xcc))))
 	case b >= 0xd0 && b <= 0xd3: // signed
 		n := 1 << (b - 0xd0)
 		return lua.LNumber(int64(u.uint(n)<<(64-8*n)) >> (64 - 8*n))
@@ -288,7 +290,7 @@ func (u *unpacker) table(n int, isMap bool) lua.LValue {
 	if u.depth++; u.depth > maxUnpacked {
 		u.L.RaiseError("stack overflow (in function mp_decode_to_lua_array)")
 	}
-	u.m.Work(u.L)
+	u.m.Work(u.L, 4096)
 	u.m.Spend(u.L, 128)
 	t := u.L.CreateTable(0, 0)
 	for i := 1; i <= n && u.fault == ""; i++ {
@@ -308,7 +310,8 @@ func (u *unpacker) table(n int, isMap bool) lua.LValue {
 			cost += SparseCost(t, float64(f))
 		}
 		u.m.Spend(u.L, cost)
-		u.L.RawSet(t, k, v)
+		u.m.Work(u.L, 256)
+		RawSet(u.L, t, k, v)
 	}
 	u.depth--
 	return t

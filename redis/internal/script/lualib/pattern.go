@@ -33,6 +33,7 @@ func (ms *matcher) match(s, p int) int {
 	if ms.depth++; ms.depth > maxMatchDepth {
 		ms.L.RaiseError("pattern too complex")
 	}
+	ms.step()
 	s = ms.run(s, p)
 	ms.depth--
 	return s
@@ -140,7 +141,7 @@ func (ms *matcher) srcAt(s int) byte {
 // step counts work.
 func (ms *matcher) step() {
 	if ms.steps++; ms.steps&1023 == 0 {
-		ms.m.Work(ms.L)
+		ms.m.Work(ms.L, looked*1024)
 	}
 }
 
@@ -162,6 +163,7 @@ func (ms *matcher) classEnd(p int) int {
 			if p >= len(ms.pat) {
 				ms.L.RaiseError("malformed pattern (missing ']')")
 			}
+			ms.step()
 			c := ms.pat[p]
 			if p++; c == '%' && p < len(ms.pat) {
 				p++
@@ -198,6 +200,7 @@ func (ms *matcher) inSet(c byte, p, end int) bool {
 		p++
 	}
 	for p++; p < end; p++ {
+		ms.step()
 		switch {
 		case ms.pat[p] == '%':
 			p++
@@ -334,6 +337,7 @@ func (ms *matcher) backReference(s int, digit byte) int {
 		ms.L.RaiseError("invalid capture index")
 	}
 	text := ms.capturedText(l)
+	ms.m.Work(ms.L, len(text))
 	if strings.HasPrefix(ms.src[s:], text) {
 		return s + len(text)
 	}

@@ -26,14 +26,17 @@ func OpenString(L *lua.LState, m Meter) *lua.LTable {
 				size = len(s) * n
 			}
 			m.Spend(L, size)
-			return pushString(L, strings.Repeat(s, n))
+			text := strings.Repeat(s, n)
+			m.Work(L, size)
+			return pushString(L, text)
 		}},
 		{"len", func(L *lua.LState) int {
 			L.Push(lua.LNumber(len(CheckString(L, "len", 1))))
 			return 1
 		}},
 		{"sub", sub}, {"byte", bytesOf}, {"char", char},
-		mapped(m, "upper", upper), mapped(m, "lower", lower), mapped(m, "reverse", reverse),
+		mapped(m, "upper", upper), mapped(m, "lower", lower),
+		{"reverse", func(L *lua.LState) int { return reversed(L, m) }},
 		{"dump", func(L *lua.LState) int {
 			return pushString(L, "\x1bLua") // load and loadstring refuse it, as Redis's do
 		}},
@@ -45,15 +48,34 @@ func pushString(L *lua.LState, s string) int {
 	return 1
 }
 
-// mapped is a function of a string.
+// mapped is a function that changes the bytes of a string, each by itself.
 func mapped(m Meter, name string, f func([]byte)) function {
 	return function{name, func(L *lua.LState) int {
 		s := CheckString(L, name, 1)
 		m.Spend(L, 2*len(s))
-		b := []byte(s)
-		f(b)
+		b := make([]byte, 0, len(s))
+		for from := 0; from < len(s); from += chunk {
+			part := s[from:min(from+chunk, len(s))]
+			b = append(b, part...)
+			f(b[from:])
+			m.Work(L, looked*len(part))
+		}
 		return pushString(L, string(b))
 	}}
+}
+
+// reversed is string.reverse.
+func reversed(L *lua.LState, m Meter) int {
+	s := CheckString(L, "reverse", 1)
+	m.Spend(L, 2*len(s))
+	b := make([]byte, len(s))
+	for i := range b {
+		b[i] = s[len(s)-1-i]
+		if i%chunk == chunk-1 {
+			m.Work(L, looked*chunk)
+		}
+	}
+	return pushString(L, string(b))
 }
 
 func upper(b []byte) {
@@ -69,12 +91,6 @@ func lower(b []byte) {
 		if 'A' <= c && c <= 'Z' {
 			b[i] = c + 32
 		}
-	}
-}
-
-func reverse(b []byte) {
-	for i, j := 0, len(b)-1; i < j; i, j = i+1, j-1 {
-		b[i], b[j] = b[j], b[i]
 	}
 }
 
@@ -125,10 +141,10 @@ func char(L *lua.LState) int {
 func findOrMatch(L *lua.LState, m Meter, name string) int {
 	s, p := CheckString(L, name, 1), CheckString(L, name, 2)
 	from := min(max(position(OptInt(L, name, 3, 1), len(s)), 1)-1, len(s))
-	if name == "find" && (lua.LVAsBool(L.Get(4)) || !strings.ContainsAny(p, "^$*+?.([%-")) {
-		if i := strings.Index(s[from:], p); i >= 0 {
-			L.Push(lua.LNumber(from + i + 1))
-			L.Push(lua.LNumber(from + i + len(p)))
+	if name == "find" && (lua.LVAsBool(L.Get(4)) || isPlain(L, m, p)) {
+		if i := index(L, m, s, p, from); i >= 0 {
+			L.Push(lua.LNumber(i + 1))
+			L.Push(lua.LNumber(i + len(p)))
 			return 2
 		}
 		L.Push(lua.LNil)
@@ -179,8 +195,9 @@ func gmatch(L *lua.LState, m Meter) int {
 // substitution is a run of gsub.
 type substitution struct {
 	matcher
-	b    []byte
-	with lua.LValue
+	b     []byte
+	spent int // how much of b the Meter knows
+	with  lua.LValue
 }
 
 func gsub(L *lua.LState, m Meter) int {
@@ -210,6 +227,7 @@ func gsub(L *lua.LState, m Meter) int {
 			s = e
 		case s < len(g.src):
 			g.b = append(g.b, g.src[s])
+			g.announce(chunk)
 			s++
 		default:
 			L.Push(lua.LString(g.b))
@@ -242,7 +260,7 @@ func (g *substitution) add(s, e int) {
 		v = g.L.GetTable(with, g.captured(0, s, e))
 	}
 	if lua.LVIsFalse(v) {
-		g.b = append(g.b, g.src[s:e]...)
+		g.grow(g.src[s:e])
 		return
 	}
 	text, ok := Text(v)
@@ -255,6 +273,15 @@ func (g *substitution) add(s, e int) {
 func (g *substitution) grow(text string) {
 	g.m.Spend(g.L, len(text))
 	g.b = append(g.b, text...)
+	g.spent += len(text)
+}
+
+// announce announces what has been added to b, if that is n bytes or more.
+func (g *substitution) announce(n int) {
+	if more := len(g.b) - g.spent; more >= n {
+		g.m.Spend(g.L, more)
+		g.spent = len(g.b)
+	}
 }
 
 // template adds a text in which % stands before captures.

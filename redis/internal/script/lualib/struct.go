@@ -15,7 +15,7 @@ func OpenStruct(L *lua.LState, m Meter) *lua.LTable {
 	return module(L, []function{
 		{"pack", func(L *lua.LState) int { return structPack(L, m) }},
 		{"unpack", func(L *lua.LState) int { return structUnpack(L, m) }},
-		{"size", structSize},
+		{"size", func(L *lua.LState) int { return structSize(L, m) }},
 	})
 }
 
@@ -29,19 +29,21 @@ const (
 // layout reads a format.
 type layout struct {
 	L      *lua.LState
+	m      Meter
 	name   string
 	format string
 	big    bool
 	align  int
 }
 
-func newLayout(L *lua.LState, name string) *layout {
+func newLayout(L *lua.LState, m Meter, name string) *layout {
 	format, _, _ := strings.Cut(CheckString(L, name, 1), "\x00")
-	return &layout{L: L, name: name, format: format, align: 1}
+	return &layout{L: L, m: m, name: name, format: format, align: 1}
 }
 
 // next returns the next option with its size.
 func (l *layout) next() (opt byte, size int) {
+	l.m.Work(l.L, 256)
 	opt, l.format = l.format[0], l.format[1:]
 	switch opt {
 	case 'B', 'b', 'x':
@@ -68,7 +70,10 @@ func (l *layout) number(otherwise int) int {
 		return otherwise
 	}
 	n := 0
-	for l.format != "" && isDigit(l.format[0]) {
+	for i := 1; l.format != "" && isDigit(l.format[0]); i++ {
+		if i%chunk == 0 {
+			l.m.Work(l.L, looked*chunk) // zeros, however many
+		}
 		if n = 10*n + int(l.format[0]-'0'); n > math.MaxInt32 {
 			l.L.RaiseError("integral size overflow")
 		}
@@ -115,11 +120,13 @@ func (l *layout) order() binary.ByteOrder {
 }
 
 func structPack(L *lua.LState, m Meter) int {
-	l := newLayout(L, "pack")
+	l := newLayout(L, m, "pack")
 	var b []byte
 	for arg := 2; l.format != ""; {
 		opt, size := l.next()
-		b = append(b, make([]byte, l.padding(len(b), opt, size))...)
+		pad := l.padding(len(b), opt, size)
+		m.Spend(L, pad+maxIntSize)
+		b = append(b, make([]byte, pad)...)
 		switch opt {
 		case 'b', 'B', 'h', 'H', 'l', 'L', 'T', 'i', 'I':
 			b = l.appendInteger(b, CheckNumber(L, l.name, arg), size)
@@ -198,7 +205,7 @@ func (l *layout) integer(p string, signed bool) float64 {
 }
 
 func structUnpack(L *lua.LState, m Meter) int {
-	l := newLayout(L, "unpack")
+	l := newLayout(L, m, "unpack")
 	data := CheckString(L, l.name, 2)
 	pos := OptInt(L, l.name, 3, 1) - 1
 	if pos < 0 {
@@ -238,9 +245,7 @@ func structUnpack(L *lua.LState, m Meter) int {
 				}
 				L.Pop(1)
 				n--
-				if size = clampInt(f); f < 0 {
-					size = math.MaxInt
-				}
+				size = int(min(uint64Of(f), math.MaxInt))
 				short(size)
 			}
 			push(lua.LString(data[pos : pos+size]))
@@ -255,14 +260,14 @@ func structUnpack(L *lua.LState, m Meter) int {
 			l.control(opt)
 		}
 		pos += size
-		m.Work(L)
+		m.Work(L, 4096)
 	}
 	L.Push(lua.LNumber(pos + 1))
 	return n + 1
 }
 
-func structSize(L *lua.LState) int {
-	l := newLayout(L, "size")
+func structSize(L *lua.LState, m Meter) int {
+	l := newLayout(L, m, "size")
 	pos := 0
 	for l.format != "" {
 		opt, size := l.next()

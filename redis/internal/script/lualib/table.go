@@ -1,6 +1,8 @@
 package lualib
 
 import (
+	"reflect"
+
 	lua "github.com/yuin/gopher-lua"
 )
 
@@ -15,7 +17,7 @@ func OpenTable(L *lua.LState, m Meter, writable func(*lua.LState, *lua.LTable)) 
 	return module(L, []function{
 		{"concat", func(L *lua.LState) int { return tableConcat(L, m) }},
 		{"insert", func(L *lua.LState) int { return tableInsert(L, m, changed(L, "insert")) }},
-		{"remove", func(L *lua.LState) int { return tableRemove(L, changed(L, "remove")) }},
+		{"remove", func(L *lua.LState) int { return tableRemove(L, m, changed(L, "remove")) }},
 		{"sort", func(L *lua.LState) int { return tableSort(L, m, changed(L, "sort")) }},
 		{"getn", func(L *lua.LState) int {
 			L.Push(lua.LNumber(CheckTable(L, "getn", 1).Len()))
@@ -29,7 +31,9 @@ func OpenTable(L *lua.LState, m Meter, writable func(*lua.LState, *lua.LTable)) 
 		{"maxn", func(L *lua.LState) int {
 			greatest := lua.LNumber(0)
 			t := CheckTable(L, "maxn", 1)
+			m.Work(L, slot*Slots(t))
 			for k, _ := t.Next(lua.LNil); k != lua.LNil; k, _ = t.Next(k) {
+				m.Work(L, 256)
 				if n, ok := k.(lua.LNumber); ok {
 					greatest = max(greatest, n)
 				}
@@ -40,7 +44,7 @@ func OpenTable(L *lua.LState, m Meter, writable func(*lua.LState, *lua.LTable)) 
 		{"foreach", func(L *lua.LState) int {
 			t := CheckTable(L, "foreach", 1)
 			for k, v := t.Next(lua.LNil); k != lua.LNil; k, v = t.Next(k) {
-				if each(L, "foreach", k, v) {
+				if each(L, m, "foreach", k, v) {
 					return 1
 				}
 			}
@@ -49,7 +53,7 @@ func OpenTable(L *lua.LState, m Meter, writable func(*lua.LState, *lua.LTable)) 
 		{"foreachi", func(L *lua.LState) int {
 			t := CheckTable(L, "foreachi", 1)
 			for i, n := 1, t.Len(); i <= n; i++ {
-				if each(L, "foreachi", lua.LNumber(i), t.RawGetInt(i)) {
+				if each(L, m, "foreachi", lua.LNumber(i), t.RawGetInt(i)) {
 					return 1
 				}
 			}
@@ -60,7 +64,8 @@ func OpenTable(L *lua.LState, m Meter, writable func(*lua.LState, *lua.LTable)) 
 
 // each calls the function for an element. It reports whether that returned a value, which is
 // on top of the stack.
-func each(L *lua.LState, name string, k, v lua.LValue) bool {
+func each(L *lua.LState, m Meter, name string, k, v lua.LValue) bool {
+	m.Work(L, 64) // also for a function of Go's, which counts no instructions
 	f, ok := L.Get(2).(*lua.LFunction)
 	if !ok {
 		TypeError(L, name, 2, "function")
@@ -99,9 +104,7 @@ func tableConcat(L *lua.LState, m Meter) int {
 		if i != last {
 			b = append(b, sep...)
 		}
-		if i&1023 == 0 {
-			m.Work(L)
-		}
+		m.Work(L, len(s)+64)
 	}
 	L.Push(lua.LString(b))
 	return 1
@@ -114,17 +117,44 @@ func tableInsert(L *lua.LState, m Meter, t *lua.LTable) int {
 		L.RawSet(t, lua.LNumber(n+1), L.Get(2))
 	case 3:
 		pos, v := CheckInt(L, "insert", 2), L.Get(3)
-		if 1 <= pos && pos <= n {
-			m.Spend(L, 16)
-			t.Insert(pos, v)
-		} else {
+		switch {
+		case pos > n:
 			m.Spend(L, SparseCost(t, float64(pos)))
 			L.RawSet(t, lua.LNumber(pos), v)
+		case pos < 1:
+			for i := n + 1; i > pos; i-- { // as C does
+				m.Spend(L, 64)
+				m.Work(L, 256)
+				L.RawSet(t, lua.LNumber(i), t.RawGet(lua.LNumber(i-1)))
+			}
+			L.RawSet(t, lua.LNumber(pos), v)
+		default:
+			m.Spend(L, 16)
+			m.Work(L, 16*(n-pos))
+			t.Insert(pos, v)
 		}
 	default:
 		L.RaiseError("wrong number of arguments to 'insert'")
 	}
 	return 0
+}
+
+// arrayField and keysField are the parts of a table that have slots also for what is no more in it.
+var arrayField, keysField = fieldOf("array"), fieldOf("keys")
+
+func fieldOf(name string) int {
+	f, ok := reflect.TypeFor[lua.LTable]().FieldByName(name)
+	if !ok || f.Type.Kind() != reflect.Slice {
+		panic("lualib: a table of gopher-lua has no slice " + name)
+	}
+	return f.Index[0]
+}
+
+// Slots is how many slots of a table are looked at to find out that it is empty: a table keeps those
+// whose elements have been removed.
+func Slots(t *lua.LTable) int {
+	v := reflect.ValueOf(t).Elem()
+	return v.Field(arrayField).Len() + v.Field(keysField).Len()
 }
 
 // SparseCost is the memory that setting an index takes: a table has room for all indexes below.
@@ -138,12 +168,13 @@ func SparseCost(t *lua.LTable, index float64) int {
 	return 16 * int(index)
 }
 
-func tableRemove(L *lua.LState, t *lua.LTable) int {
+func tableRemove(L *lua.LState, m Meter, t *lua.LTable) int {
 	n := t.Len()
 	pos := OptInt(L, "remove", 2, n)
 	if pos < 1 || pos > n {
 		return 0
 	}
+	m.Work(L, 16*(n-pos))
 	L.Push(t.Remove(pos))
 	return 1
 }
@@ -172,6 +203,7 @@ func tableSort(L *lua.LState, m Meter, t *lua.LTable) int {
 	for i := 1; i <= n; i++ {
 		s.a[i] = t.RawGetInt(i)
 	}
+	m.Work(L, looked*16*n)
 	s.sort(1, n)
 	for i := 1; i <= n; i++ {
 		t.RawSetInt(i, s.a[i])
@@ -180,8 +212,8 @@ func tableSort(L *lua.LState, m Meter, t *lua.LTable) int {
 }
 
 func (s *sorter) before(a, b lua.LValue) bool {
+	s.m.Work(s.L, 128) // also for a function of Go's, which counts no instructions
 	if s.less == nil {
-		s.m.Work(s.L)
 		return s.L.LessThan(a, b)
 	}
 	s.L.Push(s.less)
