@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -332,4 +333,48 @@ func childrenOf(t *testing.T, parent int) []int {
 		}
 	}
 	return pids
+}
+
+// shownSide is a server with a page and a load on few connections.
+func shownSide(t *testing.T, c *pageCommand) (s *side, shown string) {
+	t.Helper()
+	m, err := modeNamed("free")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, shown, err = c.side(m, tools(t, "load", "rondo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	if err := s.open(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.touch(); err != nil {
+		t.Fatal(err)
+	}
+	return s, shown
+}
+
+// TestPage opens and closes the page of --admin under load.
+func TestPage(t *testing.T) {
+	ctx := context.Background()
+	c := &pageCommand{Backend: "epoll", Conns: 20, Sort: "-in", Rows: 50, Slice: 50 * time.Millisecond, For: time.Millisecond}
+	s, shown := shownSide(t, c)
+	v := &viewer{page: "http://" + shown, sort: c.Sort, rows: c.Rows}
+	if err := v.open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.close(); err != nil || v.events == 0 || v.lists != 1 {
+		t.Errorf("%d events, %d lists, %v", v.events, v.lists, err)
+	}
+	if err := c.alone(ctx, s, shown); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.alternate(ctx, s, shown); err != nil && !errors.Is(err, errRestless) {
+		t.Error(err)
+	}
+	if err := (&viewer{page: "http://" + shown, sort: "nothing"}).open(ctx); err == nil {
+		t.Error("a page without a list was opened")
+	}
 }

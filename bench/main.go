@@ -23,7 +23,9 @@ import (
 type program struct {
 	Run     runCommand     `cmd:"" default:"withargs" help:"Measure suites: each server beside its base (the default command)."`
 	Compare compareCommand `cmd:"" help:"Measure rondo at two commits, or two server programs, side by side."`
+	Page    pageCommand    `cmd:"" help:"Measure what the page of --admin costs while it is open."`
 	List    listCommand    `cmd:"" help:"List suites with their servers and workloads."`
+	Costs   costsCommand   `cmd:"" help:"Measure what processors share: locks, descriptors, posts, the collector."`
 	Report  reportCommand  `cmd:"" help:"Write the figures of results files into the documents, and the charts."`
 }
 

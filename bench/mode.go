@@ -22,6 +22,7 @@ type mode struct {
 var modeTitles = map[string]string{
 	"pinned": "Pinned: server on one CPU with GOMAXPROCS=1, client on another",
 	"free":   "Free: server and client on all CPUs",
+	"costs":  "Nanoseconds for each operation, on one thread and on a thread for each CPU at once",
 }
 
 // modeNamed makes a mode from the CPUs that this program may use.

@@ -85,7 +85,7 @@ func (b build) goBuild(ctx context.Context, dir, program, pkg string, flags ...s
 	if err != nil {
 		return err
 	}
-	args := append([]string{"build", "-C", dir, "-o", out}, flags...)
+	args := append([]string{"build", "-C", dir, "-trimpath", "-o", out}, flags...)
 	if said, err := exec.CommandContext(ctx, "go", append(args, pkg)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s of %s: %w: run this in the directory bench\n%s", pkg, dir, err, said)
 	}

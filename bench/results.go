@@ -49,7 +49,7 @@ type row struct {
 }
 
 // kept are the metrics whose ratios are stored.
-var kept = []string{"rate", "cpu", "p50", "p99", "p99.9"}
+var kept = []string{"rate", "cpu", "p50", "p99", "p99.9", "ns"}
 
 func newResults(s suite) *results {
 	res := &results{Suite: s.Name, Mode: s.Mode, Machine: thisMachine(), Versions: versions()}

@@ -124,13 +124,20 @@ func othersTime(ours ...*process) (time.Duration, error) {
 		pids = append(pids, p.pid())
 	}
 	for _, pid := range pids {
-		var t unix.Timespec
-		if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil { // as clock_getcpuclockid(3)
-			return 0, os.NewSyscallError("clock_gettime", err)
+		used, err := cpuTime(pid)
+		if err != nil {
+			return 0, err
 		}
-		busy -= time.Duration(t.Nano())
+		busy -= used
 	}
 	return busy, nil
+}
+
+// cpuTime returns the CPU time that a process has used.
+func cpuTime(pid int) (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|2), &t) // as clock_getcpuclockid(3)
+	return time.Duration(t.Nano()), os.NewSyscallError("clock_gettime", err)
 }
 
 // softirqThreads returns the kernel's threads that do the work of interrupts

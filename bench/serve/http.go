@@ -105,23 +105,26 @@ func httpServers() []Library {
 }
 
 // rondoServe serves on rondo, with TLS if there is a configuration.
-func rondoServe(address string, loops int, config *tls.Config, extra spare, open rondo.OpenFunc) error {
+func rondoServe(address string, loops int, config *tls.Config, extra spare, spin time.Duration, open rondo.OpenFunc) error {
 	if config != nil {
 		open = rondo.Filtered(open, rtls.Server(config))
 	}
-	engine := extra.ask(&rondo.Engine{NumLoops: loops})
+	engine := extra.ask(&rondo.Engine{NumLoops: loops, Spin: spin})
 	if _, err := engine.Listen("tcp", address, rondo.SocketOptions{}, open); err != nil {
 		return err
 	}
 	return engine.Wait()
 }
 
+// httpdSpin is the Spin that package httpd advises, and that of its Serve.
+const httpdSpin = 20 * time.Microsecond
+
 // httpdServer is package httpd with a handler. The package's documentation advises against a
 // spare processor for handlers on goroutines.
 func httpdServer(h http.Handler, extra spare) func(string, int, *tls.Config) error {
 	return func(address string, loops int, config *tls.Config) error {
 		s := &httpd.Server{HTTP: &http.Server{Handler: h}}
-		return rondoServe(address, loops, config, extra, s.Open)
+		return rondoServe(address, loops, config, extra, httpdSpin, s.Open)
 	}
 }
 
@@ -175,7 +178,7 @@ func nbioHTTP(address string, loops int, config *tls.Config) error {
 // http1Server is package http1 on a Handler, without net/http.
 func http1Server(address string, loops int, config *tls.Config) error {
 	shared := rondo.LoopLocal[*http1Loop]{New: func(*rondo.Loop) *http1Loop { return new(http1Loop) }}
-	return rondoServe(address, loops, config, ofOne, func(c *rondo.Conn) rondo.Handler {
+	return rondoServe(address, loops, config, ofOne, 0, func(c *rondo.Conn) rondo.Handler {
 		return &http1Handler{loop: shared.Get(c.Loop())}
 	})
 }
@@ -193,6 +196,7 @@ type http1Handler struct {
 // Data answers all complete requests. None has a body.
 func (h *http1Handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 	r := &h.loop.request
+	now := time.Now() // reading the clock for each request would cost as much as to parse it
 	out := c.AvailableBuffer()
 	for n < len(in) {
 		k, err := h.part.Parse(r, in[n:], http1.Rules{})
@@ -211,7 +215,7 @@ func (h *http1Handler) Data(c *rondo.Conn, in []byte) (n int, err error) {
 		}
 		out = http1.AppendStatus(out, 1, status)
 		out = http1.AppendField(out, "Content-Type", kind)
-		out = h.loop.date.Append(out, time.Now())
+		out = h.loop.date.Append(out, now)
 		out = http1.AppendLength(out, int64(len(body)))
 		out = http1.AppendEnd(out)
 		if len(body) < 16<<10 {
@@ -249,6 +253,7 @@ func (t *httpToy) serve(in []byte) []byte {
 		in = t.carry
 	}
 	t.out = t.out[:0]
+	now := time.Now()
 	for {
 		end := bytes.Index(in, headEnd)
 		if end < 0 {
@@ -259,7 +264,7 @@ func (t *httpToy) serve(in []byte) []byte {
 		kind, body := Content(string(path))
 		t.out = append(t.out, "HTTP/1.1 200 OK\r\nContent-Type: "...)
 		t.out = append(append(t.out, kind...), '\r', '\n')
-		t.out = t.date.Append(t.out, time.Now())
+		t.out = t.date.Append(t.out, now)
 		t.out = http1.AppendLength(t.out, int64(len(body)))
 		t.out = append(append(t.out, '\r', '\n'), body...)
 	}

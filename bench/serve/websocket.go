@@ -107,13 +107,13 @@ func webSocketServer(deflate bool) *websocket.Server {
 
 // rondoWebSocket is package websocket, without an HTTP server.
 func rondoWebSocket(address string, loops int, deflate bool) error {
-	return rondoServe(address, loops, nil, ofOne, webSocketServer(deflate).OpenFunc())
+	return rondoServe(address, loops, nil, ofOne, 0, webSocketServer(deflate).OpenFunc())
 }
 
 // rondoUpgrade is package websocket on package httpd.
 func rondoUpgrade(address string, loops int, deflate bool) error {
 	s := &httpd.Server{HTTP: &http.Server{Handler: httpd.OnLoop(webSocketServer(deflate))}}
-	return rondoServe(address, loops, nil, ofOne, s.Open)
+	return rondoServe(address, loops, nil, ofOne, 0, s.Open)
 }
 
 // gwsEvents is the handler of gws.
