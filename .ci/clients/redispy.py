@@ -8,7 +8,8 @@ restored where a check changes it.
     RONDO_ADDR=127.0.0.1:6379 python redispy.py
 
 Every check runs with RESP2 and with RESP3. The exit status is 1 when one
-fails.
+fails. With --shutdown there is one check only: SHUTDOWN ends the server, beside a script
+that is busy.
 """
 
 import asyncio
@@ -410,7 +411,39 @@ CHECKS = (
 )
 
 
+def shutdown():
+    """Ends the server while a script is busy, which SCRIPT KILL must not end."""
+    with contextlib.closing(connect(2)) as r, contextlib.closing(connect(2)) as other:
+        r.config_set("busy-reply-threshold", 1)
+
+        def busy():
+            with contextlib.suppress(redis.exceptions.RedisError):  # the end of the connection
+                other.eval("redis.call('SET', 'k', 'v') while true do end", 0)
+
+        script = threading.Thread(target=busy)
+        script.start()
+        while not refused(r.ping, "BUSY"):
+            time.sleep(0.01)
+        for arguments in ({}, {"save": True}, {"force": True, "now": True}):
+            equal(refused(lambda: r.shutdown(**arguments), "BUSY"), True)
+        r.shutdown(nosave=True)  # raises an exception if there is a reply
+        script.join(PATIENCE)
+        equal(script.is_alive(), False)
+
+
+def refused(call, code):
+    """Tells whether a call ends with an error that has a text in the beginning."""
+    try:
+        call()
+    except redis.exceptions.ResponseError as error:
+        return str(error).startswith(code)
+    return False
+
+
 def main():
+    if sys.argv[1:] == ["--shutdown"]:
+        shutdown()
+        return 0
     failed = 0
     for protocol in (2, 3):
         for check in CHECKS:

@@ -57,7 +57,7 @@ func soak() error {
 
 	signaled, unnotify := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer unnotify()
-	ctx, stop := context.WithTimeout(signaled, *length)
+	ctx, stop := lasting(signaled, *length)
 	defer stop()
 	var l load
 	l.start(ctx, s)
@@ -71,6 +71,15 @@ func soak() error {
 	problems := []error{l.failure(), judge(samples), s.settles(before)}
 	fmt.Println("afterward", s.sample())
 	return errors.Join(append(problems, s.stop())...)
+}
+
+// lasting returns a context that is canceled after d. It has no deadline: package net reports a
+// deadline that has passed before the context does, whose timer is late on a busy machine. So the
+// dials of the last moment would look as if a server did not answer.
+func lasting(parent context.Context, d time.Duration) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	timer := time.AfterFunc(d, cancel)
+	return ctx, func() { timer.Stop(); cancel() }
 }
 
 // A load is the clients and what they have done.

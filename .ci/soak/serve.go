@@ -47,9 +47,10 @@ func serveHTTP() error {
 		return err
 	}
 	server := httpd.Server{HTTP: &http.Server{
-		Handler:           handlers(),
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       20 * time.Second,
+		Handler: handlers(),
+		// On a busy machine a client may have no CPU for seconds: its time is patience.
+		ReadHeaderTimeout: patience,
+		IdleTimeout:       2 * patience,
 	}}
 	plain, err := engine.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, server.Open)
 	if err != nil {
@@ -60,7 +61,7 @@ func serveHTTP() error {
 		return err
 	}
 	page := admin.New(engine, admin.Options{Name: "soak"})
-	dog, err := watchdog.Watch(engine, watchdog.Options{})
+	dog, err := watchdog.Watch(engine, watchdog.Options{Slow: slow})
 	if err != nil {
 		return err
 	}

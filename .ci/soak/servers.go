@@ -65,6 +65,10 @@ health = { check = "tls" }
 address = %q
 `
 
+// slow is how long a callback may take. On a machine that is busy with other things, one that
+// waits for another goroutine takes much longer than on its own.
+const slow = time.Second
+
 func startServers() (s *servers, err error) {
 	s = new(servers)
 	defer func() {
@@ -79,7 +83,7 @@ func startServers() (s *servers, err error) {
 	if err != nil {
 		return nil, err
 	}
-	admin := []string{"--admin", "127.0.0.1:0", "--log-format", "json", "--backend", *backend}
+	admin := []string{"--admin", "127.0.0.1:0", "--log-format", "json", "--slow-callback", slow.String(), "--backend", *backend}
 	redis, err := s.start("redis", *program, append([]string{"redis", "--addr", "127.0.0.1:0", "--maxmemory", "64MiB", "--max-buffers", "64MiB"}, admin...)...)
 	if err != nil {
 		return s, err
@@ -125,7 +129,9 @@ func (s *servers) start(name, path string, args ...string) (addresses []string, 
 // read reads the log.
 func (p *server) read(log io.Reader) {
 	defer close(p.done)
-	for lines := bufio.NewScanner(log); lines.Scan(); {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 16<<20) // a line may have the stacks of many goroutines
+	for lines.Scan() {
 		var line struct {
 			Level, Msg, Address string
 			Addresses           []string
@@ -145,6 +151,11 @@ func (p *server) read(log io.Reader) {
 			}
 			p.ready <- line.Addresses
 		}
+	}
+	if err := lines.Err(); err != nil {
+		p.mu.Lock()
+		p.wrong = append(p.wrong, "its log cannot be read: "+err.Error())
+		p.mu.Unlock()
 	}
 }
 

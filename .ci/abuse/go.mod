@@ -1,0 +1,3 @@
+module github.com/rondo-go/rondo/ci/abuse
+
+go 1.24.0
