@@ -108,7 +108,7 @@ func (l *Loop) attach(nc net.Conn, sole bool) (*Conn, error) {
 	if err != nil {
 		return nil, attachError(nc, err)
 	}
-	l.stats.now.Attached++
+	l.stats.Attached++
 	c := newConn(l, file, h.Peer)
 	if left && len(u.rest) > 0 {
 		c.carry = append(l.pool.Get(len(u.rest)), u.rest...) // a copy: memory behind rest belongs to the caller
@@ -179,7 +179,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, withi
 	addr, admission := h.Peer.Addr(), l.engine.admission
 	if counts && !within {
 		if limit := admission.enter(addr, l, false); limit != "" {
-			l.refuse(h, limit, &l.stats.now.Attached)
+			l.refuse(h, limit, &l.stats.Attached)
 			return
 		}
 	}
@@ -198,7 +198,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, withi
 		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
 		return
 	}
-	l.stats.now.Attached++
+	l.stats.Attached++
 	c := newConn(l, file, h.Peer)
 	if counts {
 		c.flags |= accepted

@@ -5,10 +5,10 @@ import (
 	"iter"
 	"net"
 	"net/netip"
-	"sync/atomic"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // A Conn is a connection. It belongs to its Loop: only that loop may call its methods,
@@ -34,7 +34,7 @@ type Conn struct {
 	filters *filters // nil: there never was one
 	end     *ending  // nil: the end has not begun
 	peer    netip.AddrPort
-	posted  atomic.Int64 // bytes in the inbox, by Ref.Write, and the constants below
+	posted  share.Int64 // bytes in the inbox, by Ref.Write, and the constants below
 }
 
 const (
@@ -362,7 +362,7 @@ func (t *connTable) set(slot uint32, c *Conn, now backend.Time) {
 	chunks := &t[slot/backend.SecondTable]
 	slot %= backend.SecondTable
 	for int(slot/chunkConns) >= len(*chunks) {
-		*chunks = append(*chunks, new(connChunk))
+		*chunks = append(share.Queue(*chunks), new(connChunk))
 	}
 	chunk := (*chunks)[slot/chunkConns]
 	chunk.conns[slot%chunkConns] = c

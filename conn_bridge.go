@@ -360,8 +360,11 @@ func (r *reactor) attachNow(nc net.Conn, open any, sole bool) error {
 
 // Deliver implements bridge.Loop.
 func (r *reactor) Deliver(f func()) {
-	(*Loop)(r).Defer(f)
-	r.workHandedOut, r.parks = true, parkings
+	l := (*Loop)(r)
+	l.Defer(f)
+	l.early = l.early || l.splits && l.alone && l.parking()
+	l.splits = false
+	l.workHandedOut, l.parks = true, parkings
 }
 
 // HandedOut implements bridge.Loop.
@@ -386,18 +389,24 @@ func (r *reactor) Buffers() any { return &r.pool }
 func (r *reactor) Log() *slog.Logger { return r.engine.log() }
 
 // Panicked implements bridge.Loop.
-func (r *reactor) Panicked() { r.stats.now.Panics++ }
+func (r *reactor) Panicked() { r.stats.Panics++ }
 
 // ExitEnded implements bridge.Loop.
 func (r *reactor) ExitEnded() { r.exiting = false }
 
+// runs is a loop's queue of coroutines, in a line of the caches that no other loop writes to.
+type runs struct {
+	bridge.RunQueue
+	_ [6]uint64
+}
+
 // SetRunQueue implements bridge.Running.
-func (r *reactor) SetRunQueue(q bridge.RunQueue) { r.runs.Store(&q) }
+func (r *reactor) SetRunQueue(q bridge.RunQueue) { r.runs.Store(&runs{RunQueue: q}) }
 
 // RunQueue implements bridge.Running.
 func (r *reactor) RunQueue() bridge.RunQueue {
 	if q := r.runs.Load(); q != nil {
-		return *q
+		return q.RunQueue
 	}
 	return nil
 }
@@ -405,12 +414,12 @@ func (r *reactor) RunQueue() bridge.RunQueue {
 // hasRuns reports whether a coroutine is ready to run.
 func (l *Loop) hasRuns() bool {
 	q := l.runs.Load()
-	return q != nil && (*q).Any()
+	return q != nil && q.Any()
 }
 
 // nextRun resumes the next ready coroutine of this turn.
 func (l *Loop) nextRun() bool {
-	q := *l.runs.Load()
+	q := l.runs.Load()
 	w := q.Next()
 	if w == nil {
 		return false
@@ -441,7 +450,7 @@ func (r *reactor) Watch(f func(done <-chan struct{})) {
 
 // Progress implements bridge.Running.
 func (r *reactor) Progress() (asleep bool, turns uint64) {
-	return r.inbox.Asleep(), r.stats.read().Turns
+	return r.inbox.Asleep(), r.shown.read().Turns
 }
 
 // Handlers implements bridge.Running.

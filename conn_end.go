@@ -298,7 +298,7 @@ func (e *ending) Complete(comp *backend.Completion) {
 		o.discard(0, len(o.queue))
 	}
 	c.posted.Add(gone)
-	c.loop.stats.now.Closed++
+	c.loop.stats.Closed++
 	c.loop.tally.Ended[e.cause()].Add(1)
 	if c.flags&accepted != 0 {
 		c.loop.engine.admission.leave(c.peer.Addr())
@@ -475,7 +475,7 @@ func (c *Conn) left() {
 func (c *Conn) parted() {
 	c.drop()
 	c.stopTimes()
-	c.loop.stats.now.Detached++
+	c.loop.stats.Detached++
 	if c.flags&accepted != 0 && !c.end.within {
 		c.loop.engine.admission.leave(c.peer.Addr())
 	}

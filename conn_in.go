@@ -197,8 +197,8 @@ func (c *Conn) received(comp *backend.Completion) {
 // arrived handles received bytes.
 func (c *Conn) arrived(comp *backend.Completion) {
 	l := c.loop
-	l.stats.now.Receives++
-	l.stats.now.BytesIn += uint64(comp.N)
+	l.stats.Receives++
+	l.stats.BytesIn += uint64(comp.N)
 	c.active()
 	if comp.Piped {
 		if c.passPiped(comp); comp.N == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/buf"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 const (
@@ -29,15 +30,7 @@ type output struct {
 	size    int // bytes in queue, and ghost
 	ghost   int // part of size: bytes that Recall dropped, until release is called
 	bufs    [][]byte
-}
-
-// chunk is a run of bytes to send.
-type chunk struct {
-	bytes   []byte
-	file    *backend.Source // sent in place of bytes; the chunk is owned
-	sent    int             // bytes of it that are sent
-	owned   bool
-	release func() // of owned bytes: called when the engine no longer needs them
+	_       [6]uint64 // see share.Least
 }
 
 func (c *Conn) output() *output {
@@ -67,7 +60,7 @@ func (o *output) recycle() {
 	o.conn = nil
 	clear(o.bufs)
 	if len(l.outputs) < maxFreeOutputs {
-		l.outputs = append(l.outputs, o)
+		l.outputs = append(share.Queue(l.outputs), o)
 	}
 }
 
@@ -430,7 +423,7 @@ func (c *Conn) send() {
 		if len(rest) > sendSize {
 			rest, o.cut = rest[:sendSize], sendSize
 		}
-		o.bufs = append(o.bufs, rest)
+		o.bufs = append(share.Queue(o.bufs), rest)
 		size += len(rest)
 		if o.cut > 0 {
 			break

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // An outbox gathers the output of a loop's connections, a part for each. It sends the
@@ -142,7 +143,7 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 		if c := p.conn; c != nil {
 			c.flags &^= inOutbox
 			o.parts[len(o.sends)] = p // parts of the sends move to the front
-			o.sends = append(o.sends, backend.Sending{File: c.recv.File, Bytes: bytes})
+			o.sends = append(share.Queue(o.sends), backend.Sending{File: c.recv.File, Bytes: bytes})
 		}
 	}
 	b.TrySendAll(o.sends)
@@ -246,7 +247,7 @@ func (c *Conn) tried(n int, err error) {
 // sent counts bytes that the system took.
 func (c *Conn) sent(n int) {
 	if n > 0 {
-		s := &c.loop.stats.now
+		s := &c.loop.stats
 		s.Sends++
 		s.BytesOut += uint64(n)
 		c.active()
@@ -302,6 +303,16 @@ func (c *Conn) SendFile(f *os.File, offset, count int64, release func()) error {
 	o.grow(k.rest())
 	c.wrote(o.size)
 	return nil
+}
+
+// chunk is a run of bytes to send.
+type chunk struct {
+	bytes   []byte
+	file    *backend.Source // sent in place of bytes; the chunk is owned
+	sent    int             // bytes of it that are sent
+	owned   bool
+	release func() // of owned bytes: called when the engine no longer needs them
+	_       uint64 // see share.Least
 }
 
 // grow counts n more bytes in the queue; n may be negative.

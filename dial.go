@@ -8,10 +8,10 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -76,7 +76,7 @@ func (e *Engine) Dial(ctx context.Context, network, address string, s SocketOpti
 // waitingDial is a dial that a goroutine waits for. Either the loop or that goroutine
 // decides how it ends: the first to claim it.
 type waitingDial struct {
-	claimed atomic.Bool
+	claimed share.Bool
 	results chan dialed
 	dialing *Dialing // the loop's
 }

@@ -115,7 +115,7 @@ func (l *Loop) connected(file backend.File, addr net.Addr, open func(*Conn, erro
 		peer = a.AddrPort()
 	}
 	c := newConn(l, file, peer)
-	l.stats.now.Dialed++
+	l.stats.Dialed++
 	c.opened(func(c *Conn) Handler { return open(c, nil) })
 }
 

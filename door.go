@@ -8,6 +8,7 @@ import (
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // The door. Every call of users' code goes through one of two functions in this
@@ -79,7 +80,10 @@ func (l *Loop) tryEvents(next func() bool) (done bool) {
 		if !l.calls.empty() {
 			l.runCalls()
 		}
-		l.rest() // the next event may be long in coming: the backend makes its system calls then
+		if l.mark != nil { // the next event may be long in coming: the backend makes its system calls then
+			l.mark.Ended()
+			l.unseen = 0
+		}
 	}
 	return true
 }
@@ -113,7 +117,7 @@ func (l *Loop) broken(o owner, value any) {
 		return
 	}
 	l.exiting = value == nil
-	l.stats.now.Panics++
+	l.stats.Panics++
 	err := errHandlerGoexit
 	p, _ := value.(*PanicError) // from a coroutine or another goroutine, with its stack
 	if p == nil && value != nil {
@@ -226,7 +230,7 @@ func (q *fifo[T]) push(v T) {
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
 	}
-	q.items = append(q.items, v)
+	q.items = append(share.Queue(q.items), v)
 }
 
 // pop removes the first item. There must be one.

@@ -10,10 +10,10 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // Defaults of Engine's fields.
@@ -143,19 +143,26 @@ type Engine struct {
 	// Trace has hooks that the loops call. nil costs nothing.
 	Trace *Trace
 
-	mu          sync.Mutex
+	// What loops read stands apart from what changes.
+
 	state       engineState
 	loops       []*Loop
-	backendName string // "" before Start
-	listeners   []*Listener
+	backendName string        // "" before Start
 	stopped     chan struct{} // closed when every loop has ended
-	watching    sync.Once     // see Watch in package bridge
 	larder      *larder       // nil: buffers may take any memory
 	admission   *admission    // nil: any number of connections may come
 	limits      limits        // of every Conn without its own
 	unbound     limits        // without a bound of output: see NoOutputLimit in package bridge
-	accepting   atomic.Uint32 // sockets listened on so far
-	chosen      atomic.Uint32 // loops chosen so far for connections not from a Listener
+
+	_         share.Pad
+	mu        share.Mutex
+	listeners []*Listener
+	watching  sync.Once    // see Watch in package bridge
+	accepting share.Uint32 // sockets listened on so far
+	chosen    share.Uint32 // loops chosen so far for connections not from a Listener
+	_         share.Pad
+	crowds    crowds
+	_         share.Pad
 }
 
 type engineState uint8

@@ -29,6 +29,7 @@ type filters struct {
 	delivered     bool        // the system had taken all output when the filters began CloseWrite
 	feed          feed        // output above the filters that begins with a file
 	local, remote net.Addr    // nil: the wire's
+	_             [2]uint64   // see share.Least
 }
 
 // An inlet is input that waits for a filter or the handler.
@@ -37,8 +38,6 @@ type inlet struct {
 	late []byte // bytes behind kept that came while busy
 	busy bool   // the reader is running, with the bytes of kept
 }
-
-func (i *inlet) len() int { return len(i.kept) + len(i.late) }
 
 // take returns the kept bytes and p behind them, for the reader.
 func (i *inlet) take(l *Loop, p []byte) []byte {

@@ -356,7 +356,7 @@ func (s *FilterPort) fail(err error) {
 			c.filters.drop()
 		}
 	}
-	c.loop.stats.now.FiltersFailed++
+	c.loop.stats.FiltersFailed++
 	c.because(meter.Filter)
 	if t := c.loop.engine.Trace; t != nil && t.FilterFailed != nil {
 		c.call(func() { t.FilterFailed(c, s.filter, err) })

@@ -17,8 +17,9 @@ type FilterPort struct {
 	in           inlet       // input not consumed; not used next to the wire, where conn.carry holds it
 	out          []byte      // output for Outbound
 	state        stageState
-	refused      int // length of the last input if it consumed none of it
-	refusedRoom  int // its Room then: the same input and Room are not offered again
+	refused      int       // length of the last input if it consumed none of it
+	refusedRoom  int       // its Room then: the same input and Room are not offered again
+	_            [5]uint64 // see share.Least
 }
 
 // A stage waits for the stages below it, is started, and then becomes ready. It may fail
@@ -245,3 +246,6 @@ func (s *FilterPort) SetAddrs(local, remote net.Addr) {
 		f.remote = remote
 	}
 }
+
+// len returns how many bytes wait.
+func (i *inlet) len() int { return len(i.kept) + len(i.late) }

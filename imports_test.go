@@ -19,20 +19,21 @@ const module = "github.com/rondo-go/rondo"
 // matches its path in the module. Tests may import anything.
 var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`resp|http1|wsframe`, `none`), // codecs: bytes in, values out
-	law(`internal/(inbox|buf|mark|meter)`, `none`),
-	law(`internal/backend`, `none`),
-	law(`internal/(sys|timer)`, `internal/backend`),
-	law(`internal/backend/readiness`, `internal/(backend|sys)`),
-	law(`internal/backend/(epoll|poll|kqueue)`, `internal/(backend|sys|backend/readiness)`),
-	law(`internal/backend/(std|uring)`, `internal/(backend|sys)`),
+	law(`internal/share`, `none`),
+	law(`internal/(inbox|buf|mark|meter)`, `internal/share`),
+	law(`internal/backend`, `internal/share`),
+	law(`internal/(sys|timer)`, `internal/(backend|share)`),
+	law(`internal/backend/readiness`, `internal/(backend|share|sys)`),
+	law(`internal/backend/(epoll|poll|kqueue)`, `internal/(backend|share|sys|backend/readiness)`),
+	law(`internal/backend/(std|uring)`, `internal/(backend|share|sys)`),
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
 	law(`internal/backend/backendtest`, `|coro|loopstats|relay|internal/(backend|bridge|testkit)`),
 	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
-	law(``, `internal/(backend|bridge|sys|timer|inbox|buf|mark|meter|pick)`),
+	law(``, `internal/(backend|bridge|share|sys|timer|inbox|buf|mark|meter|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),
-	law(`coro`, `|internal/(backend|bridge|buf|sys|timer)`),
+	law(`coro`, `|internal/(backend|bridge|buf|share|sys|timer)`),
 	law(`filter`, ``),
 	law(`workers`, `|internal/bridge`), // to hear that a connection begins to close
 	law(`pool`, `|coro`),
@@ -75,9 +76,9 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`cmd/.*|examples/.*|((coro|workers)/)?testdata/.*|redis/.*`, `.*`),
 }
 
-// tagged is where build constraints may stand: at the bottom, and in the API of a
-// library that is for Linux alone.
-var tagged = regexp.MustCompile(`^(internal/(sys|pick|backend/(readiness|epoll|poll|kqueue|uring))|compat/goev(/netfd)?)$`)
+// tagged is where build constraints may stand: at the bottom, in the API of a library that is
+// for Linux alone, and where a tag makes words count who uses them.
+var tagged = regexp.MustCompile(`^(internal/(share|sys|pick|backend/(readiness|epoll|poll|kqueue|uring))|compat/goev(/netfd)?)$`)
 
 // ofGo is a constraint on Go's version, and not on the platform.
 var ofGo = regexp.MustCompile(`^//go:build go1\.[0-9]+$`)

@@ -9,12 +9,11 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/meter"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/timer"
 )
@@ -45,8 +44,11 @@ type Listener struct {
 	network   string
 	open      OpenFunc
 	acceptors []*acceptor
-	each      bool          // every loop accepts for itself
-	next      atomic.Uint32 // RoundRobin
+	each      bool // every loop accepts for itself
+
+	_    share.Pad
+	next share.Uint32 // RoundRobin
+	_    share.Pad
 }
 
 // An acceptor is a Listener's socket on one loop.
@@ -63,6 +65,7 @@ type acceptor struct {
 	pause   time.Duration // after an error; 0: none
 	told    backend.Time  // no error is logged before then
 	resume  timer.Timer
+	_       share.Pad
 }
 
 // After an Accept error (mostly, descriptors have run out) the acceptor pauses for this
@@ -257,7 +260,7 @@ func (a *acceptor) submitClose() {
 func (a *acceptor) accepted(h backend.Handle) {
 	l := a.loop
 	if limit := l.engine.admission.enter(h.Peer.Addr(), l, true); limit != "" {
-		l.refuse(h, limit, &l.stats.now.Accepted)
+		l.refuse(h, limit, &l.stats.Accepted)
 		return
 	}
 	if !a.ln.each {
@@ -276,7 +279,7 @@ func (a *acceptor) accepted(h backend.Handle) {
 }
 
 // choose returns the loop for a connection from peer. next counts for RoundRobin.
-func (e *Engine) choose(next *atomic.Uint32, peer netip.Addr) *Loop {
+func (e *Engine) choose(next *share.Uint32, peer netip.Addr) *Loop {
 	loops := e.loops
 	if len(loops) == 1 {
 		return loops[0]
@@ -308,9 +311,12 @@ var hashSeed = maphash.MakeSeed()
 type admission struct {
 	larder            *larder
 	most, mostPerAddr int64 // 0: any number
-	open              atomic.Int64
-	addrs             [admissionShards]addrCounts
-	rate              bucket
+
+	_     share.Pad
+	open  share.Int64
+	_     share.Pad
+	addrs [admissionShards]addrCounts
+	rate  bucket
 }
 
 // admissionShards is how many maps share the counts of addresses, so that loops seldom
@@ -319,9 +325,10 @@ const admissionShards = 64
 
 // addrCounts counts connections by the keys of their addresses. It has no entries of 0.
 type addrCounts struct {
-	mu    sync.Mutex
+	mu    share.Mutex
 	open  map[uint64]int64
 	large bool // open had more than maxEmptyCounts entries
+	_     share.Pad
 }
 
 // newAdmission returns an admission with the engine's limits; nil if there are none.
@@ -436,7 +443,7 @@ func (a *admission) counts(addr netip.Addr) (s *addrCounts, key uint64) {
 // loops share it.
 type bucket struct {
 	perSecond float64
-	mu        sync.Mutex
+	mu        share.Mutex
 	tokens    float64
 	filled    time.Time // when tokens was computed; zero: the bucket is full
 }
@@ -465,7 +472,7 @@ const maxRefused = 16
 // refuse closes a connection that a limit forbids. If it calls Engine.Refuse, it also
 // counts the connection in came.
 func (l *Loop) refuse(h backend.Handle, limit string, came *uint64) {
-	l.stats.now.Refused++
+	l.stats.Refused++
 	if tell := l.engine.Refuse; tell == nil || l.stopping || l.draining {
 		l.discard(h)
 	} else if file, err := l.own(h); err == nil {
@@ -484,9 +491,5 @@ func (l *Loop) refuse(h backend.Handle, limit string, came *uint64) {
 			return nil
 		})
 	}
-	if l.now >= l.toldRefused {
-		l.toldRefused = l.now.Add(tellPause)
-		l.engine.log().With("loop", l.id).Warn("rondo: a connection was refused, there are too many",
-			"limit", limit, "remote", h.Peer, "refused", l.stats.now.Refused)
-	}
+	l.tellRefused(limit, h.Peer)
 }

@@ -2,28 +2,51 @@ package rondo
 
 import (
 	"errors"
-	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
-	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/buf"
 	"github.com/rondo-go/rondo/internal/inbox"
 	"github.com/rondo-go/rondo/internal/mark"
 	"github.com/rondo-go/rondo/internal/meter"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
 // A Loop is one goroutine that serves its connections, timers and posts in turns. Other
 // goroutines may call only Post, ID, Engine and Calling.
 type Loop struct {
-	engine  *Engine
-	id      int
+	// Words of other goroutines stand apart from the loop's: see package share. First come
+	// those that change seldom.
+
+	engine    *Engine
+	id        int
+	waker     backend.Backend            // the one that the loop began with
+	goroutine share.Uintptr              // the loop's own, see sys.Goroutine
+	guest     share.Uintptr              // one that runs in its place, see bridge.Loop.SetGuest; 0: none
+	traceName share.Pointer[[]byte]      // of the loop's own, if checks; nil: not started
+	runs      share.Pointer[runs]        // coroutines ready to run; nil until the first coroutine
+	marked    share.Bool                 // mark is not nil
+	measured  share.Pointer[meter.Meter] // the last meter; nil: there never was one
+	drained   chan struct{}              // closed when draining is done
+	_         share.Pad
+
+	// Others write to these.
+	inbox    inbox.Queue[task]
+	expected share.Int32 // connections on their way from another loop's acceptor
+	loaded   share.Int32 // open connections, for other loops
+	mustShed share.Bool  // memory.shed is queued
+	_        share.Pad
+
+	// The loop publishes these in a turn.
+	tally meter.Tally
+	shown shown
+	_     share.Pad
+
+	// The rest is the loop's alone.
 	backend backend.Backend
 	parker  backend.Parker  // the backend, if it can park
-	waker   backend.Backend // the one that the loop began with
-	inbox   inbox.Queue[task]
+	laggard backend.Laggard // the backend, if it is one
 	timers  timer.Set
 	pool    buf.Pool
 	memory  memory // of the pool's buffers
@@ -33,22 +56,16 @@ type Loop struct {
 	now       backend.Time // of this turn
 	checks    bool         // Engine.Check
 	spinning  spin
-	stats     counters
-	tally     meter.Tally
-	output    int                         // bytes in the queues of connections
-	unseen    int32                       // callbacks until see is called; until says how many
-	until     int32                       // see sees
-	mark      *mark.Mark                  // what package watchdog looks at; nil: it does not
-	marked    atomic.Bool                 // mark is not nil
-	meter     *meter.Meter                // what package loopstats wants measured; nil: nothing
-	measuring int                         // how many want it
-	measured  atomic.Pointer[meter.Meter] // the last meter; nil: there never was one
-	raceField int                         // in race builds, see check
-
-	goroutine atomic.Uintptr         // the loop's own, see sys.Goroutine
-	guest     atomic.Uintptr         // one that runs in its place, see bridge.Loop.SetGuest; 0: none
-	traceName atomic.Pointer[[]byte] // of the loop's own, if checks; nil: not started
-	finished  func()                 // called when the loop ends
+	stats     LoopStats
+	output    int          // bytes in the queues of connections
+	unseen    int32        // callbacks until see is called; until says how many
+	until     int32        // see sees
+	mark      *mark.Mark   // what package watchdog looks at; nil: it does not
+	eventMark *mark.Mark   // mark; nil: each callback is shown by itself, since there is a meter
+	meter     *meter.Meter // what package loopstats wants measured; nil: nothing
+	measuring int          // how many want it
+	raceField int          // in race builds, see check
+	finished  func()       // called when the loop ends
 
 	conns     connTable
 	ownLimits *limits // of the last SetLimits
@@ -83,24 +100,27 @@ type Loop struct {
 	lent       []byte      // the lent buffer that the handler has
 	exiting    bool        // a callback has called runtime.Goexit, which unwinds the stack
 
-	runs          atomic.Pointer[bridge.RunQueue] // coroutines ready to run; nil until the first coroutine
-	workHandedOut bool                            // this turn gave work to other goroutines
-	parks         int                             // how many more waits park: see bridge.Loop.Deliver
-	crowded       bool                            // the engine's loops take all of Go's processors: the loop parks
-	pinned        bool                            // to a thread
-	threadBound   bool                            // a coroutine may have started: threads cannot change any more, see Pin
+	workHandedOut bool         // this turn gave work to other goroutines
+	parks         int          // how many more waits park: see bridge.Loop.Deliver
+	splits        bool         // the next Deliver ends the turn early: see fewEvents
+	early         bool         // the turn ends early: there may be more completions
+	waited        int64        // completed, at the last wait
+	punctual      int64        // completed, when timers were last not kept waiting: see isBehind
+	delayed       int64        // completed, when they last were
+	patience      backend.Time // until when timers are kept waiting; 0: they are not
+	crowded       bool         // the engine's loops take all of Go's processors: the loop parks
+	alone         bool         // Go has one processor
+	pinned        bool         // to a thread
+	threadBound   bool         // a coroutine may have started: threads cannot change any more, see Pin
 
-	refused     []*Conn      // connections for Engine.Refuse, oldest first
-	toldRefused backend.Time // no refused connection is logged before then
+	refused []*Conn // connections for Engine.Refuse, oldest first
 
 	atEnd []*func()
 
-	stopping  bool          // all connections are being aborted
-	draining  bool          // all connections are being closed
-	expected  atomic.Int32  // connections on their way from another loop's acceptor
-	loaded    atomic.Int32  // open connections, for other loops
-	drained   chan struct{} // closed when draining is done
-	turnsLeft int           // how many turns end may still take
+	stopping  bool // all connections are being aborted
+	draining  bool // all connections are being closed
+	turnsLeft int  // how many turns end may still take
+	_         share.Pad
 }
 
 // task is an entry of the inbox: f alone, or work for conn, unless conn is closed by then:
@@ -111,9 +131,6 @@ type task struct {
 	do   func(*Conn)
 	data []byte
 }
-
-// timersPerTurn is how many timers may fire in a turn.
-const timersPerTurn = 1024
 
 func newLoop(e *Engine, id int, be backend.Backend) *Loop {
 	l := &Loop{
@@ -144,6 +161,7 @@ func (l *Loop) use(be backend.Backend) {
 	if l.parker != nil && !l.parker.Parks() {
 		l.parker = nil
 	}
+	l.laggard, _ = be.(backend.Laggard)
 }
 
 // run is the loop's goroutine.
@@ -189,32 +207,31 @@ func (l *Loop) turn() error {
 	return l.wait()
 }
 
-// work does a turn's work: posted functions, expired timers, completions; then it sends
+// work does a turn's work: posted functions, completions, expired timers; then it sends
 // the output.
 func (l *Loop) work() {
+	l.early = false
 	l.turnBegins()
+	l.timers.TurnBegins(l.now)
 	if !l.calls.empty() { // Ending comes before the completion of Close
 		l.events(l.noEvent)
 	}
 	if len(l.tasks) == 0 { // Goexit or a broadcast may have left some
 		l.tasks = l.inbox.Take()
-		if l.meter != nil {
+		if l.meter != nil && len(l.tasks) > 0 {
 			l.measurePosts()
 		}
 	}
 	l.casts = castsPerTurn
 	l.events(l.nextTask)
 	l.events(atMost(l.failedDials.len(), &l.failedDials, (*dial).failed))
-	if l.meter != nil {
-		l.measureTimers()
-	}
-	l.timers.Expire(l.now, timersPerTurn)
 	l.events(atMost(l.again.len(), &l.again, (*Conn).offerAgain))
 	if l.delivering != nil {
 		l.delivering.deliver() // its handler called Goexit
 	}
 	l.completions()
-	if q := l.runs.Load(); q != nil && (*q).Begin() {
+	l.expire()
+	if q := l.runs.Load(); q != nil && q.Begin() {
 		l.events(l.nextRun)
 	}
 	l.flush()
@@ -266,16 +283,6 @@ func (l *Loop) nextTask() bool {
 	return true
 }
 
-// nextCompletion passes the next completion to its owner.
-func (l *Loop) nextCompletion() bool {
-	if !l.backend.Next(&l.completion) {
-		return false
-	}
-	l.completed++
-	l.completion.Op.Owner.Complete(&l.completion)
-	return true
-}
-
 // flushRounds bounds how often a turn flushes: hooks and release functions may write again
 // each time.
 const flushRounds = 4
@@ -321,27 +328,29 @@ func (c *Conn) flushDirty() {
 // wait ends the turn, and waits for events.
 func (l *Loop) wait() error {
 	l.noteActivity()
-	l.stats.now.Turns++
+	l.stats.Turns++
 	l.show()
 	if t := l.engine.Trace; t != nil && t.Turn != nil {
 		l.call(nil, func() { t.Turn(l) })
 	}
 	if l.meter != nil {
-		l.meter.Calls(l.until - l.unseen)
-		l.meter.TurnEnds(int64(l.now), int64(l.backend.Now()))
+		l.measureTurn()
+	}
+	if l.early { // the others come in the next turn
+		l.yield()
+		l.now = l.backend.Now()
+		return nil
+	}
+	if l.alone || l.spinning.time > 0 || !l.parking() {
+		l.yield()
 	}
 	until := l.timers.Next()
 	if l.due() || l.ended() {
 		until = l.now
 	}
 	if until > l.now && l.spin() {
+		l.woke()
 		return nil
-	}
-	if l.workHandedOut && !l.parking() {
-		// The goroutine starts now, or when another thread finds it: that takes
-		// from 30 µs to 200 µs if this one blocks first.
-		l.workHandedOut = false
-		runtime.Gosched()
 	}
 	if len(l.tasks) == 0 { // otherwise a broadcast or Goexit has left some of what Take returned
 		l.inbox.Forget()
@@ -354,38 +363,11 @@ func (l *Loop) wait() error {
 	l.pool.Wake()
 	l.inbox.Awake()
 	l.now = l.backend.Now()
+	l.woke()
 	if err != nil && !errors.Is(err, backend.ErrClosed) {
 		// The loop cannot repair this: log it, and do not spin on it.
 		l.engine.log().With("loop", l.id).Error("rondo: waiting for events failed, the loop goes on", "error", err)
 		time.Sleep(time.Millisecond)
-	}
-	return err
-}
-
-// parkings is how many waits park after bridge.Loop.Deliver.
-const parkings = 1000
-
-// parking reports whether the next wait parks: it waits as a goroutine does.
-func (l *Loop) parking() bool {
-	return l.parker != nil && (l.crowded || l.parks > 0) && !l.pinned
-}
-
-// sleep waits for events: in the kernel, or parked if the loop works with goroutines.
-func (l *Loop) sleep(until backend.Time) error {
-	if !l.parking() {
-		_, err := l.backend.Wait(until)
-		return err
-	}
-	l.parks = max(l.parks-1, 0)
-	ready, slept, err := l.parker.Park(until)
-	switch {
-	case slept:
-		l.workHandedOut = false
-	case l.workHandedOut && ready:
-		// There is work for two: an idle thread can go on with the
-		// loop's, while this one starts the goroutine's.
-		l.workHandedOut = false
-		runtime.Gosched()
 	}
 	return err
 }
@@ -405,7 +387,7 @@ func (l *Loop) adopt(h backend.Handle, ln *Listener) {
 	}
 	c := newConn(l, file, h.Peer)
 	c.flags |= accepted
-	l.stats.now.Accepted++
+	l.stats.Accepted++
 	if t := l.engine.Trace; t != nil && t.Accepted != nil {
 		c.call(func() { t.Accepted(c) })
 	}

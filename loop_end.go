@@ -103,6 +103,7 @@ const lastTurns = 1000
 // end makes the last calls and releases the backend.
 func (l *Loop) end() {
 	l.stopping = true
+	l.splits = false // no turn ends early: there may be no later one for its completions
 	l.endDials()
 	l.inbox.Close()
 	for l.work(); l.due() || l.isPosted(); l.work() {

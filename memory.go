@@ -3,15 +3,16 @@ package rondo
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// This file holds Engine.MaxBufferBytes. Loops take room for their buffers from the engine's
+// This file holds Engine.MaxBufferBytes, and what is told of connections that a limit refuses. Loops take room for their buffers from the engine's
 // larder in pieces, and give it back at the ends of turns. So a loop counts for itself (package
 // buf), and touches what loops share only when its buffers have grown by a piece.
 
@@ -21,12 +22,14 @@ var errShed = fmt.Errorf("rondo: the buffers of all connections are above Engine
 // A larder is the room for the buffers of an engine's loops. A nil *larder has no limit.
 type larder struct {
 	most, piece int
-	taken       atomic.Int64         // by loops, used or not
-	short       atomic.Bool          // taken was above most, and has not fallen to comfort yet
-	teller      atomic.Pointer[Loop] // logs the end of a shortage whose beginning is logged; nil: there is none
-	again       atomic.Bool          // there was a shortage since the teller looked
-	shed        atomic.Uint64        // connections cut off
-	refused     atomic.Uint64        // connections refused
+	short       share.Bool          // taken was above most, and has not fallen to comfort yet
+	teller      share.Pointer[Loop] // logs the end of a shortage whose beginning is logged; nil: there is none
+	again       share.Bool          // there was a shortage since the teller looked
+	_           share.Pad
+
+	taken   share.Int64  // by loops, used or not
+	shed    share.Uint64 // connections cut off
+	refused share.Uint64 // connections refused
 }
 
 // newLarder returns a larder with the engine's limit; nil if there is none.
@@ -54,8 +57,7 @@ func (r *larder) isShort() bool {
 // memory is a loop's part of the larder.
 type memory struct {
 	loop  *Loop
-	quota int         // bytes that the loop has taken
-	asked atomic.Bool // shed is queued
+	quota int // bytes that the loop has taken
 
 	// While more than half of the larder is taken, the loop looks at its connections from time to
 	// time, to know in which of them no byte moves.
@@ -113,7 +115,7 @@ func (m *memory) take() {
 	r.again.Store(true)
 	for _, other := range l.engine.loops {
 		switch {
-		case other.memory.asked.Swap(true):
+		case other.mustShed.Swap(true):
 		case other == l:
 			l.callSoon(due{f: m.shed})
 		default:
@@ -154,7 +156,7 @@ func (r *larder) settle() {
 func (m *memory) shed() {
 	l := m.loop
 	r := l.engine.larder
-	m.asked.Store(false)
+	l.mustShed.Store(false)
 	if r.short.Load() {
 		l.giveRoom() // taken must not count what the last call has freed
 	}
@@ -288,6 +290,57 @@ func (m *memory) tellEnd() bool {
 		"limit", r.most, "taken", r.taken.Load(), "shed", r.shed.Load(), "refused", r.refused.Load())
 	r.teller.Store(nil)
 	return true
+}
+
+// crowds has a crowd for each of an engine's limits of connections.
+type crowds struct{ maxConns, maxConnsPerAddr, acceptRate crowd }
+
+// A crowd is connections that a limit refuses. One loop tells of it when it begins, and when nobody
+// was refused for some time: many clients that come and go must not fill the log.
+type crowd struct {
+	refused share.Uint64 // so many since it began; 0: there is no crowd
+
+	// The rest belongs to the loop that tells. It has refused the first one.
+	loop  *Loop
+	limit string // the Engine's field
+	seen  uint64 // refused, at the last look
+	next  timer.Timer
+}
+
+// of returns the crowd at a limit. That of MaxBufferBytes has other words: see shed.
+func (r *crowds) of(limit string) *crowd {
+	switch limit {
+	case "MaxConns":
+		return &r.maxConns
+	case "MaxConnsPerAddr":
+		return &r.maxConnsPerAddr
+	case "AcceptRate":
+		return &r.acceptRate
+	}
+	return nil
+}
+
+// tellRefused counts a connection that a limit has refused, and logs the first one.
+func (l *Loop) tellRefused(limit string, remote netip.AddrPort) {
+	r := l.engine.crowds.of(limit)
+	if r == nil || r.refused.Add(1) > 1 {
+		return
+	}
+	r.loop, r.limit, r.seen, r.next.Owner = l, limit, 1, r
+	l.timers.Start(&r.next, l.now.Add(tellPause))
+	l.engine.log().With("loop", l.id).Warn("rondo: a connection was refused, there are too many", "limit", limit, "remote", remote)
+}
+
+// Fire looks whether the limit still refuses connections. If not, it ends the crowd before it tells
+// so: a connection that is refused meanwhile begins the next one, on any loop.
+func (r *crowd) Fire(_ *timer.Timer, now backend.Time) {
+	l, limit, n := r.loop, r.limit, r.refused.Load()
+	if n != r.seen || !r.refused.CompareAndSwap(n, 0) {
+		r.seen = n
+		l.timers.Start(&r.next, now.Add(tellPause))
+		return
+	}
+	l.engine.log().Info("rondo: no connection is refused any more", "limit", limit, "refused", n)
 }
 
 // holds returns what the connection holds of the loop's buffers.

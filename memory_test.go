@@ -2,7 +2,9 @@ package rondo_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -52,5 +54,59 @@ func TestShortageIsTold(t *testing.T) {
 	told("again", 2, 2)
 	if !slices.Contains(limits, "MaxBufferBytes") {
 		t.Errorf("nobody was refused: %q", limits)
+	}
+}
+
+// TestRefusalsAreTold: the log tells once that a limit of connections refuses some, however many,
+// and once that this is over; likewise for each limit.
+func TestRefusalsAreTold(t *testing.T) {
+	for _, limit := range []string{"MaxConns", "MaxConnsPerAddr", "AcceptRate"} {
+		n := rondotest.New(t, rondotest.Options{Seed: 1})
+		var log bytes.Buffer
+		e := &rondo.Engine{NumLoops: 2, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		switch limit {
+		case "MaxConns":
+			e.MaxConns = 2
+		case "MaxConnsPerAddr":
+			e.MaxConnsPerAddr = 2
+		default:
+			e.AcceptRate = 2
+		}
+		n.Listen(n.Engine(e), "tcp", "192.0.2.1:80", echo)
+		told := func(when string, begins, ends int) {
+			t.Helper()
+			b := strings.Count(log.String(), "refused, there are too many")
+			e := strings.Count(log.String(), "no connection is refused any more")
+			if b != begins || e != ends {
+				t.Errorf("%s: %s: the beginning is told %d times, the end %d times:\n%s", limit, when, b, e, &log)
+			}
+		}
+		come := func(conns int) {
+			var all []net.Conn
+			for range conns {
+				all = append(all, n.Dial("tcp", "192.0.2.1:80"))
+			}
+			n.Advance(100 * time.Millisecond)
+			for _, c := range all {
+				c.Close()
+			}
+			n.Advance(100 * time.Millisecond)
+		}
+		come(2)
+		n.Advance(time.Minute)
+		told("with few", 0, 0)
+		for range 10 {
+			come(5)
+			n.Advance(4 * time.Second)
+		}
+		told("meanwhile", 1, 0)
+		n.Advance(time.Minute)
+		told("afterwards", 1, 1)
+		if want := fmt.Sprintf("limit=%s refused=%d", limit, e.Stats().Refused); !strings.Contains(log.String(), want) {
+			t.Errorf("%s: want %s:\n%s", limit, want, &log)
+		}
+		come(3)
+		n.Advance(time.Minute)
+		told("again", 2, 2)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/timer"
 )
@@ -61,11 +61,11 @@ type PacketConn struct {
 	network   string
 	local     net.Addr
 	group     *packetGroup
-	place     int          // index in loop.packets
-	context   any          // see SetValue
-	connected bool         // by DialPacket
-	posted    atomic.Int64 // bytes on their way from PacketRefs, with packetCost each
-	closed    atomic.Bool  // for PacketRefs
+	place     int         // index in loop.packets
+	context   any         // see SetValue
+	connected bool        // by DialPacket
+	posted    share.Int64 // bytes on their way from PacketRefs, with packetCost each
+	closed    share.Bool  // for PacketRefs
 
 	recv      backend.Op // RecvFrom
 	shut      backend.Op // Close
@@ -101,7 +101,7 @@ const (
 // packetGroup is the sockets of one ListenPacket. It does not change once they are open.
 type packetGroup struct {
 	conns []*PacketConn
-	state atomic.Uint32
+	state share.Uint32
 }
 
 // A group is being made until ListenPacket has all sockets. If one ends before that,

@@ -31,7 +31,7 @@ func (o *packetOwner) Complete(comp *backend.Completion) {
 			return
 		}
 		c.errors = 0
-		c.loop.stats.now.Receives++
+		c.loop.stats.Receives++
 		c.batch = c.backend.Packets()[:comp.N]
 		c.deliver()
 	case backend.SendTo:
@@ -56,7 +56,7 @@ func (c *PacketConn) deliver() {
 
 // deliverEach calls the handler for each datagram.
 func (c *PacketConn) deliverEach() {
-	s := &c.loop.stats.now
+	s := &c.loop.stats
 	for len(c.batch) > 0 && c.state == packetOpen {
 		p := &c.batch[0]
 		one := p.Data
@@ -76,7 +76,7 @@ func (c *PacketConn) deliverEach() {
 
 // count updates the counts from a packet's metadata.
 func (c *PacketConn) count(p *backend.Packet) {
-	s := &c.loop.stats.now
+	s := &c.loop.stats
 	if p.Truncated {
 		s.PacketsTruncated++
 	}

@@ -119,7 +119,7 @@ func (c *PacketConn) write(k backend.Packet, p []byte) error {
 		return ErrClosed
 	case c.out.size+c.sending.size+size > limits.maxOut:
 		if c.flush(); c.out.size+c.sending.size+size > limits.maxOut {
-			c.loop.stats.now.PacketsUnsent++
+			c.loop.stats.PacketsUnsent++
 			return ErrOutputFull
 		}
 	}
@@ -195,7 +195,7 @@ func (c *PacketConn) sentTo(comp *backend.Completion) {
 
 // unsent counts a datagram that the system refused, and tells the handler.
 func (c *PacketConn) unsent(to netip.AddrPort, err error) {
-	c.loop.stats.now.PacketsUnsent++
+	c.loop.stats.PacketsUnsent++
 	c.failed(packetFailure{to, err})
 }
 
@@ -204,7 +204,7 @@ func (c *PacketConn) sent(packets []backend.Packet) {
 	if len(packets) == 0 {
 		return
 	}
-	s := &c.loop.stats.now
+	s := &c.loop.stats
 	s.Sends++
 	s.PacketsOut += uint64(len(packets))
 	for i := range packets {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/netip"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/mark"
 	"github.com/rondo-go/rondo/internal/meter"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // Trace holds hooks that the loops call; a nil hook is not called. Hooks must not block.
@@ -67,7 +67,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	var s Stats
 	for l := range e.Loops() {
-		one := l.stats.read()
+		one := l.shown.read()
 		one.Open = int(l.loaded.Load())
 		s.Loops = append(s.Loops, one)
 		s.Open += one.Open
@@ -93,13 +93,11 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// counters are a loop's. The loop counts without a lock, and publishes the counts once a
-// turn.
-type counters struct {
-	now LoopStats
-
-	mu    sync.Mutex
-	shown LoopStats
+// shown is what a loop has counted. The loop counts without a lock, and publishes the counts
+// once a turn.
+type shown struct {
+	mu    share.Mutex
+	stats LoopStats
 }
 
 // show publishes the counts.
@@ -108,16 +106,16 @@ func (l *Loop) show() {
 		l.giveRoom()
 	}
 	l.tally.Show(l.output, l.pool.Out(), l.pool.Held())
-	c := &l.stats
-	c.mu.Lock()
-	c.shown = c.now
-	c.mu.Unlock()
+	s := &l.shown
+	s.mu.Lock()
+	s.stats = l.stats
+	s.mu.Unlock()
 }
 
-func (c *counters) read() LoopStats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.shown
+func (s *shown) read() LoopStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
 }
 
 // begin shows packages watchdog and loopstats that a callback of c begins, or one of no
@@ -148,6 +146,7 @@ func (l *Loop) see(c *Conn) {
 func (l *Loop) rest() {
 	if l.mark != nil {
 		l.mark.Rest()
+		l.unseen = 0
 	}
 }
 
@@ -221,7 +220,7 @@ func (r *reactor) Measure(on bool) {
 			m = new(meter.Meter)
 			r.measured.Store(m)
 		}
-		m.TurnBegins(int64(r.now))
+		m.Begins(int64(r.now))
 		r.meter = m
 		if _, ok := r.waker.(backend.Simulated); !ok { // its clock is not for other goroutines
 			r.inbox.Measure(func() int64 { return int64(r.waker.Now()) })
@@ -235,6 +234,10 @@ func (r *reactor) Measure(on bool) {
 
 // sees sets which callbacks call see: for a Mark each one, for a Meter one of each group.
 func (l *Loop) sees() {
+	l.eventMark = nil
+	if l.meter == nil {
+		l.eventMark = l.mark
+	}
 	switch {
 	case l.mark != nil:
 		l.until = 0
@@ -266,8 +269,13 @@ func (l *Loop) measurePosts() {
 
 // measureTimers measures how late the first of the timers is that fire in this turn.
 func (l *Loop) measureTimers() {
-	if at := l.timers.Next(); at <= l.now {
-		l.meter.TimerDelay.Record(int64(l.backend.Now() - at))
+	l.meter.TimerDelay.Record(int64(l.backend.Now() - l.timers.Next()))
+}
+
+// measureTurn ends a turn's measures.
+func (l *Loop) measureTurn() {
+	if !l.meter.Passes(l.until - l.unseen) {
+		l.meter.TurnEnds(int64(l.backend.Now()))
 	}
 }
 
@@ -275,9 +283,29 @@ func (l *Loop) measureTimers() {
 func (l *Loop) completions() {
 	before := l.completed
 	l.events(l.nextCompletion)
-	if l.meter != nil {
-		l.meter.Events.Record(l.completed - before)
+	if l.eventMark != nil {
+		l.unseen = 0 // the last event may have made no callback
 	}
+	if l.meter != nil {
+		l.meter.Brought(l.completed - before)
+	}
+}
+
+// nextCompletion passes the next completion to its owner.
+func (l *Loop) nextCompletion() bool {
+	if l.early || !l.backend.Next(&l.completion) {
+		return false
+	}
+	l.completed++
+	if m := l.eventMark; m != nil {
+		l.unseen = 0
+		if l.completion.Op.Kind == backend.Recv { // it makes one callback mostly: begin has nothing to do for that
+			m.Begin(l.completion.Op.File.Slot())
+			l.unseen = 1
+		}
+	}
+	l.completion.Op.Owner.Complete(&l.completion)
+	return true
 }
 
 // because notes why the connection ends, if Closed gets an error that does not tell, or none. It

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -77,6 +78,46 @@ func (t *Timer) brokenBy(error) { t.Stop() }
 
 func (t *Timer) logAttr() slog.Attr { return slog.Duration("timer", t.every) }
 
+// timersPerTurn is how many timers may fire in a turn.
+const timersPerTurn = 1024
+
+// expire fires the timers that are due. It comes behind the turn's completions, since a callback may
+// have taken long, or the system may have stopped the process: bytes that came before a deadline
+// must not find the connection closed.
+func (l *Loop) expire() {
+	if l.early || l.isBehind() {
+		return
+	}
+	if l.meter != nil && l.timers.Next() <= l.now {
+		l.measureTimers()
+	}
+	l.timers.Expire(l.now, timersPerTurn)
+}
+
+// stoodStill is how late a timer is of a loop that has stood still.
+const stoodStill = 100 * time.Millisecond
+
+// longestDelay is how long timers are kept waiting.
+const longestDelay = time.Second
+
+// isBehind reports whether timers wait for a later turn: the loop has stood still, and the backend
+// has events that come in further turns, as some came in this one. They may be newer ones: so no timer
+// waits for more events than the loop has connections, nor for longer than longestDelay.
+func (l *Loop) isBehind() bool {
+	if l.laggard == nil || l.timers.Next().Add(stoodStill) > l.now || !l.laggard.Behind() {
+		l.punctual, l.patience = l.completed, 0
+		return false
+	}
+	if l.completed == l.delayed { // they do not come
+		return false
+	}
+	if l.patience == 0 {
+		l.patience = l.now.Add(longestDelay)
+	}
+	l.delayed = l.completed
+	return l.completed-l.punctual <= int64(l.open) && l.now < l.patience
+}
+
 // in returns the time at which d will have passed from now. It does not count from the
 // turn's time: that may be long ago, and the timer would fire too early.
 func (l *Loop) in(d time.Duration) backend.Time { return l.backend.Now().Add(d) }
@@ -122,7 +163,7 @@ func (c *Conn) noDeadlines() bool {
 func (c *Conn) active() {
 	if d := c.times; d != nil && d.idle > 0 && !d.moved {
 		d.moved = true
-		c.loop.activeNow = append(c.loop.activeNow, d)
+		c.loop.activeNow = append(share.Queue(c.loop.activeNow), d)
 	}
 }
 
@@ -191,7 +232,11 @@ func (d *deadlines) Fire(t *timer.Timer, now backend.Time) {
 	c := d.conn
 	switch t {
 	case &d.idleTimer:
-		if due := d.last.Add(d.idle); due > now {
+		last := d.last
+		if d.moved { // in this turn
+			last = now
+		}
+		if due := last.Add(d.idle); due > now {
 			c.loop.timers.Start(t, due)
 		} else {
 			c.CloseWith(ErrIdle)

@@ -155,6 +155,78 @@ func TestActivityOfALongTurn(t *testing.T) {
 	}
 }
 
+// TestActivityBeforeItsTimer: bytes that move in the turn in which the idle timer fires keep the
+// connection open.
+func TestActivityBeforeItsTimer(t *testing.T) {
+	const idle = 400 * time.Millisecond
+	l, c := ticking()
+	conn := &Conn{loop: l}
+	conn.SetIdle(idle)
+	conn.active()
+	if c.turnAt(l, c.now.Add(3*idle)); conn.isClosing() {
+		t.Error("the connection is idle in the turn in which its bytes moved")
+	}
+	if got := l.timers.Next(); got != c.now.Add(idle) {
+		t.Errorf("the connection is idle after %v, want %v", time.Duration(got-c.now), idle)
+	}
+}
+
+// TestTimersComeLast: completions come before timers that are due. If the loop has stood still, all
+// that the backend has left come before them, or as many as the loop has connections.
+func TestTimersComeLast(t *testing.T) {
+	for _, c := range []struct {
+		late          time.Duration
+		events, conns int
+		step          time.Duration // that a turn takes
+		left          int           // events when the timer fires
+	}{
+		{time.Millisecond, 100, 100, 0, 90}, // the loop has not stood still: one turn's
+		{time.Second, 100, 100, 0, 0},
+		{time.Second, 0, 100, 0, 0},
+		{time.Second, 1000, 25, 0, 970},                       // one turn for each connection
+		{time.Second, 1000, 1000, longestDelay * 6 / 10, 970}, // for so long only
+		{time.Second, -1, 100, 0, -1},                         // always behind, without an event
+	} {
+		b := &lagging{events: c.events}
+		l := newLoop(&Engine{}, 0, b)
+		l.known()
+		l.open = c.conns
+		left := -2
+		l.AfterFunc(0, func() { left = b.events })
+		l.now = b.Now().Add(c.late)
+		for turns := 0; left < -1 && turns < 200; turns++ {
+			b.turn = 10
+			l.work()
+			l.now = l.now.Add(c.step)
+		}
+		if left != c.left {
+			t.Errorf("%v late, %d events, %d connections: %d events are left, want %d", c.late, c.events, c.conns, left, c.left)
+		}
+	}
+}
+
+// A lagging backend has some events, of which a turn gets ten. With -1 it only says so.
+type lagging struct {
+	backend.Backend
+	op           backend.Op
+	events, turn int
+}
+
+func (b *lagging) Now() backend.Time            { return backend.Time(time.Hour) }
+func (b *lagging) Behind() bool                 { return b.events != 0 }
+func (b *lagging) Complete(*backend.Completion) {}
+
+func (b *lagging) Next(c *backend.Completion) bool {
+	if b.turn == 0 || b.events <= 0 {
+		return false
+	}
+	b.turn--
+	b.events--
+	b.op.Owner = b
+	*c = backend.Completion{Op: &b.op}
+	return true
+}
+
 // TestLingerOfALongTurn: a connection that is closed late in a long turn has its linger
 // time from then on.
 func TestLingerOfALongTurn(t *testing.T) {

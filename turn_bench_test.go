@@ -17,6 +17,9 @@ type instant struct {
 	lend           []byte
 	next           backend.File
 	short          bool // TrySend takes half of what there is
+
+	step, now backend.Time  // between two readings of the clock; 0: it stands still
+	clock     backend.Clock // is read then, too
 }
 
 func (b *instant) Adopt(backend.Handle) (backend.File, error) {
@@ -55,7 +58,14 @@ func (b *instant) TrySend(_ backend.File, p []byte) (int, error) {
 }
 func (b *instant) Send(op *backend.SendOp) { b.sends = append(b.sends, op) }
 func (b *instant) Return([]byte)           {}
-func (b *instant) Now() backend.Time       { return 1 }
+func (b *instant) Now() backend.Time {
+	if b.step == 0 {
+		return 1
+	}
+	b.clock.Now()
+	b.now += b.step
+	return b.now
+}
 
 func (b *instant) Wall(backend.Time) time.Time { return time.Unix(1, 0) }
 
@@ -68,6 +78,7 @@ type way struct {
 	open   OpenFunc
 	short  bool               // the backend sends half at once
 	timers int                // pending all the time
+	alone  bool               // one connection has a message each 30 µs, and the clock is a real one
 	each   func(*Loop) func() // makes what is called before each turn; nil: nothing is
 }
 
@@ -106,14 +117,11 @@ var turns = []way{
 		f := func() {}
 		return func() { l.Post(f) }
 	}},
-	{name: "Watched", open: callback((*Conn).Write), each: func(l *Loop) func() {
-		(*reactor)(l).Mark()
-		return func() {}
-	}},
-	{name: "Measured", open: callback((*Conn).Write), each: func(l *Loop) func() {
-		(*reactor)(l).Measure(true)
-		return func() {}
-	}},
+	{name: "Watched", open: callback((*Conn).Write), each: watched},
+	{name: "Measured", open: callback((*Conn).Write), each: measured},
+	{name: "Alone", open: callback((*Conn).Write), alone: true},
+	{name: "AloneWatched", open: callback((*Conn).Write), alone: true, each: watched},
+	{name: "AloneMeasured", open: callback((*Conn).Write), alone: true, each: measured},
 	{name: "RefDo", open: callback((*Conn).Write), each: func(l *Loop) func() {
 		var refs []Ref
 		for c := range l.Conns() {
@@ -128,6 +136,16 @@ var turns = []way{
 	}},
 }
 
+func watched(l *Loop) func() {
+	(*reactor)(l).Mark()
+	return func() {}
+}
+
+func measured(l *Loop) func() {
+	(*reactor)(l).Measure(true)
+	return func() {}
+}
+
 // AddTurn adds a way that another package makes.
 func AddTurn(name string, open OpenFunc) {
 	turns = append(turns, way{name: name, open: open})
@@ -138,21 +156,33 @@ var turnOutput [directSize]byte
 
 func callback(f HandlerFunc) OpenFunc { return func(*Conn) Handler { return f } }
 
+// conns is how many connections have a message in each turn.
+func (w *way) conns() int {
+	if w.alone {
+		return 1
+	}
+	return turnConns
+}
+
 // turner returns a loop with connections that have messages in every turn, and
 // what makes a turn of it.
-func turner(open OpenFunc, short bool, timers int, each func(*Loop) func()) (turn func()) {
+func (w *way) turner() (turn func()) {
 	e := &Engine{limits: limits{maxIn: DefaultMaxInput, maxOut: DefaultMaxOutput, high: DefaultHighWater, low: DefaultLowWater}}
-	l := newLoop(e, 0, &instant{lend: make([]byte, backend.Headroom+64), short: short})
-	ln := &Listener{open: open}
-	for range turnConns {
+	be := &instant{lend: make([]byte, backend.Headroom+64), short: w.short, clock: backend.NewClock()}
+	if w.alone {
+		be.step = backend.Time(30 * time.Microsecond)
+	}
+	l := newLoop(e, 0, be)
+	ln := &Listener{open: w.open}
+	for range w.conns() {
 		l.adopt(backend.Handle{}, ln)
 	}
-	for range timers {
+	for range w.timers {
 		l.AfterFunc(time.Hour, func() {})
 	}
 	turn = func() { l.turn() }
-	if each != nil {
-		first := each(l)
+	if w.each != nil {
+		first := w.each(l)
 		turn = func() {
 			first()
 			l.turn()
@@ -166,12 +196,12 @@ func turner(open OpenFunc, short bool, timers int, each func(*Loop) func()) (tur
 
 // BenchmarkTurn is the engine's own cost of a message, without system calls.
 func BenchmarkTurn(b *testing.B) {
-	for _, t := range turns {
-		b.Run(t.name, func(b *testing.B) {
-			turn := turner(t.open, t.short, t.timers, t.each)
+	for _, w := range turns {
+		b.Run(w.name, func(b *testing.B) {
+			turn := w.turner()
 			b.ReportAllocs()
 			b.ResetTimer()
-			for range b.N/turnConns + 1 {
+			for range b.N/w.conns() + 1 {
 				turn()
 			}
 		})
@@ -180,8 +210,8 @@ func BenchmarkTurn(b *testing.B) {
 
 func TestTurnAllocatesNothing(t *testing.T) {
 	for _, w := range turns {
-		if n := testing.AllocsPerRun(100, turner(w.open, w.short, w.timers, w.each)); n != 0 {
-			t.Errorf("%s: a turn of %d messages makes %v allocations", w.name, turnConns, n)
+		if n := testing.AllocsPerRun(100, w.turner()); n != 0 {
+			t.Errorf("%s: a turn of %d messages makes %v allocations", w.name, w.conns(), n)
 		}
 	}
 }

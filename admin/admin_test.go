@@ -386,6 +386,7 @@ func TestMeasures(t *testing.T) {
 		count := func() (n uint64) {
 			for l := range e.Loops() {
 				for range 2 {
+					time.Sleep(time.Millisecond) // of turns that follow each other closely some are measured
 					done := make(chan struct{})
 					l.Post(func() { close(done) })
 					<-done

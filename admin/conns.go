@@ -20,6 +20,8 @@ type listing struct {
 	Total   int       `json:"total"`   // connections that were looked at
 	Missing []int     `json:"missing"` // loops that did not answer in time
 	Rows    []connRow `json:"rows"`
+
+	most int // rows that were asked for
 }
 
 const (
@@ -31,7 +33,7 @@ const (
 	// fresh is how long a listing serves all who ask.
 	fresh = time.Second
 	// share is the part of its time that a loop spends on listings: one of so many.
-	share = 50
+	share = 100
 	// maxListings is how many listings, in different orders, are kept.
 	maxListings = 4
 )
@@ -45,17 +47,17 @@ type lists struct {
 	making chan struct{} // closed when the listing that is being made is done; nil: none is
 }
 
-// get returns a listing in an order: of the last second, or a new one. If the loops have no
-// time for that yet, an older one.
-func (l *lists) get(ctx context.Context, o order) (*listing, error) {
+// get returns a listing in an order with so many rows, or more: of the last second, or a new one.
+// If the loops have no time for that yet, an older one.
+func (l *lists) get(ctx context.Context, o order, rows int) (*listing, error) {
 	for {
-		found, done, wait := l.find(o)
+		found, done, wait := l.find(o, rows)
 		switch {
 		case found != nil:
 			return found, nil
 		case done == nil:
 			// A client that goes does not end it: what others get would lack loops that do answer.
-			made, spent := l.page.list(context.WithoutCancel(ctx), o)
+			made, spent := l.page.list(context.WithoutCancel(ctx), o, rows)
 			l.made(made, spent)
 			return made, nil
 		}
@@ -70,12 +72,12 @@ func (l *lists) get(ctx context.Context, o order) (*listing, error) {
 
 // find returns a listing that is fresh enough; or, for the caller to wait for, when another one is
 // done and when the loops have time; or nil, nil: the caller is to make one.
-func (l *lists) find(o order) (found *listing, done <-chan struct{}, wait time.Duration) {
+func (l *lists) find(o order, rows int) (found *listing, done <-chan struct{}, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait = time.Until(l.next)
 	for _, k := range l.kept {
-		if age := time.Since(k.At); k.Sort == o.name && (wait > 0 || age < fresh || l.making != nil && age < listTime+fresh) {
+		if age := time.Since(k.At); k.Sort == o.name && k.most >= rows && (wait > 0 || age < fresh || l.making != nil && age < listTime+fresh) {
 			return k, nil, 0
 		}
 	}
@@ -126,7 +128,7 @@ func (p *Page) serveConns(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	found, err := p.lists.get(r.Context(), o)
+	found, err := p.lists.get(r.Context(), o, rows)
 	if err != nil {
 		return // the client has gone
 	}
@@ -135,9 +137,10 @@ func (p *Page) serveConns(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, &shown, "")
 }
 
-// list looks at all connections. spent is the most time that one loop has worked for it.
-func (p *Page) list(ctx context.Context, o order) (made *listing, spent time.Duration) {
-	made = &listing{Sort: o.name, Missing: []int{}}
+// list looks at all connections. spent is the most time that one loop has worked for it: most of
+// it for rows, whose connections are asked more than the others.
+func (p *Page) list(ctx context.Context, o order, rows int) (made *listing, spent time.Duration) {
+	made = &listing{Sort: o.name, Missing: []int{}, most: rows}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	var stop atomic.Bool
@@ -145,12 +148,12 @@ func (p *Page) list(ctx context.Context, o order) (made *listing, spent time.Dur
 	loops := slices.Collect(p.engine.Loops())
 	walks, done := make(map[*walk]bool), make(chan *walk, len(loops))
 	for _, l := range loops {
-		w := &walk{loop: l, wire: bridge.LoopOf(l), best: best{order: o}, stop: &stop, done: done}
+		w := &walk{loop: l, wire: bridge.LoopOf(l), best: best{order: o, most: rows}, stop: &stop, done: done}
 		if l.Post(w.piece) == nil { // otherwise the loop has ended
 			walks[w] = true
 		}
 	}
-	all := best{order: o}
+	all := best{order: o, most: rows}
 	for len(walks) > 0 {
 		select {
 		case w := <-done:
@@ -211,8 +214,11 @@ func (w *walk) look(conn any, f bridge.Facts) {
 	if w.best.order.needsTraffic {
 		row.readTraffic(c)
 	}
+	if w.best.order.byHandler {
+		row.text = handlerOf(c)
+	}
 	row.key = w.best.order.key(&row)
-	if !w.best.wants(row.key) {
+	if !w.best.wants(&row) {
 		return
 	}
 	row.describe(c)

@@ -155,7 +155,7 @@ func TestNames(t *testing.T) {
 	}
 	defer c.Close()
 	testkit.Echoes(t, c, "hello")
-	l := listed(t, New(e, Options{}), "/conns", func(l *listing) bool { return l.Total == 1 })
+	l := listed(t, New(e, Options{}), "/conns?sort=-handler", func(l *listing) bool { return l.Total == 1 })
 	r := l.Rows[0]
 	if !strings.HasPrefix(r.Remote, "unix") || !strings.Contains(r.Handler, "(*Conn).Write") || !strings.Contains(r.Handler, " ← *filter.") || r.In != -1 {
 		t.Errorf("%+v", r)
@@ -195,27 +195,37 @@ func TestListingsAreRare(t *testing.T) {
 	}
 	p := New(e, Options{})
 	o, _ := parseOrder("age")
-	first, err := p.lists.get(t.Context(), o)
+	first, err := p.lists.get(t.Context(), o, usualRows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.At = time.Now().Add(time.Hour) // fresh for long
-	if again, _ := p.lists.get(t.Context(), o); again != first {
+	if again, _ := p.lists.get(t.Context(), o, usualRows); again != first {
 		t.Error("a fresh listing is not used")
 	}
 	first.At = time.Time{}
 	p.lists.next = time.Now().Add(time.Hour) // the loops are busy
-	if again, _ := p.lists.get(t.Context(), o); again != first {
+	if again, _ := p.lists.get(t.Context(), o, usualRows); again != first {
 		t.Error("a listing is made before it is time")
 	}
+	first.At = time.Now().Add(time.Hour)
+	if again, _ := p.lists.get(t.Context(), o, 1); again != first {
+		t.Error("a listing with more rows is not used")
+	}
+	p.lists.next = time.Time{}
+	if more, _ := p.lists.get(t.Context(), o, usualRows+1); more == first || more.most != usualRows+1 {
+		t.Error("a listing with fewer rows is used")
+	}
+	p.lists.kept = []*listing{first}
+	first.At = time.Time{}
 	p.lists.next = time.Now().Add(-time.Hour)
-	if again, _ := p.lists.get(t.Context(), o); again == first {
+	if again, _ := p.lists.get(t.Context(), o, usualRows); again == first {
 		t.Error("an old listing is used")
 	}
 	for _, other := range orders {
 		p.lists.next = time.Time{}
 		o, _ := parseOrder(other.name)
-		if _, err := p.lists.get(t.Context(), o); err != nil {
+		if _, err := p.lists.get(t.Context(), o, usualRows); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +244,7 @@ func TestListingsWaitForNobody(t *testing.T) {
 	}
 	p := New(e, Options{})
 	age, _ := parseOrder("age")
-	first, err := p.lists.get(t.Context(), age)
+	first, err := p.lists.get(t.Context(), age, usualRows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,13 +253,13 @@ func TestListingsWaitForNobody(t *testing.T) {
 	waited := make(chan error, 1)
 	go func() {
 		in, _ := parseOrder("in")
-		_, err := p.lists.get(ctx, in)
+		_, err := p.lists.get(ctx, in, usualRows)
 		waited <- err
 	}()
 	time.Sleep(10 * time.Millisecond) // it waits by now, most likely
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if again, err := p.lists.get(soon, age); again != first {
+	if again, err := p.lists.get(soon, age, usualRows); again != first {
 		t.Errorf("the listing that is there does not come: %v", err)
 	}
 	stop()
@@ -269,7 +279,7 @@ func TestListingOfAClientThatGoes(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.lists.get(ctx, order{name: "age", key: func(*connRow) float64 { close(began); <-goOn; return 0 }})
+		p.lists.get(ctx, order{name: "age", key: func(*connRow) float64 { close(began); <-goOn; return 0 }}, usualRows)
 	}()
 	<-began
 	cancel()
@@ -301,7 +311,7 @@ func TestUnfinishedListing(t *testing.T) {
 		}
 		return 0
 	}}
-	l, spent := New(e, Options{}).list(ctx, slow)
+	l, spent := New(e, Options{}).list(ctx, slow, usualRows)
 	if !slices.Equal(l.Missing, []int{0}) || spent < time.Millisecond {
 		t.Errorf("%+v, %v", l, spent)
 	}
@@ -315,30 +325,41 @@ func TestOrders(t *testing.T) {
 		all = append(all, connRow{Loop: i % 3, Remote: fmt.Sprint(i), Age: random.Float64(), Idle: float64(random.IntN(10) - 1),
 			In: float64(random.IntN(1000) - 1), Out: float64(random.IntN(1e6)), Unsent: random.IntN(1e6), Input: random.IntN(1e6), state: bridge.State(random.IntN(10))})
 	}
+	named := slices.Clone(all) // text counts in the order by handlers alone
+	for i := range named {
+		named[i].text = fmt.Sprintf("handler %d", random.IntN(3*maxRows))
+	}
+	plain := all
 	for _, base := range orders {
 		for _, name := range []string{base.name, "-" + base.name} {
 			o, ok := parseOrder(name)
 			if !ok {
 				t.Fatal(name)
 			}
-			b := best{order: o}
+			if all = plain; o.byHandler {
+				all = named
+			}
+			b := best{order: o, most: maxRows}
 			for _, r := range all {
-				if r.key = o.key(&r); b.wants(r.key) {
+				if r.key = o.key(&r); b.wants(&r) {
 					b.add(r)
 				}
 			}
 			if b.cut(); len(b.rows) != maxRows {
 				t.Fatalf("%s: %d rows", name, len(b.rows))
 			}
-			var keys []float64
-			for _, r := range all {
-				keys = append(keys, o.key(&r))
+			sorted := slices.Clone(all)
+			for i := range sorted {
+				sorted[i].key = o.key(&sorted[i])
 			}
-			slices.Sort(keys)
+			slices.SortFunc(sorted, func(x, y connRow) int { return o.compare(&x, &y) })
 			for i, r := range b.rows {
-				if r.key != keys[i] {
-					t.Fatalf("%s: row %d has %v, want %v", name, i, r.key, keys[i])
+				if o.compare(&r, &sorted[i]) != 0 {
+					t.Fatalf("%s: row %d is %+v, want %+v", name, i, r, sorted[i])
 				}
+			}
+			if byText := base.byHandler; byText && (b.rows[0].text > b.rows[maxRows-1].text) != o.falls {
+				t.Errorf("%s: from %q to %q", name, b.rows[0].text, b.rows[maxRows-1].text)
 			}
 		}
 	}

@@ -43,10 +43,11 @@
 // # What it costs
 //
 // Nothing while nobody looks. While a page is open the loops measure times, by package loopstats:
-// 0.4 % of the instructions of a busy loop, and 9 % of one that serves a single message in each
+// 0.4 % of the instructions of a busy loop, and 2 % of one that serves a single message in each
 // turn. For each open page the numbers are read once a second, without
 // stopping a loop, and connections are listed every two seconds: a loop looks at 64 places of
-// its table in a turn, which takes 30 to 100 µs, and spends at most a fiftieth of its time so.
+// its table in a turn, which takes 30 to 100 µs, and spends at most a hundredth of its time so.
 // Lists hold 1,000 connections at most, the first ones in the order that is asked for. At most
-// 16 pages can be open.
+// 16 pages can be open. With 5,000 connections all of that takes about
+// 1 % of a CPU.
 package admin

@@ -211,7 +211,7 @@ let listing = false, listedAt = 0;
 const conns = new Table(element("conns"), [
   ["loop", "loop", count], ["peer", "remote"], ["age", "age", span], ["idle", "idle", span], ["bytes in", "in", bytes], ["bytes out", "out", bytes],
   ["waiting out", "unsent", bytes], ["waiting in", "input", bytes], ["handler ← filters", "handler"], ["state", "state"],
-], { order: "-age", keys: ["loop", "age", "idle", "in", "out", "unsent", "input", "state"], sorted: () => list(true) });
+], { order: "-age", keys: ["loop", "age", "idle", "in", "out", "unsent", "input", "handler", "state"], sorted: () => list(true) });
 
 async function list(now) {
   if (listing || (!now && (element("hold").checked || Date.now() - listedAt < 1900))) return;

@@ -29,6 +29,7 @@ type connRow struct {
 
 	state bridge.State
 	key   float64 // the rows with the smallest ones are shown
+	text  string  // likewise, of rows with the same key
 }
 
 // readTraffic asks the system what the connection has carried. Loops do not count that for each
@@ -49,12 +50,17 @@ func (r *connRow) describe(c *rondo.Conn) {
 	if network := remote.Network(); network == "unix" {
 		r.Remote = cut("unix "+remote.String(), maxCell)
 	}
+	r.Handler = cut(handlerOf(c), maxCell)
+	r.State = wordsOf(r.state)
+}
+
+// handlerOf returns the names of the Handler and the Filters.
+func handlerOf(c *rondo.Conn) string {
 	name := nameOf(c.Handler())
 	for f := range c.Filters() {
 		name += " ← " + nameOf(f)
 	}
-	r.Handler = cut(name, maxCell)
-	r.State = wordsOf(r.state)
+	return name
 }
 
 // nameOf returns the type of a Handler or a Filter, or the name of a function.
@@ -93,11 +99,13 @@ func wordsOf(s bridge.State) string {
 	return strings.Join(words, ", ")
 }
 
-// An order is one in which connections are listed.
+// An order is one in which connections are listed: by key, or by the handler's name.
 type order struct {
 	name         string // as in a request
 	key          func(*connRow) float64
 	needsTraffic bool
+	byHandler    bool
+	falls        bool // the largest come first
 }
 
 // orders are what connections can be sorted by.
@@ -110,6 +118,7 @@ var orders = []order{
 	{name: "input", key: func(r *connRow) float64 { return float64(r.Input) }},
 	{name: "state", key: func(r *connRow) float64 { return float64(r.state) }},
 	{name: "loop", key: func(r *connRow) float64 { return float64(r.Loop) }},
+	{name: "handler", key: func(*connRow) float64 { return 0 }, byHandler: true},
 }
 
 func orderNames() string {
@@ -131,7 +140,7 @@ func parseOrder(name string) (o order, ok bool) {
 	}
 	o = orders[i]
 	key := o.key
-	o.name = name
+	o.name, o.falls = name, falls
 	o.key = func(r *connRow) float64 {
 		k := key(r)
 		switch {
@@ -145,19 +154,30 @@ func parseOrder(name string) (o order, ok bool) {
 	return o, true
 }
 
-// best are the first rows in an order, maxRows of them or up to twice as many.
-type best struct {
-	order order
-	rows  []connRow
-	full  bool
-	worst float64 // the largest key, once there are maxRows
+// compare tells which of two rows comes first. Rows that are equal have an order, too, so that
+// a list does not change by itself.
+func (o *order) compare(x, y *connRow) int {
+	text := strings.Compare(x.text, y.text)
+	if o.falls {
+		text = -text
+	}
+	return cmp.Or(cmp.Compare(x.key, y.key), text)
 }
 
-// wants reports whether a row with a key may be one of the first.
-func (b *best) wants(key float64) bool { return !b.full || key < b.worst }
+// best are the first rows in an order, most of them or up to twice as many.
+type best struct {
+	order order
+	most  int
+	rows  []connRow
+	full  bool
+	worst connRow // the last one, once there are most
+}
+
+// wants reports whether a row may be one of the first.
+func (b *best) wants(r *connRow) bool { return !b.full || b.order.compare(r, &b.worst) < 0 }
 
 func (b *best) add(r connRow) {
-	if b.rows = append(b.rows, r); len(b.rows) >= 2*maxRows {
+	if b.rows = append(b.rows, r); len(b.rows) >= 2*b.most {
 		b.cut()
 	}
 }
@@ -165,11 +185,11 @@ func (b *best) add(r connRow) {
 // cut sorts the rows, and forgets those that are too many.
 func (b *best) cut() {
 	slices.SortStableFunc(b.rows, func(x, y connRow) int {
-		return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.Loop, y.Loop), cmp.Compare(x.Remote, y.Remote))
+		return cmp.Or(b.order.compare(&x, &y), cmp.Compare(x.Loop, y.Loop), cmp.Compare(x.Remote, y.Remote))
 	})
-	if len(b.rows) >= maxRows {
-		b.rows = b.rows[:maxRows]
-		b.full, b.worst = true, b.rows[maxRows-1].key
+	if len(b.rows) >= b.most {
+		b.rows = b.rows[:b.most]
+		b.full, b.worst = true, b.rows[b.most-1]
 	}
 	if b.rows == nil {
 		b.rows = []connRow{} // [] in JSON

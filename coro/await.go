@@ -4,9 +4,9 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // Await runs f on a new goroutine and parks the coroutine until f returns; the loop goes
@@ -86,7 +86,7 @@ type awaited[T any] struct {
 	returned bool
 	panicked *rondo.PanicError
 	done     bool
-	dropped  atomic.Bool // the coroutine has stopped waiting: f need not be called
+	dropped  share.Bool // the coroutine has stopped waiting: f need not be called
 }
 
 func (a *awaited[T]) end() {

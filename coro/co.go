@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -77,23 +77,24 @@ type Co struct {
 	yield      func(struct{}) bool
 	owner      *netConn // the connection that co ends with
 	sched      *scheduler
-	goroutine  atomic.Uintptr // sys.Goroutine of the coroutine, while it runs
-	list       *waitList      // the list that co waits in
-	prev, succ *Co            // neighbours in list
-	spent      int32          // bytes and calls since the last resume, see spend
-	fails      uint16         // errors in a row, see failed
+	goroutine  share.Uintptr // sys.Goroutine of the coroutine, while it runs
+	list       *waitList     // the list that co waits in
+	prev, succ *Co           // neighbours in list
+	spent      int32         // bytes and calls since the last resume, see spend
+	fails      uint16        // errors in a row, see failed
 	state      state
 	exited     bool // by runtime.Goexit
 
 	body     func(*Co) error
 	err      error // returned by body
 	timer    timer.Timer
-	fired    bool        // the timer has fired
-	at       int32       // index in owner.others
-	parent   *Co         // nil: the connection's first
-	children int32       // children that have not ended
-	lost     atomic.Bool // never resumed again, see giveUp
-	failure  error       // the first error of a child
+	fired    bool       // the timer has fired
+	at       int32      // index in owner.others
+	parent   *Co        // nil: the connection's first
+	children int32      // children that have not ended
+	lost     share.Bool // never resumed again, see giveUp
+	failure  error      // the first error of a child
+	_        [4]uint64  // see share.Least
 }
 
 // Loop returns the loop that the coroutine runs on. Any goroutine may call it.

@@ -37,11 +37,12 @@ type netConn struct {
 	writing  *Co  // has the turn to write, and waits for output to drain
 	paused   bool // the input waits for a Read
 	eof      bool
-	timed    bool // times is set
-	replaced bool // another Handler serves the connection
-	ended    bool // replaced, or closing: no more reads and writes
-	gone     bool // coroutines cannot wait any more
-	looks    int8 // counts calls of sharesTLS
+	timed    bool      // times is set
+	replaced bool      // another Handler serves the connection
+	ended    bool      // replaced, or closing: no more reads and writes
+	gone     bool      // coroutines cannot wait any more
+	looks    int8      // counts calls of sharesTLS
+	_        [5]uint64 // see share.Least
 }
 
 // seldom holds what only few connections need.

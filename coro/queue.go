@@ -1,12 +1,11 @@
 package coro
 
 import (
-	"sync/atomic"
-
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
 	"github.com/rondo-go/rondo/internal/buf"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
@@ -57,15 +56,15 @@ func (w *waitList) wake() {
 
 // A scheduler runs the coroutines of a loop. The loop calls it as its bridge.RunQueue.
 type scheduler struct {
-	running atomic.Pointer[Co] // the coroutine that runs, or ran last
-	ready   runQueue           // coroutines to resume
-	next    *Co                // the one that Run resumes
+	running share.Pointer[Co] // the coroutine that runs, or ran last
+	ready   runQueue          // coroutines to resume
+	next    *Co               // the one that Run resumes
 	loop    *rondo.Loop
 	wire    bridge.Loop
 	timers  *timer.Set
 	buffers *buf.Pool
-	watched bool        // see watch
-	hasty   atomic.Bool // in tests: looksAtTLS are enough for everything
+	watched bool       // see watch
+	hasty   share.Bool // in tests: looksAtTLS are enough for everything
 }
 
 // schedulerOf returns the scheduler of a connection's loop, and makes it if needed.
@@ -92,7 +91,7 @@ type runQueue struct {
 
 func (q *runQueue) push(co *Co) {
 	co.state = queued
-	q.next = append(q.next, co)
+	q.next = append(share.Queue(q.next), co)
 }
 
 // Any implements bridge.RunQueue.

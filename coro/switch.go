@@ -61,14 +61,14 @@ func (l *scheduler) run(co *Co) {
 		l.wire.BindThread()
 		l.watch()
 		co.next, _ = iter.Pull(co.run)
-		backend.Coroutines.Add(1)
+		backend.CountCoroutine()
 	}
 	co.state = running
 	if sys.Race || l.running.Load() != co { // publishes earlier writes to the watcher
 		l.running.Store(co)
 	}
 	if !co.step() {
-		backend.Coroutines.Add(1)
+		backend.CountCoroutine()
 		co.over()
 	}
 }

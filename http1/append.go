@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -58,7 +57,7 @@ func AppendField(b []byte, name, value string) []byte {
 	b = append(b, name...)
 	b = append(b, ':', ' ')
 	start := len(b)
-	b = append(b, strings.Trim(value, " \t\r\n")...)
+	b = append(b, trimSpace(value)...)
 	for i, c := range b[start:] {
 		if c == '\r' || c == '\n' {
 			b[start+i] = ' '
@@ -66,6 +65,19 @@ func AppendField(b []byte, name, value string) []byte {
 	}
 	return append(b, '\r', '\n')
 }
+
+// trimSpace is strings.Trim without the set that Trim builds each time.
+func trimSpace(s string) string {
+	for s != "" && isSpace(s[0]) {
+		s = s[1:]
+	}
+	for s != "" && isSpace(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 func isTokenString(s string) bool {
 	for i := range len(s) {

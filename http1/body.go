@@ -301,7 +301,7 @@ func (s bodyState) extend(c byte) bodyState {
 func (b *Body) readTrailer(in []byte) (n int, err error) {
 	rules := Rules{Head: int(b.size), Fields: int(b.fields)}
 	if b.part.searched > 0 {
-		done, err := b.part.resumeFields(in[:min(len(in), rules.Head)], rules)
+		done, err := b.part.resumeFields(in[:min(len(in), rules.Head)], &rules)
 		if err != nil {
 			return 0, b.fail(err)
 		}

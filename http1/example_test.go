@@ -29,6 +29,7 @@ type benchServer struct {
 // Data answers all complete requests in in, and leaves an incomplete head.
 func (s *benchServer) Data(c *rondo.Conn, in []byte) (n int, err error) {
 	r := &s.loop.request
+	now := time.Now() // once for all requests of a pipeline
 	out := c.AvailableBuffer()
 	for n < len(in) && err == nil {
 		var k int
@@ -36,7 +37,7 @@ func (s *benchServer) Data(c *rondo.Conn, in []byte) (n int, err error) {
 			_, k, err = s.body.Next(in[n:]) // these answers do not depend on it
 		} else if k, err = s.part.Parse(r, in[n:], http1.Rules{}); k > 0 {
 			s.body = r.Body()
-			out = s.answer(out, r)
+			out = s.answer(out, r, now)
 			if r.Close {
 				c.Write(out)
 				c.Close()
@@ -57,7 +58,7 @@ func (s *benchServer) Data(c *rondo.Conn, in []byte) (n int, err error) {
 
 func (s *benchServer) Closed(*rondo.Conn, error) {}
 
-func (s *benchServer) answer(b []byte, r *http1.Request) []byte {
+func (s *benchServer) answer(b []byte, r *http1.Request, now time.Time) []byte {
 	var body []byte
 	kind, status := "text/plain", 200
 	switch string(r.Path) {
@@ -74,7 +75,7 @@ func (s *benchServer) answer(b []byte, r *http1.Request) []byte {
 	b = http1.AppendStatus(b, r.Minor, status)
 	b = append(b, "Server: rondo\r\n"...)
 	b = http1.AppendField(b, "Content-Type", kind)
-	b = s.loop.date.Append(b, time.Now())
+	b = s.loop.date.Append(b, now)
 	b = http1.AppendLength(b, int64(len(body)))
 	if r.KeepAlive() {
 		b = http1.AppendField(b, "Connection", "keep-alive")

@@ -46,32 +46,34 @@ type Partial struct {
 
 // Parse is [Request.Parse], but continues where the last call stopped because the head was
 // incomplete. in must again begin with the start of the head and hold at least the same
-// bytes; it may have moved. rules must not have changed.
+// bytes; it may have moved. rules must not have changed. While the head is incomplete, r holds
+// nothing of use.
 func (p *Partial) Parse(r *Request, in []byte, rules Rules) (n int, err error) {
-	rules = rules.withDefaults()
-	if done, err := p.resume(in, rules); !done || err != nil {
-		return 0, err
+	r.begin(&rules)
+	if p.searched > 0 {
+		if done, err := p.resume(in, &r.rules); !done || err != nil {
+			return 0, err
+		}
 	}
-	return r.parse(in, rules, p)
+	return r.parse(in, p)
 }
 
 // ParseResponse is the same for [Response.Parse].
 func (p *Partial) ParseResponse(r *Response, in []byte, rules Rules) (n int, err error) {
-	rules = rules.withDefaults()
-	if done, err := p.resume(in, rules); !done || err != nil {
-		return 0, err
+	r.begin(&rules)
+	if p.searched > 0 {
+		if done, err := p.resume(in, &r.rules); !done || err != nil {
+			return 0, err
+		}
 	}
-	return r.parse(in, rules, p)
+	return r.parse(in, p)
 }
 
-// resume checks the lines that have become complete. done: the head is complete, or its
-// first line is, or too long.
-func (p *Partial) resume(in []byte, rules Rules) (done bool, err error) {
+// resume checks the lines that have become complete since an earlier call. done: the head
+// is complete, or its first line is, or too long.
+func (p *Partial) resume(in []byte, rules *Rules) (done bool, err error) {
 	b := in[:min(len(in), rules.Head)]
-	switch {
-	case p.searched == 0:
-		return true, nil
-	case p.line > 0:
+	if p.line > 0 {
 		return p.resumeFields(b, rules)
 	}
 	b = b[:min(len(b), rules.Line+2)]
@@ -83,7 +85,7 @@ func (p *Partial) resume(in []byte, rules Rules) (done bool, err error) {
 }
 
 // resumeFields is resume behind the first line. b is bounded by rules.Head.
-func (p *Partial) resumeFields(b []byte, rules Rules) (done bool, err error) {
+func (p *Partial) resumeFields(b []byte, rules *Rules) (done bool, err error) {
 	for {
 		lf := bytes.IndexByte(b[p.searched:], '\n')
 		if lf < 0 {

@@ -45,17 +45,26 @@ type Request struct {
 //
 // err is an [*Error].
 func (r *Request) Parse(in []byte, rules Rules) (n int, err error) {
-	return r.parse(in, rules.withDefaults(), nil)
+	r.begin(&rules)
+	return r.parse(in, nil)
 }
 
-func (r *Request) parse(in []byte, rules Rules, p *Partial) (n int, err error) {
-	*r = Request{Fields: r.Fields[:0], rules: rules}
-	line, at, err := firstLine(in, &rules)
+// begin forgets the last request.
+func (r *Request) begin(rules *Rules) {
+	fields := r.Fields[:0]
+	*r = Request{}
+	r.Fields = fields
+	r.rules = *rules
+	r.rules.fill()
+}
+
+func (r *Request) parse(in []byte, p *Partial) (n int, err error) {
+	line, at, err := firstLine(in, &r.rules)
 	if at == 0 {
 		if err == errLongLine {
-			err = longLine(in[:rules.Line])
+			err = longLine(in[:r.rules.Line])
 		}
-		p.stop(0, 0, min(len(in), rules.Head, rules.Line+2))
+		p.stop(0, 0, min(len(in), r.rules.Head, r.rules.Line+2))
 		return 0, err
 	}
 	if err := r.parseLine(line); err != nil {

@@ -19,17 +19,26 @@ type Response struct {
 // Parse reads the head of a response at the start of in, as [Request.Parse] reads a
 // request's. The space behind the status may be missing if there is no reason.
 func (r *Response) Parse(in []byte, rules Rules) (n int, err error) {
-	return r.parse(in, rules.withDefaults(), nil)
+	r.begin(&rules)
+	return r.parse(in, nil)
 }
 
-func (r *Response) parse(in []byte, rules Rules, p *Partial) (n int, err error) {
-	*r = Response{Fields: r.Fields[:0], rules: rules}
-	line, at, err := firstLine(in, &rules)
+// begin forgets the last response.
+func (r *Response) begin(rules *Rules) {
+	fields := r.Fields[:0]
+	*r = Response{}
+	r.Fields = fields
+	r.rules = *rules
+	r.rules.fill()
+}
+
+func (r *Response) parse(in []byte, p *Partial) (n int, err error) {
+	line, at, err := firstLine(in, &r.rules)
 	if at == 0 {
 		if err == errLongLine {
 			err = errStatusLine
 		}
-		p.stop(0, 0, min(len(in), rules.Head, rules.Line+2))
+		p.stop(0, 0, min(len(in), r.rules.Head, r.rules.Line+2))
 		return 0, err
 	}
 	if err := r.parseLine(line); err != nil {

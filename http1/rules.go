@@ -32,16 +32,15 @@ type Rules struct {
 	NonASCII bool
 }
 
-func (r Rules) withDefaults() Rules {
-	r.Line = orDefault(r.Line, DefaultLine)
-	r.Head = orDefault(r.Head, DefaultHead)
-	r.Fields = orDefault(r.Fields, DefaultFields)
-	r.Trailer = orDefault(r.Trailer, DefaultTrailer)
-	r.Body = orDefault(r.Body, math.MaxInt64)
+// fill puts the defaults in place of what is not set.
+func (r *Rules) fill() {
 	// Offsets in a Partial have 32 bits; sums with a line break must not overflow.
 	const most = math.MaxInt32 - 2
-	r.Line, r.Head, r.Trailer = min(r.Line, most), min(r.Head, most), min(r.Trailer, most)
-	return r
+	r.Line = min(orDefault(r.Line, DefaultLine), most)
+	r.Head = min(orDefault(r.Head, DefaultHead), most)
+	r.Fields = orDefault(r.Fields, DefaultFields)
+	r.Trailer = min(orDefault(r.Trailer, DefaultTrailer), most)
+	r.Body = orDefault(r.Body, math.MaxInt64)
 }
 
 func orDefault[T int | int64](n, standard T) T {

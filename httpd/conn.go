@@ -30,6 +30,7 @@ type conn struct {
 	loop   *loop
 	part   http1.Partial
 	rest   int32     // bytes of the input that the last Data left
+	place  int32     // in loop.noted, counted from 1; 0: it is not there
 	x      *exchange // the request in progress
 	about  *about    // nil: no request was served for some time
 	head   bool      // a head has begun
@@ -41,6 +42,7 @@ type conn struct {
 	timed  bool      // await has set a time
 	listed bool      // in loop.listed
 	recent bool      // a request was served since the last sweep
+	shrunk bool      // by shrink, since the last sweep
 	state  http.ConnState
 }
 
@@ -249,6 +251,7 @@ func (c *conn) refuse(err error) {
 func (c *conn) begin(in []byte) (n int) {
 	c.head, c.first, c.recent = false, false, true
 	c.await(0)
+	c.loop.note(c)
 	x := newExchange(c, &c.loop.request)
 	c.x = x
 	if x == nil {
@@ -343,10 +346,12 @@ func (c *conn) close() {
 	bridge.Of(c.conn).CloseWithin(lastTime, lastInput)
 }
 
-// release lets go of the request in progress if its answer has been sent.
+// release lets go of the request in progress if its answer has been sent, and the loop is not told
+// so. With a ConnState hook it is told: sweep and shrinkSome must not call the hook, whose panic
+// would keep them from the other connections.
 func (c *conn) release() {
-	if x := c.x; x != nil && !c.over && x.phase.Load()&over != 0 {
-		c.finished(x)
+	if c.x != nil && !c.over && !c.busy() {
+		c.finished(c.x)
 	}
 }
 
@@ -359,7 +364,7 @@ func (c *conn) swept() {
 	d := c.server.idleTime()
 	switch {
 	case c.x != nil, c.recent, d > 0 && c.conn.Buffered() > 0: // it is not idle
-		c.recent = false
+		c.recent, c.shrunk = false, false
 		c.loop.list(c)
 	case c.about != nil && !c.about.keep:
 		c.about = nil
@@ -452,6 +457,7 @@ func (c *conn) Closed(_ *rondo.Conn, err error) {
 		return
 	}
 	c.over = true
+	c.loop.drop(c)
 	c.server.forget(c)
 	if x != nil {
 		x.limitRead(time.Time{})
@@ -467,6 +473,7 @@ func (c *conn) Closed(_ *rondo.Conn, err error) {
 // left is called when the connection has been hijacked.
 func (c *conn) left() {
 	c.over = true
+	c.loop.drop(c)
 	c.server.forget(c)
 	c.setState(http.StateHijacked)
 }

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -28,16 +29,17 @@ type loop struct {
 	begun    []*exchange // of this turn, for the crew
 	dispatch func()      // the method handOut: made once
 	listed   []*conn     // to look at when timer fires
-	released int         // how many of them releaseSome has seen
-	freeing  bool        // releaseSome will be called
-	free     func()      // the method releaseSome: made once
+	noted    []*conn     // for shrinkSome; nil: one that has ended
+	most     int         // so many of them are enough
+	shrink   func()      // the method shrinkSome: made once
 	timer    *rondo.Timer
 	ticking  bool
 }
 
 func newLoop(s *Server, on *rondo.Loop) *loop {
 	l := &loop{server: s, on: on, wire: bridge.LoopOf(on), counts: s.counts.Of(on.ID()), simulated: isSimulated(on)}
-	l.dispatch, l.runAll, l.free = l.handOut, l.runReady, l.releaseSome
+	l.dispatch, l.runAll, l.shrink = l.handOut, l.runReady, l.shrinkSome
+	l.most = 2 * mostEnded
 	on.OnClose(l.close)
 	return l
 }
@@ -64,10 +66,6 @@ func (l *loop) list(c *conn) {
 		c.listed = true
 		l.listed = append(l.listed, c)
 		l.tick()
-		if len(l.listed)-l.released >= 2*mostEnded && !l.freeing {
-			l.freeing = true
-			l.on.Defer(l.free)
-		}
 	}
 }
 
@@ -81,12 +79,71 @@ const (
 	keptList = 1024
 )
 
-// releaseSome takes back the memory of answers that are sent, but for the last connections of
-// the list, whose requests may be in progress.
-func (l *loop) releaseSome() {
-	l.freeing = false
-	for ; len(l.listed)-l.released > mostEnded; l.released++ {
-		l.listed[l.released].release()
+// note has shrinkSome look at a connection, whose request begins, when some others have had one.
+func (l *loop) note(c *conn) {
+	if c.place > 0 {
+		return
+	}
+	l.noted = append(l.noted, c)
+	c.place = int32(len(l.noted))
+	if len(l.noted) == l.most {
+		l.on.Defer(l.shrink)
+	}
+}
+
+// drop takes a connection that has ended out of the list of shrinkSome.
+func (l *loop) drop(c *conn) {
+	if c.place > 0 {
+		l.noted[c.place-1] = nil
+		c.place = 0
+	}
+}
+
+// shrinkSome takes back the memory of answers that are sent, and what idle connections do not
+// need, but for the last connections. Otherwise thousands of clients that ask now and then would
+// leave what they no longer need in the heap until the next sweep.
+func (l *loop) shrinkSome() {
+	l.noted = slices.DeleteFunc(l.noted, func(c *conn) bool { return c == nil })
+	older, kept := len(l.noted)-mostEnded, l.noted[:0]
+	for i, c := range l.noted {
+		if i < older && !c.busy() {
+			c.place = 0
+			c.shrink()
+		} else {
+			kept = append(kept, c)
+			c.place = int32(len(kept))
+		}
+	}
+	clear(l.noted[len(kept):])
+	l.noted = kept
+	l.most = 2 * max(mostEnded, len(kept))
+}
+
+// busy reports whether the answer to a request has not been sent, or the loop will be told that it
+// has.
+func (c *conn) busy() bool { return c.x != nil && !c.over && c.x.phase.Load() != over }
+
+// shrink lets go of what an idle connection does not need. A connection that is not idle makes its
+// about again, once between two sweeps.
+func (c *conn) shrink() {
+	if c.release(); c.over { // it does not begin another request
+		return
+	}
+	if c.x == nil && !c.shrunk && c.about != nil && !c.about.keep {
+		c.about, c.shrunk = nil, true
+	}
+}
+
+// noteNone empties the list of shrinkSome.
+func (l *loop) noteNone() {
+	for _, c := range l.noted {
+		if c != nil {
+			c.place = 0
+		}
+	}
+	clear(l.noted)
+	if l.noted, l.most = l.noted[:0], 2*mostEnded; cap(l.noted) > keptList {
+		l.noted = nil
 	}
 }
 
@@ -113,7 +170,7 @@ func (l *loop) tick() {
 func (l *loop) sweep() {
 	l.ticking = false
 	all := l.listed
-	l.listed, l.released = nil, 0
+	l.listed = nil
 	for _, c := range all {
 		c.listed = false
 		c.swept()
@@ -122,7 +179,10 @@ func (l *loop) sweep() {
 		all = nil
 	}
 	clear(all)
-	if l.listed = append(all[:0], l.listed...); l.crew.trim() || len(l.listed) > 0 {
+	if l.listed = append(all[:0], l.listed...); len(l.listed) == 0 {
+		l.noteNone()
+	}
+	if l.crew.trim() || len(l.listed) > 0 {
 		l.tick()
 	}
 }

@@ -55,7 +55,7 @@ func (l *loop) take() *routine {
 	}
 	r := &routine{loop: l}
 	l.wire.BindThread()
-	backend.Coroutines.Add(1)
+	backend.CountCoroutine()
 	r.next, r.stop = iter.Pull(r.serve)
 	return r
 }
@@ -97,7 +97,7 @@ var errGoexit = errors.New("httpd: a handler called runtime.Goexit")
 // ended turns a runtime.Goexit into a panic, since iter.Pull would otherwise call Goexit on the
 // loop's goroutine too.
 func (r *routine) ended() {
-	backend.Coroutines.Add(1)
+	backend.CountCoroutine()
 	if r.exited {
 		panic(errGoexit)
 	}

@@ -74,8 +74,12 @@ const (
 // SetKeepAlivesEnabled has no effect.
 func Serve(srv *http.Server, ln net.Listener) error {
 	s := &Server{HTTP: srv}
-	return s.serve(new(rondo.Engine), ln)
+	return s.serve(&rondo.Engine{Spin: spin}, ln)
 }
+
+// spin is the Spin of Serve's engines. A client that waits for one answer before it sends the next
+// request does so within this time.
+const spin = 20 * time.Microsecond
 
 // ListenAndServe listens on a TCP address and serves h.
 func ListenAndServe(addr string, h http.Handler) error {
@@ -110,7 +114,7 @@ func ServeTLS(srv *http.Server, ln net.Listener, certFile, keyFile string) error
 		}
 		config.Certificates = []tls.Certificate{cert}
 	}
-	engine := new(rondo.Engine)
+	engine := &rondo.Engine{Spin: spin}
 	engine.Trace = &rondo.Trace{FilterFailed: func(c *rondo.Conn, _ rondo.Filter, err error) {
 		if _, done := rtls.ConnectionState(c); !done {
 			s.logf("http: TLS handshake error from %s: %v", c.RemoteAddr(), err)

@@ -31,7 +31,8 @@ func of(counts []uint64, sum, most uint64) Histogram {
 // Count returns how many numbers were recorded.
 func (h Histogram) Count() uint64 { return h.count }
 
-// Sum returns the exact sum of the numbers.
+// Sum returns the exact sum of the numbers. (Some stand for others that were not measured: see the
+// package.)
 func (h Histogram) Sum() int64 { return toInt(h.sum) }
 
 // Max returns the exact maximum of the numbers, 0 if there are none. In a result of Since it is

@@ -120,7 +120,8 @@ type Loop struct {
 	// BufferBytes is how many bytes these buffers have. See rondo.Engine.MaxBufferBytes.
 	BufferBytes int
 
-	// The following are measured while Measure says so. Times are in nanoseconds.
+	// The following are measured while Measure says so. Times are in nanoseconds. Turn, Callback
+	// and Events stand for all turns, of which a busy loop does not measure all: see the package.
 
 	// Turn has how long each turn took, without the wait for events.
 	Turn Histogram

@@ -91,7 +91,6 @@ type op struct {
 	total    int       // bytes to write
 	deadline time.Time // zero: none
 	timer    *rondo.Timer
-	due      bool  // the timer has fired once; the turn's completions go first
 	why      error // the error to end with once the system has released the memory
 	found    error // the error that lane.try met
 
@@ -118,7 +117,6 @@ func (o *op) watch(first bool) {
 	if first {
 		d = max(d, grace)
 	}
-	o.due = false
 	if o.timer == nil {
 		o.timer = l.AfterFunc(d, o.expire)
 	} else {
@@ -127,15 +125,8 @@ func (o *op) watch(first bool) {
 }
 
 // expire is the timer's function. A ready operation takes precedence over its
-// deadline: expire waits once for the remaining completions of this turn.
-func (o *op) expire() {
-	if !o.due {
-		o.due = true
-		o.timer.Reset(1)
-		return
-	}
-	o.stream.end(o, os.ErrDeadlineExceeded)
-}
+// deadline: the loop has handled the completions of this turn.
+func (o *op) expire() { o.stream.end(o, os.ErrDeadlineExceeded) }
 
 // recycle clears o, except for the fields that are created once.
 func (o *op) recycle() {

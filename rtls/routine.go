@@ -22,7 +22,7 @@ type routine struct {
 
 func newRoutine() *routine {
 	r := &routine{}
-	backend.Coroutines.Add(1)
+	backend.CountCoroutine()
 	r.next, r.stop = iter.Pull(r.run)
 	return r
 }
@@ -49,7 +49,7 @@ var errGoexit = errors.New("rtls: a callback called runtime.Goexit")
 // ended turns a runtime.Goexit into a panic, since iter.Pull would otherwise call Goexit
 // on the loop's goroutine too.
 func (r *routine) ended() {
-	backend.Coroutines.Add(1)
+	backend.CountCoroutine()
 	if r.exited {
 		panic(errGoexit)
 	}

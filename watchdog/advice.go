@@ -32,6 +32,7 @@ const lockAdvice = "whoever holds the lock must do so only for moments; a value 
 
 // Without a better one.
 const (
+	garbageAdvice   = "Go's collector keeps it: allocate less, or let garbage grow (GOGC, GOMEMLIMIT); or other programs have all processors"
 	callbackAdvice  = "let package workers compute, or go on in a later turn by Loop.Post; or other goroutines have all processors"
 	coroutineAdvice = "compute in coro.Await, or let the others run by co.Sleep(0); or other goroutines have all processors"
 	unknownAdvice   = "move what takes long to package workers, or to coro.Await"
@@ -41,6 +42,9 @@ const (
 func (t *trace) advice() string {
 	if t.state == "" {
 		return unknownAdvice
+	}
+	if t.collects() {
+		return garbageAdvice
 	}
 	for _, a := range advices {
 		if strings.HasPrefix(t.state, a.state) {

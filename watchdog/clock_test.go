@@ -158,6 +158,73 @@ func TestDelays(t *testing.T) {
 	s.want(1)
 }
 
+// TestCollector: a callback that Go's collector keeps is not to blame, up to a limit. If it does
+// something else afterwards, that is looked at.
+func TestCollector(t *testing.T) {
+	const of = "]:\nmain.make(...)\n\t/main.go:1"
+	s := newStage(t)
+	for _, state := range []string{"semacquire", "GC assist wait", "stopping the world, 2 minutes"} {
+		s.Stack = "goroutine 1 [" + state + of
+		s.block((*jam).compute)
+		s.Pass(900 * ms)
+		s.want(0)
+		s.end()
+		s.Tick(2 * time.Second)
+		s.want(0)
+		s.Pass(2 * time.Second)
+
+		s.block((*jam).compute)
+		s.Pass(975 * ms)
+		s.want(0)
+		s.Pass(25 * ms)
+		if r := s.want(1)[0]; !strings.Contains(r.Advice, "collector") || r.Unreported != 0 {
+			t.Errorf("%+v", r)
+		}
+		s.end()
+		s.Tick(2 * time.Second)
+		s.want(1)
+		s.Pass(2 * time.Second)
+
+		s.block((*jam).compute)
+		s.Pass(500 * ms)
+		s.want(0)
+		s.Stack = "goroutine 1 [sleep" + of
+		s.Pass(time.Second)
+		if r := s.want(1)[0]; r.State != "sleep" {
+			t.Errorf("%+v", r)
+		}
+		s.end()
+		s.Tick(2 * time.Second)
+		s.want(1)
+		s.Pass(2 * time.Second)
+	}
+	s.Stack = "goroutine 1 [GC assist wait" + of // at the moment of the look
+	s.block((*jam).compute)
+	s.Pass(100 * ms)
+	s.want(0)
+	s.Stack = "goroutine 1 [sleep" + of
+	s.Pass(150 * ms)
+	if r := s.want(1)[0]; r.State != "sleep" {
+		t.Errorf("%+v", r)
+	}
+	s.end()
+	s.Tick(2 * time.Second)
+	s.want(1)
+	s.Pass(2 * time.Second)
+	for _, lock := range []string{"internal/poll.runtime_Semacquire(0x1)\n\t/fd.go:1\nmain", "sync.runtime_Semacquire(0x1)\n\t/sema.go:1\nmain"} {
+		s.Stack = "goroutine 1 [semacquire" + strings.Replace(of, "main", lock, 1)
+		s.block((*jam).compute)
+		s.Pass(100 * ms)
+		if r := s.want(1)[0]; !strings.Contains(r.Advice, "lock") {
+			t.Errorf("%+v", r)
+		}
+		s.end()
+		s.Tick(2 * time.Second)
+		s.want(1)
+		s.Pass(2 * time.Second)
+	}
+}
+
 // TestDelayedAlone: a callback that only the machine made slow is not counted either.
 func TestDelayedAlone(t *testing.T) {
 	s := newStage(t)

@@ -14,6 +14,7 @@ type Fake struct {
 	Delay time.Duration // what the machine is said to have taken from the callback
 	Asked int           // how often
 	Taken int           // how often the stacks of all goroutines were taken
+	Stack string        // of what keeps a loop, in place of the real one
 
 	w   *Watchdog
 	now time.Time
@@ -32,6 +33,9 @@ func WatchFake(t *testing.T, e *rondo.Engine, o Options) *Fake {
 	real := w.takeAll
 	w.takeAll = func() func(name []byte) *trace {
 		f.Taken++
+		if f.Stack != "" {
+			return func([]byte) *trace { return sure([]byte(f.Stack)) }
+		}
 		return real()
 	}
 	for _, v := range w.loops {

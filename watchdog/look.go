@@ -27,6 +27,7 @@ type watched struct {
 	taken   time.Duration // when the last stack was
 	pause   time.Duration // until the next one
 	told    *Report       // the last one of the present callback
+	excused bool          // Go's collector kept the present callback
 	missed  int           // see Report.Unreported
 }
 
@@ -36,7 +37,7 @@ const (
 	leastPause = time.Second
 	maxPause   = time.Minute
 	// maxDeferred bounds how much later, in units of Options.Slow, a callback is reported
-	// that was perhaps kept from running.
+	// that was perhaps kept from running, or was kept by Go's collector.
 	maxDeferred = 10
 )
 
@@ -93,7 +94,12 @@ func (w *Watchdog) look(v *watched, now time.Duration) {
 		}
 		v.trace = t
 	}
-	if v.trace.waits() || v.held-v.delayed >= w.slow || v.held >= maxDeferred*w.slow {
+	late := v.held >= maxDeferred*w.slow
+	if v.excused = v.trace.collects() && !late; v.excused {
+		v.trace, v.pause = nil, w.slow // then it may do something else
+		return
+	}
+	if v.trace.waits() || v.held-v.delayed >= w.slow || late {
 		w.tell(v, m)
 	}
 }
@@ -104,13 +110,13 @@ func (w *Watchdog) moved(v *watched, s mark.Sight, now time.Duration) {
 		r := *v.told
 		r.For, r.Delayed, r.Over, r.Unreported = now-v.since, v.delayed, true, 0
 		w.call(r)
-	} else if v.held-v.delayed >= w.slow {
+	} else if v.held-v.delayed >= w.slow && !v.excused {
 		v.missed++
 	}
 	w.active = now
 	v.sight, v.since, v.held = s, now, 0
 	v.delays, v.delayed = nil, 0
-	v.trace, v.told, v.pause = nil, nil, leastPause
+	v.trace, v.told, v.excused, v.pause = nil, nil, false, leastPause
 }
 
 // tell reports the present callback.
@@ -130,6 +136,8 @@ func (w *Watchdog) tell(v *watched, m *mark.Mark) {
 	r.Func, r.File, r.Line = t.place()
 	if v.told != nil {
 		v.pause = min(2*v.pause, maxPause)
+	} else {
+		v.pause = leastPause
 	}
 	v.trace, v.told, v.missed = nil, &r, 0
 	w.call(r)

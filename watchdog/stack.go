@@ -218,7 +218,22 @@ func (t *trace) waits() bool {
 	case "", "running", "runnable", "preempted", "syscall":
 		return false
 	}
-	return !strings.HasPrefix(t.state, "GC ")
+	return !t.collects()
+}
+
+// collects reports whether Go's garbage collector keeps the goroutine: it needs memory, and helps
+// to collect, or waits until all other goroutines have stopped. That takes long if these have no
+// CPU. In the runtime's own waits for a semaphore the innermost call is not one of the packages
+// that offer locks, since stacks leave the runtime's own calls out.
+func (t *trace) collects() bool {
+	switch t.state {
+	case "garbage collection", "wait for GC cycle", "flushing proc caches", "stopping the world":
+		return true
+	case "semacquire":
+		_, innermost, _ := strings.Cut(string(t.text), "\n")
+		return !strings.HasPrefix(innermost, "sync.") && !strings.HasPrefix(innermost, "internal/poll.")
+	}
+	return strings.HasPrefix(t.state, "GC ")
 }
 
 // place returns the innermost function outside the standard library. If there is none, or

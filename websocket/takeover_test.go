@@ -143,7 +143,11 @@ func TestUpgrade(t *testing.T) {
 						p.expect("binary " + strings.Repeat("x", 100000))
 						p.bye()
 						p.c.Close()
-						rec, _ := handlers.Load(t.Name())
+						var rec any
+						testkit.Until(t, "the handler", func() (ok bool) { // which may be behind its connection's end
+							rec, ok = handlers.LoadAndDelete(t.Name())
+							return ok
+						})
 						select {
 						case err := <-rec.(*recorder).closed:
 							if !isClosed(err, 1000, "") {

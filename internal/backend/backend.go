@@ -38,8 +38,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync/atomic"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // Time is a point on a backend's monotonic clock, in nanoseconds.
@@ -342,6 +343,13 @@ type Parker interface {
 	Parks() bool
 }
 
+// A Laggard is a Backend that may leave events for the next turn.
+type Laggard interface {
+	// Behind reports whether the last Wait may have left events, or the next turn has
+	// completions without any. Call it when Next has returned false.
+	Behind() bool
+}
+
 // A Director is a Backend that touches a stream only for Ops in flight on it.
 type Director interface {
 	// Direct returns an object that makes a stream's system calls, or nil if there is
@@ -402,10 +410,20 @@ type Simulated interface {
 	Simulated()
 }
 
-// Coroutines counts the starts and ends of the toolkit's coroutines. The simulator
-// counts goroutines to detect new ones; with this count it also detects a coroutine
+// Coroutines counts the starts and ends of the toolkit's coroutines, if Counting is true. The
+// simulator counts goroutines to detect new ones; with this count it also detects a coroutine
 // that started while another one ended.
-var Coroutines atomic.Int64
+var Coroutines share.Int64
+
+// Counting is true once the program has a simulator. Loops of other programs do not share a count.
+var Counting share.Bool
+
+// CountCoroutine counts a start or an end of a coroutine.
+func CountCoroutine() {
+	if Counting.Load() {
+		Coroutines.Add(1)
+	}
+}
 
 // A FileKeeper is a Backend that can leave the file of a unix socket in place.
 type FileKeeper interface {

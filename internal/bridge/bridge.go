@@ -252,6 +252,8 @@ type Loop interface {
 	// The loop lets these goroutines run before it sleeps, so a post in answer need not
 	// wake it. For some time the loop also parks (it sleeps as goroutines do), if the
 	// backend can and the loop has no thread to itself: a parked loop costs less to wake.
+	// With one processor the turn may end early, so that they work for one connection while the
+	// loop serves the next.
 	Deliver(f func())
 
 	// HandedOut tells the loop that this turn gave work to another goroutine. The loop

@@ -5,6 +5,8 @@ package buf
 import (
 	"math/bits"
 	"weak"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 const (
@@ -35,6 +37,7 @@ type Pool struct {
 // lists holds the free buffers by class.
 type lists struct {
 	free [maxShift - minShift + 1][][]byte
+	_    share.Pad
 }
 
 // Sleep lets the garbage collector free the buffers until Wake.
@@ -112,7 +115,7 @@ func (p *Pool) Put(b []byte) {
 	}
 	c := class(size)
 	if len(p.free[c]) < keep>>(c+minShift) {
-		p.free[c] = append(p.free[c], b[:0])
+		p.free[c] = append(share.Queue(p.free[c]), b[:0])
 	}
 }
 

@@ -7,19 +7,18 @@
 package inbox
 
 import (
-	"sync"
-	"sync/atomic"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // Queue is an unbounded queue. The zero value is empty and open.
 type Queue[T any] struct {
-	mu     sync.Mutex
+	mu     share.Mutex
 	items  []T
 	closed bool
 	clock  func() int64 // nil: nobody asks for Oldest
 	since  int64        // when the first of items was put; 0: unknown
 
-	asleep atomic.Bool
+	asleep share.Bool
 	spare  []T   // belongs to the loop
 	oldest int64 // likewise
 }
@@ -38,7 +37,7 @@ func (q *Queue[T]) Put(v T) (wake, ok bool) {
 	if q.clock != nil && len(q.items) == 0 {
 		q.since = q.clock()
 	}
-	q.items = append(q.items, v)
+	q.items = append(share.Queue(q.items), v)
 	q.mu.Unlock()
 	return q.asleep.Load() && q.asleep.CompareAndSwap(true, false), true
 }

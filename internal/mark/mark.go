@@ -7,21 +7,20 @@ package mark
 import (
 	"net/netip"
 	"slices"
-	"sync"
-	"sync/atomic"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // A Mark shows whether a loop is in a callback. The methods belong to the loop unless they
 // say otherwise.
 type Mark struct {
-	sight  atomic.Uint64
-	number uint32 // of the last Sight
-	rests  bool
+	sight  share.Uint64
+	number uint64 // of the last callback or turn, in the upper half
 	users  int
-	asleep atomic.Bool // nobody looks until wake
+	asleep share.Bool // nobody looks until wake
 
 	// mu guards the loop's table of connections, which peer reads, and wakes.
-	mu    sync.Mutex
+	mu    share.Mutex
 	peer  func(slot uint32) netip.AddrPort
 	wakes []chan<- struct{}
 }
@@ -30,12 +29,12 @@ type Mark struct {
 // connection in a slot of the loop's table.
 func New(peer func(slot uint32) netip.AddrPort) *Mark {
 	m := &Mark{peer: peer}
-	m.Rest()
+	m.Begin(resting)
 	return m
 }
 
-// A Sight is what a Mark shows: a number in the upper half that changes each time, and a
-// connection's slot, or one of the following, in the lower half.
+// A Sight is what a Mark shows: in the upper half a number that changes with each callback and
+// each turn, and in the lower half a connection's slot, or one of the following.
 type Sight uint64
 
 const (
@@ -45,9 +44,8 @@ const (
 
 // Begin shows that a callback of the connection in a slot begins.
 func (m *Mark) Begin(slot uint32) {
-	m.rests = false
-	m.number++
-	m.sight.Store(uint64(m.number)<<32 | uint64(slot))
+	m.number += 1 << 32
+	m.sight.Store(m.number | uint64(slot))
 }
 
 // BeginOther shows that a callback of no connection begins.
@@ -55,23 +53,24 @@ func (m *Mark) BeginOther() { m.Begin(noConn) }
 
 // Rest shows that no callback runs until the next Begin.
 func (m *Mark) Rest() {
-	if !m.rests {
-		m.Begin(resting)
-		m.rests = true
+	if !m.Rests() {
+		m.sight.Store(m.number | resting)
 	}
 }
+
+// Ended is Rest after an event, which most often had a callback.
+func (m *Mark) Ended() { m.sight.Store(m.number | resting) }
 
 // Turn shows that a turn begins, in which there may be callbacks. It wakes those who sleep.
 func (m *Mark) Turn() {
 	m.Begin(resting)
-	m.rests = true
 	if m.asleep.Load() {
 		m.wake()
 	}
 }
 
 // Rests reports whether no callback runs.
-func (m *Mark) Rests() bool { return m.rests }
+func (m *Mark) Rests() bool { return m.Sight().Rests() }
 
 // Changing must be called before the loop changes its table of connections, and the
 // function that it returns afterwards.

@@ -34,8 +34,12 @@ func TestMark(t *testing.T) {
 		m.Rest()
 		look(true, netip.AddrPort{})
 	}
+	m.Begin(7)
+	m.Ended()
+	look(true, netip.AddrPort{})
 	before := m.Sight()
 	m.Rest()
+	m.Ended()
 	if m.Sight() != before {
 		t.Error("a loop that rests has moved")
 	}

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -47,7 +48,7 @@ func TestTurns(t *testing.T) {
 				laps = laps[1:]
 			}
 		}
-		m.TurnEnds(1000, laps[0])
+		m.TurnEnds(laps[0])
 	}
 	turn(0, 1004)
 	if counts, _, _ := m.Callback.Read(); len(counts) != 0 {
@@ -62,6 +63,112 @@ func TestTurns(t *testing.T) {
 	}
 	if _, sum, most := m.Turn.Read(); sum != 4+9+3+1 || most != 9 {
 		t.Errorf("turns: sum %d, max %d", sum, most)
+	}
+}
+
+// TestPassed: of small turns that follow each other closely some are measured, and count for the
+// others. What is measured is near to what happened, and no more time than there was.
+func TestPassed(t *testing.T) {
+	var m Meter
+	random := rand.New(rand.NewPCG(1, 2))
+	var turns, calling, long, read uint64
+	var worked int64
+	now := int64(1)
+	m.Begins(now)
+	for now < 20e9 {
+		m.TurnBegins(now)
+		calls := random.Int32N(3)
+		took := 10_000 + random.Int64N(20_000)
+		switch {
+		case random.IntN(50) == 0: // a large turn
+			calls = small + random.Int32N(100)
+			took *= int64(calls)
+		case random.IntN(1000) == 0: // a slow callback
+			calls, took = 1, 2e6
+			long++
+		}
+		m.Brought(int64(calls))
+		turns++
+		if calls > 0 {
+			calling++
+		}
+		worked += took
+		now += took
+		if !m.Passes(calls) {
+			read++
+			m.TurnEnds(now)
+		}
+		if random.IntN(3) == 0 {
+			now += random.Int64N(50_000) // the loop waits
+		}
+	}
+	counts, sum, _ := m.Turn.Read()
+	if n := total(counts) + m.passed.turns; n != turns {
+		t.Errorf("%d turns were counted, and %d happened", n, turns)
+	}
+	if read > turns/8 {
+		t.Errorf("the clock was read in %d turns of %d", read, turns)
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if got < 0.9*want || got > 1.1*want {
+			t.Errorf("%s: measured %v, happened %v", what, got, want)
+		}
+	}
+	near("time", float64(sum), float64(worked))
+	slow := uint64(0)
+	for i := bucketOf(1_900_000); i <= bucketOf(2_100_000) && i < len(counts); i++ {
+		slow += counts[i]
+	}
+	if slow < long/2 || slow > 2*long+turns/50 { // a large turn may take as long
+		t.Errorf("%d slow turns, want about %d", slow, long)
+	}
+	counts, sum, _ = m.Callback.Read()
+	near("turns with callbacks", float64(total(counts)), float64(calling))
+	if int64(sum) > now {
+		t.Errorf("callbacks took %d ns of %d", sum, now)
+	}
+}
+
+func total(counts []uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// TestPassedOutlier: turns that were passed over count as the next one that is measured, but not
+// with more time than there was.
+func TestPassedOutlier(t *testing.T) {
+	var m Meter
+	m.Begins(0)
+	for i := range int64(9) { // at 0 it is measured, and passed over until Pause
+		m.TurnBegins(i * Pause / 8)
+		switch {
+		case i == 8:
+			if m.Passes(1) {
+				t.Error("a turn was passed over after the pause")
+			}
+			m.TurnEnds(Pause + 1e9)
+		case m.Passes(1) != (i > 0):
+			t.Errorf("turn %d is passed over: %v", i, i <= 0)
+		case i == 0:
+			m.TurnEnds(10)
+		}
+	}
+	counts, sum, most := m.Turn.Read()
+	if n := total(counts); n != 9 || most != 1e9 || sum != 10+1e9+7*Pause/8 {
+		t.Errorf("%d turns, %d ns, the longest %d", n, sum, most)
+	}
+	m.TurnBegins(5e9)
+	m.Passes(0)
+	m.TurnEnds(5e9 + 1)
+	if counts, _, _ := m.Callback.Read(); total(counts) != 9 {
+		t.Errorf("%d turns with callbacks", total(counts))
+	}
+	m.Begins(6e9)
+	if m.passed != (passed{}) || m.calling != (passed{}) {
+		t.Error("turns of before count")
 	}
 }
 

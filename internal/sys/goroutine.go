@@ -3,7 +3,8 @@ package sys
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // Goroutine names the calling goroutine: no other one that is alive has that name, but
@@ -21,7 +22,7 @@ func Goroutine() uintptr {
 
 // asides are the goroutines in Aside, with the names of their callers.
 var asides struct {
-	number  atomic.Int32
+	number  share.Int32
 	callers sync.Map
 }
 

@@ -1,12 +1,15 @@
 package sys
 
 import (
+	"math"
 	"net/netip"
 	"os"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // The calls in this file cannot block, so they need not tell the scheduler: they use
@@ -134,12 +137,13 @@ func Peer(fd int) (netip.AddrPort, bool) {
 	return rawAddrPort(&rsa), e == 0
 }
 
-// WithinLimit reports whether the limit of descriptors still allows numbers as high as
-// fd.
-func WithinLimit(fd int) bool {
+// DescriptorLimit returns the number that a descriptor must be below.
+func DescriptorLimit() uint64 {
 	var limit unix.Rlimit
-	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
-	return err != nil || uint64(fd) < limit.Cur
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return math.MaxUint64
+	}
+	return limit.Cur
 }
 
 // local returns an IP socket's own address; false: it has none.
@@ -186,12 +190,15 @@ func quiet(int) error { return nil }
 
 // A Waker wakes a poller from another goroutine. Watch its descriptor edge-triggered
 // (EPOLLET), or call Drain after each event.
-type Waker struct{ fd int }
+type Waker struct {
+	fd int
+	_  [share.Least - 8]byte
+}
 
 // NewWaker makes a Waker on an eventfd.
 func NewWaker() (*Waker, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-	return &Waker{fd}, os.NewSyscallError("eventfd2", err)
+	return &Waker{fd: fd}, os.NewSyscallError("eventfd2", err)
 }
 
 // FD returns the descriptor that Wake makes readable.

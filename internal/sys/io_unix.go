@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // Recv reads from a socket. ok is false if there is no input yet. Recv and Send do not
@@ -117,12 +119,15 @@ func Close(fd int) error { return os.NewSyscallError("close", unix.Close(fd)) }
 
 // A Waker wakes a poller from another goroutine. Call Drain after each event of its
 // descriptor.
-type Waker struct{ r, w int }
+type Waker struct {
+	r, w int
+	_    [share.Least - 16]byte
+}
 
 // NewWaker makes a Waker on a pipe.
 func NewWaker() (*Waker, error) {
 	r, w, err := newPipe()
-	return &Waker{r, w}, os.NewSyscallError("pipe", err)
+	return &Waker{r: r, w: w}, os.NewSyscallError("pipe", err)
 }
 
 // FD returns the descriptor that Wake makes readable.

@@ -1,16 +1,16 @@
 package sys
 
 import (
-	"sync/atomic"
-
 	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // leastRoom is the initial size of the table: 32 KiB of kernel memory.
 const leastRoom = 4096
 
 // room is the size that the table has or will soon have.
-var room atomic.Int64
+var room share.Int64
 
 // Room enlarges the table of descriptors in the background when half of it is used. fd
 // is a newly opened descriptor.

@@ -28,7 +28,10 @@
 // go test -bench . ./internal/timer repeats the measurement.
 package timer
 
-import "github.com/rondo-go/rondo/internal/backend"
+import (
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
+)
 
 // An Owner handles the firing of its timers.
 type Owner interface {
@@ -55,7 +58,7 @@ func (t *Timer) Pending() bool { return t.place != 0 }
 type Set struct {
 	heap   []entry
 	starts uint64       // calls of Start so far; orders equal deadlines
-	least  backend.Time // no deadline is before this time: just after the last Expire
+	least  backend.Time // no deadline is before this time: just after the turn's beginning
 }
 
 // An entry is a pending timer with its sort keys.
@@ -84,14 +87,18 @@ func (s *Set) Next() backend.Time {
 	return s.heap[0].at
 }
 
-// Start sets t to fire at at, whether or not it was pending. A deadline that the last
-// Expire has passed becomes the moment after that Expire.
+// TurnBegins tells that a turn begins at now. The turn's Expire fires no timer that is started
+// from here on.
+func (s *Set) TurnBegins(now backend.Time) { s.least = now + 1 }
+
+// Start sets t to fire at at, whether or not it was pending. A deadline that the turn's
+// beginning, or the last Expire, has passed becomes the moment after that.
 func (s *Set) Start(t *Timer, at backend.Time) {
 	s.starts++
 	at = max(at, s.least)
 	e := entry{at, s.starts, t}
 	if t.place == 0 {
-		s.heap = append(s.heap, entry{})
+		s.heap = append(share.Queue(s.heap), entry{})
 		s.up(len(s.heap)-1, e)
 		return
 	}

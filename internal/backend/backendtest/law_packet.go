@@ -151,6 +151,10 @@ func packetToNobody(w World) {
 	gone.untilClosed()
 	h := &packetHandler{w: w}
 	c := w.DialPacket(&rondo.Engine{NumLoops: 1}, "udp4", to.String(), h)
+	for addrOf(c) == to { // the port is free, so the system may give it to the sender
+		h = &packetHandler{w: w}
+		c = w.DialPacket(&rondo.Engine{NumLoops: 1}, "udp4", to.String(), h)
+	}
 	retry(w, "an error", func() {
 		c.Ref().WriteTo([]byte("anybody?"), netip.AddrPort{})
 	}, func() bool {

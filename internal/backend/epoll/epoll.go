@@ -18,14 +18,14 @@ import (
 
 // batch is the most events that one epoll_wait returns. Further events come in the next
 // turn.
-const batch = 512
+const batch = readiness.Batch
 
 type poller struct {
 	fd     int
-	waker  *sys.Waker
 	coarse bool // the system has no epoll_pwait2
 	events [batch]unix.EpollEvent
 	parking
+	door
 }
 
 // New returns a backend on epoll.
@@ -47,7 +47,7 @@ func newPoller() (*poller, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	p := &poller{fd: fd, waker: w}
+	p := &poller{fd: fd, door: door{waker: w}}
 	// Edge-triggered: every write to the eventfd is an event, so nobody reads from it.
 	if err := p.control(unix.EPOLL_CTL_ADD, w.FD(), 0, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		p.Close()

@@ -99,3 +99,56 @@ func TestParkLooks(t *testing.T) {
 		}
 	}
 }
+
+// TestParkKeepsItsDeadline: a deadline that comes before the one that is asked for stays, since it
+// is work for Go's runtime to change it. It ends one Park too early, and no second one. A
+// deadline that comes later does not stay.
+func TestParkKeepsItsDeadline(t *testing.T) {
+	p, err := newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	park := func(timeout time.Duration) {
+		t.Helper()
+		p.waker.Wake()
+		if n, _, err := p.Park(timeout); n != 1 || err != nil {
+			t.Fatalf("Park with an event at hand: %d events, error %v", n, err)
+		}
+	}
+	park(time.Hour)
+	first := p.armed
+	for _, timeout := range []time.Duration{time.Hour, 2 * time.Hour, -1} {
+		if park(timeout); p.armed != first {
+			t.Errorf("a Park for %v has changed the deadline from %v to %v", timeout, first, p.armed)
+		}
+	}
+	if park(time.Minute); !p.armed.Before(first) {
+		t.Errorf("a Park for a minute has left the deadline at %v", p.armed)
+	}
+	begun := time.Now()
+	park(20 * time.Millisecond)
+	for range 2 { // the first one may end by the old deadline
+		if n, _, err := p.Park(50 * time.Millisecond); n != 0 || err != nil {
+			t.Fatalf("Park: %d events, error %v", n, err)
+		}
+	}
+	if d := time.Since(begun); d < 50*time.Millisecond {
+		t.Errorf("two Parks for 50 ms ended after %v", d)
+	}
+	woken := make(chan struct{})
+	go func() {
+		for !p.parked.Load() {
+			runtime.Gosched()
+		}
+		p.Wake()
+		close(woken)
+	}()
+	if n, _, err := p.Park(-1); n != 0 || err != nil {
+		t.Errorf("Park until Wake: %d events, error %v", n, err)
+	}
+	<-woken
+	if park(-1); !p.armed.IsZero() {
+		t.Errorf("after a Wake, and a Park for ever, there is still a deadline")
+	}
+}

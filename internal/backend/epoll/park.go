@@ -4,11 +4,13 @@ package epoll
 
 import (
 	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/share"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // parking is the state of a poller that parks its goroutine instead of blocking its
@@ -20,17 +22,24 @@ import (
 // The registration happens at the first Park. From then on the runtime sees every
 // event, which would be a waste for a loop that never parks.
 type parking struct {
-	file *os.File        // of the epoll descriptor; nil before the first Park
-	raw  syscall.RawConn // of file; nil also if the runtime refused it
-	try  func(uintptr) bool
-
-	parked atomic.Bool // parked, about to park, or just unparked
-	woken  atomic.Bool
-	timed  bool // file has a deadline, maybe a past one
+	raw    syscall.RawConn // of the epoll descriptor's file; nil also if the runtime refused it
+	try    func(uintptr) bool
+	armed  time.Time // the file's deadline, if it has one and has not passed
+	passed bool      // it has passed, or may have
 
 	looks int // calls of try
 	found int // events that the last call found
 	errno syscall.Errno
+}
+
+// door is what Wake uses, which any goroutine may call.
+type door struct {
+	_      share.Pad
+	waker  *sys.Waker
+	file   *os.File   // of the epoll descriptor; nil before the first Park
+	parked share.Bool // parked, about to park, or just unparked
+	woken  share.Bool
+	_      share.Pad
 }
 
 // past is a deadline that wakes the goroutine at once.
@@ -47,18 +56,12 @@ func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 		return n, true, err
 	}
 	p.parked.Store(true)
-	if timeout > 0 || p.timed {
-		var deadline time.Time
-		if p.timed = timeout > 0; p.timed {
-			deadline = time.Now().Add(timeout)
-		}
-		p.file.SetReadDeadline(deadline)
-	}
+	p.arm(timeout)
 	p.looks, p.found, p.errno = 0, 0, 0
 	// A Wake before SetReadDeadline shows in woken; a later one sets a past deadline,
 	// which ends Read.
 	if p.woken.Load() || p.raw.Read(p.try) != nil {
-		p.timed = true // a Wake may still set its deadline
+		p.passed = true // also after a Wake, which may still set its deadline
 		p.woken.Store(false)
 	}
 	p.parked.Store(false)
@@ -72,6 +75,27 @@ func (p *poller) Park(timeout time.Duration) (n int, slept bool, err error) {
 		return 0, false, os.NewSyscallError("epoll_wait", p.errno)
 	}
 	return p.found, slept, nil
+}
+
+// slack is how much later than asked a Park may end. The runtime's poller waits for whole
+// milliseconds, so this adds little.
+const slack = 100 * time.Microsecond
+
+// arm gives file a deadline for a Park. One that comes earlier may stay, for one Park that ends
+// too early: a loop's first timer is mostly the same for many turns, and each change of the
+// deadline changes one of the runtime's timers.
+func (p *poller) arm(timeout time.Duration) {
+	var deadline time.Time
+	if timeout > 0 {
+		deadline = time.Now().Add(timeout)
+		if !p.passed && !p.armed.IsZero() && p.armed.Before(deadline.Add(slack)) {
+			return
+		}
+	} else if !p.passed {
+		return
+	}
+	p.armed, p.passed = deadline, false
+	p.file.SetReadDeadline(deadline)
 }
 
 // unpark wakes a parked goroutine. It returns false if none is parked.

@@ -52,7 +52,7 @@ type waker interface {
 }
 
 // batch is the most events that one kevent returns, unless there are more changes.
-const batch = 512
+const batch = readiness.Batch
 
 type poller struct {
 	queue   queue

@@ -108,6 +108,12 @@ func (b *Backend) Park(until backend.Time) (ready, slept bool, err error) {
 	return ready || more, slept, errors.Join(err, sideErr)
 }
 
+// Behind reports whether the main backend is behind.
+func (b *Backend) Behind() bool {
+	l, ok := b.Backend.(backend.Laggard)
+	return ok && l.Behind()
+}
+
 // Direct works on the main backend's streams.
 func (b *Backend) Direct(f backend.File) backend.Direct {
 	if d, ok := b.Backend.(backend.Director); ok && f.Slot()&backend.SecondTable == 0 {

@@ -12,17 +12,21 @@ import (
 
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/backend/readiness"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // poller keeps the list of descriptors for poll(2). fds[0] is the waker's; files[i]
 // belongs to fds[i]; index maps a file's slot to its i.
 type poller struct {
-	waker *sys.Waker
+	waker *sys.Waker // which any goroutine may use
+	_     share.Pad
+
 	fds   []unix.PollFd
 	files []backend.File
 	index map[uint32]int
 	ready []event // from the last Wait
+	_     share.Pad
 }
 
 type event struct {
@@ -38,8 +42,8 @@ func New() (backend.Backend, error) {
 	}
 	return readiness.New(&poller{
 		waker: w,
-		fds:   []unix.PollFd{{Fd: int32(w.FD()), Events: unix.POLLIN}},
-		files: make([]backend.File, 1),
+		fds:   append(share.Queue[unix.PollFd](nil), unix.PollFd{Fd: int32(w.FD()), Events: unix.POLLIN}),
+		files: append(share.Queue[backend.File](nil), 0),
 		index: make(map[uint32]int),
 	}), nil
 }
@@ -95,7 +99,7 @@ func (p *poller) Wait(timeout time.Duration) (int, error) {
 	}
 	for i := 0; i < len(p.fds) && len(p.ready) < n; i++ {
 		if r := p.fds[i].Revents; r != 0 {
-			p.ready = append(p.ready, event{p.files[i], interest(r)})
+			p.ready = append(share.Queue(p.ready), event{p.files[i], interest(r)})
 		}
 	}
 	if p.fds[0].Revents != 0 {

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -135,7 +136,7 @@ func (t *table) add(fd int) backend.File {
 		t.used++
 		slot = t.used
 		if int(slot/chunkSize) >= len(t.chunks) {
-			t.chunks = append(t.chunks, new([chunkSize]file))
+			t.chunks = append(share.Queue(t.chunks), new([chunkSize]file))
 		}
 	}
 	f := t.at(slot)

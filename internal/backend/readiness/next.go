@@ -4,6 +4,7 @@ package readiness
 
 import (
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -103,7 +104,7 @@ func (b *Backend) readable(f *file, ready Interest, c *backend.Completion) bool 
 		// canceled before that, f.more tells the next Recv about the input.
 		if f.watched&Edge != 0 {
 			f.more = true
-			b.next.try = append(b.next.try, retry{f.id(), true})
+			b.next.try = append(share.Queue(b.next.try), retry{f.id(), true})
 		}
 	case f.in.Kind == backend.Recv:
 		return b.recv(f, c)
@@ -138,7 +139,7 @@ func (b *Backend) writable(f *file, ready Interest, c *backend.Completion) bool 
 		// The Send was submitted after Wait, so it must wait for a later turn. If it was
 		// going to wait for an edge, it waits for that turn only: this edge does not come again.
 		if wasFull && f.watched&Edge != 0 {
-			b.next.try = append(b.next.try, retry{f.id(), false})
+			b.next.try = append(share.Queue(b.next.try), retry{f.id(), false})
 		}
 		return false
 	case f.out != nil:

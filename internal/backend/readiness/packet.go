@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -116,7 +117,7 @@ func (b *Backend) SendTo(op *backend.SendToOp) {
 	op.Sent, op.Slot = 0, b.turn
 	d.out, f.pending = op, true
 	if !f.full {
-		b.next.try = append(b.next.try, retry{op.File, false})
+		b.next.try = append(share.Queue(b.next.try), retry{op.File, false})
 		return
 	}
 	if err := b.watch(f, f.watched|Out); err != nil {

@@ -11,10 +11,10 @@ package readiness
 
 import (
 	"net"
-	"sync"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -48,13 +48,17 @@ type Poller interface {
 	// holds its file: then the system forgets it too.
 	Forget(fd int, f backend.File, alone bool)
 	// Wait waits for events, at most for timeout, and returns their number. A timeout
-	// of 0 does not block; a negative one waits for ever. Wait may return 0 early.
+	// of 0 does not block; a negative one waits for ever. Wait may return 0 early. If it
+	// returns fewer than Batch events there were no others.
 	Wait(timeout time.Duration) (int, error)
 	// Event returns the i-th event of the last Wait.
 	Event(i int) (backend.File, Interest)
 	Wake()
 	Close() error
 }
+
+// Batch is how many events a Poller returns at least, if there are as many.
+const Batch = 512
 
 // A Parker is a Poller that can park the goroutine instead of blocking its thread.
 type Parker interface {
@@ -70,11 +74,10 @@ const acceptBudget = 64
 // Backend is a backend.Backend over a Poller.
 type Backend struct {
 	backend.Clock
-	poller Poller
-	files  table
-	paths  map[backend.File]string // of unix listeners, to remove at Close
-	lend   []byte                  // the hot buffer: backend.Headroom, then LendSize
-	edge   Interest                // Edge, if the poller supports it
+	files table
+	paths map[backend.File]string // of unix listeners, to remove at Close
+	lend  []byte                  // the hot buffer: backend.Headroom, then LendSize
+	edge  Interest                // Edge, if the poller supports it
 
 	// next collects the work submitted in this turn; now is the work for Next.
 	next, now queue
@@ -87,12 +90,18 @@ type Backend struct {
 	piping
 	nursery nursery
 
-	waking sync.Mutex // keeps Wake from using a closed poller
+	// What Wake uses stands apart: any goroutine may call it.
+
+	_      share.Pad
+	poller Poller
+	waking share.Mutex // keeps Wake from using a closed poller
 	closed bool
+	_      share.Pad
 }
 
 var (
 	_ backend.Backend = (*Backend)(nil)
+	_ backend.Laggard = (*Backend)(nil)
 	_ backend.Parker  = (*Backend)(nil)
 	_ backend.Splicer = (*Backend)(nil)
 )
@@ -202,6 +211,9 @@ func (b *Backend) Parks() bool {
 	_, ok := b.poller.(Parker)
 	return ok
 }
+
+// Behind implements backend.Laggard.
+func (b *Backend) Behind() bool { return b.events >= Batch || len(b.next.try) > 0 }
 
 // begin starts a new turn. It reports whether there is work that needs no event.
 func (b *Backend) begin() (ready bool) {

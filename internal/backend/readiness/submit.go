@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -108,7 +109,7 @@ func (b *Backend) Submit(op *backend.Op) {
 		f.missed = false
 		b.wait(f, op, f.stream())
 		if f.more && f.edged {
-			b.next.try = append(b.next.try, retry{op.File, true})
+			b.next.try = append(share.Queue(b.next.try), retry{op.File, true})
 		}
 	case backend.Accept, backend.PollIn, backend.RecvFrom:
 		b.wait(f, op, In)
@@ -165,7 +166,7 @@ func (b *Backend) Send(op *backend.SendOp) {
 	}
 	f.out = op
 	if !f.full {
-		b.next.try = append(b.next.try, retry{op.File, false})
+		b.next.try = append(share.Queue(b.next.try), retry{op.File, false})
 		return
 	}
 	if err := b.watch(f, f.watched|Out); err != nil {
@@ -261,7 +262,7 @@ func (b *Backend) cancelAll(f *file) {
 
 // done completes op in the next turn.
 func (b *Backend) done(op *backend.Op, n int, err error) {
-	b.next.done = append(b.next.done, result{op, n, err})
+	b.next.done = append(share.Queue(b.next.done), result{op, n, err})
 }
 
 // finish performs a Shutdown, Close or Reset whose turn has come.

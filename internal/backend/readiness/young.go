@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -52,7 +53,7 @@ func (b *Backend) keepLater(f *file, seconds uint16) {
 	}
 	f.keepAlive = seconds
 	n := &b.nursery
-	n.young = append(n.young, f.slot)
+	n.young = append(share.Queue(n.young), f.slot)
 	if n.next == 0 {
 		n.next = b.Now().Add(youth)
 	}

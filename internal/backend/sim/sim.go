@@ -167,6 +167,7 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 // NewNetwork returns a Network whose loops run under a driver.
 func NewNetwork(o Options) *Network {
 	o.setDefaults()
+	backend.Counting.Store(true)
 	n := &Network{opt: o, now: start, rand: random(mix(o.Seed)), home: make(chan struct{}, 1), maxTurns: 1 << 20}
 	n.wrap = func(c *Conn) net.Conn { return c }
 	n.unwrap = func(nc net.Conn) *Conn { c, _ := nc.(*Conn); return c }

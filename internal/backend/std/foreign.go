@@ -5,11 +5,11 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -22,7 +22,7 @@ import (
 // embeds one of package net's types, and they would bypass its own Read and Write.
 type foreign struct {
 	conn   net.Conn
-	broken atomic.Pointer[backend.PanicError]
+	broken share.Pointer[backend.PanicError]
 	once   sync.Once // for Close: many types panic at the second Close
 }
 

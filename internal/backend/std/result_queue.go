@@ -2,10 +2,9 @@ package std
 
 import (
 	"net"
-	"sync"
-	"sync/atomic"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // A result is the result of an Op, on its way to the loop.
@@ -26,17 +25,17 @@ type result struct {
 // poster that finds asleep set clears it and rings the bell; others need not ring. So
 // one post rings.
 type resultQueue struct {
-	mu     sync.Mutex
+	mu     share.Mutex
 	posts  []result
 	asleep bool
 
-	woken atomic.Bool // the next Wait must not sleep
-	ring  func()      // a late ring only costs the loop one look
+	woken share.Bool // the next Wait must not sleep
+	ring  func()     // a late ring only costs the loop one look
 }
 
 func (m *resultQueue) post(r result) {
 	m.mu.Lock()
-	m.posts = append(m.posts, r)
+	m.posts = append(share.Queue(m.posts), r)
 	m.unlockAndRing()
 }
 

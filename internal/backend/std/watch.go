@@ -3,9 +3,9 @@ package std
 import (
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -16,7 +16,7 @@ type watcher struct {
 	b     *Backend
 	waker *sys.Waker
 
-	mu     sync.Mutex
+	mu     share.Mutex
 	polls  []*poll // in flight
 	closed bool
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -24,11 +25,11 @@ func (b *Backend) accepted(f *file, e *cqe, c *backend.Completion) bool {
 		return false
 	case e.res >= 0:
 		m := f.surplus()
-		m.conns = append(m.conns, e.res)
+		m.conns = append(share.Queue(m.conns), e.res)
 		// Let a flood wait in the kernel, where it can still be refused. Also end the
 		// request when the descriptor limit is reached: a request knows only the limit
 		// of the time when it was made.
-		if len(m.conns)-m.first > acceptBudget || !sys.WithinLimit(int(e.res)) {
+		if len(m.conns)-m.first > acceptBudget || !b.isWithinLimit(e.res) {
 			b.cancelIn(f)
 		}
 	case passing(errno) || sys.ConnectionFailed(errno):
@@ -37,6 +38,15 @@ func (b *Backend) accepted(f *file, e *cqe, c *backend.Completion) bool {
 		f.endInput(errno)
 	}
 	return b.deliver(f, c)
+}
+
+// isWithinLimit reports whether the limit of descriptors still allows numbers as high as fd. It
+// asks for the limit once a turn.
+func (b *Backend) isWithinLimit(fd int32) bool {
+	if b.limit.turn != b.turn {
+		b.limit.turn, b.limit.most = b.turn, sys.DescriptorLimit()
+	}
+	return uint64(fd) < b.limit.most
 }
 
 // deliverConn completes f.in, an Accept, with a waiting connection or with the error
@@ -106,7 +116,7 @@ func (b *Backend) acceptRest(f *file) {
 			return
 		}
 		m := f.surplus()
-		m.conns = append(m.conns, int32(fd))
+		m.conns = append(share.Queue(m.conns), int32(fd))
 	}
 }
 

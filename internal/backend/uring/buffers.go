@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 const (
@@ -31,6 +32,7 @@ type buffers struct {
 	made   int    // buffers given to the kernel at least once
 	held   int    // buffers with data that are not back with the kernel
 	used   bool   // the kernel used a buffer since used was last cleared
+	_      share.Pad
 }
 
 // part is the range of a buffer's bytes not yet delivered, and the number of the next

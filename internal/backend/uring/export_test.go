@@ -28,6 +28,9 @@ func Open(c Config) (backend.Backend, error) {
 // Collected returns the number of completions that wait for the next turn.
 func Collected(b backend.Backend) int { return len(b.(*Backend).ring.later) }
 
+// WithinLimit reports whether the limit of descriptors, as the turn knows it, allows fd.
+func WithinLimit(b backend.Backend, fd int32) bool { return b.(*Backend).isWithinLimit(fd) }
+
 // AddFiles adds n files to a table.
 func AddFiles(n int) {
 	var t table

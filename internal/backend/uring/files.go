@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -67,10 +68,11 @@ const (
 // surplus is undelivered input that must not occupy a buffer of the ring.
 type surplus struct {
 	bytes []byte
-	conns []int32 // accepted; those before first are delivered
-	first int     // index of the first undelivered connection
-	taken int     // connections delivered in turn
-	turn  uint32  // the turn that taken counts
+	conns []int32   // accepted; those before first are delivered
+	first int       // index of the first undelivered connection
+	taken int       // connections delivered in turn
+	turn  uint32    // the turn that taken counts
+	_     [7]uint64 // see share.Least
 }
 
 func (m *surplus) empty() bool { return len(m.bytes) == 0 && m.first == len(m.conns) }
@@ -193,7 +195,7 @@ func (t *table) add(fd int) *file {
 		t.used++
 		slot = t.used
 		if int(slot/chunkSize) >= len(t.chunks) {
-			t.chunks = append(t.chunks, new([chunkSize]file))
+			t.chunks = append(share.Queue(t.chunks), new([chunkSize]file))
 		}
 	}
 	f := t.slot(slot)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -239,7 +240,7 @@ func (b *Backend) Return([]byte) {
 func (b *Backend) feed(f *file) {
 	if f.flags&fed == 0 {
 		f.flags |= fed
-		b.later.fed = append(b.later.fed, f.id())
+		b.later.fed = append(share.Queue(b.later.fed), f.id())
 	}
 }
 

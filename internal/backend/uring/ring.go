@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rondo-go/rondo/internal/share"
 )
 
 // ring is a submission queue and a completion queue, shared with the kernel. It starts
@@ -36,6 +38,7 @@ type ring struct {
 	ts  timespec
 
 	rings, entries []byte // the mappings
+	_              share.Pad
 }
 
 // newRing makes a ring with so many submissions and completions. Both are powers of
@@ -209,12 +212,17 @@ func (r *ring) takeTries(f func(*cqe)) {
 // overflown reports whether the kernel holds completions that did not fit.
 func (r *ring) overflown() bool { return atomic.LoadUint32(r.sqFlags)&sqCQOverflow != 0 }
 
+// holdsBack reports whether the kernel has completions that the next enter brings.
+func (r *ring) holdsBack() bool {
+	return atomic.LoadUint32(r.sqFlags)&(sqTaskrun|sqCQOverflow) != 0
+}
+
 // look begins a turn. It submits and collects completions without blocking. If there is
 // nothing to do, it makes no system call.
 func (r *ring) look() (err error) {
 	r.now, r.later, r.i = r.later, r.now[:0], 0
 	r.refill()
-	for r.queued() || atomic.LoadUint32(r.sqFlags)&(sqTaskrun|sqCQOverflow) != 0 {
+	for r.queued() || r.holdsBack() {
 		if err = r.enter(enterGetEvents); err != nil || len(r.spilled) == 0 || r.full() {
 			break
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -222,7 +223,7 @@ func (a *arenas) room(vectors int) *arena {
 		}
 	}
 	if a.used == len(a.all) {
-		a.all = append(a.all, &arena{make([]unix.Msghdr, 0, arenaHeaders), make([]unix.Iovec, 0, arenaVectors)})
+		a.all = append(share.Queue(a.all), &arena{make([]unix.Msghdr, 0, arenaHeaders), make([]unix.Iovec, 0, arenaVectors)})
 	}
 	a.used++
 	return a.all[a.used-1]

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -243,5 +244,5 @@ func (b *Backend) cancelAgain(id backend.File) {
 
 // done completes op in the next turn.
 func (b *Backend) done(op *backend.Op, n int, err error) {
-	b.later.done = append(b.later.done, result{op, n, err})
+	b.later.done = append(share.Queue(b.later.done), result{op, n, err})
 }

@@ -18,12 +18,12 @@ package uring
 import (
 	"net"
 	"runtime"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 )
 
@@ -44,7 +44,6 @@ type Backend struct {
 	ring        *ring
 	bufs        *buffers
 	shrinkTimer shrinkTimer
-	waker       *sys.Waker
 	files       table
 	paths       map[backend.File]string // of unix listeners, to remove at Close
 	enabled     bool
@@ -57,22 +56,37 @@ type Backend struct {
 	later, now queue
 	turn       uint32
 	grown      uint32 // the last turn in which growBuffers ran
+	limit      limit
 	hot        []byte // headroom and backend.LendSize bytes, lent for bytes that are in no buffer of the ring
 	lent       int    // number of the buffer lent to the loop, or lentNothing or lentHot
 
 	pieces [][]byte // for the Sources of Sends; unused
 
-	waking sync.Mutex // keeps Wake from using a closed descriptor
+	// What Wake uses stands apart: any goroutine may call it.
+
+	_      share.Pad
+	waker  *sys.Waker
+	waking share.Mutex // keeps Wake from using a closed descriptor
 	closed bool
+	_      share.Pad
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Laggard = (*Backend)(nil)
+)
 
 // queue is work that needs nothing from the kernel.
 type queue struct {
 	done []result
 	fed  []backend.File // files with undelivered input
 	i, j int            // Next's positions in done and fed
+}
+
+// limit is the limit of descriptors as it was in a turn; see isWithinLimit.
+type limit struct {
+	turn uint32
+	most uint64
 }
 
 type result struct {
@@ -204,6 +218,12 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	}
 	err = b.ring.wait(timeout)
 	return b.ring.completed(), err
+}
+
+// Behind implements backend.Laggard. Newer kernels complete some twenty requests in a call, and
+// keep the rest for the next one. A batch of sends may have collected some for the next turn.
+func (b *Backend) Behind() bool {
+	return b.ring.holdsBack() || len(b.ring.later) > 0 || len(b.later.fed) > 0
 }
 
 func (b *Backend) Next(c *backend.Completion) bool {
