@@ -38,19 +38,23 @@ func TestAwaitPanicsLate(t *testing.T) {
 	for _, backend := range pick.Available() {
 		var log testkit.Log
 		e := &rondo.Engine{Backend: backend, NumLoops: 1, Logger: log.Logger()}
-		begun, left, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-		c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, _ net.Conn) error {
+		begun, left, ended := make(chan *rondo.Loop), make(chan struct{}), make(chan error, 1)
+		testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, _ net.Conn) error {
+			l := co.Loop()
 			_, err := coro.Await(co, func() (int, error) {
-				close(begun)
+				begun <- l
 				<-left
 				panic("on purpose")
 			})
 			ended <- err
 			return err
 		}))
-		<-begun
-		c.(*net.TCPConn).SetLinger(0)
-		c.Close()
+		l := <-begun
+		l.Post(func() {
+			for c := range l.Conns() {
+				c.Abort(nil)
+			}
+		})
 		<-ended
 		close(left)
 		testkit.Until(t, backend+": the log", func() bool { return strings.Contains(log.String(), "TestAwaitPanicsLate.func1.1") })
