@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -42,5 +43,25 @@ func TestRatio(t *testing.T) {
 	}
 	if m := median([]float64{4, 1, 3, 2}); m != 2.5 {
 		t.Errorf("median %v, want 2.5", m)
+	}
+}
+
+// TestBeside: high percentiles, which are skewed, favour neither side of a pair of servers that are the same.
+func TestBeside(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	one := func() timed {
+		skewed := math.Exp(math.Exp(random.NormFloat64()))
+		return timed{figures: figures{"p99": skewed}}
+	}
+	var inner, outer []float64
+	for range 20_000 {
+		inner = append(inner, one().figures["p99"])
+		outer = append(outer, beside("p99", [2]timed{one(), one()})...)
+	}
+	if r := median(outer) / median(inner); math.Abs(r-1) > 0.05 {
+		t.Errorf("the outer side's median is %.2f of the inner side's", r)
+	}
+	if b := beside("cpu", [2]timed{{figures: figures{"cpu": 2}}, {figures: figures{"cpu": 8}}}); len(b) != 1 || b[0] != 4 {
+		t.Errorf("CPU time beside 2 and 8: %v", b)
 	}
 }

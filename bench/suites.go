@@ -253,6 +253,7 @@ var suites = []suite{
 		[]string{"echo-64-50", "echo-64-1000", "echo-64-10000", "echo-1k-50", "echo-64k-8", "idle"}},
 	{"connections", "Connections: how fast they come and go, and the memory of idle ones", "pinned", limitServer, streaming, []string{"rate", "idle"}},
 	{"latency", "Latency under open load", "pinned", limitServer, []string{rondoServer, "rondo-uring", "gnet", "nbio", "net"}, []string{"open50-64-50", "open80-64-50"}},
+	{"latency-gnet", "The same beside gnet, at the same rates", "pinned", "gnet", []string{rondoServer, "rondo-uring"}, []string{"open50-64-50", "open80-64-50"}},
 	{"spin", "A loop that spins before it sleeps", "pinned", rondoServer, []string{"rondo-epoll-spin20us", "rondo-epoll-spin100us"}, []string{"echo-64-1"}},
 	{"spare", "A spare processor for two loops, which park without", "free", rondoServer, []string{"rondo-epoll-spare"}, []string{"echo-64-50", "echo-64-1000", "echo-64k-8", "rate"}},
 	{"spare-one", "One loop without the spare processor that it has by default here", "pinned", rondoServer, []string{"rondo-epoll-nospare"}, []string{"echo-64-1", "echo-64-50"}},
