@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -192,6 +193,11 @@ type timed struct {
 }
 
 func (p *pair) timed(ctx context.Context, s *side, rate float64) (t timed, err error) {
+	if rate > 0 {
+		// A machine that pauses regularly must not always pause in the slices of the same side: its
+		// pauses are the high percentiles.
+		time.Sleep(rand.N(s.workload.slice))
+	}
 	if t.work[0], err = p.cal.work(); err != nil {
 		return t, err
 	}
