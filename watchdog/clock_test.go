@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -154,8 +155,20 @@ func TestDelays(t *testing.T) {
 
 	s.Pass(2 * time.Second)
 	s.block((*jam).receive)
+	testkit.Until(t, "the callback to wait", receives)
 	s.Pass(100 * ms)
 	s.want(1)
+}
+
+// receives reports whether a callback waits in jam.receive. It has begun a moment before.
+func receives() bool {
+	all := make([]byte, 1<<20)
+	for stack := range strings.SplitSeq(string(all[:runtime.Stack(all, true)]), "\n\n") {
+		if strings.Contains(stack, " [chan receive") && strings.Contains(stack, "(*jam).receive(") {
+			return true
+		}
+	}
+	return false
 }
 
 // TestCollector: a callback that Go's collector keeps is not to blame, up to a limit. If it does
