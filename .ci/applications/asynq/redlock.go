@@ -44,14 +44,21 @@ func redlock(addresses, file, times string) error {
 		if err := increment(file); err != nil {
 			return err
 		}
-		if ok, err := mutex.Extend(); !ok {
+		if ok, err := mutex.Extend(); !ok && !died(err) {
 			return fmt.Errorf("extending: %w", err)
 		}
-		if ok, err := mutex.Unlock(); !ok {
+		if ok, err := mutex.Unlock(); !ok && !died(err) {
 			return fmt.Errorf("unlocking: %w", err)
 		}
 	}
 	return nil
+}
+
+// died tells whether a lock is too few servers' because one is dead. Of a lock that three of five
+// gave, two are left then. They still refuse it to everybody else: what it guards was guarded.
+func died(err error) bool {
+	var dead *redsync.RedisError
+	return errors.As(err, &dead)
 }
 
 // increment counts one in a file. Only a lock keeps others from doing it at the same time.
