@@ -28,8 +28,8 @@ type larder struct {
 	_           share.Pad
 
 	taken   share.Int64  // by loops, used or not
-	shed    share.Uint64 // connections cut off
-	refused share.Uint64 // connections refused
+	shed    share.Uint64 // connections cut off since the last end was told
+	refused share.Uint64 // connections refused since
 }
 
 // newLarder returns a larder with the engine's limit; nil if there is none.
@@ -169,8 +169,6 @@ func (m *memory) shed() {
 	}
 	if r.teller.CompareAndSwap(nil, l) {
 		m.calm = 0
-		r.shed.Store(0)
-		r.refused.Store(0)
 		l.engine.log().Warn("rondo: the buffers of connections have reached their limit: connections are cut off, and new ones refused",
 			"limit", r.most, "taken", taken)
 	}
@@ -287,7 +285,7 @@ func (m *memory) tellEnd() bool {
 		return false
 	}
 	m.loop.engine.log().Info("rondo: the buffers of connections are below their limit again",
-		"limit", r.most, "taken", r.taken.Load(), "shed", r.shed.Load(), "refused", r.refused.Load())
+		"limit", r.most, "taken", r.taken.Load(), "shed", r.shed.Swap(0), "refused", r.refused.Swap(0))
 	r.teller.Store(nil)
 	return true
 }

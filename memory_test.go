@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +56,14 @@ func TestShortageIsTold(t *testing.T) {
 	told("again", 2, 2)
 	if !slices.Contains(limits, "MaxBufferBytes") {
 		t.Errorf("nobody was refused: %q", limits)
+	}
+	refused := 0
+	for _, told := range regexp.MustCompile(`refused=(\d+)`).FindAllStringSubmatch(log.String(), -1) {
+		n, _ := strconv.Atoi(told[1])
+		refused += n
+	}
+	if refused != len(limits) {
+		t.Errorf("the log tells of %d refused connections, want %d:\n%s", refused, len(limits), &log)
 	}
 }
 
