@@ -164,6 +164,7 @@ func hotBitsBench(t testing.TB) (*bench, *fakeConn) {
 func TestBitsDoNotAllocate(t *testing.T) {
 	for _, line := range hotBits {
 		b, f := hotBitsBench(t)
+		b.allFast()
 		in := resp.AppendRequest(nil, splitWords(line)...)
 		run := func() {
 			f.out = f.out[:0]

@@ -120,7 +120,7 @@ func testPipeline(t *testing.T, w wrapping, address string, size int) {
 	}
 	defer raw.Close()
 	raw.(*net.TCPConn).SetReadBuffer(64 << 10)
-	const patience = 30 * time.Second
+	const patience = 2 * time.Minute
 	raw.SetDeadline(time.Now().Add(patience))
 	if err := pipelined(w.client(raw), 60, size, func() { time.Sleep(20 * time.Millisecond) }); err != nil {
 		t.Errorf("values of %d bytes: %v", size, err)

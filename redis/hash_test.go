@@ -226,6 +226,7 @@ func TestLongDouble(t *testing.T) {
 func TestNestedCommandsDoNotAllocate(t *testing.T) {
 	for _, limit := range []int64{0, 512} {
 		b := newBench(t, &Server{})
+		b.allFast()
 		b.s.config.hashEntries, b.s.config.setEntries = limit, limit
 		for i := range 100 {
 			b.reply("HSET", "h", strconv.Itoa(i), "v")

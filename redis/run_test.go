@@ -111,6 +111,7 @@ var hot = []string{"PING", "SET key value", "GET key", "INCR counter", "MSET key
 func TestHotCommandsDoNotAllocate(t *testing.T) {
 	for _, line := range hot {
 		b := newBench(t, &Server{})
+		b.allFast()
 		f := b.connect("a")
 		f.out = make([]byte, 0, 1<<10)
 		in := resp.AppendRequest(nil, splitWords(line)...)

@@ -13,6 +13,7 @@ const threeCommands = "redis.call('set',KEYS[1],ARGV[1]) local v=redis.call('get
 // A call of a script allocates little more than its keys, arguments and replies as values of Lua.
 func TestScriptsAllocateLittle(t *testing.T) {
 	b := newBench(t, &Server{})
+	b.allFast()
 	digest := b.do("a", "SCRIPT", "LOAD", threeCommands)[4:]
 	f := b.connect("a")
 	f.out = make([]byte, 0, 1<<10)

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long is waited for what takes no time.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // file is one of the directory of keys.
 func file(name string) string { return filepath.Join(os.Getenv("RONDO_TLS"), name) }

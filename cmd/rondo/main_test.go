@@ -17,7 +17,7 @@ import (
 )
 
 // patience is the timeout for a process to do something quick.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // binary is this test's binary, which runs the program when a test starts it.
 var binary string

@@ -13,7 +13,7 @@ import (
 	"github.com/rondo-go/rondo/compat/goev/netfd"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // reactor makes a Reactor that runs, and ends with the test.
 func reactor(t *testing.T, opts ...Option) *Reactor {

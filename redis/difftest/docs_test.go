@@ -44,14 +44,7 @@ func ask(t *testing.T, s *server) func(request ...string) resp.Value {
 	t.Cleanup(func() { c.Close() })
 	return func(request ...string) resp.Value {
 		t.Helper()
-		if _, err := c.Write(resp.AppendRequest(nil, request...)); err != nil {
-			t.Fatal(err)
-		}
-		reply, err := c.one()
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, _, _, err := resp.ReadValue(bytes.Clone(reply))
+		v, err := c.ask(request...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // patience is how long a reply may take on a loaded machine.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // A server is one that scripts can be sent to.
 type server struct {

@@ -76,7 +76,7 @@ func (w *world) tell(format string, args ...any) {
 }
 
 const (
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 	never    = time.Hour
 )
 

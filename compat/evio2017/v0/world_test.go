@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // A world is a running server with a log of its events.
 type world struct {
