@@ -367,7 +367,7 @@ func TestIdleMemory(t *testing.T) {
 			count := max(1000, *abusers)
 			startLoad(t, s.client, addr, count).ready()
 			took := 0
-			for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 				if took = (memory() - before) / count; took <= s.most && runtime.NumGoroutine() <= goroutines+kept {
 					break
 				}
@@ -407,11 +407,14 @@ func lasting(most int) int {
 	return least
 }
 
+// patience is how long anything may take on a loaded machine before it counts as stuck.
+const patience = 2 * time.Minute
+
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(patience); !cond(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("%s: not within a minute", what)
+			t.Fatalf("%s: not within %v", what, patience)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func randomClient(t *testing.T, addr string, seed uint64) {
 		return
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	var out bytes.Buffer
 	var want []string
 	for range 1 + rng.IntN(8) {
@@ -206,7 +206,7 @@ func TestPipelined(t *testing.T) {
 			}()
 			r := bufio.NewReader(c)
 			for i := range n {
-				c.SetReadDeadline(time.Now().Add(20 * time.Second)) // for each: how long all take is not tested
+				c.SetReadDeadline(time.Now().Add(patience)) // for each: how long all take is not tested
 				answer, err := http.ReadResponse(r, nil)
 				if err != nil {
 					t.Fatal(i, err)

@@ -187,7 +187,7 @@ func exchangeRaw(t *testing.T, addr, out string) (got []byte, whole bool) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	go io.WriteString(c, out)
 	got, err = io.ReadAll(c)
 	if timeout, ok := err.(net.Error); ok && timeout.Timeout() {

@@ -53,7 +53,7 @@ func TestEndInAWrite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.SetDeadline(time.Now().Add(patience))
 		io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		io.Copy(io.Discard, c)
 		c.Close()

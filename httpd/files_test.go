@@ -184,7 +184,7 @@ func fetch(t *testing.T, content []byte, dial func() (net.Conn, error)) {
 				return
 			}
 			defer c.Close()
-			c.SetDeadline(time.Now().Add(20 * time.Second))
+			c.SetDeadline(time.Now().Add(patience))
 			r := bufio.NewReader(c)
 			for round := range 3 {
 				io.WriteString(c, "GET /file HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -229,7 +229,7 @@ func TestFileToASlowReader(t *testing.T) {
 				}
 				defer c.Close()
 				c.(*net.TCPConn).SetReadBuffer(64 << 10)
-				c.SetDeadline(time.Now().Add(20 * time.Second))
+				c.SetDeadline(time.Now().Add(patience))
 				io.WriteString(c, "GET /file HTTP/1.1\r\nHost: a\r\n"+closing+"\r\n")
 				time.Sleep(500 * time.Millisecond)
 				answer, err := http.ReadResponse(bufio.NewReader(c), nil)

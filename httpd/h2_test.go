@@ -348,7 +348,7 @@ func TestHTTP2Protocols(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				conn.SetDeadline(time.Now().Add(10 * time.Second))
+				conn.SetDeadline(time.Now().Add(patience))
 				if conn.ConnectionState().NegotiatedProtocol == "h2" {
 					answer, err := s.client(t).Get("https://" + s.addr)
 					if err != nil {
@@ -393,7 +393,7 @@ func TestHTTP2Inadequate(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(30 * time.Second))
+			conn.SetDeadline(time.Now().Add(patience))
 			io.WriteString(conn, c.send)
 			got, err := io.ReadAll(conn)
 			if errors.Is(err, context.DeadlineExceeded) {
@@ -453,7 +453,7 @@ func TestHTTP2Unencrypted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.SetDeadline(time.Now().Add(patience))
 		io.WriteString(c, preface[:i])
 		c.(*net.TCPConn).CloseWrite()
 		if got, err := io.ReadAll(c); len(got) > 0 || err != nil {
@@ -625,7 +625,7 @@ func TestHijackedOutlives(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(100 * time.Millisecond)
-		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.SetDeadline(time.Now().Add(patience))
 		io.WriteString(h, "hello")
 		if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
 			t.Error(err)

@@ -40,7 +40,7 @@ func TestHijackedReader(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			conn.SetDeadline(time.Now().Add(patience))
 			ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
 			if string(ahead) != c.want {
 				t.Errorf("the Reader has %q, %v, want %q", ahead, err, c.want)
@@ -66,7 +66,7 @@ func TestHijackedReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			conn.SetDeadline(time.Now().Add(patience))
 			io.WriteString(conn, c.request)
 			hijacked := make([]byte, 1)
 			if _, err := io.ReadFull(conn, hijacked); err != nil {

@@ -75,7 +75,7 @@ func raw(t *testing.T, addr, request string) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	io.WriteString(c, request)
 	answer, err := io.ReadAll(c)
 	if err != nil {
@@ -438,7 +438,7 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("Shutdown with a request in progress: %v", err)
 	}
 	<-hook
-	idle.SetReadDeadline(time.Now().Add(5 * time.Second))
+	idle.SetReadDeadline(time.Now().Add(patience))
 	if _, err := idle.Read(make([]byte, 100)); err != nil {
 		if _, err = idle.Read(make([]byte, 100)); err != io.EOF {
 			t.Errorf("the idle connection: %v", err)
@@ -472,11 +472,9 @@ func TestTimeouts(t *testing.T) {
 		}
 		defer c.Close()
 		io.WriteString(c, begin)
-		at := time.Now()
-		c.SetReadDeadline(time.Now().Add(5 * time.Second))
-		io.Copy(io.Discard, c)
-		if took := time.Since(at); took > 2*time.Second {
-			t.Errorf("%q: %v", begin, took)
+		c.SetReadDeadline(time.Now().Add(patience))
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q: the connection does not end", begin)
 		}
 		if strings.HasPrefix(begin, "POST") {
 			if err := <-slow; !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -34,7 +34,7 @@ func TestLateAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				c.SetDeadline(time.Now().Add(10 * time.Second))
+				c.SetDeadline(time.Now().Add(patience))
 				io.WriteString(c, get)
 				got, err := io.ReadAll(c)
 				if timeout, ok := err.(net.Error); ok && timeout.Timeout() {

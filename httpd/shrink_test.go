@@ -139,7 +139,7 @@ func TestShrinkWithAHook(t *testing.T) {
 		past = k.served[0].directly() != nil
 		close(proceed)
 		for _, c := range k.served { // the goroutines have sent the answers, and the loop was not told yet
-			for until := time.Now().Add(10 * time.Second); past && c.x.phase.Load()&over == 0 && time.Now().Before(until); {
+			for until := time.Now().Add(2 * time.Minute); past && c.x.phase.Load()&over == 0 && time.Now().Before(until); {
 				time.Sleep(time.Millisecond)
 			}
 		}

@@ -2,11 +2,13 @@ package httpd_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,7 +38,7 @@ func TestManyRequestsBeforeAnAnswerIsRead(t *testing.T) {
 		}
 		defer nc.Close()
 		c := nc.(*net.TCPConn)
-		c.SetDeadline(time.Now().Add(30 * time.Second))
+		c.SetDeadline(time.Now().Add(patience))
 		go func() {
 			io.WriteString(c, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", requests))
 			if half {
@@ -87,16 +89,15 @@ func TestLargeAnswerOnLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	begin := time.Now()
 	time.Sleep(300 * time.Millisecond)
 	n := int64(0)
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err == nil {
 		n, err = io.Copy(io.Discard, answer.Body)
 	}
-	if err == nil && n != size || time.Since(begin) > 10*time.Second {
+	if err == nil && n != size || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%d bytes of %d, %v", n, size, err)
 	}
 }
@@ -125,7 +126,7 @@ func TestBodiesNeverStall(t *testing.T) {
 			head := fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\nx", size)
 			body := strings.Repeat("x", piece)
 			for i, begin := 0, time.Now(); time.Since(begin) < 3*time.Second; i++ {
-				c.SetDeadline(time.Now().Add(20 * time.Second))
+				c.SetDeadline(time.Now().Add(patience))
 				for _, s := range []string{head, body, body} {
 					io.WriteString(c, s)
 					time.Sleep(time.Duration(rand.IntN(100)) * time.Microsecond)

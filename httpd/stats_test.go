@@ -53,7 +53,7 @@ func TestStats(t *testing.T) {
 			var want httpd.Stats
 			counted := func(what string) {
 				t.Helper()
-				for end := time.Now().Add(20 * time.Second); s.Stats() != want; time.Sleep(time.Millisecond) {
+				for end := time.Now().Add(patience); s.Stats() != want; time.Sleep(time.Millisecond) {
 					if time.Now().After(end) {
 						t.Fatalf("%s: %+v, want %+v", what, s.Stats(), want)
 					}
@@ -115,7 +115,7 @@ func TestStatsOfHTTP2(t *testing.T) {
 		a.Body.Close()
 	}
 	want := httpd.Stats{Conns: 1, Requests: 3, HTTP2: 3}
-	for end := time.Now().Add(20 * time.Second); s.Stats() != want; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); s.Stats() != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%+v, want %+v", s.Stats(), want)
 		}

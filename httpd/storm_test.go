@@ -220,7 +220,7 @@ func (s *storm) check(seed uint64) {
 		}
 		return true
 	}
-	for until := time.Now().Add(10 * time.Second); !whole(); time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(patience); !whole(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			s.t.Errorf("seed %d: the states of a connection are %s", seed, wrong)
 			return
@@ -240,7 +240,7 @@ func TestStorm(t *testing.T) {
 	for seed := range uint64(max(5, *scripts/30)) {
 		s.play(seed+1, config)
 	}
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		runtime.GC() // package net keeps pipes of io.Copy until then
 		g, d := runtime.NumGoroutine(), countDescriptors()
 		if g <= goroutines && d <= descriptors+2 { // package netconn's race detector opens one

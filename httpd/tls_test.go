@@ -115,7 +115,7 @@ func TestPlainToTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.SetDeadline(time.Now().Add(patience))
 		c.(*net.TCPConn).SetNoDelay(true)
 		for rest := request; rest != ""; rest = rest[min(piece, len(rest)):] {
 			io.WriteString(c, rest[:min(piece, len(rest))])
