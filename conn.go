@@ -148,7 +148,7 @@ func (c *Conn) serveWith(open OpenFunc) {
 	switch {
 	case h != nil:
 		c.setHandler(h) // which may be another one than a Keeper that open has Installed
-	case c.life == connOpen:
+	case c.life == connOpen || c.rests(): // not if open has called Detach or Move
 		c.refuse()
 	}
 }

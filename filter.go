@@ -190,7 +190,7 @@ func (c *Conn) makeStages(filters []FilterOpenFunc) (made []*FilterPort, ok bool
 		if f != nil {
 			made = append(made, &FilterPort{conn: c, filter: f})
 		}
-		if f == nil || c.isClosing() {
+		if f == nil || c.life != connOpen { // a connection that leaves cannot have filters
 			return made, false
 		}
 	}
@@ -204,7 +204,7 @@ func (c *Conn) reopen(open OpenFunc) {
 	switch {
 	case h != nil:
 		c.SetHandler(h)
-	case c.life == connOpen:
+	case c.life == connOpen || c.rests():
 		c.refuse()
 	}
 }

@@ -145,6 +145,9 @@ type Passing interface {
 	// failed, it has Filters, or a file waits to be sent. It works after CloseWrite and after
 	// EOF. The connection should be a socket of the system or of a simulated network: a
 	// *tls.Conn does not survive a canceled send.
+	//
+	// An OpenFunc that calls it and returns no Handler refuses the connection, and a connection
+	// to which Use is just giving Filters is closed.
 	Rest(rested func(error)) error
 
 	// Stay ends Rest: the connection goes on. It does nothing at other times.

@@ -25,7 +25,7 @@ func (w filtered) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
-	"DepartKeepsEveryByte", "StayGoesOn", "RestMeetsAReset", "DepartAllOrNone", "RestIsRefused", "ArrivalsCount",
+	"DepartKeepsEveryByte", "StayGoesOn", "RestMeetsAReset", "DepartAllOrNone", "RestIsRefused", "RestBeforeAHandler", "ArrivalsCount",
 	"BroadcastBeforeLeaving", "CountsMove", "CoLeavesThoughAChildWrites",
 	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
 }

@@ -217,6 +217,7 @@ var laws = []law{
 	{"RestMeetsAReset", restMeetsAReset},
 	{"DepartAllOrNone", departAllOrNone},
 	{"RestIsRefused", restIsRefused},
+	{"RestBeforeAHandler", restBeforeAHandler},
 	{"ArrivalsCount", arrivalsCount},
 	{"AttachedConnIsServed", attachedConnIsServed},
 	{"AttachFails", attachFails},

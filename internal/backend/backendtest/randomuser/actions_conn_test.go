@@ -23,6 +23,15 @@ var connActions = []action{
 	{"Conn.CloseWith", 1, aConn, func(x *call) { x.conn.c.CloseWith(errUser) }},
 	{"IO.CloseWithin", 1, aConn, func(x *call) {
 		bridge.Of(x.conn.c).CloseWithin(time.Duration(1+x.intn(1e6)), x.intn(10_000))
+		// It does not bound the output: two such connections that are each other's peers, and
+		// read no more, would wait for one another for ever.
+		k := x.conn
+		k.c.Loop().AfterFunc(5*time.Second, func() {
+			if !k.c.Ref().Closed() {
+				k.out.tear("Abort")
+				k.c.Abort(nil)
+			}
+		})
 	}},
 	{"Conn.CloseWrite", 2, aConn, func(x *call) { x.conn.c.CloseWrite() }},
 	{"Conn.Abort", 2, aConn, func(x *call) {
