@@ -101,8 +101,8 @@ func TestUpgrade(t *testing.T) {
 		w.Header().Set("Set-Cookie", "a=b")
 		rec := newRecorder()
 		ref, err := s.Upgrade(w, r, echoAndTell{rec})
-		if err != nil || ref.Closed() {
-			t.Errorf("Upgrade: %v", err)
+		if err != nil || ref == (Ref{}) { // the client may have left already
+			t.Errorf("Upgrade: %v, %v", ref, err)
 		}
 		if n, err := w.Write([]byte("x")); n > 0 || err != http.ErrHijacked {
 			t.Errorf("a Write afterwards: %d, %v", n, err)
