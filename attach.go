@@ -110,6 +110,7 @@ func (l *Loop) attach(nc net.Conn, sole bool) (*Conn, error) {
 	}
 	l.stats.Attached++
 	c := newConn(l, file, h.Peer)
+	c.flags |= hasSent
 	if left && len(u.rest) > 0 {
 		c.carry = append(l.pool.Get(len(u.rest)), u.rest...) // a copy: memory behind rest belongs to the caller
 		u.rest = nil
@@ -200,6 +201,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, withi
 	}
 	l.stats.Attached++
 	c := newConn(l, file, h.Peer)
+	c.flags |= hasSent
 	if counts {
 		c.flags |= accepted
 	}

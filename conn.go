@@ -96,7 +96,7 @@ const (
 	tellDrain                       // set drainDue once output has drained: it is full, or a writer waits for room
 	dirty                           // in Loop.dirty
 	inOutbox                        // has a part in Loop.outbox
-	recalled                        // the Send in flight was canceled by Recall
+	hasSent                         // the system has taken output, of this Conn or from before: it may not be delivered yet
 	endWrite                        // writes fail: after CloseWrite, Close, or soon after Detach
 	shut                            // Shutdown has been submitted, after the last byte
 	selfPaced                       // full output does not stop reading, nor does the end of both streams close it: see SelfPaced
@@ -107,10 +107,17 @@ const (
 func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
 	c := &Conn{loop: l, limits: &l.engine.limits, peer: peer}
 	c.recv = backend.Op{Kind: backend.Recv, File: file, Owner: (*receiver)(c)}
-	c.handler = HandlerFunc(nil) // for Closed, if open returns none
+	c.handler = unopened{}
 	l.enter(c)
 	return c
 }
+
+// unopened is the Handler of a connection before open has made one: others may have it read
+// before, by Loop.Conns or a hook.
+type unopened struct{}
+
+func (unopened) Data(*Conn, []byte) (int, error) { return 0, nil }
+func (unopened) Closed(*Conn, error)             {}
 
 // isClosing reports whether the connection is closing, closed or gone.
 func (c *Conn) isClosing() bool { return c.life >= connClosing }

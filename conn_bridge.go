@@ -185,7 +185,7 @@ func (c *Conn) recall() {
 	case o == nil:
 	case o.sending > 0: // Complete drops the rest
 		o.discard(o.sending, len(o.queue))
-		c.flags |= recalled
+		o.recalled = true
 		c.loop.backend.Cancel(&o.op.Op) // in a hook before the Send it has no effect
 	default:
 		o.discard(0, len(o.queue))
@@ -196,11 +196,10 @@ func (c *Conn) recall() {
 // recalledBefore reports whether the hook before a write called Recall; then it drops the
 // first chunks.
 func (o *output) recalledBefore() bool {
-	c := o.conn
-	if c.flags&recalled == 0 {
+	if !o.recalled {
 		return false
 	}
-	c.flags &^= recalled
+	o.recalled = false
 	sending := o.sending
 	o.sending = 0
 	o.discard(0, sending)

@@ -120,10 +120,10 @@ func (c *Conn) Abort(err error) {
 	c.finish(backend.Reset, err)
 }
 
-// refuse closes a connection that has no handler.
+// refuse closes a connection that has no handler: at once, if it has nothing to deliver.
 func (c *Conn) refuse() {
 	c.because(meter.Refused)
-	if c.Buffered() == 0 && c.flags&endWrite == 0 {
+	if c.Buffered() == 0 && c.flags&(endWrite|hasSent) == 0 {
 		c.finish(backend.Close, nil)
 	} else {
 		c.Close()

@@ -30,7 +30,9 @@ type output struct {
 	size    int // bytes in queue, and ghost
 	ghost   int // part of size: bytes that Recall dropped, until release is called
 	bufs    [][]byte
-	_       [6]uint64 // see share.Least
+
+	recalled bool      // the Send in flight was canceled by Recall
+	_        [5]uint64 // see share.Least
 }
 
 func (c *Conn) output() *output {
@@ -449,8 +451,8 @@ func (o *output) Complete(comp *backend.Completion) {
 	done := o.sending
 	o.sending = 0
 	o.grow(-comp.N)
-	recall := c.flags&recalled != 0
-	c.flags &^= recalled
+	recall := o.recalled
+	o.recalled = false
 	failed := comp.Err
 	rest := o.cut > 0 // of the one chunk
 	switch {

@@ -247,6 +247,7 @@ func (c *Conn) tried(n int, err error) {
 // sent counts bytes that the system took.
 func (c *Conn) sent(n int) {
 	if n > 0 {
+		c.flags |= hasSent
 		s := &c.loop.stats
 		s.Sends++
 		s.BytesOut += uint64(n)

@@ -120,7 +120,7 @@ func FilteredDial(open func(*Conn, error) Handler, filters ...FilterOpenFunc) fu
 		}
 		c.handler = (*unready)(&open) // until open makes the handler
 		c.Use(func(c *Conn) Handler {
-			c.handler = HandlerFunc(nil)
+			c.handler = unopened{}
 			return open(c, nil)
 		}, filters...)
 		return c.handler
@@ -162,8 +162,9 @@ func (c *Conn) Use(open OpenFunc, filters ...FilterOpenFunc) {
 	}
 	stages, ok := c.makeStages(filters)
 	switch {
-	case !ok:
+	case !ok && (c.life == connOpen || c.rests()):
 		c.refuse()
+	case !ok: // it ends, or leaves by Detach or Move
 	case len(stages) > 0:
 		stages[len(stages)-1].open = open
 		c.addFilters(stages)

@@ -26,6 +26,7 @@ var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
 	"DepartKeepsEveryByte", "StayGoesOn", "RestMeetsAReset", "DepartAllOrNone", "RestIsRefused", "RestBeforeAHandler", "ArrivalsCount",
+	"LeavesWhileItGetsFilters", "ReadBeforeItOpens",
 	"BroadcastBeforeLeaving", "CountsMove", "CoLeavesThoughAChildWrites",
 	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
 }

@@ -340,35 +340,6 @@ func restIsRefused(w World) {
 	p.Close()
 }
 
-// restBeforeAHandler: a connection that comes to rest before it has a Handler, or while it gets
-// Filters, is refused without a Handler, and gets no Filters. It is not open when it stays.
-func restBeforeAHandler(w World) {
-	e := &rondo.Engine{NumLoops: 1}
-	var told atomic.Int32
-	rest := func(c *rondo.Conn) {
-		if err := bridge.Of(c).Rest(func(error) { bridge.Of(c).Stay(); told.Add(1) }); err != nil {
-			w.Errorf("Rest: %v", err)
-		}
-	}
-	filter := func(c *rondo.Conn) rondo.Filter { rest(c); return rondo.PassThrough{} }
-	opens := []rondo.OpenFunc{
-		func(c *rondo.Conn) rondo.Handler { rest(c); return nil },
-		func(c *rondo.Conn) rondo.Handler { c.Use(nil, filter); return &handler{w: w} },
-		func(c *rondo.Conn) rondo.Handler {
-			c.Use(func(c *rondo.Conn) rondo.Handler { rest(c); return nil })
-			return &handler{w: w}
-		},
-	}
-	var next atomic.Int32
-	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler { return opens[next.Add(1)-1](c) })
-	for i := range opens {
-		p := w.Dial(addr)
-		w.Until("Rest's function", func() bool { return int(told.Load()) == i+1 })
-		w.Until("the end of the connection", func() bool { return e.Stats().Open == 0 })
-		p.Close()
-	}
-}
-
 // arrivalsCount: an attached connection counts as an accepted one, whatever the limits say.
 func arrivalsCount(w World) {
 	e := &rondo.Engine{NumLoops: 1, MaxConns: 1, MaxConnsPerAddr: 1}

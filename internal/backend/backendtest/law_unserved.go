@@ -1,0 +1,226 @@
+package backendtest
+
+import (
+	"net"
+	"sync/atomic"
+
+	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/bridge"
+)
+
+// Laws of connections that have no Handler: those that are refused, and those that are not
+// open yet.
+
+func refuseNow(*rondo.Conn) rondo.Handler { return nil }
+
+// A sated connection has written until the system took no more at once, or 200 kB: more than
+// a peer's system has room for while the peer reads nothing.
+type sated struct {
+	w     World
+	wrote atomic.Int64 // 0: nothing yet
+}
+
+func (s *sated) fill(c *rondo.Conn) {
+	const piece = 20_000
+	n := 0
+	for n < 200_000 && c.Buffered() == 0 {
+		if _, err := c.Write(pattern(n + piece)[n:]); err != nil {
+			s.w.Errorf("Write: %v", err)
+		}
+		c.Flush()
+		n += piece
+	}
+	s.wrote.Store(int64(n))
+}
+
+// expect dials a connection that fills itself and is refused. The peer, which goes on sending,
+// gets every byte.
+func (s *sated) expect(addr net.Addr) {
+	s.w.Helper()
+	p := s.w.Dial(addr)
+	send(s.w, p, []byte("x"))
+	s.w.Until("the output", func() bool { return s.wrote.Load() > 0 })
+	send(s.w, p, pattern(1000))
+	expect(s.w, p, pattern(int(s.wrote.Swap(0))))
+	expectEOF(s.w, p)
+	p.Close()
+}
+
+// refusedOutputArrives: a refused connection loses none of its output, even if all of it is
+// with the system already, and the peer still sends.
+func refusedOutputArrives(w World) {
+	s := &sated{w: w}
+	e := &rondo.Engine{NumLoops: 1}
+	s.expect(w.Listen(e, func(c *rondo.Conn) rondo.Handler { s.fill(c); return nil }))
+	for _, use := range []func(c *rondo.Conn){
+		func(c *rondo.Conn) { c.Use(refuseNow) },
+		func(c *rondo.Conn) { c.Use(nil, func(*rondo.Conn) rondo.Filter { return nil }) },
+	} {
+		h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+			s.fill(c)
+			use(c)
+			return len(in), nil
+		}}
+		s.expect(w.Listen(e, h.one()))
+		h.untilClosed()
+	}
+	w.Until("the end of the connections", func() bool { return e.Stats().Open == 0 })
+}
+
+// A countedFilter counts the calls of its methods.
+type countedFilter struct {
+	rondo.PassThrough
+	started, closed *atomic.Int32
+}
+
+func (f countedFilter) Start(s *rondo.FilterPort) error {
+	f.started.Add(1)
+	return f.PassThrough.Start(s)
+}
+
+func (f countedFilter) Closed(*rondo.FilterPort, error) { f.closed.Add(1) }
+
+// leavesWhileItGetsFilters: a FilterOpenFunc may call Detach or Move. Then the connection gets
+// no filters, but leaves as it was told.
+func leavesWhileItGetsFilters(w World) {
+	e := &rondo.Engine{NumLoops: 2}
+	moved, s := &handler{w: w}, &sated{w: w}
+	var started, closed, detached atomic.Int32
+	move := func(c *rondo.Conn, open rondo.OpenFunc) {
+		for l := range e.Loops() {
+			if l != c.Loop() {
+				if err := c.Move(l, open); err != nil {
+					w.Errorf("Move: %v", err)
+				}
+				return
+			}
+		}
+	}
+	detach := func(c *rondo.Conn) {
+		err := c.Detach(func(nc net.Conn, err error) {
+			if err != nil {
+				w.Errorf("a detached connection: %v", err)
+			} else {
+				nc.Close()
+			}
+			detached.Add(1)
+		})
+		if err != nil {
+			w.Errorf("Detach: %v", err)
+		}
+	}
+	// using returns a Handler that gets two filters. As the second is made, it leaves.
+	using := func(leave func(*rondo.Conn)) *handler {
+		filter := func(*rondo.Conn) rondo.Filter { return countedFilter{started: &started, closed: &closed} }
+		return &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+			c.Use(nil, filter, func(c *rondo.Conn) rondo.Filter { leave(c); return filter(c) })
+			return len(in), nil
+		}}
+	}
+
+	h := using(func(c *rondo.Conn) { move(c, moved.one()) })
+	p := w.Dial(w.Listen(e, h.one()))
+	send(w, p, []byte("x"))
+	h.untilClosed()
+	send(w, p, []byte("echo"))
+	expect(w, p, []byte("echo"))
+	p.Close()
+	moved.untilClosed()
+
+	h = using(detach)
+	p = w.Dial(w.Listen(e, h.one()))
+	send(w, p, []byte("x"))
+	h.untilClosed()
+	w.Until("Detach's function", func() bool { return detached.Load() == 1 })
+	expectEOF(w, p)
+	p.Close()
+
+	h = using(func(c *rondo.Conn) { s.fill(c); move(c, refuseNow) })
+	s.expect(w.Listen(e, h.one()))
+	h.untilClosed()
+
+	w.Until("the filters' Closed", func() bool { return closed.Load() == 6 })
+	if n := started.Load(); n > 0 {
+		w.Errorf("%d filters of leaving connections have started", n)
+	}
+}
+
+// restBeforeAHandler: a connection that comes to rest before it has a Handler, or while it gets
+// Filters, is refused, and gets no Filters. Stay does not open it again.
+func restBeforeAHandler(w World) {
+	e := &rondo.Engine{NumLoops: 1}
+	var started, closed, told atomic.Int32
+	rest := func(c *rondo.Conn) {
+		err := bridge.Of(c).Rest(func(err error) {
+			if err == nil {
+				w.Errorf("a refused connection has come to rest")
+			}
+			bridge.Of(c).Stay()
+			told.Add(1)
+		})
+		if err != nil {
+			w.Errorf("Rest: %v", err)
+		}
+	}
+	filter := func(c *rondo.Conn) rondo.Filter {
+		rest(c)
+		return countedFilter{started: &started, closed: &closed}
+	}
+	opens := []func(c *rondo.Conn, h *handler) *handler{
+		func(c *rondo.Conn, _ *handler) *handler { rest(c); return nil },
+		func(c *rondo.Conn, h *handler) *handler { c.Use(nil, filter); return h },
+		func(c *rondo.Conn, h *handler) *handler {
+			c.Use(func(c *rondo.Conn) rondo.Handler { rest(c); return nil })
+			return h
+		},
+	}
+	for i, open := range opens {
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(e, func(c *rondo.Conn) rondo.Handler {
+			if got := open(c, h); got != nil {
+				return got
+			}
+			return nil
+		}))
+		w.Until("Rest's function", func() bool { return int(told.Load()) == i+1 })
+		p.Close()
+		if i > 0 {
+			h.untilClosed() // it fails if Closed comes again
+		}
+		w.Until("the end of the connection", func() bool { return e.Stats().Open == 0 })
+	}
+	w.Until("the filter's Closed", func() bool { return closed.Load() == 1 })
+	if started.Load() > 0 {
+		w.Errorf("a filter of a refused connection has started")
+	}
+}
+
+// readBeforeItOpens: a connection that somebody has read before open has made its Handler keeps
+// its input.
+func readBeforeItOpens(w World) {
+	e := &rondo.Engine{NumLoops: 1}
+	before := &handler{w: w}
+	p := w.Dial(w.Listen(e, before.one()))
+	nc, err := before.detach()
+	if err != nil {
+		w.Fatal(err)
+	}
+	after := &handler{w: w}
+	l := firstLoop(e)
+	err = l.Post(func() {
+		if _, err := l.Attach(rondo.PrefixConn(nc, []byte("first ")), after.one()); err != nil {
+			w.Errorf("Attach: %v", err)
+		}
+		for c := range l.Conns() {
+			c.Pause()
+			c.Resume()
+		}
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	send(w, p, []byte("second"))
+	expect(w, p, []byte("first second"))
+	p.Close()
+	after.untilClosed()
+}
