@@ -13,8 +13,8 @@ import (
 
 func refuseNow(*rondo.Conn) rondo.Handler { return nil }
 
-// A sated connection has written until the system took no more at once, or 200 kB: more than
-// a peer's system has room for while the peer reads nothing.
+// A sated connection has written until the system took no more at once, 20 kB at least and
+// 200 kB at most, which is more than a peer's system has room for while the peer reads nothing.
 type sated struct {
 	w     World
 	wrote atomic.Int64 // 0: nothing yet
@@ -23,7 +23,7 @@ type sated struct {
 func (s *sated) fill(c *rondo.Conn) {
 	const piece = 20_000
 	n := 0
-	for n < 200_000 && c.Buffered() == 0 {
+	for n == 0 || n < 200_000 && c.Buffered() == 0 { // TLS may have output of its own
 		if _, err := c.Write(pattern(n + piece)[n:]); err != nil {
 			s.w.Errorf("Write: %v", err)
 		}
@@ -85,7 +85,8 @@ func (f countedFilter) Closed(*rondo.FilterPort, error) { f.closed.Add(1) }
 func leavesWhileItGetsFilters(w World) {
 	e := &rondo.Engine{NumLoops: 2}
 	moved, s := &handler{w: w}, &sated{w: w}
-	var started, closed, detached atomic.Int32
+	var started, closed atomic.Int32
+	detached := make(chan net.Conn, 1)
 	move := func(c *rondo.Conn, open rondo.OpenFunc) {
 		for l := range e.Loops() {
 			if l != c.Loop() {
@@ -100,10 +101,8 @@ func leavesWhileItGetsFilters(w World) {
 		err := c.Detach(func(nc net.Conn, err error) {
 			if err != nil {
 				w.Errorf("a detached connection: %v", err)
-			} else {
-				nc.Close()
 			}
-			detached.Add(1)
+			detached <- nc
 		})
 		if err != nil {
 			w.Errorf("Detach: %v", err)
@@ -131,7 +130,10 @@ func leavesWhileItGetsFilters(w World) {
 	p = w.Dial(w.Listen(e, h.one()))
 	send(w, p, []byte("x"))
 	h.untilClosed()
-	w.Until("Detach's function", func() bool { return detached.Load() == 1 })
+	w.Until("Detach's function", func() bool { return len(detached) == 1 })
+	if nc := <-detached; nc != nil {
+		nc.Close()
+	}
 	expectEOF(w, p)
 	p.Close()
 
