@@ -446,15 +446,15 @@ func expectReset(w World, peer Peer) {
 }
 
 func mismatch(a, b []byte) int {
+	if bytes.Equal(a, b) { // a third of the time of all laws with -race, if each byte is looked at
+		return -1
+	}
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
 			return i
 		}
 	}
-	if len(a) != len(b) {
-		return min(len(a), len(b))
-	}
-	return -1
+	return min(len(a), len(b))
 }
 
 // pattern returns n bytes of noise, at most 16 MiB. The bytes are shared: do not write
