@@ -174,10 +174,10 @@ func (c *Conn) openedLate(open OpenFunc) {
 	}
 }
 
-// moved serves a connection from another loop. counts: a Listener accepted it. within: the
-// engine counts it already.
-func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, within bool) {
-	addr, admission := h.Peer.Addr(), l.engine.admission
+// moved serves a connection from another loop. inherited are flags of the Conn that it was
+// there. within: the engine counts it already, if a Listener accepted it.
+func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited connFlags, within bool) {
+	addr, admission, counts := h.Peer.Addr(), l.engine.admission, inherited&accepted != 0
 	if counts && !within {
 		if limit := admission.enter(addr, l, false); limit != "" {
 			l.refuse(h, limit, &l.stats.Attached)
@@ -201,10 +201,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, counts, withi
 	}
 	l.stats.Attached++
 	c := newConn(l, file, h.Peer)
-	c.flags |= hasSent
-	if counts {
-		c.flags |= accepted
-	}
+	c.flags |= inherited
 	c.keep(rest)
 	c.opened(open)
 }

@@ -77,9 +77,10 @@ const (
 type inputStops uint8
 
 const (
-	stopPaused inputStops = 1 << iota // Pause was called
-	stopOutput                        // output was full, and has not fallen to LowWater
-	stopFilter                        // a Filter wants no input now
+	stopPaused   inputStops = 1 << iota // Pause was called
+	stopOutput                          // output was full, and has not fallen to LowWater
+	stopFilter                          // a Filter wants no input now
+	stopUnopened                        // open has not been called yet: others may see the connection before, by Loop.Conns or a hook
 )
 
 // connFlags are facts independent of connLife.
@@ -96,7 +97,7 @@ const (
 	tellDrain                       // set drainDue once output has drained: it is full, or a writer waits for room
 	dirty                           // in Loop.dirty
 	inOutbox                        // has a part in Loop.outbox
-	hasSent                         // the system has taken output, of this Conn or from before: it may not be delivered yet
+	hasSent                         // the system or a filter may have taken output, of this Conn or from before, and not delivered it yet
 	endWrite                        // writes fail: after CloseWrite, Close, or soon after Detach
 	shut                            // Shutdown has been submitted, after the last byte
 	selfPaced                       // full output does not stop reading, nor does the end of both streams close it: see SelfPaced
@@ -108,12 +109,12 @@ func newConn(l *Loop, file backend.File, peer netip.AddrPort) *Conn {
 	c := &Conn{loop: l, limits: &l.engine.limits, peer: peer}
 	c.recv = backend.Op{Kind: backend.Recv, File: file, Owner: (*receiver)(c)}
 	c.handler = unopened{}
+	c.stops = stopUnopened
 	l.enter(c)
 	return c
 }
 
-// unopened is the Handler of a connection before open has made one: others may have it read
-// before, by Loop.Conns or a hook.
+// unopened is the Handler of a connection before open has made one.
 type unopened struct{}
 
 func (unopened) Data(*Conn, []byte) (int, error) { return 0, nil }
@@ -137,6 +138,7 @@ func (c *Conn) opened(open OpenFunc) {
 		c.loop.begin(c)
 	}
 	c.loop.current = c
+	c.stops &^= stopUnopened
 	c.call(func() { c.serveWith(open) })
 	if len(c.carry) > 0 {
 		c.offerSoon() // received on another loop

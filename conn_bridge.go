@@ -71,6 +71,7 @@ func (w *wire) Direct() bridge.Direct {
 	if direct == nil {
 		return nil
 	}
+	c.flags |= hasSent
 	return direct
 }
 

@@ -386,15 +386,16 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 	case open == nil:
 		return fmt.Errorf("rondo: Conn.Move: %w", errNilOpener)
 	}
-	from, counts, within := c.loop, c.flags&accepted != 0, to.engine == c.loop.engine
+	from, within := c.loop, to.engine == c.loop.engine
 	err := c.depart(func(h backend.Handle, rest []byte, err error) {
 		if err != nil {
 			return // Closed got the error
 		}
+		inherited := c.flags & (accepted | hasSent)
 		to.expected.Add(1)
-		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open, counts, within) }) != nil {
+		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open, inherited, within) }) != nil {
 			to.expected.Add(-1)
-			if counts && within {
+			if inherited&accepted != 0 && within {
 				from.engine.admission.leave(h.Peer.Addr())
 			}
 			from.discard(h)

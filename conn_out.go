@@ -60,6 +60,7 @@ func (o *output) recycle() {
 	l := o.conn.loop
 	o.conn.out = nil
 	o.conn = nil
+	o.recalled = false // a hook may have ended the connection by Goexit
 	clear(o.bufs)
 	if len(l.outputs) < maxFreeOutputs {
 		l.outputs = append(share.Queue(l.outputs), o)

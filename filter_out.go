@@ -276,6 +276,7 @@ func (s *FilterPort) push() {
 }
 
 func (s *FilterPort) outbound(p []byte) {
+	s.conn.flags |= hasSent
 	s.state |= pushing
 	s.run(func() error { return s.filter.Outbound(s, p) })
 	s.state &^= pushing

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"bytes"
 	"io"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -88,6 +89,34 @@ func recallTakesBack(w World) {
 		c.Write([]byte("the end"))
 	})
 	expect(w, p, []byte("the end"))
+}
+
+// recallThenGoexit: Recall, in a hook that ends its connection by runtime.Goexit, drops nothing
+// of the next connection.
+func recallThenGoexit(w World) {
+	var inHook atomic.Bool
+	e := &rondo.Engine{NumLoops: 1, Trace: &rondo.Trace{BeforeWrite: func(c *rondo.Conn, _ int) {
+		if inHook.CompareAndSwap(true, false) {
+			bridge.Of(c).Recall()
+			runtime.Goexit()
+		}
+	}}}
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(e, h.one()))
+	h.do(func(c *rondo.Conn) {
+		c.Write([]byte("never"))
+		inHook.Store(true)
+	})
+	h.untilClosed()
+	p.Close()
+	h = &handler{w: w}
+	p = w.Dial(w.Listen(e, h.one()))
+	for _, s := range []string{"first ", "second"} {
+		h.do(func(c *rondo.Conn) { c.Write([]byte(s)) })
+	}
+	expect(w, p, []byte("first second"))
+	p.Close()
+	h.untilClosed()
 }
 
 // recallDropsNoMore: Recall drops only output written before it, also while the system

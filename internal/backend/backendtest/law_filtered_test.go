@@ -26,9 +26,9 @@ var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
 	"DepartKeepsEveryByte", "StayGoesOn", "RestMeetsAReset", "DepartAllOrNone", "RestIsRefused", "RestBeforeAHandler", "ArrivalsCount",
-	"LeavesWhileItGetsFilters", "ReadBeforeItOpens",
+	"LeavesWhileItGetsFilters", "ReadBeforeItOpens", "MovedRefusedAtOnce",
 	"BroadcastBeforeLeaving", "CountsMove", "CoLeavesThoughAChildWrites",
-	"RecallTakesBack", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
+	"RecallTakesBack", "RecallThenGoexit", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
 }
 
 // TestLawsFiltered runs the engine's laws through filters, on every backend of this

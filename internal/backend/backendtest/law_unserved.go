@@ -3,6 +3,7 @@ package backendtest
 import (
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/internal/bridge"
@@ -12,6 +13,16 @@ import (
 // open yet.
 
 func refuseNow(*rondo.Conn) rondo.Handler { return nil }
+
+// otherLoop returns another loop of the connection's engine.
+func otherLoop(c *rondo.Conn) *rondo.Loop {
+	for l := range c.Loop().Engine().Loops() {
+		if l != c.Loop() {
+			return l
+		}
+	}
+	return nil
+}
 
 // A sated connection has written until the system took no more at once, 20 kB at least and
 // 200 kB at most, which is more than a peer's system has room for while the peer reads nothing.
@@ -88,13 +99,8 @@ func leavesWhileItGetsFilters(w World) {
 	var started, closed atomic.Int32
 	detached := make(chan net.Conn, 1)
 	move := func(c *rondo.Conn, open rondo.OpenFunc) {
-		for l := range e.Loops() {
-			if l != c.Loop() {
-				if err := c.Move(l, open); err != nil {
-					w.Errorf("Move: %v", err)
-				}
-				return
-			}
+		if err := c.Move(otherLoop(c), open); err != nil {
+			w.Errorf("Move: %v", err)
 		}
 	}
 	detach := func(c *rondo.Conn) {
@@ -197,20 +203,23 @@ func restBeforeAHandler(w World) {
 	}
 }
 
-// readBeforeItOpens: a connection that somebody has read before open has made its Handler keeps
-// its input.
-func readBeforeItOpens(w World) {
-	e := &rondo.Engine{NumLoops: 1}
-	before := &handler{w: w}
-	p := w.Dial(w.Listen(e, before.one()))
-	nc, err := before.detach()
+// detached returns the connection of a Peer that e's loop has served and detached.
+func detached(w World, e *rondo.Engine) (Peer, net.Conn) {
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(e, h.one()))
+	nc, err := h.detach()
 	if err != nil {
 		w.Fatal(err)
 	}
-	after := &handler{w: w}
-	l := firstLoop(e)
-	err = l.Post(func() {
-		if _, err := l.Attach(rondo.PrefixConn(nc, []byte("first ")), after.one()); err != nil {
+	return p, nc
+}
+
+// attachRead attaches nc, and has it read before h is its Handler: in another turn, if busy
+// keeps the loop from opening it.
+func attachRead(w World, l *rondo.Loop, nc net.Conn, h *handler, busy func()) {
+	err := l.Post(func() {
+		busy()
+		if _, err := l.Attach(nc, h.one()); err != nil {
 			w.Errorf("Attach: %v", err)
 		}
 		for c := range l.Conns() {
@@ -221,8 +230,128 @@ func readBeforeItOpens(w World) {
 	if err != nil {
 		w.Fatal(err)
 	}
+}
+
+// readBeforeItOpens: a connection that somebody has read before open has made its Handler keeps
+// its input, even if that is MaxInput, and the end of its stream.
+func readBeforeItOpens(w World) {
+	e := &rondo.Engine{NumLoops: 1, MaxInput: 1000}
+	p, nc := detached(w, e)
+	h := &handler{w: w}
+	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, []byte("first ")), h, func() {})
 	send(w, p, []byte("second"))
 	expect(w, p, []byte("first second"))
 	p.Close()
-	after.untilClosed()
+	h.untilClosed()
+
+	p, nc = detached(w, e)
+	h = &handler{w: w}
+	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, pattern(1500)), h, func() {})
+	expect(w, p, pattern(1500))
+	p.Close()
+	h.untilClosed()
+
+	crowd := &handler{w: w}
+	q := w.Dial(w.Listen(e, crowd.one()))
+	crowd.conn()
+	p, nc = detached(w, e)
+	h = &handler{w: w}
+	if err := p.CloseWrite(); err != nil {
+		w.Fatal(err)
+	}
+	w.Sleep(20 * time.Millisecond) // most often enough for the end to arrive
+	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, []byte("first ")), h, func() {
+		many := func(yield func(rondo.Ref) bool) {
+			for range 5000 {
+				if !yield(crowd.ref) {
+					return
+				}
+			}
+		}
+		rondo.Broadcast(many, []byte("x"), nil)
+	})
+	expect(w, p, []byte("first "))
+	expectEOF(w, p)
+	p.Close()
+	h.untilClosed()
+	q.Close()
+	crowd.untilClosed()
+}
+
+// movedRefusedAtOnce: a connection that has sent nothing, moves, and is refused there is closed
+// at once.
+func movedRefusedAtOnce(w World) {
+	const linger = time.Hour
+	e := &rondo.Engine{NumLoops: 2, Linger: linger}
+	addr := w.Listen(e, func(c *rondo.Conn) rondo.Handler {
+		if err := c.Move(otherLoop(c), refuseNow); err != nil {
+			w.Errorf("Move: %v", err)
+		}
+		return nil
+	})
+	start := w.Now()
+	p := w.Dial(addr)
+	w.Until("the end of the connection", func() bool { s := e.Stats(); return s.Open == 0 && s.Closed > 0 })
+	if w.Now().Sub(start) >= linger {
+		w.Errorf("it lingered")
+	}
+	p.Close()
+}
+
+// refusedFiltersFlush: a refused connection delivers what its filters hold.
+func refusedFiltersFlush(w World) {
+	e := &rondo.Engine{NumLoops: 1}
+	filtered := rondo.Filtered(func(c *rondo.Conn) rondo.Handler {
+		c.Write([]byte("go away"))
+		c.Flush()
+		return nil
+	}, func(*rondo.Conn) rondo.Filter { return &retainer{} })
+	p := w.Dial(w.Listen(e, filtered))
+	expect(w, p, []byte("go away"))
+	expectEOF(w, p)
+	p.Close()
+}
+
+// A retainer sends nothing before the output ends, as a filter that compresses may.
+type retainer struct {
+	rondo.PassThrough
+	held []byte
+}
+
+func (r *retainer) Outbound(_ *rondo.FilterPort, out []byte) error {
+	r.held = append(r.held, out...)
+	return nil
+}
+
+func (r *retainer) CloseWrite(s *rondo.FilterPort) error {
+	s.Send(r.held)
+	return nil
+}
+
+// refusedDirectArrives: a refused connection loses nothing of what was sent by Direct. Where
+// there is no Direct it sends by Write.
+func refusedDirectArrives(w World) {
+	e := &rondo.Engine{NumLoops: 1}
+	var wrote atomic.Int64
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (n int, err error) {
+		c.Pause()
+		if d := bridge.Of(c).Direct(); d != nil {
+			n, err = d.Send(pattern(200_000))
+		} else {
+			n, err = c.Write(pattern(20_000))
+		}
+		if err != nil {
+			w.Errorf("sending: %v", err)
+		}
+		wrote.Store(int64(n))
+		return len(in), nil
+	}}
+	p := w.Dial(w.Listen(e, h.one()))
+	send(w, p, []byte("x"))
+	w.Until("the output", func() bool { return wrote.Load() > 0 })
+	send(w, p, pattern(1000)) // which nobody reads
+	h.do(func(c *rondo.Conn) { c.Use(refuseNow) })
+	expect(w, p, pattern(int(wrote.Load())))
+	expectEOF(w, p)
+	p.Close()
 }
