@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 var (
@@ -37,10 +38,13 @@ func TestRandomUserSimulated(t *testing.T) {
 	}
 }
 
+// progressEvery is after how many worlds a long run says how far it is.
+const progressEvery = 5000
+
 // playAll plays worlds on all processors, and counts in cover the actions done.
 func playAll(t *testing.T, worlds []script, cover map[string]int) {
 	var mu sync.Mutex
-	failed, next := 0, 0
+	failed, next, begun := 0, 0, time.Now()
 	var all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		all.Add(1)
@@ -53,6 +57,10 @@ func playAll(t *testing.T, worlds []script, cover map[string]int) {
 				i := next
 				next++
 				enough := i >= len(worlds) || failed >= *keep
+				if i > 0 && i%progressEvery == 0 {
+					fmt.Fprintf(os.Stderr, "randomuser: %d of %d worlds in %v, %d failures\n",
+						i, len(worlds), time.Since(begun).Round(time.Second), failed)
+				}
 				mu.Unlock()
 				if enough {
 					return
