@@ -172,14 +172,20 @@ func TestEdge(t *testing.T) {
 		return h
 	})
 	c := dial(t, at)
+	c.(*net.TCPConn).SetReadBuffer(64 << 10) // or 8 MiB may fit into the system's buffers
 	receive(t, wrote)
 	time.Sleep(5 * time.Millisecond)
 	if n := len(wrote); n > 0 {
 		t.Errorf("OnWrite was called %d times more", n)
 	}
 	echoes(t, c, "hello")
-	long := make([]byte, 8<<20)
-	server.Load().AsyncWrite(server.Load(), long)
+	long, h := make([]byte, 8<<20), server.Load()
+	h.AsyncWrite(h, long)
+	until(t, "output that waits", func() bool { // a client that reads from the start may keep up
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.waiting
+	})
 	if _, err := io.ReadFull(c, long); err != nil {
 		t.Error(err)
 	}
