@@ -1,7 +1,6 @@
 package backendtest
 
 import (
-	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -72,41 +71,81 @@ func pairIsClosed(w World) {
 }
 
 // pairIsIdle: a pair ends when nothing has moved for the Idle time, and not before.
-func pairIsIdle(w World) {
-	p := &pair{w: w, options: relay.Options{Idle: 400 * time.Millisecond, Limit: time.Hour}}
+func pairIsIdle(w World) { unspoilt(w, endsWhenIdle) }
+
+func endsWhenIdle(w World) bool {
+	const idle = 400 * time.Millisecond
+	p := &pair{w: w, options: relay.Options{Idle: idle, Limit: time.Hour}}
+	last := w.Now()
 	a, b := p.connect()
+	defer a.Close()
+	defer b.Close()
 	for i := range 20 { // in one direction is enough
-		w.Sleep(50 * time.Millisecond)
-		send(w, []Peer{a, b}[i/10], []byte("x"))
+		w.Sleep(idle / 8)
+		begin := w.Now()
+		if !p.passes([]Peer{a, b}[i/10], []Peer{b, a}[i/10]) {
+			if d := w.Now().Sub(last); d < idle {
+				w.Fatalf("the pair has ended %v after a byte went", d)
+			}
+			return false
+		}
+		last = begin
 	}
-	expect(w, b, bytes.Repeat([]byte("x"), 10))
-	expect(w, a, bytes.Repeat([]byte("x"), 10))
 	expectReset(w, a)
 	expectReset(w, b)
+	if d := w.Now().Sub(last); d < idle {
+		w.Errorf("the pair has ended %v after the last byte went", d)
+	}
 	if e := p.end(nobody); !errors.Is(e.Err, rondo.ErrIdle) || e.FromA != 10 {
 		w.Errorf("the end is %+v", e)
 	}
+	return true
+}
+
+// passes sends a byte, and reports whether it arrived.
+func (p *pair) passes(from, to Peer) bool {
+	deadline := p.w.Now().Add(patience)
+	from.SetWriteDeadline(deadline)
+	to.SetReadDeadline(deadline)
+	from.Write([]byte("x")) // Read tells of its error too
+	_, err := to.Read(make([]byte, 1))
+	return err == nil
 }
 
 // pairReachesItsLimit: a pair ends at its Limit, however busy.
 func pairReachesItsLimit(w World) {
-	p := &pair{w: w, options: relay.Options{Limit: 300 * time.Millisecond, Idle: 200 * time.Millisecond}}
+	unspoilt(w, endsThoughBusy)
+	p := &pair{w: w, options: relay.Options{Limit: 100 * time.Millisecond}}
 	a, b := p.connect()
-	for one, other := a, b; !p.hasEnded(); one, other = other, one {
-		w.Sleep(20 * time.Millisecond)
-		one.SetWriteDeadline(w.Now().Add(patience))
-		one.Write([]byte("x")) // which fails as soon as the pair has ended
-	}
-	p2 := &pair{w: w, options: relay.Options{Limit: 100 * time.Millisecond}}
-	c, d := p2.connect()
-	expectReset(w, c)
-	expectReset(w, d)
-	if e := p2.end(-1); !errors.Is(e.Err, os.ErrDeadlineExceeded) || errors.Is(e.Err, rondo.ErrIdle) {
+	expectReset(w, a)
+	expectReset(w, b)
+	if e := p.end(nobody); !errors.Is(e.Err, os.ErrDeadlineExceeded) || errors.Is(e.Err, rondo.ErrIdle) {
 		w.Errorf("the end is %+v", e)
 	}
-	if e := p.end(nobody); !errors.Is(e.Err, os.ErrDeadlineExceeded) {
+}
+
+func endsThoughBusy(w World) bool {
+	const idle = 200 * time.Millisecond
+	p := &pair{w: w, options: relay.Options{Limit: idle * 3 / 2, Idle: idle}}
+	last := w.Now()
+	a, b := p.connect()
+	defer a.Close()
+	defer b.Close()
+	for one, other := a, b; ; one, other = other, one {
+		w.Sleep(idle / 10)
+		begin := w.Now()
+		if !p.passes(one, other) {
+			break
+		}
+		last = begin
+	}
+	spoilt := w.Now().Sub(last) >= idle
+	if e := p.end(nobody); errors.Is(e.Err, rondo.ErrIdle) && spoilt {
+		return false
+	} else if !errors.Is(e.Err, os.ErrDeadlineExceeded) || errors.Is(e.Err, rondo.ErrIdle) {
 		w.Errorf("the end is %+v", e)
 	}
+	return true
 }
 
 // pairOfTheClosed: Join of a connection that has closed aborts the other one.
