@@ -167,6 +167,19 @@ func (l *Loop) discard(h backend.Handle) {
 	l.backend.Discard(h)
 }
 
+// turnAway closes a connection that another loop did not serve. If it may have sent output, it
+// closes as Conn.Close does, for that to arrive.
+func (l *Loop) turnAway(h backend.Handle, inherited connFlags) {
+	if inherited&hasSent == 0 || l.stopping {
+		l.discard(h)
+	} else if file, err := l.own(h); err == nil {
+		l.stats.Attached++
+		c := newConn(l, file, h.Peer)
+		c.flags |= hasSent
+		c.opened(func(*Conn) Handler { return nil })
+	}
+}
+
 // openedLate calls opened, unless the connection was closed meanwhile.
 func (c *Conn) openedLate(open OpenFunc) {
 	if !c.isClosing() {
@@ -180,7 +193,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited con
 	addr, admission, counts := h.Peer.Addr(), l.engine.admission, inherited&accepted != 0
 	if counts && !within {
 		if limit := admission.enter(addr, l, false); limit != "" {
-			l.refuse(h, limit, &l.stats.Attached)
+			l.refuse(h, limit, inherited&hasSent, &l.stats.Attached)
 			return
 		}
 	}
@@ -188,7 +201,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited con
 		if counts {
 			admission.leave(addr)
 		}
-		l.discard(h)
+		l.turnAway(h, inherited)
 		return
 	}
 	file, err := l.own(h)

@@ -138,10 +138,10 @@ func (c *Conn) opened(open OpenFunc) {
 		c.loop.begin(c)
 	}
 	c.loop.current = c
-	c.stops &^= stopUnopened
 	c.call(func() { c.serveWith(open) })
-	if len(c.carry) > 0 {
-		c.offerSoon() // received on another loop
+	c.stops &^= stopUnopened
+	if len(c.carry) > 0 || c.flags&reoffer != 0 {
+		c.offerSoon() // received on another loop, or delivered by a filter
 	}
 	c.read()
 	c.settle()

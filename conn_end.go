@@ -83,7 +83,7 @@ func (c *Conn) CloseWith(err error) {
 	c.endBegins()
 	c.life = connClosing
 	c.endOutput()
-	c.stops &^= stopPaused | stopOutput
+	c.stops &^= stopPaused | stopOutput | stopUnopened // filters may need input to send output
 	c.ending().err = err
 	c.boundEnd()
 	c.wrote(c.waiting())
@@ -398,7 +398,7 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 			if inherited&accepted != 0 && within {
 				from.engine.admission.leave(h.Peer.Addr())
 			}
-			from.discard(h)
+			from.turnAway(h, inherited)
 		}
 	})
 	if err == nil {

@@ -205,7 +205,7 @@ func (c *Conn) occupied(f func()) {
 // handlerTakes reports whether the handler may get input now.
 func (f *filters) handlerTakes() bool {
 	c := f.conn
-	return c.stops&(stopPaused|stopOutput) == 0 && f.top.state&ready != 0 && c.flags&eofTold == 0
+	return c.stops&(stopPaused|stopOutput|stopUnopened) == 0 && f.top.state&ready != 0 && c.flags&eofTold == 0
 }
 
 // moves reports whether a filter or the handler may get input that waits for it.

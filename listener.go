@@ -260,7 +260,7 @@ func (a *acceptor) submitClose() {
 func (a *acceptor) accepted(h backend.Handle) {
 	l := a.loop
 	if limit := l.engine.admission.enter(h.Peer.Addr(), l, true); limit != "" {
-		l.refuse(h, limit, &l.stats.Accepted)
+		l.refuse(h, limit, 0, &l.stats.Accepted)
 		return
 	}
 	if !a.ln.each {
@@ -470,11 +470,11 @@ func (b *bucket) take(now time.Time) bool {
 const maxRefused = 16
 
 // refuse closes a connection that a limit forbids. If it calls Engine.Refuse, it also
-// counts the connection in came.
-func (l *Loop) refuse(h backend.Handle, limit string, came *uint64) {
+// counts the connection in came. inherited are flags of the Conn that it was on another loop.
+func (l *Loop) refuse(h backend.Handle, limit string, inherited connFlags, came *uint64) {
 	l.stats.Refused++
 	if tell := l.engine.Refuse; tell == nil || l.stopping || l.draining {
-		l.discard(h)
+		l.turnAway(h, inherited)
 	} else if file, err := l.own(h); err == nil {
 		*came++
 		if len(l.refused) == maxRefused {
@@ -484,6 +484,7 @@ func (l *Loop) refuse(h backend.Handle, limit string, came *uint64) {
 		}
 		c := newConn(l, file, h.Peer)
 		c.because(meter.Refused)
+		c.flags |= inherited
 		c.end.refused = true
 		l.refused = append(l.refused, c)
 		c.opened(func(c *Conn) Handler {

@@ -26,7 +26,8 @@ var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
 	"DepartKeepsEveryByte", "StayGoesOn", "RestMeetsAReset", "DepartAllOrNone", "RestIsRefused", "RestBeforeAHandler", "ArrivalsCount",
-	"LeavesWhileItGetsFilters", "ReadBeforeItOpens", "MovedRefusedAtOnce",
+	"LeavesWhileItGetsFilters", "ReadBeforeItOpens", "MovedRefusedAtOnce", "MovedInVainArrives",
+	"ClosedBeforeItOpens", "DeliveredBeforeItOpens",
 	"BroadcastBeforeLeaving", "CountsMove", "CoLeavesThoughAChildWrites",
 	"RecallTakesBack", "RecallThenGoexit", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
 }

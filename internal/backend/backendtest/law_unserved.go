@@ -1,6 +1,8 @@
 package backendtest
 
 import (
+	"context"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -214,17 +216,19 @@ func detached(w World, e *rondo.Engine) (Peer, net.Conn) {
 	return p, nc
 }
 
-// attachRead attaches nc, and has it read before h is its Handler: in another turn, if busy
-// keeps the loop from opening it.
-func attachRead(w World, l *rondo.Loop, nc net.Conn, h *handler, busy func()) {
+func readNow(c *rondo.Conn) {
+	c.Pause()
+	c.Resume()
+}
+
+// attachRead attaches nc, and has it read before h is its Handler.
+func attachRead(w World, l *rondo.Loop, nc net.Conn, h *handler) {
 	err := l.Post(func() {
-		busy()
 		if _, err := l.Attach(nc, h.one()); err != nil {
 			w.Errorf("Attach: %v", err)
 		}
 		for c := range l.Conns() {
-			c.Pause()
-			c.Resume()
+			readNow(c)
 		}
 	})
 	if err != nil {
@@ -238,7 +242,7 @@ func readBeforeItOpens(w World) {
 	e := &rondo.Engine{NumLoops: 1, MaxInput: 1000}
 	p, nc := detached(w, e)
 	h := &handler{w: w}
-	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, []byte("first ")), h, func() {})
+	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, []byte("first ")), h)
 	send(w, p, []byte("second"))
 	expect(w, p, []byte("first second"))
 	p.Close()
@@ -246,36 +250,22 @@ func readBeforeItOpens(w World) {
 
 	p, nc = detached(w, e)
 	h = &handler{w: w}
-	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, pattern(1500)), h, func() {})
+	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, pattern(1500)), h)
 	expect(w, p, pattern(1500))
 	p.Close()
 	h.untilClosed()
 
-	crowd := &handler{w: w}
-	q := w.Dial(w.Listen(e, crowd.one()))
-	crowd.conn()
 	p, nc = detached(w, e)
 	h = &handler{w: w}
 	if err := p.CloseWrite(); err != nil {
 		w.Fatal(err)
 	}
 	w.Sleep(20 * time.Millisecond) // most often enough for the end to arrive
-	attachRead(w, firstLoop(e), rondo.PrefixConn(nc, []byte("first ")), h, func() {
-		many := func(yield func(rondo.Ref) bool) {
-			for range 5000 {
-				if !yield(crowd.ref) {
-					return
-				}
-			}
-		}
-		rondo.Broadcast(many, []byte("x"), nil)
-	})
+	attachSlowly(w, e, rondo.PrefixConn(nc, []byte("first ")), h, readNow)
 	expect(w, p, []byte("first "))
 	expectEOF(w, p)
 	p.Close()
 	h.untilClosed()
-	q.Close()
-	crowd.untilClosed()
 }
 
 // movedRefusedAtOnce: a connection that has sent nothing, moves, and is refused there is closed
@@ -296,6 +286,75 @@ func movedRefusedAtOnce(w World) {
 		w.Errorf("it lingered")
 	}
 	p.Close()
+}
+
+// movedInVainArrives: a connection whose output is with the system, and which has unread input,
+// moves. It loses nothing if the other loop does not serve it: because a limit forbids that, or
+// it shuts down, or it has ended.
+func movedInVainArrives(w World) {
+	full := func(refuse func(*rondo.Conn, string)) *rondo.Loop {
+		e := &rondo.Engine{NumLoops: 1, MaxConns: 1, Refuse: refuse, Logger: slog.New(slog.DiscardHandler)}
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(e, h.one()))
+		h.conn()
+		w.Cleanup(func() { p.Close() })
+		return firstLoop(e)
+	}
+	draining, release := shuttingDown(w)
+	ended := &rondo.Engine{NumLoops: 1}
+	w.Listen(ended, opener(nil))
+	gone := firstLoop(ended)
+	w.Call(func() { ended.Close() })
+	movesInVain(w, "refused in words", full(func(*rondo.Conn, string) {}))
+	movesInVain(w, "refused", full(nil))
+	movesInVain(w, "shutting down", draining)
+	movesInVain(w, "ended", gone)
+	release()
+}
+
+// movesInVain has a connection move to a loop that does not serve it.
+func movesInVain(w World, why string, to *rondo.Loop) {
+	s := &sated{w: w}
+	h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+		c.Pause()
+		s.fill(c)
+		return len(in), nil
+	}}
+	e := &rondo.Engine{NumLoops: 1}
+	p := w.Dial(w.Listen(e, h.one()))
+	send(w, p, []byte("x"))
+	w.Until("the output", func() bool { return s.wrote.Load() > 0 })
+	send(w, p, pattern(1000)) // which nobody reads
+	h.do(func(c *rondo.Conn) {
+		if err := c.Move(to, refuseNow); err != nil {
+			w.Errorf("%s: Move: %v", why, err)
+		}
+	})
+	expect(w, p, pattern(int(s.wrote.Load())))
+	expectEOF(w, p)
+	p.Close()
+	h.untilClosed()
+	w.Until("the end of the connection", func() bool { return e.Stats().Open == 0 })
+}
+
+// shuttingDown returns a loop whose engine waits in Shutdown for a connection, until release.
+func shuttingDown(w World) (l *rondo.Loop, release func()) {
+	e := &rondo.Engine{NumLoops: 1}
+	h := &handler{w: w}
+	var asked atomic.Bool
+	p := w.Dial(w.Listen(e, func(c *rondo.Conn) rondo.Handler {
+		h.one()(c)
+		return &parting{handler: h, shutdown: func(*rondo.Conn) { asked.Store(true) }}
+	}))
+	done := make(chan error, 1)
+	l = firstLoop(e)
+	h.conn()
+	go func() { done <- e.Shutdown(context.Background()) }()
+	w.Until("Shutdown", asked.Load)
+	return l, func() {
+		p.Close()
+		w.Until("the end of Shutdown", func() bool { return len(done) > 0 })
+	}
 }
 
 // refusedFiltersFlush: a refused connection delivers what its filters hold.
