@@ -167,16 +167,13 @@ func (l *Loop) discard(h backend.Handle) {
 	l.backend.Discard(h)
 }
 
-// turnAway closes a connection that another loop did not serve. If it may have sent output, it
-// closes as Conn.Close does, for that to arrive.
+// turnAway closes a connection of another loop that no loop serves. If it may have sent output,
+// it closes as a refused one does, for that to arrive.
 func (l *Loop) turnAway(h backend.Handle, inherited connFlags) {
 	if inherited&hasSent == 0 || l.stopping {
 		l.discard(h)
-	} else if file, err := l.own(h); err == nil {
-		l.stats.Attached++
-		c := newConn(l, file, h.Peer)
-		c.flags |= hasSent
-		c.opened(func(*Conn) Handler { return nil })
+	} else {
+		l.refuseBy(h, inherited, &l.stats.Attached, func(*Conn) {})
 	}
 }
 
@@ -193,7 +190,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited con
 	addr, admission, counts := h.Peer.Addr(), l.engine.admission, inherited&accepted != 0
 	if counts && !within {
 		if limit := admission.enter(addr, l, false); limit != "" {
-			l.refuse(h, limit, inherited&hasSent, &l.stats.Attached)
+			l.refuse(h, limit, inherited, &l.stats.Attached)
 			return
 		}
 	}

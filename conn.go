@@ -80,7 +80,8 @@ const (
 	stopPaused   inputStops = 1 << iota // Pause was called
 	stopOutput                          // output was full, and has not fallen to LowWater
 	stopFilter                          // a Filter wants no input now
-	stopUnopened                        // open has not been called yet: others may see the connection before, by Loop.Conns or a hook
+	stopUnopened                        // open has not returned yet: others may see the connection before, by Loop.Conns or a hook
+	stopBusy                            // a method of the handler is running: a filter that it adds may deliver at once
 )
 
 // connFlags are facts independent of connLife.

@@ -288,7 +288,9 @@ func (c *Conn) data(in []byte) []byte {
 		return in
 	}
 	c.want = 0
+	c.stops |= stopBusy
 	n, err := c.handler.Data(c, in)
+	c.stops &^= stopBusy
 	if n < 0 || n > len(in) {
 		err = fmt.Errorf("rondo: the handler's Data reports %d bytes done of %d", n, len(in))
 	} else if err == nil && c.life == connOpen && c.stuck(n, len(in)) {

@@ -221,3 +221,45 @@ func (c *Conn) Filters() iter.Seq[Filter] {
 		}
 	}
 }
+
+// An inlet is input that waits for a filter or the handler.
+type inlet struct {
+	kept []byte // bytes not consumed
+	late []byte // bytes behind kept that came while busy
+	busy bool   // the reader is running, with the bytes of kept
+}
+
+// take returns the kept bytes and p behind them, for the reader.
+func (i *inlet) take(l *Loop, p []byte) []byte {
+	if len(i.kept) == 0 {
+		return p
+	}
+	i.kept = l.appendPooled(i.kept, p)
+	return i.kept[:len(i.kept):len(i.kept)]
+}
+
+// keep keeps the rest that the reader left, and behind it what came meanwhile.
+func (i *inlet) keep(l *Loop, rest []byte) {
+	i.kept = l.keep(i.kept, rest)
+	if len(i.late) > 0 {
+		i.kept = l.appendPooled(i.kept, i.late)
+	}
+	i.late = l.keep(i.late, nil)
+}
+
+// give moves all bytes behind those of to. While to's reader runs, it holds the kept
+// bytes, and the others go to late.
+func (i *inlet) give(l *Loop, to *inlet) {
+	if n := i.len(); n > 0 {
+		end := &to.kept
+		if to.busy {
+			end = &to.late
+		}
+		*end = l.appendPooled(l.appendPooled(*end, i.kept), i.late)
+	}
+	i.drop(l)
+}
+
+func (i *inlet) drop(l *Loop) {
+	i.kept, i.late = l.keep(i.kept, nil), l.keep(i.late, nil)
+}

@@ -32,48 +32,6 @@ type filters struct {
 	_             [2]uint64   // see share.Least
 }
 
-// An inlet is input that waits for a filter or the handler.
-type inlet struct {
-	kept []byte // bytes not consumed
-	late []byte // bytes behind kept that came while busy
-	busy bool   // the reader is running, with the bytes of kept
-}
-
-// take returns the kept bytes and p behind them, for the reader.
-func (i *inlet) take(l *Loop, p []byte) []byte {
-	if len(i.kept) == 0 {
-		return p
-	}
-	i.kept = l.appendPooled(i.kept, p)
-	return i.kept[:len(i.kept):len(i.kept)]
-}
-
-// keep keeps the rest that the reader left, and behind it what came meanwhile.
-func (i *inlet) keep(l *Loop, rest []byte) {
-	i.kept = l.keep(i.kept, rest)
-	if len(i.late) > 0 {
-		i.kept = l.appendPooled(i.kept, i.late)
-	}
-	i.late = l.keep(i.late, nil)
-}
-
-// give moves all bytes behind those of to. While to's reader runs, it holds the kept
-// bytes, and the others go to late.
-func (i *inlet) give(l *Loop, to *inlet) {
-	if n := i.len(); n > 0 {
-		end := &to.kept
-		if to.busy {
-			end = &to.late
-		}
-		*end = l.appendPooled(l.appendPooled(*end, i.kept), i.late)
-	}
-	i.drop(l)
-}
-
-func (i *inlet) drop(l *Loop) {
-	i.kept, i.late = l.keep(i.kept, nil), l.keep(i.late, nil)
-}
-
 // gatherSize is how many bytes of output are gathered for a filter within an event. TLS
 // makes one record of them.
 const gatherSize = 16 << 10
@@ -96,8 +54,9 @@ func (c *Conn) addFilters(stages []*FilterPort) {
 		first.state |= ended
 	}
 	switch {
-	case f.carry.busy:
+	case f.carry.busy: // the handler's rest comes first, before what is late now
 		first.state |= heir
+		first.in.kept, f.carry.late = f.carry.late, nil
 	case below != nil:
 		f.carry.give(c.loop, &first.in)
 	}
@@ -166,15 +125,15 @@ func (f *filters) toHandler(p []byte) {
 // keepCarry keeps the rest of a call of the handler. top was the top filter when the call
 // began.
 func (f *filters) keepCarry(top *FilterPort, rest []byte) {
-	f.carry.keep(f.conn.loop, rest)
-	if f.top != top {
-		f.inheritCarry()
+	if f.top != top && f.inheritRest(rest) {
+		rest = nil
 	}
+	f.carry.keep(f.conn.loop, rest)
 }
 
-// inheritCarry gives the handler's rest to the first of the filters that the handler has
-// added.
-func (f *filters) inheritCarry() {
+// inheritRest puts the handler's rest in front of the input of the first of the filters that the
+// handler has added, if there is one.
+func (f *filters) inheritRest(rest []byte) bool {
 	var first *FilterPort
 	for s := f.top; s != nil; s = s.below {
 		if s.state&heir != 0 {
@@ -182,30 +141,50 @@ func (f *filters) inheritCarry() {
 			first = s
 		}
 	}
-	if first != nil {
-		f.carry.give(f.conn.loop, &first.in)
+	if first == nil {
+		return false
 	}
+	l, own := f.conn.loop, inlet{kept: f.carry.kept}
+	f.carry.kept = nil
+	own.kept = l.keep(own.kept, rest)
+	if first == f.bottom {
+		f.lower(&own)
+		return true
+	}
+	first.in.give(l, &own)
+	first.in = own
+	return true
 }
 
 // occupied calls f, a method of the handler or a function that makes the handler. Bytes
 // that the filters deliver meanwhile wait until f has returned.
 func (c *Conn) occupied(f func()) {
-	fs := c.stack()
-	if fs == nil || fs.carry.busy {
+	if c.stops&stopBusy != 0 {
 		f()
+		return
+	}
+	fs := c.stack()
+	c.stops |= stopBusy
+	if fs == nil {
+		f()
+		c.stops &^= stopBusy
 		return
 	}
 	top := fs.top
 	fs.carry.busy = true
 	f()
 	fs.carry.busy = false
+	c.stops &^= stopBusy
 	fs.keepCarry(top, fs.carry.kept)
 }
 
 // handlerTakes reports whether the handler may get input now.
 func (f *filters) handlerTakes() bool {
 	c := f.conn
-	return c.stops&(stopPaused|stopOutput|stopUnopened) == 0 && f.top.state&ready != 0 && c.flags&eofTold == 0
+	if _, none := c.handler.(unopened); none {
+		return false
+	}
+	return c.stops&(stopPaused|stopOutput|stopBusy) == 0 && f.top.state&ready != 0 && c.flags&eofTold == 0
 }
 
 // moves reports whether a filter or the handler may get input that waits for it.
@@ -342,7 +321,7 @@ func (s *FilterPort) offer(p []byte) {
 // takes reports whether the filter may get input now.
 func (s *FilterPort) takes() bool {
 	c := s.conn
-	return s.state&(started|heldBack|failed|removed) == started && !s.isBusy() && !s.halted() && !c.discards()
+	return s.state&(started|heldBack|failed|removed|heir) == started && !s.isBusy() && !s.halted() && !c.discards()
 }
 
 // halted reports whether the handler keeps the filter from input: the handler has paused,

@@ -8,11 +8,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
-	"github.com/rondo-go/rondo/internal/meter"
 	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
 	"github.com/rondo-go/rondo/internal/timer"
@@ -464,33 +462,4 @@ func (b *bucket) take(now time.Time) bool {
 	}
 	b.tokens--
 	return true
-}
-
-// maxRefused is how many connections for Engine.Refuse a loop has at the same time.
-const maxRefused = 16
-
-// refuse closes a connection that a limit forbids. If it calls Engine.Refuse, it also
-// counts the connection in came. inherited are flags of the Conn that it was on another loop.
-func (l *Loop) refuse(h backend.Handle, limit string, inherited connFlags, came *uint64) {
-	l.stats.Refused++
-	if tell := l.engine.Refuse; tell == nil || l.stopping || l.draining {
-		l.turnAway(h, inherited)
-	} else if file, err := l.own(h); err == nil {
-		*came++
-		if len(l.refused) == maxRefused {
-			oldest := l.refused[0]
-			l.refused = slices.Delete(l.refused, 0, 1)
-			oldest.finish(backend.Close, nil)
-		}
-		c := newConn(l, file, h.Peer)
-		c.because(meter.Refused)
-		c.flags |= inherited
-		c.end.refused = true
-		l.refused = append(l.refused, c)
-		c.opened(func(c *Conn) Handler {
-			tell(c, limit)
-			return nil
-		})
-	}
-	l.tellRefused(limit, h.Peer)
 }

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/meter"
 	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/timer"
 )
 
-// This file holds Engine.MaxBufferBytes, and what is told of connections that a limit refuses. Loops take room for their buffers from the engine's
-// larder in pieces, and give it back at the ends of turns. So a loop counts for itself (package
-// buf), and touches what loops share only when its buffers have grown by a piece.
+// This file holds Engine.MaxBufferBytes, and what happens to connections that a limit refuses.
+// Loops take room for their buffers from the engine's larder in pieces, and give it back at the ends
+// of turns. So a loop counts for itself (package buf), and touches what loops share only when its
+// buffers have grown by a piece.
 
 // errShed ends a connection whose buffers others need.
 var errShed = fmt.Errorf("rondo: the buffers of all connections are above Engine.MaxBufferBytes: %w", ErrClosed)
@@ -316,6 +318,46 @@ func (r *crowds) of(limit string) *crowd {
 		return &r.acceptRate
 	}
 	return nil
+}
+
+// maxRefused is how many refused connections, those of Engine.Refuse and those that moved here in
+// vain, may linger on a loop at the same time.
+const maxRefused = 16
+
+// refuse closes a connection that a limit forbids. If it calls Engine.Refuse, it also
+// counts the connection in came. inherited are flags of the Conn that it was on another loop.
+func (l *Loop) refuse(h backend.Handle, limit string, inherited connFlags, came *uint64) {
+	l.stats.Refused++
+	if tell := l.engine.Refuse; tell == nil || l.stopping || l.draining {
+		l.turnAway(h, inherited)
+	} else {
+		l.refuseBy(h, inherited, came, func(c *Conn) { tell(c, limit) })
+	}
+	l.tellRefused(limit, h.Peer)
+}
+
+// refuseBy calls tell with a connection, and closes it as Conn.Close does. It counts the
+// connection in came. If maxRefused linger already, it cuts off the oldest of them.
+func (l *Loop) refuseBy(h backend.Handle, inherited connFlags, came *uint64, tell func(*Conn)) {
+	file, err := l.own(h)
+	if err != nil {
+		return
+	}
+	*came++
+	if len(l.refused) == maxRefused {
+		oldest := l.refused[0]
+		l.refused = slices.Delete(l.refused, 0, 1)
+		oldest.finish(backend.Close, nil)
+	}
+	c := newConn(l, file, h.Peer)
+	c.flags |= inherited & hasSent
+	c.because(meter.Refused)
+	c.end.refused = true
+	l.refused = append(l.refused, c)
+	c.opened(func(c *Conn) Handler {
+		tell(c)
+		return nil
+	})
 }
 
 // tellRefused counts a connection that a limit has refused, and logs the first one.

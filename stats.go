@@ -38,7 +38,8 @@ type LoopStats struct {
 	Accepted, Closed uint64
 	// Refused counts connections above a limit, see Engine.MaxConns. Those that
 	// Engine.Refuse was called with count in Accepted too (in Attached, if Move brought
-	// them).
+	// them). Those that have sent output, and that Move took to a loop which does not serve
+	// them, count in Attached too: they close in order.
 	Refused           uint64
 	Dialed            uint64
 	Attached          uint64 // by Attach, or moved from another loop

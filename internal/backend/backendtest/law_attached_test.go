@@ -21,6 +21,7 @@ func TestLawsAttached(t *testing.T) {
 var notAttached = []string{
 	"ConnsAreBounded", "ConnsOfAnAddressAreBounded", "AcceptRateIsBounded", "CountsOutliveNobody", "CountsMove",
 	"RefusedAreFew", "RefuseFails", "ArrivalsCount",
+	"MovedInVainAreFew",
 	"MovedRefusedAtOnce", // what an attached one has sent before is not known
 }
 

@@ -26,7 +26,7 @@ var notFiltered = []string{
 	"DetachKeepsEveryByte", "DetachWaitsForOutput", "LeavingIsDefinite", "DetachFails", "DetachAtClose", "CloseWriteWhileLeaving",
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
 	"DepartKeepsEveryByte", "StayGoesOn", "RestMeetsAReset", "DepartAllOrNone", "RestIsRefused", "RestBeforeAHandler", "ArrivalsCount",
-	"LeavesWhileItGetsFilters", "ReadBeforeItOpens", "MovedRefusedAtOnce", "MovedInVainArrives",
+	"LeavesWhileItGetsFilters", "ReadBeforeItOpens", "MovedRefusedAtOnce", "MovedInVainArrives", "MovedInVainAreFew",
 	"ClosedBeforeItOpens", "DeliveredBeforeItOpens",
 	"BroadcastBeforeLeaving", "CountsMove", "CoLeavesThoughAChildWrites",
 	"RecallTakesBack", "RecallThenGoexit", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",

@@ -312,6 +312,32 @@ func movedInVainArrives(w World) {
 	release()
 }
 
+// movedInVainAreFew: of connections that wait for their peers like that, a loop has only a few.
+func movedInVainAreFew(w World) {
+	full := &rondo.Engine{NumLoops: 1, MaxConns: 1, Linger: time.Hour, Logger: slog.New(slog.DiscardHandler)}
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(full, h.one()))
+	defer p.Close()
+	h.conn()
+	addr := w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(c *rondo.Conn) *handler {
+		return &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+			c.Write(in)
+			if err := c.Move(firstLoop(full), refuseNow); err != nil {
+				w.Errorf("Move: %v", err)
+			}
+			return len(in), nil
+		}}
+	}))
+	const many, most = 40, 1 + 16
+	for range many {
+		p := w.Dial(addr)
+		defer p.Close()
+		send(w, p, []byte("x"))
+		expect(w, p, []byte("x"))
+	}
+	w.Until("all connections", func() bool { s := full.Stats(); return s.Refused == many && s.Open <= most })
+}
+
 // movesInVain has a connection move to a loop that does not serve it.
 func movesInVain(w World, why string, to *rondo.Loop) {
 	s := &sated{w: w}
