@@ -251,18 +251,34 @@ func TestHTTPSendTimeout(t *testing.T) {
 		t.Errorf("a client that read nothing for a second got all %d bytes", n)
 	}
 
-	// One that reads slowly, but does read, gets everything.
-	conn = dial(t, address)
-	talk(t, conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK\r\n")
-	n := 0
-	for p := make([]byte, 1<<20); ; time.Sleep(20 * time.Millisecond) {
-		k, err := io.ReadFull(conn, p)
-		if n += k; err != nil {
-			break
+	// One that reads slowly, but does read, gets everything. If the machine stood still for most of
+	// the time that a client has, the result proves nothing.
+	const timeout = 2 * time.Second
+	_, address = serveHTTP(t, "--proxy", backend, "--send-timeout", timeout.String())
+	for try := range 10 {
+		n, longest := readSlowly(t, dial(t, address))
+		if n >= size {
+			return
+		}
+		if longest < timeout/2 {
+			t.Fatalf("try %d: a slow client, which never waited for more than %v, got %d bytes of %d", try, longest, n, size)
 		}
 	}
-	if n < size {
-		t.Errorf("a slow client got %d bytes of %d", n, size)
+	t.Error("the machine stood still each time")
+}
+
+// readSlowly asks for the answer of TestHTTPSendTimeout, and takes three seconds to read it. It
+// returns how much came, and the longest time between two reads.
+func readSlowly(t *testing.T, conn net.Conn) (n int, longest time.Duration) {
+	talk(t, conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HTTP/1.1 200 OK\r\n")
+	last := time.Now()
+	for p := make([]byte, 1<<20); ; time.Sleep(60 * time.Millisecond) {
+		k, err := io.ReadFull(conn, p)
+		longest = max(longest, time.Since(last))
+		last = time.Now()
+		if n += k; err != nil {
+			return n, longest
+		}
 	}
 }
 
