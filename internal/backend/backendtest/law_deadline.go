@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -44,6 +45,25 @@ func unspoilt(w World, f func(World) bool) {
 	w.Fatal("the machine stood still each time")
 }
 
+// A loop stamps what it does in a turn with the time at which the turn began. If it stands still
+// within a turn, deadlines come as much too early. stalls returns the longest time for which a loop
+// has stood still since stalls was called.
+func stalls(w World, l *rondo.Loop) func() time.Duration {
+	const tick = 20 * time.Millisecond
+	var longest atomic.Int64
+	err := l.Post(func() {
+		last := l.Now()
+		l.Every(tick, func() {
+			longest.Store(max(longest.Load(), int64(l.Now().Sub(last))))
+			last = l.Now()
+		})
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return func() time.Duration { return time.Duration(longest.Load()) }
+}
+
 // activityIsNotIdle: received and sent bytes keep a connection from being idle.
 func activityIsNotIdle(w World) { unspoilt(w, staysBusy) }
 
@@ -55,7 +75,7 @@ func staysBusy(w World) bool {
 		return h
 	})))
 	defer p.Close()
-	last := w.Now()
+	last, stood := w.Now(), stalls(w, h.conn().Loop())
 	for i := range 12 {
 		begin := w.Now()
 		p.SetDeadline(begin.Add(patience))
@@ -65,8 +85,8 @@ func staysBusy(w World) bool {
 			h.conn().Write([]byte("x"))
 		}
 		if _, err := p.Read(make([]byte, 1)); err != nil {
-			if d := w.Now().Sub(last); d < idle {
-				w.Fatalf("%v after bytes went, the peer read: %v", d, err)
+			if d := w.Now().Sub(last); d+stood() < idle {
+				w.Fatalf("%v after bytes went, the peer read: %v; the loop stood still for %v", d, err, stood())
 			}
 			return false
 		}
@@ -83,7 +103,10 @@ func staysBusy(w World) bool {
 			return h.isClosed()
 		}
 	})
-	if w.Now().Sub(last) >= idle {
+	if h.isClosed() {
+		if d := w.Now().Sub(last); d+stood() < idle {
+			w.Errorf("closed %v after bytes went; the loop stood still for %v", d, stood())
+		}
 		return false
 	}
 	w.Sleep(2 * idle)
@@ -104,14 +127,14 @@ func closesLate(w World) bool {
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	defer p.Close()
 	w.Sleep(2 * wait) // no deadline is set yet
-	last := w.Now()
+	last, stood := w.Now(), stalls(w, h.conn().Loop())
 	for range 3 {
 		begin := w.Now()
 		p.SetDeadline(begin.Add(patience))
 		p.Write([]byte("x")) // Read returns its error too
 		if _, err := p.Read(make([]byte, 1)); err != nil {
-			if d := w.Now().Sub(last); d < wait {
-				w.Fatalf("%v after the deadline was set, the peer read: %v", d, err)
+			if d := w.Now().Sub(last); d+stood() < wait {
+				w.Fatalf("%v after the deadline was set, the peer read: %v; the loop stood still for %v", d, err, stood())
 			}
 			return false
 		}
@@ -119,8 +142,8 @@ func closesLate(w World) bool {
 		w.Sleep(wait / 4)
 	}
 	expectEOF(w, p)
-	if d := w.Now().Sub(last); d < wait {
-		w.Errorf("closed %v after the deadline was set", d)
+	if d := w.Now().Sub(last); d+stood() < wait {
+		w.Errorf("closed %v after the deadline was set; the loop stood still for %v", d, stood())
 	}
 	p.Close()
 	if err := h.untilClosed(); !errors.Is(err, os.ErrDeadlineExceeded) {
