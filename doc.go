@@ -78,7 +78,7 @@
 //
 //	loop.go          Loop: a turn, from the posted functions to the wait; LoopLocal
 //	loop_end.go      how a loop ends; OnClose
-//	memory.go        the limit of all buffers: Engine.MaxBufferBytes; the log of refusals
+//	memory.go        the limit of all buffers: Engine.MaxBufferBytes; refusals and their log
 //	door.go          every call of users' code, and what a panic ends
 //	calling.go       which goroutine calls; Engine.Check; threads, processors, spinning
 //	timers.go        Timer; a connection's deadlines and idle time

@@ -38,7 +38,7 @@ const (
 	failed
 	removed  // Remove was called, and it is still linked
 	unlinked // Closed was called, or is queued: its methods do nothing
-	heir     // it inherits the rest of the handler's present call
+	heir     // it inherits the rest of the handler's present call, and gets nothing before
 )
 
 // Conn returns the connection.
