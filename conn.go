@@ -3,6 +3,7 @@ package rondo
 import (
 	"fmt"
 	"iter"
+	"math"
 	"net"
 	"net/netip"
 
@@ -73,7 +74,7 @@ const (
 )
 
 // inputStops are the reasons not to read an open connection and not to offer input to its
-// handler. The loop reads it when there are none.
+// handler. The loop reads it when there are none but calling and changed.
 type inputStops uint8
 
 const (
@@ -81,7 +82,8 @@ const (
 	stopOutput                          // output was full, and has not fallen to LowWater
 	stopFilter                          // a Filter wants no input now
 	stopUnopened                        // open has not returned yet: others may see the connection before, by Loop.Conns or a hook
-	stopBusy                            // a method of the handler is running: a filter that it adds may deliver at once
+	calling                             // a method of the handler is running: a filter that it adds may deliver at once
+	changed                             // and another handler or filter will read
 )
 
 // connFlags are facts independent of connLife.
@@ -238,9 +240,17 @@ func (c *Conn) SetHandler(h Handler) {
 	c.loop.check()
 	mustGive(h != nil, "Conn.SetHandler", "Handler")
 	c.setHandler(h)
+	c.changing()
 	c.flags &^= eofTold // h's EOF is called too, after the rest
 	if len(c.carry) > 0 || c.flags&eof != 0 || c.loop.current == c || c.filters != nil {
 		c.offerSoon()
+	}
+}
+
+// changing notes that another handler or filter than the one that is called will get the input.
+func (c *Conn) changing() {
+	if c.stops&calling != 0 {
+		c.stops |= changed
 	}
 }
 
@@ -291,6 +301,21 @@ func (c *Conn) Limits() Limits {
 	l := c.limits
 	return Limits{l.maxIn, l.maxOut, l.high, l.low, l.readWhenFull}
 }
+
+// forFilters returns how many bytes of output may wait, with the bytes that filters add.
+func (l *limits) forFilters() int { return doubled(l.maxOut) }
+
+// doubled returns twice n, or the largest int.
+func doubled(n int) int {
+	if n > math.MaxInt/2 {
+		return math.MaxInt
+	}
+	return 2 * n
+}
+
+// forFilter returns how many bytes may wait for a filter. MaxInput is about messages; a
+// filter's unit, such as a TLS record, may be longer.
+func (l *limits) forFilter() int { return max(l.maxIn, backend.LendSize) }
 
 // SetLimits sets all limits of the connection. To change one, change that
 // field of the result of Limits:

@@ -288,12 +288,13 @@ func (c *Conn) data(in []byte) []byte {
 		return in
 	}
 	c.want = 0
-	c.stops |= stopBusy
+	c.stops |= calling
 	n, err := c.handler.Data(c, in)
-	c.stops &^= stopBusy
+	stuck := c.stuck(n, len(in))
+	c.stops &^= calling | changed
 	if n < 0 || n > len(in) {
 		err = fmt.Errorf("rondo: the handler's Data reports %d bytes done of %d", n, len(in))
-	} else if err == nil && c.life == connOpen && c.stuck(n, len(in)) {
+	} else if err == nil && c.life == connOpen && stuck {
 		err = ErrInputFull
 	}
 	if err != nil {
@@ -305,10 +306,10 @@ func (c *Conn) data(in []byte) []byte {
 	return in[n:]
 }
 
-// stuck reports whether a handler that took n bytes of its input can never get more: it
-// took none of a full input, or it Wants more than MaxInput.
+// stuck reports whether the reader of the connection can never get more, after its handler took n
+// bytes of its input: none of a full one, or it Wants more than MaxInput.
 func (c *Conn) stuck(n, input int) bool {
-	return n == 0 && input >= c.limits.maxIn && c.stops&stopPaused == 0 || int(c.want) > c.limits.maxIn
+	return n == 0 && input >= c.limits.maxIn && c.stops&(stopPaused|changed) == 0 || int(c.want) > c.limits.maxIn
 }
 
 // offerSoon offers the carry again in the next turn, even without new input.
@@ -332,12 +333,13 @@ func (c *Conn) offers() bool {
 
 // stopping are the stops that hold now: see FilterPort.halted.
 func (c *Conn) stopping() inputStops {
-	if c.stops&stopPaused != 0 {
+	stops := c.stops &^ (calling | changed)
+	if stops&stopPaused != 0 {
 		if f := c.stack(); f != nil && !f.bottom.halted() {
-			return c.stops &^ stopPaused
+			return stops &^ stopPaused
 		}
 	}
-	return c.stops
+	return stops
 }
 
 // offerAgain is the event that list queued. It calls Drained if that is due, and offers
@@ -350,12 +352,18 @@ func (c *Conn) offerAgain() {
 	c.loop.begin(c)
 	c.loop.current = c
 	c.tellDrained()
-	if c.flags&reoffer != 0 && c.offers() {
-		c.flags &^= reoffer // a rest kept from now on waits for another turn
-		if f := c.stack(); f != nil {
-			f.reoffer()
+	if c.flags&reoffer != 0 {
+		f := c.stack()
+		switch {
+		case c.offers():
+			c.flags &^= reoffer // a rest kept from now on waits for another turn
+			if f != nil {
+				f.reoffer()
+			}
+			c.offerCarry()
+		case f != nil:
+			f.leave()
 		}
-		c.offerCarry()
 	}
 	c.tellEOF()
 	c.read()

@@ -2,10 +2,9 @@ package rondo
 
 import (
 	"fmt"
-	"math"
 	"net"
 
-	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // filters are a connection's stages (each a FilterPort with its Filter) and the bytes
@@ -48,6 +47,10 @@ func (c *Conn) addFilters(stages []*FilterPort) {
 	}
 	first := stages[0]
 	c.want = 0
+	c.changing()
+	if h, ok := c.handler.(bridge.Reader); ok {
+		h.Filtered()
+	}
 	c.loop.threadBound = true // a filter may have a coroutine, as rtls has
 	if f.ended {
 		f.ended = false
@@ -89,6 +92,14 @@ func (s *FilterPort) start() {
 // Start, Inbound, Outbound or CloseWrite.
 func (s *FilterPort) isBusy() bool {
 	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
+}
+
+// isNextBusy reports whether the filter above, or a method of the handler, is running.
+func (s *FilterPort) isNextBusy() bool {
+	if s.above != nil {
+		return s.above.isBusy()
+	}
+	return s.conn.stops&calling != 0
 }
 
 // run calls a method of the filter. An error fails it; a panic ends the connection.
@@ -159,22 +170,22 @@ func (f *filters) inheritRest(rest []byte) bool {
 // occupied calls f, a method of the handler or a function that makes the handler. Bytes
 // that the filters deliver meanwhile wait until f has returned.
 func (c *Conn) occupied(f func()) {
-	if c.stops&stopBusy != 0 {
+	if c.stops&calling != 0 {
 		f()
 		return
 	}
 	fs := c.stack()
-	c.stops |= stopBusy
+	c.stops |= calling
 	if fs == nil {
 		f()
-		c.stops &^= stopBusy
+		c.stops &^= calling | changed
 		return
 	}
 	top := fs.top
 	fs.carry.busy = true
 	f()
 	fs.carry.busy = false
-	c.stops &^= stopBusy
+	c.stops &^= calling | changed
 	fs.keepCarry(top, fs.carry.kept)
 }
 
@@ -184,7 +195,8 @@ func (f *filters) handlerTakes() bool {
 	if _, none := c.handler.(unopened); none {
 		return false
 	}
-	return c.stops&(stopPaused|stopOutput|stopBusy) == 0 && f.top.state&ready != 0 && c.flags&eofTold == 0
+	return c.stops&(stopPaused|stopOutput|stopUnopened|calling) == 0 &&
+		f.top.state&ready != 0 && f.top.open == nil && c.flags&eofTold == 0
 }
 
 // moves reports whether a filter or the handler may get input that waits for it.
@@ -279,21 +291,6 @@ func (f *filters) areReady() bool {
 	return true
 }
 
-// forFilters returns how many bytes of output may wait, with the bytes that filters add.
-func (l *limits) forFilters() int { return doubled(l.maxOut) }
-
-// doubled returns twice n, or the largest int.
-func doubled(n int) int {
-	if n > math.MaxInt/2 {
-		return math.MaxInt
-	}
-	return 2 * n
-}
-
-// forFilter returns how many bytes may wait for a filter. MaxInput is about messages; a
-// filter's unit, such as a TLS record, may be longer.
-func (l *limits) forFilter() int { return max(l.maxIn, backend.LendSize) }
-
 // input handles bytes from the stage below s.
 func (s *FilterPort) input(p []byte) {
 	l := s.conn.loop
@@ -386,10 +383,21 @@ func (f *filters) tellEOF() {
 	}
 }
 
-// leave unlinks a removed stage.
+// leave unlinks the removed stages that can leave now.
+func (f *filters) leave() {
+	for s := f.top; s != nil; s = s.below {
+		s.leave()
+	}
+}
+
+// leave unlinks a removed stage, once its input can pass to the next reader.
 func (s *FilterPort) leave() {
 	c, f := s.conn, s.conn.filters
 	if s.state&(removed|failed) != removed || c.life >= connClosed || s.isBusy() {
+		return
+	}
+	if s.state&heir != 0 || s == f.bottom && s.isNextBusy() {
+		c.offerSoon()
 		return
 	}
 	if s == f.bottom && c.flags&receiving != 0 && c.recv.Buf != nil {

@@ -38,8 +38,8 @@ type LoopStats struct {
 	Accepted, Closed uint64
 	// Refused counts connections above a limit, see Engine.MaxConns. Those that
 	// Engine.Refuse was called with count in Accepted too (in Attached, if Move brought
-	// them). Those that have sent output, and that Move took to a loop which does not serve
-	// them, count in Attached too: they close in order.
+	// them). A connection that Move took to a loop which does not serve it for any reason
+	// counts in Attached if it has sent output: it closes in order.
 	Refused           uint64
 	Dialed            uint64
 	Attached          uint64 // by Attach, or moved from another loop

@@ -66,6 +66,7 @@ var (
 	_ rondo.EOFHandler                = (*netConn)(nil)
 	_ rondo.DrainHandler              = (*netConn)(nil)
 	_ bridge.Keeper                   = (*netConn)(nil)
+	_ bridge.Reader                   = (*netConn)(nil)
 	_ interface{ CloseWrite() error } = (*netConn)(nil)
 )
 
@@ -99,10 +100,13 @@ func (s *netConn) Data(_ *rondo.Conn, in []byte) (int, error) {
 		}
 		s.sched.resume(co)
 	}
-	n := len(in) - len(s.in)
+	n := cap(in) - cap(s.in) // reads shorten s.in from the front; Filtered, from the end
 	s.in = nil
 	return n, nil
 }
+
+// Filtered implements bridge.Reader: what no Read has taken is hidden, so the new filters get it.
+func (s *netConn) Filtered() { s.in = s.in[:0] }
 
 // errNotHandler ends a connection whose Handler passes its input to the netConn that it
 // wraps.

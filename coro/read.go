@@ -61,6 +61,14 @@ func (s *netConn) readable() error {
 	return nil
 }
 
+// took notes that n bytes of in, which was s.in before a call of others' code, are read.
+func (s *netConn) took(in []byte, n int) {
+	hidden := len(s.in) < len(in) // by Filtered
+	if s.in = in[n:]; hidden {
+		s.Filtered()
+	}
+}
+
 // WriteTo implements io.WriterTo, for io.Copy. To another connection of the same loop it
 // copies nothing: the received bytes are sent from the receive buffer.
 func (s *netConn) WriteTo(w io.Writer) (int64, error) {
@@ -119,8 +127,9 @@ func (s *netConn) pass(co *Co, dst *netConn, n int) (int, error) {
 		return 0, dst.refuse(co, "write", err)
 	}
 	if room > 0 {
-		n, err = dst.put(s.in[:min(n, room)])
-		s.in = s.in[n:]
+		in := s.in
+		n, err = dst.put(in[:min(n, room)])
+		s.took(in, n)
 		if err != nil {
 			return n, dst.refuse(co, "write", err)
 		}

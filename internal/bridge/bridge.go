@@ -460,6 +460,14 @@ type Keeper interface {
 	Replacer
 }
 
+// A Reader is a Handler whose Data lets others read, as coroutines do.
+type Reader interface {
+	// Filtered is called when filters were added. The bytes of the present Data that nobody
+	// has read are theirs: Data must not consume them.
+	Filtered()
+	marked
+}
+
 // A Replacer is a Handler with a call for when another one takes its place.
 type Replacer interface {
 	// Replaced is called before the other Handler is set.

@@ -1,9 +1,7 @@
 package backendtest
 
 import (
-	"bytes"
 	"net"
-	"sync/atomic"
 
 	"github.com/rondo-go/rondo"
 )
@@ -112,80 +110,6 @@ func deliveredWhileItOpens(w World) {
 			return h.one()(c)
 		}))
 		expect(w, p, pattern(n))
-		p.Close()
-		h.untilClosed()
-	}
-}
-
-// A shouter delivers "start " as it starts, and its input in capitals.
-type shouter struct{ rondo.PassThrough }
-
-func (shouter) Start(s *rondo.FilterPort) error {
-	s.Ready()
-	s.Deliver([]byte("start "))
-	return nil
-}
-
-func (shouter) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
-	s.Deliver(bytes.ToUpper(in))
-	return len(in), nil
-}
-
-// A talker delivers a word of its own for each piece of output.
-type talker struct{ rondo.PassThrough }
-
-func (talker) Outbound(s *rondo.FilterPort, out []byte) error {
-	s.Deliver(append([]byte("after-"), out...))
-	s.Send(out)
-	return nil
-}
-
-// deliveredInData: a filter that Data adds gets what Data leaves, and what came meanwhile, in
-// order, but nothing that it has delivered itself. Data is not called within itself.
-func deliveredInData(w World) {
-	const said = "use rest "
-	for _, below := range []bool{false, true} {
-		want, filters := "start REST ", []rondo.FilterOpenFunc{}
-		if below {
-			want = "start REST AFTER-A AFTER-B "
-			filters = append(filters, func(*rondo.Conn) rondo.Filter { return talker{} })
-		}
-		var got []byte
-		var done atomic.Bool
-		inside, used := false, false
-		h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
-			if inside {
-				w.Error("Data is called within itself")
-			}
-			inside = true
-			defer func() { inside = false }()
-			if used {
-				got = append(got, in...)
-				done.Store(len(got) >= len(want))
-				return len(in), nil
-			}
-			if len(in) < len(said) {
-				return 0, nil
-			}
-			used = true
-			say := func(s string) {
-				c.Write([]byte(s))
-				c.Flush()
-			}
-			say("a ")
-			c.Use(nil, func(*rondo.Conn) rondo.Filter { return shouter{} })
-			say("b ")
-			return len("use "), nil // "rest " is for the filter
-		}}
-		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(h.one(), filters...)))
-		send(w, p, []byte(said))
-		expect(w, p, []byte("a b "))
-		w.Until("the input", done.Load)
-		h.do(func(*rondo.Conn) {
-			if string(got) != want {
-				w.Errorf("got %q, want %q", got, want)
-			}
-		})
 		p.Close()
 		h.untilClosed()
 	}
