@@ -94,12 +94,14 @@ func (s *FilterPort) isBusy() bool {
 	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
 }
 
-// isNextBusy reports whether the filter above, or a method of the handler, is running.
+// isNextBusy reports whether the next reader is running: the filter above, or a method of the
+// handler whose input the end of s would change.
 func (s *FilterPort) isNextBusy() bool {
 	if s.above != nil {
 		return s.above.isBusy()
 	}
-	return s.conn.stops&calling != 0
+	f := s.conn.filters
+	return s.conn.stops&calling != 0 && (f.carry.busy || f.carry.len() > 0 || f.ended)
 }
 
 // run calls a method of the filter. An error fails it; a panic ends the connection.
@@ -445,9 +447,6 @@ func (f *filters) inherit(s *FilterPort) {
 	} else {
 		// The input of s comes behind that of the next one.
 		s.in.give(c.loop, next)
-	}
-	if s.above != nil {
-		s.above.state |= s.state & heir
 	}
 	switch {
 	case s.state&(ended|endTold) != ended:

@@ -228,6 +228,7 @@ func (s *FilterPort) Remove() {
 	if s.state&(failed|unlinked) == 0 {
 		s.state = s.state&^heldBack | removed
 		s.conn.filters.holding()
+		s.conn.offerSoon() // also if another filter wants no input
 	}
 }
 

@@ -27,7 +27,7 @@ var notFiltered = []string{
 	"MoveKeepsEveryByte", "MoveFromOpener", "MoveToAnEndedLoop", "EverybodyLeavesUnderLoad", "ReleaseWritesToALeaver", "CoLeaves",
 	"DepartKeepsEveryByte", "StayGoesOn", "RestMeetsAReset", "DepartAllOrNone", "RestIsRefused", "RestBeforeAHandler", "ArrivalsCount",
 	"LeavesWhileItGetsFilters", "ReadBeforeItOpens", "MovedRefusedAtOnce", "MovedInVainArrives", "MovedInVainAreFew",
-	"ClosedBeforeItOpens", "DeliveredBeforeItOpens",
+	"ClosedBeforeItOpens", "DeliveredBeforeItOpens", "DetachedInData",
 	"BroadcastBeforeLeaving", "CountsMove", "CoLeavesThoughAChildWrites",
 	"RecallTakesBack", "RecallThenGoexit", "RecallDropsNoMore", "ReceiveInto", "NoOutputLimit",
 }

@@ -135,21 +135,80 @@ func removedInData(w World) {
 	}
 }
 
-// removedWhilePaused: a filter leaves a connection that is paused.
+// removedWhilePaused: a filter leaves a connection that is paused, by its user or another filter.
 func removedWhilePaused(w World) {
-	l := &visitor{stays: true}
+	for _, byFilter := range []bool{false, true} {
+		l, other := &visitor{stays: true}, &visitor{stays: true}
+		h := &handler{w: w}
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
+		h.do(func(c *rondo.Conn) {
+			c.Use(nil, func(*rondo.Conn) rondo.Filter { return l })
+			if byFilter {
+				c.Use(nil, func(*rondo.Conn) rondo.Filter { return other })
+				other.port.Pause()
+			} else {
+				c.Pause()
+			}
+		})
+		h.do(func(*rondo.Conn) { l.port.Remove() })
+		w.Until("the filter's Closed", l.closed.Load)
+		h.do(func(c *rondo.Conn) {
+			if byFilter {
+				other.port.Resume()
+			} else {
+				c.Resume()
+			}
+		})
+		if byFilter {
+			expect(w, p, []byte("start start "))
+		} else {
+			expect(w, p, []byte("start "))
+		}
+		p.Close()
+		h.untilClosed()
+	}
+}
+
+// A caller sends a word and removes itself, as SendProxy of package filter does.
+type caller struct{ rondo.PassThrough }
+
+func (caller) Start(s *rondo.FilterPort) error {
+	s.Send([]byte("hi "))
+	s.Remove()
+	return nil
+}
+
+// detachedInData: Data adds a filter that removes itself at once, and detaches the connection.
+func detachedInData(w World) {
 	h := &handler{w: w}
+	nc := make(chan net.Conn, 1)
+	h.data = func(c *rondo.Conn, in []byte) (int, error) {
+		c.Use(nil, func(*rondo.Conn) rondo.Filter { return caller{} })
+		err := c.Detach(func(got net.Conn, err error) {
+			if err != nil {
+				w.Errorf("Detach's function got %v", err)
+			}
+			nc <- got
+		})
+		if err != nil {
+			w.Errorf("Detach: %v", err)
+			nc <- nil
+		}
+		return 1, nil
+	}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
-	h.do(func(c *rondo.Conn) {
-		c.Use(nil, func(*rondo.Conn) rondo.Filter { return l })
-		c.Pause()
-		l.port.Remove()
-	})
-	w.Until("the filter's Closed", l.closed.Load)
-	h.do(func(c *rondo.Conn) { c.Resume() })
-	expect(w, p, []byte("start "))
+	send(w, p, []byte("xy"))
+	w.Until("the detached connection", func() bool { return len(nc) == 1 })
+	expect(w, p, []byte("hi "))
+	if c := <-nc; c != nil {
+		w.Call(func() {
+			if n, err := c.Read(make([]byte, 10)); n != 1 || err != nil {
+				w.Errorf("Read: %d, %v", n, err)
+			}
+		})
+		c.Close()
+	}
 	p.Close()
-	h.untilClosed()
 }
 
 // resumedByOpen: a paused connection gets a Handler whose open resumes it, in a function posted

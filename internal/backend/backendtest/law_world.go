@@ -208,6 +208,7 @@ var laws = []law{
 	{"DeliveredInHook", deliveredInHook},
 	{"RemovedInData", removedInData},
 	{"RemovedWhilePaused", removedWhilePaused},
+	{"DetachedInData", detachedInData},
 	{"ResumedByOpen", resumedByOpen},
 	{"ResumedInShutdown", resumedInShutdown},
 	{"SetInOpen", setInOpen},
