@@ -94,14 +94,17 @@ func (s *FilterPort) isBusy() bool {
 	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
 }
 
-// isNextBusy reports whether the next reader is running: the filter above, or a method of the
-// handler whose input the end of s would change.
+// isNextBusy reports, of the filter next to the wire, whether a method runs whose input the end of
+// s would change: of the filter above or the handler, which may be reading the connection's carry.
 func (s *FilterPort) isNextBusy() bool {
+	next := &s.conn.filters.carry
 	if s.above != nil {
-		return s.above.isBusy()
+		next = &s.above.in
+		if s.above.isBusy() {
+			return true
+		}
 	}
-	f := s.conn.filters
-	return s.conn.stops&calling != 0 && (f.carry.busy || f.carry.len() > 0 || f.ended)
+	return s.conn.stops&calling != 0 && (next.busy || next.len() > 0 || s.toldEOF())
 }
 
 // run calls a method of the filter. An error fails it; a panic ends the connection.
@@ -207,15 +210,17 @@ func (f *filters) moves() bool {
 		return true
 	}
 	for s := f.top; s != nil; s = s.below {
-		waiting := s.in.len()
-		if s == f.bottom {
-			waiting = len(f.conn.carry)
-		}
-		if waiting > 0 && s.takes() && s.Room() > 0 && (waiting != s.refused || s.Room() > s.refusedRoom) {
+		if s.moves() {
 			return true
 		}
 	}
 	return false
+}
+
+// moves reports whether the filter may get input that waits for it.
+func (s *FilterPort) moves() bool {
+	n := s.waiting()
+	return n > 0 && s.takes() && s.Room() > 0 && (n != s.refused || s.Room() > s.refusedRoom)
 }
 
 // offer gives the first filter bytes from the wire.
@@ -317,10 +322,12 @@ func (s *FilterPort) offer(p []byte) {
 	s.leave()
 }
 
-// takes reports whether the filter may get input now.
+// takes reports whether the filter may get input now. While too much of its output waits above
+// it, it gets none, unless it needs input to end.
 func (s *FilterPort) takes() bool {
 	c := s.conn
-	return s.state&(started|heldBack|failed|removed|heir) == started && !s.isBusy() && !s.halted() && !c.discards()
+	return s.state&(started|heldBack|failed|removed|heir) == started && !s.isBusy() && !s.halted() && !c.discards() &&
+		(s.waitingAbove() < s.roomAbove() || c.isClosing())
 }
 
 // halted reports whether the handler keeps the filter from input: the handler has paused,
@@ -375,7 +382,12 @@ func (f *filters) tellEOF() {
 		f.bottom.state |= ended
 	}
 	for s := f.bottom; s != nil && c.flags&queued == 0 && !c.isClosing(); s = s.above {
-		if s.state&(started|ended|endTold) == started|ended {
+		switch {
+		case s.state&(started|ended|endTold) != started|ended:
+		case s.moves():
+			c.offerSoon()
+		case s.waiting() > 0 && s.Room() == 0: // it gets the rest when there is room
+		default:
 			s.state |= endTold
 			s.run(func() error { return s.filter.EOF(s) })
 		}

@@ -132,6 +132,14 @@ func (s *FilterPort) roomAbove() int {
 	return s.conn.limits.maxIn
 }
 
+// waiting returns how many bytes of input wait for the filter.
+func (s *FilterPort) waiting() int {
+	if s.below == nil {
+		return len(s.conn.carry)
+	}
+	return s.in.len()
+}
+
 // waitingAbove returns how many bytes wait above s: delivered and not consumed.
 func (s *FilterPort) waitingAbove() int {
 	if s.above != nil {

@@ -412,3 +412,60 @@ func deliveredInHook(w World) {
 		w.Errorf("the new Handler got %q", got)
 	}
 }
+
+// A portioner delivers what there is room for. It is not ready from its first input until open is
+// called.
+type portioner struct {
+	rondo.PassThrough
+	port  *rondo.FilterPort
+	shut  bool
+	ended bool
+}
+
+func (f *portioner) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	if f.port == nil {
+		f.port, f.shut = s, true
+		s.Unready()
+	}
+	n := min(len(in), s.Room())
+	s.Deliver(in[:n])
+	return n, nil
+}
+
+func (f *portioner) EOF(s *rondo.FilterPort) error {
+	if f.ended = true; !f.shut {
+		s.EOF()
+	}
+	return nil
+}
+
+func (f *portioner) open() {
+	f.shut = false
+	f.port.Ready()
+	if f.ended {
+		f.port.EOF()
+	}
+}
+
+// eofAfterTheRest: a filter hears of the end of its input when it has consumed what it had no room
+// for.
+func eofAfterTheRest(w World) {
+	const total = 1000
+	f := &portioner{}
+	h := &handler{w: w, data: func(_ *rondo.Conn, in []byte) (int, error) { return len(in), nil }}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: total / 10},
+		rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return f })))
+	send(w, p, pattern(total))
+	p.CloseWrite()
+	for range 10 { // turns, for the end to come
+		w.Sleep(time.Millisecond)
+		h.do(func(*rondo.Conn) {})
+	}
+	h.do(func(*rondo.Conn) { f.open() })
+	w.Until("EOF", h.hasEOF)
+	if got := h.received(); got != total {
+		w.Errorf("the Handler got %d bytes, of %d", got, total)
+	}
+	p.Close()
+	h.untilClosed()
+}
