@@ -330,24 +330,6 @@ func (s *FilterPort) takes() bool {
 		(s.waitingAbove() < s.roomAbove() || c.isClosing())
 }
 
-// halted reports whether the handler keeps the filter from input: the handler has paused,
-// or its output is full. A handler that paces itself is paused while no coroutine reads, and
-// a coroutine may be waiting for filters that are not ready: these get their input.
-func (s *FilterPort) halted() bool {
-	c := s.conn
-	return c.stops&stopOutput != 0 || c.stops&stopPaused != 0 && !(c.flags&selfPaced != 0 && s.opens())
-}
-
-// opens reports whether the filter, or one above it, is not ready.
-func (s *FilterPort) opens() bool {
-	for ; s != nil; s = s.above {
-		if s.state&ready == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // inbound calls the filter's Inbound, and returns the rest.
 func (s *FilterPort) inbound(in []byte) (rest []byte) {
 	c := s.conn
@@ -384,15 +366,19 @@ func (f *filters) tellEOF() {
 	for s := f.bottom; s != nil && c.flags&queued == 0 && !c.isClosing(); s = s.above {
 		switch {
 		case s.state&(started|ended|endTold) != started|ended:
-		case s.moves():
+		case s.waiting() > 0 && s.Room() == 0 && !f.moves(): // the rest comes when there is room
+		case s.waiting() > 0 && s.Room() == 0 || s.moves():
 			c.offerSoon()
-		case s.waiting() > 0 && s.Room() == 0: // it gets the rest when there is room
 		default:
 			s.state |= endTold
 			s.run(func() error { return s.filter.EOF(s) })
 		}
 	}
-	if f.ended && c.flags&queued == 0 && !c.isClosing() && f.handlerTakes() {
+	switch {
+	case !f.ended || c.flags&queued != 0 || c.isClosing() || !f.handlerTakes():
+	case f.carry.len() >= c.limits.maxIn:
+		c.offerSoon() // as reading would stop now, the handler must take some first
+	default:
 		c.endInput()
 	}
 }

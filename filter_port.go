@@ -148,6 +148,24 @@ func (s *FilterPort) waitingAbove() int {
 	return s.conn.filters.carry.len()
 }
 
+// halted reports whether the handler keeps the filter from input: the handler has paused,
+// or its output is full. A handler that paces itself is paused while no coroutine reads, and
+// a coroutine may be waiting for filters that are not ready: these get their input.
+func (s *FilterPort) halted() bool {
+	c := s.conn
+	return c.stops&stopOutput != 0 || c.stops&stopPaused != 0 && !(c.flags&selfPaced != 0 && s.opens())
+}
+
+// opens reports whether the filter, or one above it, is not ready.
+func (s *FilterPort) opens() bool {
+	for ; s != nil; s = s.above {
+		if s.state&ready == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // EOF ends the handler's input, after the bytes delivered so far. Input from the wire may
 // continue, and still goes to Inbound; after Remove it is dropped.
 func (s *FilterPort) EOF() {
