@@ -428,7 +428,7 @@ func (f *portioner) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	case f.port == nil:
 		f.port, f.shut = s, true
 		s.Unready()
-		n = 50
+		n = min(len(in), 50)
 	case s.Room() > 0:
 		n = min(len(in), 300) // one Deliver may exceed Room
 	}
@@ -467,9 +467,13 @@ func eofAfterTheRest(w World) {
 			rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return f })))
 		send(w, p, pattern(total))
 		p.CloseWrite()
-		for range 10 { // turns, for the end to come
+		for turns := 0; turns < 10; { // after the first input, for the end to come
 			w.Sleep(time.Millisecond)
-			h.do(func(*rondo.Conn) {})
+			h.do(func(*rondo.Conn) {
+				if f.port != nil {
+					turns++
+				}
+			})
 		}
 		h.do(func(*rondo.Conn) { f.open() })
 		w.Until("EOF", h.hasEOF)
