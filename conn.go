@@ -353,12 +353,13 @@ func mustBe(name string, value, least int) {
 	}
 }
 
-// limited applies changed limits to the output: it may now be full, or drained.
+// limited applies changed limits: filters may have room, and the output may be full, or drained.
 func (c *Conn) limited() {
 	if c.stops&stopOutput != 0 && c.readsWhenFull() {
 		c.stops &^= stopOutput
 		c.offerSoon() // which reads on
 	}
+	c.wakeFilters()
 	switch {
 	case c.full():
 		c.awaitDrain()

@@ -136,6 +136,9 @@ func (f *filters) toHandler(p []byte) {
 		f.carry.busy = false
 	}
 	f.keepCarry(top, p)
+	if f.top != nil && f.carry.len() >= c.limits.maxIn && f.handlerTakes() {
+		c.offerSoon() // nothing may arrive meanwhile: the filters have no room
+	}
 }
 
 // keepCarry keeps the rest of a call of the handler. top was the top filter when the call
@@ -220,7 +223,7 @@ func (f *filters) moves() bool {
 // moves reports whether the filter may get input that waits for it.
 func (s *FilterPort) moves() bool {
 	n := s.waiting()
-	return n > 0 && s.takes() && s.Room() > 0 && (n != s.refused || s.Room() > s.refusedRoom)
+	return n > 0 && s.takes() && (s.Room() > 0 || s.state&ready == 0) && (n != s.refused || s.Room() > s.refusedRoom)
 }
 
 // offer gives the first filter bytes from the wire.
@@ -248,6 +251,13 @@ func (f *filters) reoffer() {
 		} else {
 			s.leave()
 		}
+	}
+}
+
+// wakeFilters offers waiting input to the filters, if there are any, and reads on.
+func (c *Conn) wakeFilters() {
+	if c.stack() != nil {
+		c.offerSoon()
 	}
 }
 
@@ -282,7 +292,7 @@ func (f *filters) full() bool {
 			return true
 		}
 	}
-	return f.carry.len() >= c.limits.maxIn || len(c.carry) >= c.limits.forFilter()
+	return f.carry.len() >= c.limits.maxIn && (f.areReady() || f.handlerTakes()) || len(c.carry) >= c.limits.forFilter()
 }
 
 // areReady reports whether every filter is ready.
@@ -323,11 +333,11 @@ func (s *FilterPort) offer(p []byte) {
 }
 
 // takes reports whether the filter may get input now. While too much of its output waits above
-// it, it gets none, unless it needs input to end.
+// it, it gets none, unless it needs input to end or to be ready: before that nobody takes it.
 func (s *FilterPort) takes() bool {
 	c := s.conn
 	return s.state&(started|heldBack|failed|removed|heir) == started && !s.isBusy() && !s.halted() && !c.discards() &&
-		(s.waitingAbove() < s.roomAbove() || c.isClosing())
+		(s.waitingAbove() < s.roomAbove() || s.state&ready == 0 || c.isClosing())
 }
 
 // inbound calls the filter's Inbound, and returns the rest.

@@ -21,7 +21,11 @@ import (
 
 // upgradeArgs are the arguments of a proxy with a control socket and a pidfile.
 func upgradeArgs(t *testing.T, echo string) (args []string, control, pidfile string) {
-	return serverArgs(t, "proxy", "--listen", "127.0.0.1:0", "--to", echo, "--access-log", "off", "--stats", deadAddress(t), "--admin", deadAddress(t))
+	stats, admin := deadAddress(t), deadAddress(t)
+	for admin == stats { // the system may give the same port again
+		admin = deadAddress(t)
+	}
+	return serverArgs(t, "proxy", "--listen", "127.0.0.1:0", "--to", echo, "--access-log", "off", "--stats", stats, "--admin", admin)
 }
 
 // pidIn waits until a pidfile has another number than old.

@@ -100,10 +100,10 @@ func TestRedisConfFiles(t *testing.T) {
 			t.Errorf("the log has no %q:\n%s", want, logged())
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "pid"))
-	if err != nil || strings.TrimSpace(string(text)) != fmt.Sprint(cmd.Process.Pid) {
-		t.Errorf("the pidfile has %q, %v", text, err)
-	}
+	waitFor(t, "the pidfile", func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "pid"))
+		return err == nil && strings.TrimSpace(string(text)) == fmt.Sprint(cmd.Process.Pid)
+	})
 	if err := os.Rename(filepath.Join(dir, "log"), filepath.Join(dir, "old")); err != nil {
 		t.Fatal(err)
 	}
