@@ -334,6 +334,9 @@ func (c *Conn) SetLimits(l Limits) {
 	mustBe("HighWater", l.HighWater, 0)
 	mustBe("LowWater", l.LowWater, 0)
 	own := limits{l.MaxInput, l.MaxOutput, l.HighWater, min(l.LowWater, l.HighWater), l.ReadWhenFull}
+	if own.maxIn > c.limits.maxIn {
+		c.wakeFilters() // they have room
+	}
 	switch e := c.loop.engine; own {
 	case *c.limits:
 	case e.limits:
@@ -353,13 +356,12 @@ func mustBe(name string, value, least int) {
 	}
 }
 
-// limited applies changed limits: filters may have room, and the output may be full, or drained.
+// limited applies changed limits to the output: it may now be full, or drained.
 func (c *Conn) limited() {
 	if c.stops&stopOutput != 0 && c.readsWhenFull() {
 		c.stops &^= stopOutput
 		c.offerSoon() // which reads on
 	}
-	c.wakeFilters()
 	switch {
 	case c.full():
 		c.awaitDrain()
