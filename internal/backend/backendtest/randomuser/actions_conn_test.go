@@ -50,12 +50,7 @@ var connActions = []action{
 	{"Conn.Detach", 3, aConn, detach},
 	{"Conn.Move", 4, aConn, move},
 	{"Passing.Rest", 4, aConn, rest},
-	{"Passing.Stay", 1, aConn, func(x *call) {
-		if t := x.conn.rest; t != nil {
-			t.void.Store(true)
-		}
-		bridge.Of(x.conn.c).Stay()
-	}},
+	{"Passing.Stay", 1, aConn, func(x *call) { x.conn.stay() }},
 	{"Served.Callback", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Callback() }},
 	{"Passing.CountAccepted", 1, aConn, func(x *call) { bridge.Of(x.conn.c).CountAccepted() }},
 	{"IO.Direct", 1, aConn, func(x *call) { bridge.Of(x.conn.c).Direct() }},
@@ -326,7 +321,7 @@ func rest(x *call) {
 		switch {
 		case err != nil || st.one(8):
 		case st.one(3):
-			bridge.Of(k.c).Stay()
+			k.stay() // which may end another Rest, of the act before
 		default:
 			w.departs(st, name, k)
 		}
@@ -335,6 +330,14 @@ func rest(x *call) {
 		t.min, k.rest = 1, t
 	}
 	x.say("    %v", err)
+}
+
+// stay ends a Rest, whose function may not be called then.
+func (k *conn) stay() {
+	if t := k.rest; t != nil {
+		t.void.Store(true)
+	}
+	bridge.Of(k.c).Stay()
 }
 
 // departs makes a connection leave its loop, and attaches it again.
