@@ -321,7 +321,7 @@ func rest(x *call) {
 		switch {
 		case err != nil || st.one(8):
 		case st.one(3):
-			k.stay() // which may end another Rest, of the act before
+			k.stay()
 		default:
 			w.departs(st, name, k)
 		}
@@ -344,8 +344,9 @@ func (k *conn) stay() {
 func (w *world) departs(st *step, name string, k *conn) {
 	st.say("Depart")
 	gone, err := bridge.LoopOf(k.loop).Depart(bridge.Of(k.c))
-	if err != nil {
-		return // something has ended its rest
+	if err != nil { // something has ended its rest, or begun another one
+		k.stay()
+		return
 	}
 	d := gone[0]
 	open := w.openerFrom(name, k, nil)
