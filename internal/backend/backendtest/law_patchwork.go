@@ -393,9 +393,9 @@ func (h *patched) Closed(_ *rondo.Conn, err error) {
 	h.p.closed.Store(true)
 }
 
-// play lets a peer send the stream to p, and checks what it gets and what is left.
-func (p *patchwork) play(peer Peer, e *rondo.Engine) {
-	w, r := p.w, rand.New(rand.NewPCG(p.r.Uint64(), 1))
+// play lets a peer send the stream to p, in pieces by r, and checks what it gets and what is left.
+func (p *patchwork) play(peer Peer, e *rondo.Engine, r *rand.Rand) {
+	w := p.w
 	for at := 0; at < patchTotal; {
 		end := min(patchTotal, at+1+r.IntN(2000))
 		send(w, peer, patchStream(at, end))
@@ -413,6 +413,7 @@ func (p *patchwork) play(peer Peer, e *rondo.Engine) {
 	peer.Close()
 	w.Until("Closed", p.closed.Load)
 	w.Until("no connection", func() bool { return e.Stats().Open == 0 })
+	w.Call(func() { e.Close() }) // no loop changes p any more
 	if len(got) != p.wrote || mismatch(got, pattern(len(got))) >= 0 {
 		w.Errorf("the peer got %d bytes, of %d written", len(got), p.wrote)
 	}
@@ -446,7 +447,7 @@ func patchworks(w World, paces bool, serve func(*patchwork, *rondo.Conn) rondo.H
 			p.c = c
 			return serve(p, c)
 		})
-		p.play(w.Dial(addr), e)
+		p.play(w.Dial(addr), e, rand.New(rand.NewPCG(name.Sum64(), ^round)))
 		if w.Failed() {
 			return
 		}
