@@ -27,9 +27,9 @@ type Filter interface {
 	//
 	// A filter whose output is longer than its input delivers at most s.Room bytes and
 	// leaves the rest, which is offered again when there is room. Nothing is offered while
-	// there is none: the connection is paused, its output is above HighWater, or MaxInput
-	// bytes wait for the Handler (unless the filter is not ready: it may need input). If a filter consumes none of MaxInput bytes, or of 64 KiB
-	// if that is more, the connection ends with ErrInputFull.
+	// the connection is paused or its output is above HighWater, nor, to a filter that is
+	// ready, while MaxInput bytes wait for the Handler. If a filter consumes none of
+	// MaxInput bytes, or of 64 KiB if that is more, the connection ends with ErrInputFull.
 	Inbound(s *FilterPort, in []byte) (n int, err error)
 
 	// Outbound handles the Handler's output: all output of one event, in pieces if it is

@@ -11,8 +11,8 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// Laws of calls of users' code that change who reads a connection: they add and remove filters,
-// set Handlers, and resume.
+// Laws of callbacks that change who reads a connection. A callback adds and removes filters, sets
+// a Handler, or resumes a connection.
 
 // A shouter delivers "start " as it starts, and its input in capitals.
 type shouter struct{ rondo.PassThrough }
