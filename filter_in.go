@@ -376,8 +376,8 @@ func (f *filters) tellEOF() {
 	for s := f.bottom; s != nil && c.flags&queued == 0 && !c.isClosing(); s = s.above {
 		switch {
 		case s.state&(started|ended|endTold) != started|ended:
-		case s.waiting() > 0 && s.Room() == 0 && !f.moves(): // the rest comes when there is room
-		case s.waiting() > 0 && s.Room() == 0 || s.moves():
+		case s.awaitsRoom() && !f.moves(): // the rest comes when there is room
+		case s.awaitsRoom() || s.moves():
 			c.offerSoon()
 		default:
 			s.state |= endTold

@@ -148,6 +148,16 @@ func (s *FilterPort) waitingAbove() int {
 	return s.conn.filters.carry.len()
 }
 
+// awaitsRoom reports whether input waits for the filter that it may take later: there is no
+// room, or there will be more.
+func (s *FilterPort) awaitsRoom() bool {
+	if s.waiting() == 0 || s.Room() == 0 {
+		return s.waiting() > 0
+	}
+	next := s.above
+	return next != nil && next.waiting() > 0 && (next.moves() || next.awaitsRoom())
+}
+
 // halted reports whether the handler keeps the filter from input: the handler has paused,
 // or its output is full. A handler that paces itself is paused while no coroutine reads, and
 // a coroutine may be waiting for filters that are not ready: these get their input.

@@ -233,3 +233,44 @@ func limitsRaised(w World) {
 	p.Close()
 	h.untilClosed()
 }
+
+// An unpacker makes a block of each blockIn bytes, once there is room for all of it.
+type unpacker struct{ rondo.PassThrough }
+
+const (
+	blockIn  = 10
+	blockOut = 30_000
+)
+
+func (unpacker) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
+	for ; len(in)-n >= blockIn && s.Room() >= blockOut; n += blockIn {
+		s.Deliver(pattern(blockOut))
+	}
+	return n, nil
+}
+
+// A trickler delivers what there is room for.
+type trickler struct{ rondo.PassThrough }
+
+func (trickler) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	n := min(len(in), s.Room())
+	s.Deliver(in[:n])
+	return n, nil
+}
+
+// eofAfterTheBlocks: a filter that waits for more Room than there is hears of the end of its input
+// after its rest, because the filter above it makes that room.
+func eofAfterTheBlocks(w World) {
+	const blocks, most = 10, 1000
+	h := slowHandler(w, most/2)
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most}, rondo.Filtered(h.one(),
+		func(*rondo.Conn) rondo.Filter { return unpacker{} }, func(*rondo.Conn) rondo.Filter { return trickler{} })))
+	send(w, p, pattern(blocks*blockIn))
+	p.CloseWrite()
+	w.Until("EOF", h.hasEOF)
+	if got := h.received(); got <= blocks*blockOut-most { // less than most is not offered again
+		w.Errorf("the Handler got %d bytes, of %d", got, blocks*blockOut)
+	}
+	p.Close()
+	h.untilClosed()
+}

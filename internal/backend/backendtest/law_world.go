@@ -215,6 +215,7 @@ var laws = []law{
 	{"ChangedOnFullInput", changedOnFullInput},
 	{"UsedByCoroutine", usedByCoroutine},
 	{"EOFAfterTheRest", eofAfterTheRest},
+	{"EOFAfterTheBlocks", eofAfterTheBlocks},
 	{"InputForTheUnready", inputForTheUnready},
 	{"CoInputForTheUnready", coInputForTheUnready},
 	{"ClosedWhileItIsNotRead", closedWhileItIsNotRead},
