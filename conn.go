@@ -334,9 +334,7 @@ func (c *Conn) SetLimits(l Limits) {
 	mustBe("HighWater", l.HighWater, 0)
 	mustBe("LowWater", l.LowWater, 0)
 	own := limits{l.MaxInput, l.MaxOutput, l.HighWater, min(l.LowWater, l.HighWater), l.ReadWhenFull}
-	if own.maxIn > c.limits.maxIn {
-		c.wakeFilters() // they have room
-	}
+	raised := own.maxIn > c.limits.maxIn
 	switch e := c.loop.engine; own {
 	case *c.limits:
 	case e.limits:
@@ -345,6 +343,9 @@ func (c *Conn) SetLimits(l Limits) {
 		c.limits = &e.unbound
 	default:
 		c.limits = c.loop.shareLimits(own)
+	}
+	if f := c.stack(); f != nil && raised && (c.loop.current != c || f.moves()) {
+		c.offerSoon() // there is more room
 	}
 	c.limited()
 }

@@ -86,7 +86,7 @@ func (c *Conn) CloseWith(err error) {
 	c.stops &^= stopPaused | stopOutput | stopUnopened // filters may need input to send output
 	c.ending().err = err
 	c.boundEnd()
-	c.wakeFilters()
+	c.stack().closing()
 	c.wrote(c.waiting())
 	c.tellEnding()
 }

@@ -74,7 +74,7 @@ func (c *Conn) prepareRecv() bool {
 // inputFull reports whether no more input may wait.
 func (c *Conn) inputFull() bool {
 	if f := c.stack(); f != nil {
-		return !c.isClosing() && f.full()
+		return f.full()
 	}
 	return len(c.carry) >= c.limits.maxIn
 }

@@ -29,7 +29,8 @@ type Filter interface {
 	// leaves the rest, which is offered again when there is room. Nothing is offered while
 	// the connection is paused or its output is above HighWater, nor, to a filter that is
 	// ready, while MaxInput bytes wait for the Handler. If a filter consumes none of
-	// MaxInput bytes, or of 64 KiB if that is more, the connection ends with ErrInputFull.
+	// MaxInput bytes, or of 64 KiB if that is more, although it can get no more room, the
+	// connection ends with ErrInputFull.
 	Inbound(s *FilterPort, in []byte) (n int, err error)
 
 	// Outbound handles the Handler's output: all output of one event, in pieces if it is

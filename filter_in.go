@@ -2,6 +2,7 @@ package rondo
 
 import (
 	"fmt"
+	"math"
 	"net"
 
 	"github.com/rondo-go/rondo/internal/bridge"
@@ -25,6 +26,7 @@ type filters struct {
 	carry         inlet       // input that passed all filters and the handler has not consumed
 	gathered      int         // bytes of output that wait before a filter
 	ended         bool        // the handler's input has ended
+	partly        bool        // the handler consumed a part of what it got last
 	delivered     bool        // the system had taken all output when the filters began CloseWrite
 	feed          feed        // output above the filters that begins with a file
 	local, remote net.Addr    // nil: the wire's
@@ -125,15 +127,20 @@ func (f *filters) deliver(p []byte) {
 		return
 	}
 	c.within(func() { f.toHandler(f.carry.take(c.loop, p)) })
+	if top := f.top; top != nil && !top.in.busy && c.life == connOpen && (f.moves() || c.wantsInput()) {
+		c.offerSoon() // no event of the connection ends here that reads on
+	}
 }
 
 // toHandler gives p to the handler if it takes input now, and keeps the rest.
 func (f *filters) toHandler(p []byte) {
 	c, top := f.conn, f.top
 	if top != nil && f.handlerTakes() {
+		n := len(p)
 		f.carry.busy = true
 		p = c.data(p)
 		f.carry.busy = false
+		f.partly = 0 < len(p) && len(p) < n
 	}
 	f.keepCarry(top, p)
 	if f.top != nil && f.carry.len() >= c.limits.maxIn && f.handlerTakes() {
@@ -148,6 +155,9 @@ func (f *filters) keepCarry(top *FilterPort, rest []byte) {
 		rest = nil
 	}
 	f.carry.keep(f.conn.loop, rest)
+	if f.conn.isClosing() {
+		f.carry.drop(f.conn.loop)
+	}
 }
 
 // inheritRest puts the handler's rest in front of the input of the first of the filters that the
@@ -203,13 +213,13 @@ func (f *filters) handlerTakes() bool {
 	if _, none := c.handler.(unopened); none {
 		return false
 	}
-	return c.stops&(stopPaused|stopOutput|stopUnopened|calling) == 0 &&
+	return !c.isClosing() && c.stops&(stopPaused|stopOutput|stopUnopened|calling) == 0 &&
 		f.top.state&ready != 0 && f.top.open == nil && c.flags&eofTold == 0
 }
 
 // moves reports whether a filter or the handler may get input that waits for it.
 func (f *filters) moves() bool {
-	if f.carry.len() > 0 && f.handlerTakes() {
+	if f.carry.len() >= f.conn.limits.maxIn && f.handlerTakes() {
 		return true
 	}
 	for s := f.top; s != nil; s = s.below {
@@ -218,12 +228,6 @@ func (f *filters) moves() bool {
 		}
 	}
 	return false
-}
-
-// moves reports whether the filter may get input that waits for it.
-func (s *FilterPort) moves() bool {
-	n := s.waiting()
-	return n > 0 && s.takes() && (s.Room() > 0 || s.state&ready == 0) && (n != s.refused || s.Room() > s.refusedRoom)
 }
 
 // offer gives the first filter bytes from the wire.
@@ -254,11 +258,16 @@ func (f *filters) reoffer() {
 	}
 }
 
-// wakeFilters offers waiting input to the filters, if there are any, and reads on.
-func (c *Conn) wakeFilters() {
-	if c.stack() != nil {
-		c.offerSoon()
+// closing begins the end of the connection: the handler gets no more input, and the filters get
+// what they need to send output.
+func (f *filters) closing() {
+	if f == nil {
+		return
 	}
+	if !f.carry.busy {
+		f.carry.drop(f.conn.loop)
+	}
+	f.conn.offerSoon()
 }
 
 // quiet reports whether no input waits for the handler, or on the way to it.
@@ -292,7 +301,7 @@ func (f *filters) full() bool {
 			return true
 		}
 	}
-	return f.carry.len() >= c.limits.maxIn && (f.areReady() || f.handlerTakes()) || len(c.carry) >= c.limits.forFilter()
+	return f.carry.len() >= c.limits.maxIn && (f.areReady() || f.handlerTakes()) && !c.isClosing() || len(c.carry) >= c.limits.forFilter()
 }
 
 // areReady reports whether every filter is ready.
@@ -332,19 +341,12 @@ func (s *FilterPort) offer(p []byte) {
 	s.leave()
 }
 
-// takes reports whether the filter may get input now. While too much of its output waits above
-// it, it gets none, unless it needs input to end or to be ready: before that nobody takes it.
-func (s *FilterPort) takes() bool {
-	c := s.conn
-	return s.state&(started|heldBack|failed|removed|heir) == started && !s.isBusy() && !s.halted() && !c.discards() &&
-		(s.waitingAbove() < s.roomAbove() || s.state&ready == 0 || c.isClosing())
-}
-
 // inbound calls the filter's Inbound, and returns the rest.
 func (s *FilterPort) inbound(in []byte) (rest []byte) {
 	c := s.conn
 	s.in.busy = true
 	s.refused = 0
+	s.left = math.MaxInt
 	s.run(func() error {
 		n, err := s.filter.Inbound(s, in)
 		if err != nil {
@@ -353,16 +355,19 @@ func (s *FilterPort) inbound(in []byte) (rest []byte) {
 		if n < 0 || n > len(in) {
 			return fmt.Errorf("rondo: %T.Inbound reports %d bytes done of %d", s.filter, n, len(in))
 		}
-		if n == 0 && len(in) >= c.limits.forFilter() && s.state&(heldBack|removed) == 0 && s.Room() > 0 {
+		if n == 0 && len(in) >= c.limits.forFilter() && s.state&(heldBack|removed) == 0 && s.room() > 0 && !s.getsRoom() {
 			return ErrInputFull
 		}
 		if n == 0 {
-			s.refused, s.refusedRoom = len(in), s.Room()
+			s.refused, s.refusedRoom = len(in), s.room()
 		}
 		rest = in[n:]
 		return nil
 	})
 	s.in.busy = false
+	if len(rest) > 0 && s.lacksRoom() {
+		c.offerSoon()
+	}
 	return rest
 }
 

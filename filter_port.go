@@ -3,6 +3,7 @@ package rondo
 import (
 	"errors"
 	"io"
+	"math"
 	"net"
 )
 
@@ -19,7 +20,8 @@ type FilterPort struct {
 	state        stageState
 	refused      int       // length of the last input if it consumed none of it
 	refusedRoom  int       // its Room then: the same input and Room are not offered again
-	_            [5]uint64 // see share.Least
+	left         int       // in Inbound: the Room that the filter knows of, after what it delivered since
+	_            [4]uint64 // see share.Least
 }
 
 // A stage waits for the stages below it, is started, and then becomes ready. It may fail
@@ -93,6 +95,7 @@ func (s *FilterPort) Unready() {
 func (s *FilterPort) Deliver(p []byte) {
 	c := s.conn
 	c.loop.check()
+	s.left -= len(p)
 	switch {
 	case len(p) == 0 || s.state&(failed|unlinked) != 0 || c.life >= connClosed || s.toldEOF():
 	case s.waitingAbove() >= s.roomAbove():
@@ -116,8 +119,12 @@ func (s *FilterPort) toldEOF() bool {
 // the connection is paused or its output is above HighWater. It is for filters whose
 // output is longer than their input. One Deliver may exceed it.
 func (s *FilterPort) Room() int {
-	c := s.conn
-	c.loop.check()
+	s.conn.loop.check()
+	s.left = s.room()
+	return s.left
+}
+
+func (s *FilterPort) room() int {
 	if s.state&unlinked != 0 || s.halted() || s.above != nil && s.above.state&heldBack != 0 {
 		return 0
 	}
@@ -145,17 +152,46 @@ func (s *FilterPort) waitingAbove() int {
 	if s.above != nil {
 		return s.above.in.len()
 	}
+	if s.conn.isClosing() { // the handler gets nothing more
+		return 0
+	}
 	return s.conn.filters.carry.len()
+}
+
+// takes reports whether the filter may get input now. While too much of its output waits above
+// it, it gets none, unless it needs input to end or to be ready: before that nobody takes it.
+func (s *FilterPort) takes() bool {
+	c := s.conn
+	return s.state&(started|heldBack|failed|removed|heir) == started && !s.isBusy() && !s.halted() && !c.discards() &&
+		(s.waitingAbove() < s.roomAbove() || s.state&ready == 0 || c.isClosing())
+}
+
+// moves reports whether the filter may get input that waits for it.
+func (s *FilterPort) moves() bool {
+	n := s.waiting()
+	return n > 0 && s.takes() && (s.room() > 0 || s.state&ready == 0) && (n != s.refused || s.room() > s.refusedRoom)
 }
 
 // awaitsRoom reports whether input waits for the filter that it may take later: there is no
 // room, or there will be more.
 func (s *FilterPort) awaitsRoom() bool {
-	if s.waiting() == 0 || s.Room() == 0 {
-		return s.waiting() > 0
+	return s.waiting() > 0 && (s.room() == 0 || s.getsRoom())
+}
+
+// getsRoom reports whether there will be more room without new input: what is above makes some.
+func (s *FilterPort) getsRoom() bool {
+	if next := s.above; next != nil {
+		return next.waiting() > 0 && (next.moves() || next.awaitsRoom())
 	}
-	next := s.above
-	return next != nil && next.waiting() > 0 && (next.moves() || next.awaitsRoom())
+	f := s.conn.filters
+	return f.partly && f.handlerTakes()
+}
+
+// lacksRoom reports whether Inbound, which has left a rest, may have stopped for want of room, and
+// there is more now, or will be when the handler gets its own rest again. If another filter makes
+// room, that one gets its rest again, and with it this one.
+func (s *FilterPort) lacksRoom() bool {
+	return s.left < math.MaxInt/2 && (s.room() > s.left || s.above == nil && s.getsRoom())
 }
 
 // halted reports whether the handler keeps the filter from input: the handler has paused,

@@ -1,0 +1,152 @@
+package backendtest
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/rondo-go/rondo"
+)
+
+// Laws of filters that have less Room than they need, and get more later.
+
+// A blocker delivers whole blocks, when there is room for one.
+type blocker struct {
+	rondo.PassThrough
+	size int
+	once bool // asks for Room before the first block alone
+}
+
+func (f blocker) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
+	room := s.Room()
+	for len(in)-n >= f.size && room >= f.size {
+		s.Deliver(in[n : n+f.size])
+		n += f.size
+		room -= f.size
+		if !f.once {
+			room = s.Room()
+		}
+	}
+	return n, nil
+}
+
+// roomGrows: a filter that has left a rest for want of Room gets it again once the Handler has made
+// room, though nothing arrives: in the same call of Inbound, or when the Handler gets its own rest
+// again.
+func roomGrows(w World) {
+	const most, size = 100, 60
+	trickles := func(*rondo.Conn) rondo.Filter { return trickler{} }
+	blocks := func(*rondo.Conn) rondo.Filter { return blocker{size: size} }
+	blocksOnce := func(*rondo.Conn) rondo.Filter { return blocker{size: size, once: true} }
+	for i, filters := range [][]rondo.FilterOpenFunc{{trickles}, {trickles, trickles}, {blocks}, {blocksOnce}, {blocks, trickles}, {trickles, blocks}} {
+		for _, step := range []int{50, 1000} {
+			for _, total := range []int{20 * size, 2000 * size} {
+				h := slowHandler(w, step)
+				p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most, Linger: time.Millisecond}, rondo.Filtered(h.one(), filters...)))
+				send(w, p, pattern(total))
+				w.Until("the input", func() bool { return h.received() > total-most || h.isClosed() })
+				if h.isClosed() {
+					w.Errorf("filters %d, %d bytes at a time: %v", i, step, h.untilClosed())
+				}
+				p.Close()
+				h.untilClosed()
+			}
+		}
+	}
+}
+
+// limitsOfParts: a Handler that lowers MaxInput for a header and raises it for the body, in each
+// Data, is not called without new input, and hears of the end.
+func limitsOfParts(w World) {
+	const body, most = 100_000, 50
+	passes := func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }
+	for _, filters := range [][]rondo.FilterOpenFunc{nil, {passes}, {passes, passes}} {
+		calls := 0
+		h := &handler{w: w}
+		h.data = func(c *rondo.Conn, in []byte) (int, error) {
+			calls++
+			set := func(n int) {
+				l := c.Limits()
+				l.MaxInput = n
+				c.SetLimits(l)
+			}
+			set(20)
+			i := bytes.IndexByte(in, '\n')
+			if i < 0 {
+				return 0, nil
+			}
+			set(body + i + 1)
+			if len(in) < body+i+1 {
+				return 0, nil
+			}
+			return body + i + 1, nil
+		}
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, rondo.Filtered(h.one(), filters...)))
+		send(w, p, []byte("header\na part of the body"))
+		w.Sleep(100 * time.Millisecond)
+		h.do(func(*rondo.Conn) {
+			if calls > most {
+				w.Errorf("%d filters: %d calls of Data, though nothing happens", len(filters), calls)
+			}
+		})
+		p.CloseWrite()
+		w.Until("EOF", h.hasEOF)
+		p.Close()
+		h.untilClosed()
+	}
+}
+
+// A gauge passes what there is room for, and knows its longest input. If it shuts, it is not ready
+// from its first input on.
+type gauge struct {
+	rondo.PassThrough
+	shuts bool
+	most  int
+}
+
+func (f *gauge) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
+	f.most = max(f.most, len(in))
+	for n < len(in) && s.Room() > 0 {
+		k := min(len(in)-n, s.Room())
+		s.Deliver(in[n : n+k])
+		n += k
+	}
+	if f.shuts {
+		f.shuts = false
+		s.Unready()
+	}
+	return n, nil
+}
+
+// closedUnderAFlood: a connection that closes while input waits that the Handler did not take, and
+// output that a filter has not sent, keeps no more input than before.
+func closedUnderAFlood(w World) {
+	const (
+		flood = 2 << 20
+		file  = 12 << 20 // more than sockets hold
+		most  = 256 << 10
+	)
+	for _, shuts := range []bool{false, true} {
+		f := &gauge{shuts: shuts}
+		h := &handler{w: w, data: func(c *rondo.Conn, in []byte) (int, error) {
+			c.Pause()
+			return 0, nil
+		}}
+		e := &rondo.Engine{NumLoops: 1, MaxInput: 100, Linger: time.Second}
+		p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return f })))
+		send(w, p, pattern(1000))
+		w.Sleep(20 * time.Millisecond)
+		h.do(func(c *rondo.Conn) {
+			limit(c, func(l *rondo.Limits) { l.ReadWhenFull = true })
+			if err := c.SendFile(tempFile(w, pattern(file)), 0, file, nil); err != nil {
+				w.Error(err)
+			}
+			c.Close()
+		})
+		push(w, p, pattern(flood), 500*time.Millisecond)
+		h.untilClosed()
+		if f.most > most {
+			w.Errorf("shuts %v: %d bytes waited for the filter", shuts, f.most)
+		}
+		p.Close()
+	}
+}
