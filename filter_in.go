@@ -90,12 +90,6 @@ func (s *FilterPort) start() {
 	s.leave()
 }
 
-// isBusy reports whether a method of the filter is running during which input must wait:
-// Start, Inbound, Outbound or CloseWrite.
-func (s *FilterPort) isBusy() bool {
-	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
-}
-
 // isNextBusy reports, of the filter next to the wire, whether a method runs whose input the end of
 // s would change: of the filter above or the handler, which may be reading the connection's carry.
 func (s *FilterPort) isNextBusy() bool {
@@ -155,9 +149,6 @@ func (f *filters) keepCarry(top *FilterPort, rest []byte) {
 		rest = nil
 	}
 	f.carry.keep(f.conn.loop, rest)
-	if f.conn.isClosing() {
-		f.carry.drop(f.conn.loop)
-	}
 }
 
 // inheritRest puts the handler's rest in front of the input of the first of the filters that the
@@ -205,6 +196,7 @@ func (c *Conn) occupied(f func()) {
 	fs.carry.busy = false
 	c.stops &^= calling | changed
 	fs.keepCarry(top, fs.carry.kept)
+	fs.dropClosed()
 }
 
 // handlerTakes reports whether the handler may get input now.
@@ -213,7 +205,7 @@ func (f *filters) handlerTakes() bool {
 	if _, none := c.handler.(unopened); none {
 		return false
 	}
-	return !c.isClosing() && c.stops&(stopPaused|stopOutput|stopUnopened|calling) == 0 &&
+	return c.stops&(stopPaused|stopOutput|stopUnopened|calling) == 0 &&
 		f.top.state&ready != 0 && f.top.open == nil && c.flags&eofTold == 0
 }
 
@@ -264,10 +256,19 @@ func (f *filters) closing() {
 	if f == nil {
 		return
 	}
-	if !f.carry.busy {
+	f.partly = false
+	if f.carry.busy { // the reader holds the kept bytes, and returns none
+		f.carry.late = f.conn.loop.keep(f.carry.late, nil)
+	}
+	f.dropClosed()
+	f.conn.offerSoon()
+}
+
+// dropClosed drops what waits for the handler of a closing connection: the filters have room.
+func (f *filters) dropClosed() {
+	if f.conn.isClosing() && !f.carry.busy {
 		f.carry.drop(f.conn.loop)
 	}
-	f.conn.offerSoon()
 }
 
 // quiet reports whether no input waits for the handler, or on the way to it.
@@ -301,7 +302,7 @@ func (f *filters) full() bool {
 			return true
 		}
 	}
-	return f.carry.len() >= c.limits.maxIn && (f.areReady() || f.handlerTakes()) && !c.isClosing() || len(c.carry) >= c.limits.forFilter()
+	return f.carry.len() >= c.limits.maxIn && (f.areReady() || f.handlerTakes()) || len(c.carry) >= c.limits.forFilter()
 }
 
 // areReady reports whether every filter is ready.
@@ -461,6 +462,7 @@ func (f *filters) inherit(s *FilterPort) {
 		// The input of s comes behind that of the next one.
 		s.in.give(c.loop, next)
 	}
+	f.dropClosed()
 	switch {
 	case s.state&(ended|endTold) != ended:
 	case s.above != nil:

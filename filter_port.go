@@ -152,10 +152,13 @@ func (s *FilterPort) waitingAbove() int {
 	if s.above != nil {
 		return s.above.in.len()
 	}
-	if s.conn.isClosing() { // the handler gets nothing more
-		return 0
-	}
 	return s.conn.filters.carry.len()
+}
+
+// isBusy reports whether a method of the filter is running during which input must wait:
+// Start, Inbound, Outbound or CloseWrite.
+func (s *FilterPort) isBusy() bool {
+	return s.in.busy || s.state&pushing != 0 || s.state&(trailing|trailed) == trailing
 }
 
 // takes reports whether the filter may get input now. While too much of its output waits above
