@@ -211,7 +211,7 @@ func (f *filters) handlerTakes() bool {
 
 // moves reports whether a filter or the handler may get input that waits for it.
 func (f *filters) moves() bool {
-	if f.carry.len() >= f.conn.limits.maxIn && f.handlerTakes() {
+	if (f.carry.len() >= f.conn.limits.maxIn || f.hasPart()) && f.handlerTakes() {
 		return true
 	}
 	for s := f.top; s != nil; s = s.below {
@@ -298,7 +298,7 @@ func (f *filters) haveEnded() bool {
 func (f *filters) full() bool {
 	c := f.conn
 	for s := f.top; s != nil; s = s.below {
-		if s.in.len() >= c.limits.forFilter() {
+		if s.in.len() >= c.limits.forFilter() && s.state&failed == 0 {
 			return true
 		}
 	}

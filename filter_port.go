@@ -97,7 +97,7 @@ func (s *FilterPort) Deliver(p []byte) {
 	c.loop.check()
 	s.left -= len(p)
 	switch {
-	case len(p) == 0 || s.state&(failed|unlinked) != 0 || c.life >= connClosed || s.toldEOF():
+	case len(p) == 0 || s.state&(failed|unlinked) != 0 || c.life >= connClosed || s.toldEOF() || s.above != nil && s.above.state&failed != 0:
 	case s.waitingAbove() >= s.roomAbove():
 		c.CloseWith(ErrInputFull)
 	case s.above != nil:
@@ -149,10 +149,13 @@ func (s *FilterPort) waiting() int {
 
 // waitingAbove returns how many bytes wait above s: delivered and not consumed.
 func (s *FilterPort) waitingAbove() int {
-	if s.above != nil {
-		return s.above.in.len()
+	switch {
+	case s.above == nil:
+		return s.conn.filters.carry.len()
+	case s.above.state&failed != 0: // it takes none, and Deliver drops what comes
+		return 0
 	}
-	return s.conn.filters.carry.len()
+	return s.above.in.len()
 }
 
 // isBusy reports whether a method of the filter is running during which input must wait:
@@ -187,8 +190,11 @@ func (s *FilterPort) getsRoom() bool {
 		return next.waiting() > 0 && (next.moves() || next.awaitsRoom())
 	}
 	f := s.conn.filters
-	return f.partly && f.handlerTakes()
+	return f.hasPart() && f.handlerTakes()
 }
+
+// hasPart reports whether the handler consumed a part of what waits for it now, and may take more.
+func (f *filters) hasPart() bool { return f.partly && f.carry.len() > 0 }
 
 // lacksRoom reports whether Inbound, which has left a rest, may have stopped for want of room, and
 // there is more now, or will be when the handler gets its own rest again. If another filter makes

@@ -299,7 +299,7 @@ func TestAllocations(t *testing.T) {
 func TestRoutines(t *testing.T) {
 	const many, kept = 100, 32
 	e := &rondo.Engine{NumLoops: 1}
-	address := listen(t, e, rondo.Filtered(echo, rtls.Server(serverConfig(0))))
+	address := listen(t, e, rondo.Filtered(echo, (&rtls.Options{HandshakeTimeout: -1}).Server(serverConfig(0))))
 	idle := runtime.NumGoroutine()
 	g := newGate()
 	var conns []<-chan *tls.Conn
