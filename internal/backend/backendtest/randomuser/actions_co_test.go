@@ -134,7 +134,10 @@ var coActions = []action{
 	{"net.Conn.Read", 4, aCo, func(x *call) {
 		if nc := x.netConn(); nc != x.at.nc {
 			nc.SetReadDeadline(x.at.loop.Now().Add(5 * time.Millisecond))
-			nc.Read(make([]byte, 100))
+			b := make([]byte, 100)
+			if n, _ := nc.Read(b); x.held.served[nc] != nil {
+				x.held.served[nc].look(b[:n], n)
+			}
 		}
 	}},
 	{"net.Conn.Write", 4, aCo, func(x *call) { x.at.conn.coWrite(x.at.nc, sizes[x.intn(len(sizes))]) }},

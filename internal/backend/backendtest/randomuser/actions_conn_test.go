@@ -65,7 +65,12 @@ var connActions = []action{
 	}},
 	{"coro.NetConn", 1, aConn, func(x *call) {
 		x.conn.given = true
-		x.held.netConns = append(x.held.netConns, coro.NetConn(x.conn.c))
+		nc := coro.NetConn(x.conn.c)
+		x.held.netConns = append(x.held.netConns, nc)
+		if x.held.served == nil {
+			x.held.served = make(map[net.Conn]*conn)
+		}
+		x.held.served[nc] = x.conn
 	}},
 	{"Conn.Pause", 3, aConn, func(x *call) { x.conn.c.Pause() }},
 	{"Conn.Resume", 5, aConn, func(x *call) { x.conn.c.Resume() }},

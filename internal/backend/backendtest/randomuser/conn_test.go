@@ -35,7 +35,7 @@ type conn struct {
 func (w *world) conn(name string, c *rondo.Conn, from *conn) *conn {
 	k := &conn{w: w, name: name, c: c, loop: c.Loop()}
 	if from != nil {
-		k.in, k.out = from.in, from.out
+		k.in, k.out, k.early = from.in, from.out, from.early
 	} else {
 		local, remote := w.pair(c)
 		k.in, k.out = w.stream(remote, local), w.stream(local, remote)

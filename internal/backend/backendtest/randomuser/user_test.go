@@ -68,8 +68,9 @@ type holdings struct {
 	forgets  []func()
 	conds    [2]*coro.Cond
 	netConns []net.Conn
-	marks    int // for package watchdog
-	measures int // for package loopstats
+	served   map[net.Conn]*conn // those by coro.NetConn
+	marks    int                // for package watchdog
+	measures int                // for package loopstats
 }
 
 // act does some actions, as the step decides.
