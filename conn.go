@@ -344,8 +344,8 @@ func (c *Conn) SetLimits(l Limits) {
 	default:
 		c.limits = c.loop.shareLimits(own)
 	}
-	if f := c.stack(); f != nil && raised && (c.loop.current != c || f.moves()) {
-		c.offerSoon() // there is more room
+	if f := c.stack(); f != nil && (raised && c.loop.current != c || f.moves()) {
+		c.offerSoon() // there is more room, or what waited for more input is full now
 	}
 	c.limited()
 }

@@ -353,14 +353,15 @@ func (c *Conn) offerAgain() {
 	c.loop.current = c
 	c.tellDrained()
 	if c.flags&reoffer != 0 {
-		f := c.stack()
-		switch {
+		switch f := c.stack(); {
 		case c.offers():
 			c.flags &^= reoffer // a rest kept from now on waits for another turn
 			if f != nil {
 				f.reoffer()
 			}
 			c.offerCarry()
+		case f != nil && c.stopping() == stopFilter:
+			f.reoffer()
 		case f != nil:
 			f.leave()
 		}

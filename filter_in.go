@@ -235,14 +235,17 @@ func (f *filters) offer(in []byte) {
 	s.leave()
 }
 
-// reoffer offers waiting input again, except the connection's carry.
+// reoffer offers waiting input again, except the connection's carry, and what waits for a paused
+// filter or below it.
 func (f *filters) reoffer() {
 	c := f.conn
 	if f.carry.len() > 0 && !f.carry.busy && !c.isClosing() {
 		f.toHandler(f.carry.take(c.loop, nil))
 	}
+	paused := false
 	for s := f.top; s != nil; s = s.below {
-		if s != f.bottom && s.in.len() > 0 && s.takes() {
+		paused = paused || s.state&heldBack != 0
+		if s != f.bottom && !paused && s.in.len() > 0 && s.takes() {
 			s.offer(s.in.take(c.loop, nil))
 		} else {
 			s.leave()
@@ -303,19 +306,6 @@ func (f *filters) full() bool {
 		}
 	}
 	return f.carry.len() >= c.limits.maxIn && (f.areReady() || f.handlerTakes()) || len(c.carry) >= c.limits.forFilter()
-}
-
-// areReady reports whether every filter is ready.
-func (f *filters) areReady() bool {
-	if f == nil {
-		return true
-	}
-	for s := f.top; s != nil; s = s.below {
-		if s.state&ready == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // input handles bytes from the stage below s.

@@ -172,10 +172,12 @@ func (s *FilterPort) takes() bool {
 		(s.waitingAbove() < s.roomAbove() || s.state&ready == 0 || c.isClosing())
 }
 
-// moves reports whether the filter may get input that waits for it.
+// moves reports whether the filter may get input that waits for it: what it has not refused, or
+// what is full now, by lower limits.
 func (s *FilterPort) moves() bool {
 	n := s.waiting()
-	return n > 0 && s.takes() && (s.room() > 0 || s.state&ready == 0) && (n != s.refused || s.room() > s.refusedRoom)
+	return n > 0 && s.takes() && (s.room() > 0 || s.state&ready == 0) &&
+		(n != s.refused || s.room() > s.refusedRoom || n >= s.conn.limits.forFilter() && s.room() > 0 && !s.getsRoom())
 }
 
 // awaitsRoom reports whether input waits for the filter that it may take later: there is no
@@ -209,6 +211,19 @@ func (s *FilterPort) lacksRoom() bool {
 func (s *FilterPort) halted() bool {
 	c := s.conn
 	return c.stops&stopOutput != 0 || c.stops&stopPaused != 0 && !(c.flags&selfPaced != 0 && s.opens())
+}
+
+// areReady reports whether every filter is ready.
+func (f *filters) areReady() bool {
+	if f == nil {
+		return true
+	}
+	for s := f.top; s != nil; s = s.below {
+		if s.state&ready == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // opens reports whether the filter, or one above it, is not ready.

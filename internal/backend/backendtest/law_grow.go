@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -146,6 +147,72 @@ func closedUnderAFlood(w World) {
 		h.untilClosed()
 		if f.most > most {
 			w.Errorf("shuts %v: %d bytes waited for the filter", shuts, f.most)
+		}
+		p.Close()
+	}
+}
+
+// A saver keeps its input, and delivers what there is room for when it is told to.
+type saver struct {
+	rondo.PassThrough
+	port  *rondo.FilterPort
+	queue []byte
+}
+
+func (f *saver) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	f.port = s
+	f.queue = append(f.queue, in...)
+	return len(in), nil
+}
+
+func (f *saver) deliver() {
+	n := min(len(f.queue), f.port.Room())
+	f.port.Deliver(f.queue[:n])
+	f.queue = f.queue[n:]
+}
+
+// limitsLowered: input that waits for more is full once MaxInput is lowered: the Handler gets it
+// again, though nothing comes.
+func limitsLowered(w World) {
+	const total, most, low = 90, 100, 50
+	f, h := &saver{}, slowHandler(w, 1)
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most}, rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return f })))
+	send(w, p, pattern(total))
+	for h.received() == 0 {
+		h.do(func(*rondo.Conn) {
+			if len(f.queue) == total {
+				f.deliver()
+			}
+		})
+		w.Sleep(time.Millisecond)
+	}
+	h.do(func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.MaxInput = low }) })
+	w.Until("the input", func() bool { return h.received() > total-low })
+	p.Close()
+	h.untilClosed()
+}
+
+// limitsBelowAPart: a part of a unit that is longer than a lowered MaxInput ends the connection when
+// more comes, also if another filter is below.
+func limitsBelowAPart(w World) {
+	for _, below := range []bool{false, true} {
+		f := &liner{}
+		h := slowHandler(w, 1000)
+		filters := []rondo.FilterOpenFunc{func(*rondo.Conn) rondo.Filter { return f }}
+		if below {
+			filters = append([]rondo.FilterOpenFunc{func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }}, filters...)
+		}
+		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: 1 << 20, Linger: time.Millisecond}, rondo.Filtered(h.one(), filters...)))
+		send(w, p, bytes.Repeat([]byte{'x'}, 100_000))
+		for longest := 0; longest < 100_000; w.Sleep(time.Millisecond) {
+			h.do(func(*rondo.Conn) { longest = f.longest })
+		}
+		h.do(func(c *rondo.Conn) { limit(c, func(l *rondo.Limits) { l.MaxInput = 1000 }) })
+		p.SetWriteDeadline(w.Now().Add(time.Second))
+		p.Write([]byte("more"))
+		w.Until("the end", h.isClosed)
+		if err := h.untilClosed(); !errors.Is(err, rondo.ErrInputFull) {
+			w.Error(err)
 		}
 		p.Close()
 	}

@@ -14,12 +14,14 @@ import (
 // A liner delivers whole lines, and counts its calls. It asks for no Room unless asks.
 type liner struct {
 	rondo.PassThrough
-	asks  bool
-	calls int
+	asks    bool
+	calls   int
+	longest int // input
 }
 
 func (f *liner) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	f.calls++
+	f.longest = max(f.longest, len(in))
 	n := bytes.LastIndexByte(in, '\n') + 1
 	if f.asks {
 		n = min(n, s.Room())

@@ -54,7 +54,7 @@ type Peer interface {
 // Laws tries every law of the engine in a new World, except the laws named in but,
 // which cannot hold in such a World.
 func Laws(t *testing.T, world func(t *testing.T) World, but ...string) {
-	for _, l := range slices.Concat(laws, coLaws, packetLaws, pairLaws) {
+	for _, l := range slices.Concat(laws, restLaws, coLaws, packetLaws, pairLaws) {
 		if i := slices.Index(but, l.name); i >= 0 {
 			but = slices.Delete(slices.Clone(but), i, i+1)
 			continue
@@ -214,22 +214,6 @@ var laws = []law{
 	{"SetInOpen", setInOpen},
 	{"ChangedOnFullInput", changedOnFullInput},
 	{"UsedByCoroutine", usedByCoroutine},
-	{"EOFAfterTheRest", eofAfterTheRest},
-	{"EOFAfterTheBlocks", eofAfterTheBlocks},
-	{"InputForTheUnready", inputForTheUnready},
-	{"CoInputForTheUnready", coInputForTheUnready},
-	{"ClosedWhileItIsNotRead", closedWhileItIsNotRead},
-	{"DeliveredLater", deliveredLater},
-	{"LimitsRaised", limitsRaised},
-	{"RoomGrows", roomGrows},
-	{"LimitsOfParts", limitsOfParts},
-	{"ClosedUnderAFlood", closedUnderAFlood},
-	{"EOFBehindParts", eofBehindParts},
-	{"FullBehindAPart", fullBehindAPart},
-	{"UseBehindAPart", useBehindAPart},
-	{"FailedAbove", failedAbove},
-	{"FiltersComeAndGo", filtersComeAndGo},
-	{"CoFiltersComeAndGo", coFiltersComeAndGo},
 	{"RefusedFiltersFlush", refusedFiltersFlush},
 	{"RefusedDirectArrives", refusedDirectArrives},
 	{"ManyConns", manyConns},
