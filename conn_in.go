@@ -19,10 +19,8 @@ func (c *Conn) read() {
 	if !c.wantsInput() {
 		return
 	}
-	if len(c.carry) > 0 || c.recv.Buf != nil || c.filters != nil {
-		if !c.prepareRecv() {
-			return
-		}
+	if (len(c.carry) > 0 || c.recv.Buf != nil || c.filters != nil) && !c.prepareRecv() {
+		return
 	}
 	c.flags |= receiving
 	c.loop.backend.Submit(&c.recv)
@@ -281,11 +279,13 @@ func (c *Conn) offer(in []byte) {
 
 // data calls the handler's Data, and returns the rest.
 func (c *Conn) data(in []byte) []byte {
-	if len(in) < int(c.want) {
-		if len(in) >= c.limits.maxIn {
-			c.CloseWith(ErrInputFull)
-		}
+	switch {
+	case len(in) >= int(c.want):
+	case len(in) < c.limits.maxIn:
 		return in
+	default:
+		c.CloseWith(ErrInputFull)
+		return nil
 	}
 	c.want = 0
 	c.stops |= calling

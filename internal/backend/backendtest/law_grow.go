@@ -217,3 +217,31 @@ func limitsBelowAPart(w World) {
 		p.Close()
 	}
 }
+
+// wantedTooMuch: a connection whose Handler Wants more than MaxInput closes, and takes no turns while
+// its output waits for the peer.
+func wantedTooMuch(w World) {
+	const file, most = 12 << 20, 2000 // more than sockets hold; turns
+	h := slowHandler(w, 1)
+	e := &rondo.Engine{NumLoops: 1, MaxInput: 100, Linger: time.Second}
+	p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} })))
+	h.do(func(c *rondo.Conn) {
+		limit(c, func(l *rondo.Limits) { l.ReadWhenFull = true })
+		if err := c.SendFile(tempFile(w, pattern(file)), 0, file, nil); err != nil {
+			w.Error(err)
+		}
+		c.Want(300)
+	})
+	w.Sleep(50 * time.Millisecond)
+	send(w, p, pattern(150))
+	w.Sleep(50 * time.Millisecond)
+	before := e.Stats().Turns
+	w.Sleep(100 * time.Millisecond)
+	if n := e.Stats().Turns - before; n > most {
+		w.Errorf("%d turns, though nothing happens", n)
+	}
+	if err := h.untilClosed(); !errors.Is(err, rondo.ErrInputFull) {
+		w.Error(err)
+	}
+	p.Close()
+}

@@ -26,6 +26,7 @@ var restLaws = []law{
 	{"RoomGrows", roomGrows},
 	{"LimitsOfParts", limitsOfParts},
 	{"LimitsLowered", limitsLowered},
+	{"WantedTooMuch", wantedTooMuch},
 	{"LimitsBelowAPart", limitsBelowAPart},
 	{"ClosedUnderAFlood", closedUnderAFlood},
 	{"EOFBehindParts", eofBehindParts},
