@@ -34,23 +34,36 @@ func (f blocker) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
 // room, though nothing arrives: in the same call of Inbound, or when the Handler gets its own rest
 // again.
 func roomGrows(w World) {
-	const most, size = 100, 60
+	const (
+		most, size = 100, 60
+		short      = 20 * size
+		long       = 1200 * size // more than may wait for a filter
+	)
 	trickles := func(*rondo.Conn) rondo.Filter { return trickler{} }
 	blocks := func(*rondo.Conn) rondo.Filter { return blocker{size: size} }
 	blocksOnce := func(*rondo.Conn) rondo.Filter { return blocker{size: size, once: true} }
-	for i, filters := range [][]rondo.FilterOpenFunc{{trickles}, {trickles, trickles}, {blocks}, {blocksOnce}, {blocks, trickles}, {trickles, blocks}} {
+	for _, test := range []struct {
+		total   int
+		filters []rondo.FilterOpenFunc
+	}{
+		{short, []rondo.FilterOpenFunc{trickles}},
+		{short, []rondo.FilterOpenFunc{trickles, trickles}},
+		{long, []rondo.FilterOpenFunc{blocks}},
+		{short, []rondo.FilterOpenFunc{blocksOnce}},
+		{short, []rondo.FilterOpenFunc{blocks, trickles}},
+		{long, []rondo.FilterOpenFunc{trickles, blocks}},
+	} {
 		for _, step := range []int{50, 1000} {
-			for _, total := range []int{20 * size, 2000 * size} {
-				h := slowHandler(w, step)
-				p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most, Linger: time.Millisecond}, rondo.Filtered(h.one(), filters...)))
-				send(w, p, pattern(total))
-				w.Until("the input", func() bool { return h.received() > total-most || h.isClosed() })
-				if h.isClosed() {
-					w.Errorf("filters %d, %d bytes at a time: %v", i, step, h.untilClosed())
-				}
-				p.Close()
-				h.untilClosed()
+			h := slowHandler(w, step)
+			e := &rondo.Engine{NumLoops: 1, MaxInput: most, Linger: time.Millisecond}
+			p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), test.filters...)))
+			send(w, p, pattern(test.total))
+			w.Until("the input", func() bool { return h.received() > test.total-most || h.isClosed() })
+			if h.isClosed() {
+				w.Errorf("%d filters, %d bytes at a time: %v", len(test.filters), step, h.untilClosed())
 			}
+			p.Close()
+			h.untilClosed()
 		}
 	}
 }
