@@ -133,7 +133,7 @@ var loopActions = []action{
 	{"LoopLocal.Get", 1, aLoop, func(x *call) {
 		x.at.loop.Engine()
 		l := rondo.LoopLocal[int]{New: func(loop *rondo.Loop) int {
-			x.w.act(site{kind: "LoopLocal.New", who: x.at.who, loop: x.at.loop, conn: x.at.conn})
+			x.w.act(site{kind: "LoopLocal.New", who: x.at.who, loop: x.at.loop, conn: x.owner()})
 			return 1
 		}}
 		l.Get(x.at.loop)
