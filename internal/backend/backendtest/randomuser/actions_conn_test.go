@@ -187,7 +187,7 @@ func (x *call) written(p []byte, f func() (int, error)) int {
 		failed = true
 	}
 	if failed {
-		x.conn.out.tear("a write failed")
+		x.conn.out.fail()
 		return len(p)
 	}
 	return n

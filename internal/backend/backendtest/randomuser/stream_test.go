@@ -16,6 +16,7 @@ type stream struct {
 	written []int // bytes in each epoch
 	byRef   any   // the goroutine that writes it by Refs; nil: the connection's loop writes
 	writing bool  // a write is running
+	failed  bool  // a write failed: where a later one would begin is not known
 	ended   bool  // the writer closed its connection in order
 	torn    bool  // or not: then the reader may miss the end
 	why     string
@@ -51,10 +52,11 @@ func (s *stream) pattern(p place, n int) []byte {
 
 // write makes f write n bytes, and returns how many were accepted. The reader may have
 // them before f returns. A write inside another one's f, as in a release function,
-// writes nothing: its position in the stream is not defined.
+// writes nothing: its position in the stream is not defined. Nor does one after a write that
+// failed, as writes do from AbortUnsentAt's time on, until that is moved.
 func (s *stream) write(n int, f func(p []byte) int) {
 	s.mu.Lock()
-	if s.writing {
+	if s.writing || s.failed {
 		n = 0
 	}
 	e := len(s.written) - 1
@@ -111,6 +113,14 @@ func (s *stream) tear(why string) {
 	if !s.torn {
 		s.torn, s.why = true, why
 	}
+}
+
+// fail records that a write failed, and nobody knows how much of it the reader gets.
+func (s *stream) fail() {
+	s.tear("a write failed")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = true
 }
 
 func (s *stream) isTorn() bool {
