@@ -14,6 +14,9 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
+// Random laws of layers of filters that keep rests of their own kinds, below a Handler that keeps
+// rests of its own.
+
 // restLaws are the laws of filters and Handlers that leave a rest of their input.
 var restLaws = []law{
 	{"EOFAfterTheRest", eofAfterTheRest},
@@ -40,14 +43,11 @@ var restLaws = []law{
 	{"CoLayers", coLayers},
 }
 
-// Random laws of layers of filters that keep rests of their own kinds, below a Handler that keeps
-// rests of its own.
-
 const (
 	layerTotal = 6000 // bytes of a stream: whole units of each layer
 	layerUnit  = 60   // of the longest unit
 	layerRest  = 40   // the most that a Handler leaves: MaxInput is at least both
-	layerCalls = 60_000
+	layerCalls = 60_000 // the most of Inbound and Data for a stream
 )
 
 // A layer delivers its input unchanged, in its own way.
