@@ -44,9 +44,9 @@ var restLaws = []law{
 }
 
 const (
-	layerTotal = 6000 // bytes of a stream: whole units of each layer
-	layerUnit  = 60   // of the longest unit
-	layerRest  = 40   // the most that a Handler leaves: MaxInput is at least both
+	layerTotal = 6000   // bytes of a stream: whole units of each layer
+	layerUnit  = 60     // of the longest unit
+	layerRest  = 40     // the most that a Handler leaves: MaxInput is at least both
 	layerCalls = 60_000 // the most of Inbound and Data for a stream
 )
 
