@@ -156,7 +156,8 @@ func closedUnderAFlood(w World) {
 			}
 			c.Close()
 		})
-		push(w, p, pattern(flood), 500*time.Millisecond)
+		p.SetWriteDeadline(w.Now().Add(500 * time.Millisecond))
+		p.Write(pattern(flood)) // as much as is taken, until the connection lingers no longer
 		h.untilClosed()
 		if f.most > most {
 			w.Errorf("shuts %v: %d bytes waited for the filter", shuts, f.most)
