@@ -286,8 +286,9 @@ func (s *FilterPort) AvailableBuffer() []byte {
 	return s.conn.available()
 }
 
-// Pause stops calls of Inbound, and the reading of the connection, until Resume. It is for
-// a filter that waits for something other than input.
+// Pause stops calls of Inbound, of this filter and of those below, and the reading of the
+// connection, until Resume. It is for a filter that waits for something other than input.
+// The Handler and the filters above go on with what they have.
 func (s *FilterPort) Pause() {
 	s.conn.loop.check()
 	if s.state&(removed|unlinked) == 0 {

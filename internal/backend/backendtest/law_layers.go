@@ -205,7 +205,8 @@ func (l *layers) handler(most int) *handler {
 	}}
 }
 
-// layered calls play for some rounds of connections.
+// layered calls play for some rounds of connections, which play ends, and checks that nobody was
+// called in vain for long.
 func layered(w World, play func(l *layers, round int, e *rondo.Engine)) {
 	name := fnv.New64()
 	io.WriteString(name, w.Name())
@@ -218,7 +219,12 @@ func layered(w World, play func(l *layers, round int, e *rondo.Engine)) {
 				w.Logf("%s; %d calls", l.text, l.calls)
 			}
 		})
-		play(l, round, &rondo.Engine{NumLoops: 1, MaxInput: most, Linger: patience})
+		e := &rondo.Engine{NumLoops: 1, MaxInput: most, Linger: patience}
+		play(l, round, e)
+		w.Call(func() { e.Close() }) // no loop changes l any more
+		if l.calls > layerCalls {
+			w.Errorf("%d calls", l.calls)
+		}
 		if w.Failed() {
 			return
 		}
@@ -237,8 +243,8 @@ func (l *layers) send(p Peer, at, end int) {
 	}
 }
 
-// layersOfRests: each byte comes, whatever filters and the Handler leave for later, then the end; and
-// nobody is called in vain for long.
+// layersOfRests: each byte comes, whatever filters and the Handler leave for later, and then the
+// end.
 func layersOfRests(w World) {
 	layered(w, func(l *layers, round int, e *rondo.Engine) {
 		filters := l.filters()
@@ -268,10 +274,6 @@ func layersOfRests(w World) {
 		h.mu.Unlock()
 		p.Close()
 		h.untilClosed()
-		w.Call(func() { e.Close() })
-		if l.calls > layerCalls {
-			w.Errorf("%d calls", l.calls)
-		}
 	})
 }
 
@@ -292,10 +294,6 @@ func layersClose(w World) {
 		expectEOF(w, p)
 		p.Close()
 		h.untilClosed()
-		w.Call(func() { e.Close() })
-		if l.calls > layerCalls {
-			w.Errorf("%d calls", l.calls)
-		}
 	})
 }
 
@@ -327,12 +325,8 @@ func coLayers(w World) {
 			w.Error(err)
 		}
 		p.Close()
-		w.Call(func() { e.Close() })
 		if len(got) != layerTotal || mismatch(got, pattern(layerTotal)) >= 0 {
 			w.Errorf("the coroutine got %d bytes, of %d", len(got), layerTotal)
-		}
-		if l.calls > layerCalls {
-			w.Errorf("%d calls", l.calls)
 		}
 	})
 }

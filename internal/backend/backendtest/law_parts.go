@@ -102,16 +102,7 @@ func useBehindAPart(w World) {
 }
 
 // A creditor sends only with credit, which the peer gives by '+': without, it is not ready.
-type creditor struct {
-	rondo.PassThrough
-	port *rondo.FilterPort
-}
-
-func (f *creditor) Start(s *rondo.FilterPort) error {
-	f.port = s
-	s.Ready()
-	return nil
-}
+type creditor struct{ renegotiator }
 
 func (f *creditor) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
 	s.Deliver(in)
@@ -140,7 +131,7 @@ func failedAbove(w World) {
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: patience}, rondo.Filtered(h.one(),
 		func(*rondo.Conn) rondo.Filter { return f }, func(*rondo.Conn) rondo.Filter { return failer{} })))
 	h.do(func(c *rondo.Conn) {
-		f.port.Unready()
+		f.stage.Unready()
 		c.Write([]byte("hello"))
 		c.Flush()
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// Laws of callbacks that change who reads a connection. A callback adds and removes filters, sets
-// a Handler, or resumes a connection.
+// Laws of callbacks that change a connection's reader: they add filters, remove filters, set a
+// Handler, or resume the connection.
 
 // A shouter delivers "start " as it starts, and its input in capitals.
 type shouter struct{ rondo.PassThrough }
