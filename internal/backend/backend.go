@@ -91,7 +91,8 @@ const (
 	// Connect connects a File made by Socket. Submit it as a ConnectOp.
 	Connect
 	// Recv receives into Buf, or into a lent buffer if Buf is nil. At the end of the
-	// stream N is 0 and Err is nil.
+	// stream N is 0 and Err is nil. A system reports a reset only once: a Recv that finds
+	// an end because the Send in flight has got the reset completes after that Send.
 	Recv
 	// Send sends bytes. Submit it as a SendOp.
 	Send

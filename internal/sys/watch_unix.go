@@ -64,3 +64,11 @@ func Revents(r int16) (in, out bool) {
 	const wrong = unix.POLLERR | unix.POLLHUP | unix.POLLNVAL
 	return r&(unix.POLLIN|wrong) != 0, r&(unix.POLLOUT|wrong) != 0
 }
+
+// HungUp reports whether a TCP connection can neither send nor receive any more: see POLLHUP in
+// poll(2). If its output was not shut down, the peer has reset it.
+func HungUp(fd uintptr) bool {
+	p := [1]unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(p[:], 0)
+	return n == 1 && err == nil && p[0].Revents&unix.POLLHUP != 0
+}

@@ -79,6 +79,7 @@ var laws = []law{
 	{"FailedWriteKeepsInput", failedWriteKeepsInput},
 	{"FailedWriteOfAPausedConn", failedWriteOfAPausedConn},
 	{"ResetEndsWaitingOutput", resetEndsWaitingOutput},
+	{"ResetDuringASend", resetDuringASend},
 	{"LingerEndsUndelivered", lingerEndsUndelivered},
 	{"LingerEndsUnclosed", lingerEndsUnclosed},
 	{"CloseWithinIsForTheEnd", closeWithinIsForTheEnd},

@@ -3,6 +3,10 @@
 package readiness
 
 import (
+	"errors"
+	"os"
+	"syscall"
+
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/share"
 	"github.com/rondo-go/rondo/internal/sys"
@@ -209,6 +213,12 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 		f.more, f.mark = false, false
 		return false
 	}
+	if n == 0 && err == nil && f.out != nil && sys.HungUp(uintptr(f.fd())) {
+		// The Send is about to fail, and completes first: if it gets a reset, this is not the
+		// end of the peer's stream.
+		b.next.try = append(share.Queue(b.next.try), retry{f.id(), false}, retry{f.id(), true})
+		return false
+	}
 	f.in = nil
 	// A TCP stream that returned less than asked for is empty (epoll(7)), unless its
 	// end or a mark follows.
@@ -251,6 +261,7 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 			n, err = sendSome(f.fd(), op.Bufs)
 			op.Bufs = sys.Consume(op.Bufs, n)
 		}
+		err = f.sentFrom(op.From.File != nil && n > 0, err)
 		op.Sent += n
 		done := len(op.Bufs) == 0 && (op.From.File == nil || op.Sent == op.From.Count)
 		if n == 0 && err == nil && !done {
@@ -266,6 +277,19 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 			return true
 		}
 	}
+}
+
+// sentFrom notes whether a call that sent bytes of a file or a pipe was short, and returns the
+// error of the call. If such a call sends some bytes and then gets an error, the kernel returns
+// the number of bytes, and the error is lost: the next call gets EPIPE. The peer may have reset
+// the connection, so that is what sentFrom returns then: after EPIPE the engine takes the end of
+// the input for the peer's.
+func (f *file) sentFrom(short bool, err error) error {
+	if f.short && errors.Is(err, syscall.EPIPE) {
+		err = os.NewSyscallError("send", syscall.ECONNRESET)
+	}
+	f.short = short
+	return err
 }
 
 func sendSome(fd int, bufs [][]byte) (int, error) {

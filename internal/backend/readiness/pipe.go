@@ -47,6 +47,7 @@ func (b *Backend) SendPiped(id backend.File) (n int, ok bool, err error) {
 	}
 	n, err = b.pipe.Send(f.fd(), b.piped)
 	b.piped -= n
+	err = f.sentFrom(n > 0 && b.piped > 0, err)
 	// splice(2) may be short though there is room. Then only a new interest in output has the
 	// system look again; with an old one the next Send has to try.
 	f.full = b.piped > 0 && f.watched&Out == 0

@@ -185,6 +185,9 @@ func (b *Backend) TrySend(id backend.File, p []byte) (int, error) {
 	}
 	n, err := sys.Send(f.fd(), p)
 	f.full = n < len(p)
+	if f.short {
+		err = f.sentFrom(false, err)
+	}
 	return n, err
 }
 

@@ -156,13 +156,17 @@ func (b *Backend) Next(c *backend.Completion) bool {
 	b.spoilPackets()
 	b.piped = b.piped[:0] // a Handler that panicked has left it
 	*c = backend.Completion{}
-	if len(b.round) == 0 {
-		return false
+	for len(b.round) > 0 {
+		fl := b.round[0]
+		b.round = append(b.round[:0], b.round[1:]...)
+		if fl.followsSend() {
+			fl.stage = waiting
+			continue
+		}
+		b.complete(fl, c)
+		return true
 	}
-	fl := b.round[0]
-	b.round = append(b.round[:0], b.round[1:]...)
-	b.complete(fl, c)
-	return true
+	return false
 }
 
 // Return implements backend.Backend.

@@ -165,7 +165,7 @@ func (fl *flight) possible() bool {
 	case backend.Accept:
 		return len(f.listener.queue) > 0
 	case backend.Recv:
-		return f.end.readable()
+		return f.end.readable() && !fl.followsSend()
 	case backend.Send:
 		return fl.pump()
 	case backend.RecvFrom:
@@ -186,6 +186,16 @@ func (fl *flight) possible() bool {
 		return true
 	}
 	return len(f.ops) == 1 // Close, Reset: no other Op is left
+}
+
+// followsSend reports whether the Op is a Recv that finds the end of the stream because the Send in
+// flight has got the error. As with every backend, the Send completes first.
+func (fl *flight) followsSend() bool {
+	if fl.op.Kind != backend.Recv || fl.err != nil {
+		return false
+	}
+	e := fl.file.end
+	return e.told && e.in.arrived == 0 && fl.file.inFlight(backend.Send) != nil
 }
 
 // try makes the Op ready if it can complete.

@@ -123,17 +123,20 @@ func (b *Backend) Next(c *backend.Completion) bool {
 	if b.lender != nil {
 		panic("std: Next was called before Return of the lent buffer")
 	}
-	if b.taken == len(b.turn) {
-		return false
+	for b.taken < len(b.turn) {
+		r := b.turn[b.taken]
+		b.turn[b.taken] = result{} // release the references
+		b.taken++
+		if r.file != nil && r.file.holds(&r) {
+			continue
+		}
+		*c = backend.Completion{Op: r.op, N: r.n, Err: r.err, More: r.more}
+		if r.file != nil {
+			r.file.completed(&r, c)
+		}
+		return true
 	}
-	r := b.turn[b.taken]
-	b.turn[b.taken] = result{} // release the references
-	b.taken++
-	*c = backend.Completion{Op: r.op, N: r.n, Err: r.err, More: r.more}
-	if r.file != nil {
-		r.file.completed(&r, c)
-	}
-	return true
+	return false
 }
 
 // Return gives the reader its buffer back and starts a postponed Recv.

@@ -41,6 +41,7 @@ type file struct {
 
 	ending    bool // a CloseWrite is running
 	postponed bool // in waits for Return of the lent buffer
+	endHeld   bool // in has found the end of the stream; see holds
 	// A past deadline was set to end an Op, or may be left from the connection's
 	// previous owner.
 	readStopped, writeStopped bool
@@ -64,6 +65,10 @@ func (f *file) completed(r *result, c *backend.Completion) {
 	case backend.Send:
 		f.out = nil
 		c.Err = ownTimeout(c.Err, f.writeStopped)
+		if f.endHeld {
+			f.endHeld = false
+			f.b.post(result{op: f.in, file: f})
+		}
 		if f.shut != nil {
 			f.shutdown(f.shut)
 			f.shut = nil
@@ -91,6 +96,20 @@ func (f *file) completed(r *result, c *backend.Completion) {
 		c.Err = backend.ErrClosed // Close hurried it, not Cancel
 	}
 	f.finishIfIdle()
+}
+
+// holds keeps the end of the stream back until the Send in flight has completed, if the connection
+// can send nothing more. A system reports a reset only once. If the goroutine of the Send has got
+// it, the Recv finds the end of the stream, which is then not the peer's: the engine knows so when
+// the Send completes first.
+func (f *file) holds(r *result) bool {
+	if f.out == nil || r.op.Kind != backend.Recv || r.n > 0 || r.err != nil {
+		return false
+	}
+	if conn, ok := f.conn.(*net.TCPConn); ok {
+		sys.Control(conn, func(fd uintptr) error { f.endHeld = sys.HungUp(fd); return nil })
+	}
+	return f.endHeld
 }
 
 // close starts to close f.

@@ -152,6 +152,8 @@ func (b *Backend) deliverFirst(f *file, c *backend.Completion) bool {
 		b.deliverSurplus(f, c)
 	case f.head != none:
 		b.deliverBuffer(f, c)
+	case f.flags&ended != 0 && f.errno == 0 && f.holdsEnd():
+		return false
 	case f.flags&ended != 0:
 		*c = backend.Completion{Op: f.in, Err: f.takeEnd("recv")}
 		f.in = nil
@@ -160,6 +162,11 @@ func (b *Backend) deliverFirst(f *file, c *backend.Completion) bool {
 	}
 	return true
 }
+
+// holdsEnd reports whether the end of the stream must wait for the Send in flight, which is about
+// to fail. A Send that has got a reset leaves an end of the stream to receives, but may complete
+// later than they do; see sent.
+func (f *file) holdsEnd() bool { return f.out != nil && sys.HungUp(uintptr(f.fd())) }
 
 // recv receives for f.in with a system call.
 func (b *Backend) recv(f *file, c *backend.Completion) bool {
@@ -170,6 +177,10 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 	}
 	n, ok, err := sys.Recv(f.fd(), p)
 	if !ok {
+		return false
+	}
+	if n == 0 && err == nil && f.holdsEnd() {
+		f.flags |= readable
 		return false
 	}
 	b.note(f, n, n < len(p))
