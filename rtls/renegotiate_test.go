@@ -39,15 +39,15 @@ func (c *asker) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// accept makes the handshake, and finds out the server's keys.
-func (c *asker) accept(t *testing.T) {
+// accept makes the handshake, and finds out the server's keys. It returns the handshake's error.
+func (c *asker) accept(t *testing.T) error {
 	t.Helper()
 	config := serverConfig(tls.VersionTLS12)
 	config.CipherSuites = []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
 	config.SessionTicketsDisabled = true
 	config.KeyLogWriter = &c.log
 	if err := tls.Server(c, config).Handshake(); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	f := strings.Fields(c.log.String())
 	if len(f) != 3 || f[0] != "CLIENT_RANDOM" {
@@ -66,6 +66,7 @@ func (c *asker) accept(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.salt, c.seq = keys[36:40], 1 // 0 was Finished's
+	return nil
 }
 
 const recordHeader = 5
@@ -115,9 +116,13 @@ func TestRenegotiationFloods(t *testing.T) {
 			}
 			e := quiet(backend)
 			e.MaxOutput, e.Linger = 1<<20, 50*time.Millisecond // the server does not close
-			err := askToRenegotiate(t, e, o, test.may, test.asks)
-			if err == nil || test.want != nil && !errors.Is(err, test.want) {
-				t.Errorf("%s: Closed got %v, want %v", name, err, test.want)
+			begun, err := askToRenegotiate(t, e, o, test.may, test.asks)
+			for test.want != nil && !begun && errors.Is(err, test.want) { // a busy machine: the time was for the second handshake
+				o = &rtls.Options{OffLoop: o.OffLoop, HandshakeTimeout: 2 * o.HandshakeTimeout}
+				begun, err = askToRenegotiate(t, e, o, test.may, test.asks)
+			}
+			if !begun || err == nil || test.want != nil && !errors.Is(err, test.want) {
+				t.Errorf("%s: Closed got %v, want %v; begun: %t", name, err, test.want, begun)
 			}
 			e.Close()
 		}
@@ -125,7 +130,8 @@ func TestRenegotiationFloods(t *testing.T) {
 	})
 }
 
-func askToRenegotiate(t *testing.T, e *rondo.Engine, o *rtls.Options, may tls.RenegotiationSupport, asks int) error {
+// askToRenegotiate returns what Closed got, and whether the first handshake had succeeded.
+func askToRenegotiate(t *testing.T, e *rondo.Engine, o *rtls.Options, may tls.RenegotiationSupport, asks int) (begun bool, err error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,8 +164,15 @@ func askToRenegotiate(t *testing.T, e *rondo.Engine, o *rtls.Options, may tls.Re
 	defer raw.Close()
 	raw.SetDeadline(time.Now().Add(60 * time.Second))
 	c := &asker{Conn: raw}
-	c.accept(t)
-	ref := receive(t, "the connection", refs)
+	if c.accept(t) != nil {
+		return false, receive(t, "Closed", ended)
+	}
+	var ref rondo.Ref
+	select {
+	case ref = <-refs:
+	case err := <-ended:
+		return false, err
+	}
 	var all []byte
 	for range asks {
 		all = append(all, c.ask()...)
@@ -179,5 +192,5 @@ func askToRenegotiate(t *testing.T, e *rondo.Engine, o *rtls.Options, may tls.Re
 		})
 	}
 	go io.Copy(io.Discard, raw)
-	return receive(t, "Closed", ended)
+	return true, receive(t, "Closed", ended)
 }
