@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"syscall"
 
 	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // receiver is a Conn, as the owner of its Recv.
@@ -437,17 +437,13 @@ func (c *Conn) tellEOF() {
 	}
 }
 
-// isCut reports whether the input has ended although the peer has not ended its stream. A
-// system reports a reset, or that the peer is unreachable, only once. If a write got that
-// error, the next read finds the end of the stream. EPIPE (of a write after the peer's end)
-// and ENOTCONN (of a shutdown) are different: after them a read gets its own error.
+// isCut reports whether the input has ended although the peer has not ended its stream: a write
+// has failed before.
 func (c *Conn) isCut() bool {
 	if c.flags&(eof|eofTold) != eof || !c.isMute() || c.filters != nil && c.filters.ended {
 		return false
 	}
-	var errno syscall.Errno
-	err := c.end.err
-	return errors.As(err, &errno) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ENOTCONN)
+	return bridge.EndsInput(c.end.err)
 }
 
 // endInput calls the handler's EOF, or closes the connection.

@@ -58,6 +58,18 @@ func failed(c *rondo.Conn) error {
 	return nil
 }
 
+// endOfInput returns what Reads get at the end of the input: io.EOF, or the error of the direct send
+// that has ended it. It waits for a send that is under way.
+func (c *Conn) endOfInput() error {
+	out := &c.out
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	if bridge.EndsInput(out.failure) {
+		return reason(out.failure)
+	}
+	return io.EOF
+}
+
 // room returns how many bytes may be written before output is full. It is negative once
 // the output has ended.
 func room(c *rondo.Conn) int { return bridge.Of(c).Room() }
@@ -85,7 +97,7 @@ func (h *handler) Data(_ *rondo.Conn, in []byte) (int, error) {
 
 // EOF implements rondo.EOFHandler.
 func (h *handler) EOF(*rondo.Conn) {
-	h.c.in.fail(io.EOF)
+	h.c.in.fail(h.c.endOfInput())
 	h.c.hub.note()
 }
 

@@ -387,3 +387,35 @@ func TestEarlyAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestResetDuringAWrite: a reset that a Write has got from the system is not the end of the peer's
+// stream for the Read beside it.
+func TestResetDuringAWrite(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Wine shows a reset as an end")
+	}
+	onEach(t, func(t *testing.T, backend string) {
+		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
+		out, ended := pattern(4<<20), 0
+		const conns = 100
+		for i := range conns {
+			c, peer := withPeer(t, e)
+			go func() {
+				for err := error(nil); err == nil; {
+					_, err = c.Write(out)
+				}
+			}()
+			go io.CopyN(io.Discard, peer, 1<<20)
+			time.Sleep(time.Duration(i%6) * 200 * time.Microsecond)
+			peer.SetLinger(0)
+			peer.Close()
+			if _, err := c.Read(make([]byte, 1)); err == io.EOF {
+				ended++
+			}
+			c.Close()
+		}
+		if ended > 0 {
+			t.Errorf("Read returned io.EOF for %d of %d connections that were reset", ended, conns)
+		}
+	})
+}

@@ -70,7 +70,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		}
 		switch in.state {
 		case byReads:
-			if n, done, err := in.receive(p); done {
+			if n, done, err := c.receive(p); done {
 				return n, err
 			}
 			c.readOn()
@@ -84,7 +84,8 @@ func (c *Conn) read(p []byte) (int, error) {
 }
 
 // receive reads the socket. done is false if the socket is empty.
-func (in *inbound) receive(p []byte) (n int, done bool, err error) {
+func (c *Conn) receive(p []byte) (n int, done bool, err error) {
+	in := &c.in
 	n, ok, err := in.direct.Recv(p)
 	switch {
 	case err != nil:
@@ -92,7 +93,7 @@ func (in *inbound) receive(p []byte) (n int, done bool, err error) {
 	case !ok:
 		return 0, false, nil
 	case n == 0:
-		in.err = io.EOF
+		in.err = c.endOfInput()
 	default:
 		return n, true, nil
 	}

@@ -388,3 +388,34 @@ func TestReadAfterFailedWrite(t *testing.T) {
 		must(t, q.Free(c))
 	})
 }
+
+// A reset that a submitter's write has got from the system is not the end of the peer's stream for
+// the read beside it.
+func TestResetDuringAWrite(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Wine shows a reset as an end")
+	}
+	everywhere(t, proactor.Options{}, func(t *testing.T, q *proactor.Queue) {
+		const conns = 200
+		ended := 0
+		for range conns {
+			c, p := pair(t)
+			must(t, q.Write(c, []byte("x"), nil))
+			wait(t, q, 1)
+			submit(t, q, proactor.Op{Conn: c})
+			expect(t, p, []byte("x"))
+			must(t, p.SetLinger(0))
+			must(t, p.Close())
+			submit(t, q, proactor.Op{Kind: proactor.Write, Conn: c, Buf: make([]byte, 1000)})
+			for _, r := range wait(t, q, 2) {
+				if r.Err == io.EOF {
+					ended++
+				}
+			}
+			must(t, q.Free(c))
+		}
+		if ended > 0 {
+			t.Errorf("%d of %d reads got io.EOF from connections that were reset", ended, conns)
+		}
+	})
+}

@@ -14,6 +14,8 @@ import (
 type lane struct {
 	mu     sync.Mutex
 	direct bridge.Direct // nil: not attached yet, closing, or not supported
+	// failure is the error of the last write that a submitter tried.
+	failure error
 	// under is the number of operations that the loop has and whose results
 	// have not been delivered. The results of one direction are delivered in
 	// order.
@@ -44,6 +46,17 @@ func (l *lane) setDirect(d bridge.Direct) {
 	l.mu.Unlock()
 }
 
+// cut returns the error of a submitter's write, perhaps of one that is under way, if the end of the
+// input that follows is not the peer's.
+func (l *lane) cut() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if bridge.EndsInput(l.failure) {
+		return l.failure
+	}
+	return nil
+}
+
 // Ending implements bridge.Ender. The loop calls it before it closes the descriptor.
 func (st *stream) Ending() { st.setDirect(nil) }
 
@@ -57,6 +70,7 @@ func (l *lane) try(o *Op) (n int, done bool, err error) {
 	switch o.Kind {
 	case Write:
 		n, err = l.direct.Send(o.Buf)
+		l.failure = err
 		return n, err == nil && n == len(o.Buf), err
 	case Read, ReadFull:
 		n, ok, err := l.direct.Recv(o.Buf)

@@ -76,8 +76,13 @@ func (o *op) take(in []byte) int {
 	return n
 }
 
-// EOF ends the reads: the peer has closed its side.
+// EOF ends the reads: the peer has closed its side, or a submitter's write has got the reset of the
+// connection from the system.
 func (st *stream) EOF(*rondo.Conn) {
+	if err := st.out.cut(); err != nil {
+		st.wire.Failed("write", err) // ends the connection, whose input has ended
+		return
+	}
 	st.eof = true
 	st.arm()
 }

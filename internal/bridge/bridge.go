@@ -10,10 +10,12 @@
 package bridge
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -27,6 +29,15 @@ var (
 	// PacketsOf returns the bridge of a *rondo.PacketConn.
 	PacketsOf func(packetConn any) Packets
 )
+
+// EndsInput reports whether err, of a write, has ended the input, too. A system reports a reset, or
+// that the peer is unreachable, only once: if a write gets the error, the next read finds an end of
+// the stream, which is not the peer's. EPIPE (of a write after the peer's end) and ENOTCONN (of a
+// shutdown) are different: after them a read gets its own error.
+func EndsInput(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ENOTCONN)
+}
 
 // Listener is a *rondo.Listener with more methods. Call them on no loop.
 type Listener interface {

@@ -65,8 +65,9 @@ func Revents(r int16) (in, out bool) {
 	return r&(unix.POLLIN|wrong) != 0, r&(unix.POLLOUT|wrong) != 0
 }
 
-// HungUp reports whether a TCP connection can neither send nor receive any more: see POLLHUP in
-// poll(2). If its output was not shut down, the peer has reset it.
+// HungUp reports whether a connection can neither send nor receive any more: see POLLHUP in
+// poll(2). If the output of a TCP connection was not shut down, the peer has reset it. The peer of
+// a unix socket may only have closed.
 func HungUp(fd uintptr) bool {
 	p := [1]unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(p[:], 0)

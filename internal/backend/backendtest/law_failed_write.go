@@ -193,6 +193,9 @@ func resetEndsWaitingOutput(w World) {
 // A reset while the system sends is not told as the end of the peer's stream. The send may take the
 // reset, and then the receive beside it finds an end, perhaps before the send has completed.
 func resetDuringASend(w World) {
+	if resetIsEnd() {
+		w.Skip("a read after a reset shows an end")
+	}
 	const conns = 60
 	output := pattern(2 << 20)
 	file := tempFile(w, output)
@@ -220,7 +223,7 @@ func resetDuringASend(w World) {
 			p.Reset()
 		}
 		w.Until("the end", func() bool { return e.Stats().Open == 0 })
-		if n := ended.Load(); n > 0 && !resetIsEnd() {
+		if n := ended.Load(); n > 0 {
 			w.Errorf("%s: EOF was called for %d of %d connections that were reset", what, n, conns)
 		}
 	}

@@ -32,7 +32,7 @@ type file struct {
 	edged      bool // it is a stream, watched with Edge for input
 	shared     bool // see backend.Handle.Shared
 	piped      bool // a Recv without a Buf receives into the pipe
-	short      bool // the last call that sent was a short one from a file or a pipe; see sentFrom
+	lost       bool // a splice may have lost an error; see lostError
 }
 
 func (f *file) fd() int { return int(f.descriptor) }

@@ -216,6 +216,7 @@ func (b *Backend) recv(f *file, c *backend.Completion) bool {
 	if n == 0 && err == nil && f.out != nil && sys.HungUp(uintptr(f.fd())) {
 		// The Send is about to fail, and completes first: if it gets a reset, this is not the
 		// end of the peer's stream.
+		f.more = true // no edge will report the end again, should the Op be canceled
 		b.next.try = append(share.Queue(b.next.try), retry{f.id(), false}, retry{f.id(), true})
 		return false
 	}
@@ -252,6 +253,7 @@ func (b *Backend) accept(f *file, c *backend.Completion) bool {
 // send continues f's Send. It reports whether the Send completed.
 func (b *Backend) send(f *file, c *backend.Completion) bool {
 	op := f.out
+	short := false // the last call sent only a part of a file
 	for {
 		var n int
 		var err error
@@ -261,8 +263,11 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 			n, err = sendSome(f.fd(), op.Bufs)
 			op.Bufs = sys.Consume(op.Bufs, n)
 		}
-		err = f.sentFrom(op.From.File != nil && n > 0, err)
+		if short || f.lost {
+			err = lostError(err)
+		}
 		op.Sent += n
+		short = op.From.File != nil && n > 0
 		done := len(op.Bufs) == 0 && (op.From.File == nil || op.Sent == op.From.Count)
 		if n == 0 && err == nil && !done {
 			f.full = true
@@ -279,16 +284,14 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 	}
 }
 
-// sentFrom notes whether a call that sent bytes of a file or a pipe was short, and returns the
-// error of the call. If such a call sends some bytes and then gets an error, the kernel returns
-// the number of bytes, and the error is lost: the next call gets EPIPE. The peer may have reset
-// the connection, so that is what sentFrom returns then: after EPIPE the engine takes the end of
-// the input for the peer's.
-func (f *file) sentFrom(short bool, err error) error {
-	if f.short && errors.Is(err, syscall.EPIPE) {
-		err = os.NewSyscallError("send", syscall.ECONNRESET)
+// lostError returns the error of a call that sends, after one that may have lost an error. If
+// sendfile(2) or splice(2) sends some bytes and then gets an error, the kernel returns the number
+// of bytes, and the next call gets EPIPE. The peer may have reset the connection, so lostError
+// returns that: after EPIPE the engine takes the end of the input for the peer's.
+func lostError(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return os.NewSyscallError("send", syscall.ECONNRESET)
 	}
-	f.short = short
 	return err
 }
 

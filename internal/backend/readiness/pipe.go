@@ -47,7 +47,11 @@ func (b *Backend) SendPiped(id backend.File) (n int, ok bool, err error) {
 	}
 	n, err = b.pipe.Send(f.fd(), b.piped)
 	b.piped -= n
-	err = f.sentFrom(n > 0 && b.piped > 0, err)
+	if f.lost {
+		err = lostError(err)
+	}
+	// If the connection was reset during the call, the next call shows only that it has ended.
+	f.lost = f.lost || n > 0 && b.piped > 0 && sys.HungUp(uintptr(f.fd()))
 	// splice(2) may be short though there is room. Then only a new interest in output has the
 	// system look again; with an old one the next Send has to try.
 	f.full = b.piped > 0 && f.watched&Out == 0

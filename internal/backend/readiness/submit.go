@@ -185,8 +185,8 @@ func (b *Backend) TrySend(id backend.File, p []byte) (int, error) {
 	}
 	n, err := sys.Send(f.fd(), p)
 	f.full = n < len(p)
-	if f.short {
-		err = f.sentFrom(false, err)
+	if f.lost {
+		err = lostError(err)
 	}
 	return n, err
 }
