@@ -58,14 +58,20 @@ func failed(c *rondo.Conn) error {
 	return nil
 }
 
+// failed notes the error of a direct send. The caller has locked mu.
+func (out *outbound) failed(err error) {
+	if out.failure == nil && bridge.EndsInput(err) { // a later send gets EPIPE
+		out.failure = reason(err)
+	}
+}
+
 // endOfInput returns what Reads get at the end of the input: io.EOF, or the error of the direct send
 // that has ended it. It waits for a send that is under way.
-func (c *Conn) endOfInput() error {
-	out := &c.out
+func (out *outbound) endOfInput() error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	if bridge.EndsInput(out.failure) {
-		return reason(out.failure)
+	if out.failure != nil {
+		return out.failure
 	}
 	return io.EOF
 }
@@ -97,7 +103,7 @@ func (h *handler) Data(_ *rondo.Conn, in []byte) (int, error) {
 
 // EOF implements rondo.EOFHandler.
 func (h *handler) EOF(*rondo.Conn) {
-	h.c.in.fail(h.c.endOfInput())
+	h.c.in.fail(h.c.out.endOfInput())
 	h.c.hub.note()
 }
 

@@ -419,3 +419,52 @@ func TestResetDuringAWrite(t *testing.T) {
 		}
 	})
 }
+
+// TestResetAfterWrites: the loop has left input in the system, so Reads get it past the loop. They
+// return the error of a connection that was reset, whoever has got that from the system: a Write, of
+// which there are more, or the loop, which sends a part of a long one.
+func TestResetAfterWrites(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Wine shows a reset as an end")
+	}
+	onEach(t, func(t *testing.T, backend string) {
+		for _, long := range []bool{false, true} {
+			e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1})
+			c, peer := withPeer(t, e)
+			const size = netconn.DefaultReadAhead + 100_000
+			send(t, peer, string(pattern(size)))
+			time.Sleep(20 * time.Millisecond) // until the loop has paused
+			failed := make(chan error, 1)
+			reset := func() {
+				must(t, peer.SetLinger(0))
+				must(t, peer.Close())
+			}
+			if !long {
+				reset()
+				time.Sleep(10 * time.Millisecond)
+			}
+			go func() {
+				p := []byte("x")
+				if long {
+					p = make([]byte, 1<<20)
+				}
+				var err error
+				for err == nil {
+					_, err = c.Write(p)
+				}
+				c.Write(p)
+				failed <- err
+			}()
+			if long {
+				time.Sleep(20 * time.Millisecond) // until the Write waits for the loop
+				reset()
+			}
+			if err := <-failed; !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("long: %t: Write to a connection that was reset: %v", long, err)
+			}
+			if got, err := io.ReadAll(c); err == nil {
+				t.Errorf("long: %t: Read returned io.EOF after %d bytes, for a reset", long, len(got))
+			}
+		}
+	})
+}

@@ -70,7 +70,7 @@ func (c *Conn) read(p []byte) (int, error) {
 		}
 		switch in.state {
 		case byReads:
-			if n, done, err := c.receive(p); done {
+			if n, done, err := in.receive(p); done {
 				return n, err
 			}
 			c.readOn()
@@ -83,17 +83,15 @@ func (c *Conn) read(p []byte) (int, error) {
 	}
 }
 
-// receive reads the socket. done is false if the socket is empty.
-func (c *Conn) receive(p []byte) (n int, done bool, err error) {
-	in := &c.in
+// receive reads the socket. done is false if the socket is empty, or at the end of the stream:
+// the loop knows whether that is the peer's, or a send has got a reset.
+func (in *inbound) receive(p []byte) (n int, done bool, err error) {
 	n, ok, err := in.direct.Recv(p)
 	switch {
 	case err != nil:
 		in.err = reason(err) // the system reports it once
-	case !ok:
+	case !ok || n == 0:
 		return 0, false, nil
-	case n == 0:
-		in.err = c.endOfInput()
 	default:
 		return n, true, nil
 	}

@@ -25,7 +25,7 @@ type outbound struct {
 	behind  bool       // the loop has not yet sent what Writes left to it
 	pending blocks
 	direct  direct // nil: the loop sends everything
-	failure error  // of the last direct send that failed
+	failure error  // of the direct send that has ended the input, too; see endOfInput
 
 	// The rest is the loop's.
 	held   blocks
@@ -53,7 +53,7 @@ func (c *Conn) write(p []byte) (n int, err error) {
 		if out.direct != nil && !out.behind {
 			k, err := out.direct.Send(p[n:])
 			if n += k; err != nil {
-				out.failure = err
+				out.failed(err)
 				return n, reason(err)
 			}
 			if n == len(p) {

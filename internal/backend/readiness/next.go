@@ -267,7 +267,7 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 			err = lostError(err)
 		}
 		op.Sent += n
-		short = op.From.File != nil && n > 0
+		short = op.From.File != nil && n > 0 && !f.hup
 		done := len(op.Bufs) == 0 && (op.From.File == nil || op.Sent == op.From.Count)
 		if n == 0 && err == nil && !done {
 			f.full = true
@@ -287,7 +287,8 @@ func (b *Backend) send(f *file, c *backend.Completion) bool {
 // lostError returns the error of a call that sends, after one that may have lost an error. If
 // sendfile(2) or splice(2) sends some bytes and then gets an error, the kernel returns the number
 // of bytes, and the next call gets EPIPE. The peer may have reset the connection, so lostError
-// returns that: after EPIPE the engine takes the end of the input for the peer's.
+// returns that: after EPIPE the engine takes the end of the input for the peer's. A call after a
+// hang-up was reported loses no reset, which would have failed it at once.
 func lostError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return os.NewSyscallError("send", syscall.ECONNRESET)

@@ -51,7 +51,7 @@ func (b *Backend) SendPiped(id backend.File) (n int, ok bool, err error) {
 		err = lostError(err)
 	}
 	// If the connection was reset during the call, the next call shows only that it has ended.
-	f.lost = f.lost || n > 0 && b.piped > 0 && sys.HungUp(uintptr(f.fd()))
+	f.lost = f.lost || n > 0 && b.piped > 0 && !f.hup && sys.HungUp(uintptr(f.fd()))
 	// splice(2) may be short though there is room. Then only a new interest in output has the
 	// system look again; with an old one the next Send has to try.
 	f.full = b.piped > 0 && f.watched&Out == 0
