@@ -6,7 +6,6 @@ import (
 	"math"
 	"net"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -50,18 +49,28 @@ func unspoilt(w World, f func(World) bool) {
 // has stood still since stalls was called.
 func stalls(w World, l *rondo.Loop) func() time.Duration {
 	const tick = 20 * time.Millisecond
-	var longest atomic.Int64
+	var last time.Time
+	var longest time.Duration
+	look := func() {
+		longest = max(longest, l.Now().Sub(last))
+		last = l.Now()
+	}
 	err := l.Post(func() {
-		last := l.Now()
-		l.Every(tick, func() {
-			longest.Store(max(longest.Load(), int64(l.Now().Sub(last))))
-			last = l.Now()
-		})
+		last = l.Now()
+		l.Every(tick, look)
 	})
 	if err != nil {
 		w.Fatal(err)
 	}
-	return func() time.Duration { return time.Duration(longest.Load()) }
+	return func() time.Duration {
+		// The present turn may be the longest: the next one knows.
+		looked := make(chan time.Duration, 1)
+		if err := l.Post(func() { l.Post(func() { look(); looked <- longest }) }); err != nil {
+			w.Fatal(err)
+		}
+		w.Until("the loop's next turn", func() bool { return len(looked) > 0 })
+		return <-looked
+	}
 }
 
 // activityIsNotIdle: received and sent bytes keep a connection from being idle.
