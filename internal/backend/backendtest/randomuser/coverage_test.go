@@ -36,6 +36,7 @@ var notTried = map[string]string{
 	"Engine.AttachListener": "is Engine.Listen, but for the socket",
 
 	// In package bridge.
+	"bridge.EndsInput":    "touches nothing",
 	"Loop.SetGuest":       "is rtls's, whose handshakes call it",
 	"Loop.Check":          "is in every method that belongs to a loop",
 	"Loop.HandedOut":      "is coroutines', which call it",
