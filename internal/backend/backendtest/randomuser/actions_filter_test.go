@@ -23,12 +23,10 @@ type filter struct {
 
 // filter returns a FilterOpenFunc that makes filters.
 func (w *world) filter(name string) rondo.FilterOpenFunc {
-	n := 0
 	return func(c *rondo.Conn) rondo.Filter {
 		w.pair(c)
 		w.holder(c).filters++
 		f := &filter{w: w, name: w.child(name, "filter"), loop: c.Loop(), c: c}
-		n++
 		w.act(site{kind: "FilterOpenFunc", who: f.name, loop: f.loop, conn: f.conn()})
 		return f
 	}
