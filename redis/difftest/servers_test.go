@@ -81,14 +81,33 @@ func tryReference(t *testing.T, path, address, password string) error {
 			return fmt.Errorf("it exited: %s", log.Bytes())
 		default:
 		}
-		if conn, err := net.Dial("tcp4", address); err == nil {
-			conn.Close()
+		if isProcess(address, password, cmd.Process.Pid) {
 			t.Cleanup(stop)
 			return nil
 		}
 	}
 	stop()
 	return fmt.Errorf("it does not listen: %s", log.Bytes())
+}
+
+// isProcess reports whether the Redis server of this process listens on address, and not another
+// one that has taken the port.
+func isProcess(address, password string, pid int) bool {
+	conn, err := net.Dial("tcp4", address)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Second))
+	request := "INFO server\r\nQUIT\r\n"
+	if password != "" {
+		request = "AUTH " + password + "\r\n" + request
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		return false
+	}
+	info, _ := io.ReadAll(conn)
+	return bytes.Contains(info, fmt.Appendf(nil, "\r\nprocess_id:%d\r\n", pid))
 }
 
 // startRondo starts a server of package redis on an engine of a backend with so
