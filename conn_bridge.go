@@ -101,14 +101,15 @@ func (w *wire) SendPiped() (n int, ok bool) {
 	return n, ok
 }
 
-// passPiped has the handler send the received bytes that are in a pipe, and puts what is left
-// into a lent buffer.
-func (c *Conn) passPiped(comp *backend.Completion) {
+// passPiped has the handler send the received bytes that are in a pipe, puts what is left into a
+// lent buffer, and reports whether anything is left.
+func (c *Conn) passPiped(comp *backend.Completion) bool {
 	p, ok := c.handler.(bridge.Piper)
 	if ok && c.life == connOpen && c.stopping() == 0 && len(c.carry) == 0 && c.want == 0 && c.stack() == nil && !c.filters.haveEnded() {
 		p.Piped(comp.N)
 	}
 	c.loop.backend.(backend.Splicer).Unpipe(comp)
+	return comp.N > 0
 }
 
 // Watched implements bridge.IO.
@@ -275,10 +276,11 @@ func (w *wire) SelfPaced(on bool) {
 // Room implements bridge.Served.
 func (w *wire) Room() int {
 	c := (*Conn)(w)
+	c.loop.check()
 	if c.flags&endWrite != 0 {
 		return -1
 	}
-	return max(0, max(1, c.limits.writeLimit())-c.Buffered())
+	return max(0, max(1, c.limits.writeLimit())-c.waiting()-c.filters.waiting())
 }
 
 // AwaitDrain implements bridge.Served.

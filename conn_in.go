@@ -198,10 +198,8 @@ func (c *Conn) arrived(comp *backend.Completion) {
 	l.stats.Receives++
 	l.stats.BytesIn += uint64(comp.N)
 	c.active()
-	if comp.Piped {
-		if c.passPiped(comp); comp.N == 0 {
-			return
-		}
+	if comp.Piped && !c.passPiped(comp) {
+		return
 	}
 	if c.filters.haveEnded() {
 		c.takeInto(0)
@@ -231,7 +229,11 @@ func (c *Conn) arrived(comp *backend.Completion) {
 // whether they lie in the memory that the handler gave to ReceiveInto.
 func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
 	l := c.loop
-	if comp.Lent != nil { // what was in a pipe is not in the handler's memory
+	if l.lent = comp.Lent; l.lent != nil { // what was in a pipe is not in the handler's memory
+		if len(c.carry) == 0 { // the common case
+			end := backend.Headroom + comp.N
+			return l.lent[backend.Headroom:end:end], false
+		}
 	} else if mine := c.takeInto(comp.N); mine != nil {
 		if c.stack() == nil {
 			return mine, true
@@ -239,7 +241,6 @@ func (c *Conn) join(comp *backend.Completion) (in []byte, owned bool) {
 		c.carry = l.appendPooled(c.carry, mine) // Use was called meanwhile: not for filters to keep or change
 		return c.carry[:len(c.carry):len(c.carry)], false
 	}
-	l.lent = comp.Lent
 	switch start := backend.Headroom - len(c.carry); {
 	case l.lent == nil: // received behind the carry
 		c.carry = c.carry[:len(c.carry)+comp.N]
@@ -274,7 +275,9 @@ func (c *Conn) offer(in []byte) {
 		return
 	}
 	c.flags &^= reoffer
-	c.keep(c.data(in))
+	if rest := c.data(in); len(rest) > 0 || c.carry != nil {
+		c.keep(rest)
+	}
 }
 
 // data calls the handler's Data, and returns the rest.

@@ -114,10 +114,21 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return c.write(p, c.limits.maxOut)
 }
 
-// write is Write to the wire. most is how many bytes may wait.
+// write is Write to the wire. most is how many bytes may wait. Few bytes go to the outbox:
+// that is most of the calls, and here without a large frame on the stack of a coroutine.
 func (c *Conn) write(p []byte, most int) (n int, err error) {
-	l := c.loop
-	waiting := c.waiting()
+	o, waiting := &c.loop.outbox, c.waiting()+len(p)
+	if len(p) >= directSize || waiting > most || !o.makeRoom(c, len(p)) {
+		return c.writeMuch(p, most)
+	}
+	o.add(c, p)
+	c.wrote(waiting)
+	return len(p), nil
+}
+
+// writeMuch is write for bytes that do not go to the outbox.
+func (c *Conn) writeMuch(p []byte, most int) (n int, err error) {
+	l, waiting := c.loop, c.waiting()
 	if len(p) >= directSize && waiting == 0 && !l.hooked {
 		if n, err = c.trySend(p); err != nil || n == len(p) {
 			return n, err
@@ -132,16 +143,12 @@ func (c *Conn) write(p []byte, most int) (n int, err error) {
 		c.awaitDrain()
 		return n + most, ErrOutputFull
 	}
-	waiting += len(rest)
-	if len(p) < directSize && l.outbox.makeRoom(c, len(p)) {
-		l.outbox.add(c, p)
-	} else if !c.sends() { // making room found that the connection has failed
+	if !c.sends() { // making room found that the connection has failed
 		return 0, c.writable()
-	} else {
-		l.outbox.unload(c)
-		c.gather(rest)
 	}
-	c.wrote(waiting)
+	l.outbox.unload(c)
+	c.gather(rest)
+	c.wrote(waiting + len(rest))
 	return len(p), nil
 }
 
@@ -228,15 +235,6 @@ func (c *Conn) available() []byte {
 func (c *Conn) Buffered() int {
 	c.loop.check()
 	return c.waiting() + c.filters.waiting()
-}
-
-// waiting returns how many bytes wait for the wire.
-func (c *Conn) waiting() int {
-	n := c.loop.outbox.size(c)
-	if c.out != nil {
-		n += c.out.size
-	}
-	return n
 }
 
 // unsent reports whether output waits anywhere but in the loop's outbox.

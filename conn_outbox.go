@@ -90,15 +90,20 @@ func (o *outbox) isFull(c *Conn, n int) bool {
 	return n > cap(o.bytes)-len(o.bytes) || c.flags&inOutbox == 0 && len(o.parts) == outboxParts
 }
 
-// add appends p to c's part. There is room.
+// add appends p to c's part. There is room: append would only need more of a coroutine's stack.
 func (o *outbox) add(c *Conn, p []byte) {
-	o.bytes = append(o.bytes, p...)
+	end := len(o.bytes) + len(p)
+	copy(o.bytes[len(o.bytes):end], p)
+	o.bytes = o.bytes[:end]
 	o.reserved = nil
-	if c.flags&inOutbox == 0 {
-		c.flags |= inOutbox
-		o.parts = append(o.parts, part{conn: c})
+	parts := len(o.parts)
+	if c.flags&inOutbox != 0 {
+		o.parts[parts-1].end = end
+		return
 	}
-	o.parts[len(o.parts)-1].end = len(o.bytes)
+	c.flags |= inOutbox
+	o.parts = o.parts[:parts+1]
+	o.parts[parts] = part{conn: c, end: end}
 }
 
 // flush sends every part. It marks connections that fail and runs no user code.
@@ -122,13 +127,15 @@ func (o *outbox) flush() {
 
 func (o *outbox) sendEach() {
 	start := 0
-	for _, p := range o.parts {
+	for i := range o.parts {
+		p := &o.parts[i]
 		bytes := o.of(start, p)
 		start = p.end
 		if c := p.conn; c != nil {
 			c.flags &^= inOutbox
-			n, err := c.trySend(bytes)
-			c.sendRest(bytes[n:], p.shared != nil, err)
+			if n, err := c.trySend(bytes); n < len(bytes) {
+				c.sendRest(bytes[n:], p.shared != nil, err)
+			}
 		}
 	}
 }
@@ -138,7 +145,7 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 	o.sends = o.sends[:0]
 	start := 0
 	for _, p := range o.parts {
-		bytes := o.of(start, p)
+		bytes := o.of(start, &p)
 		start = p.end
 		if c := p.conn; c != nil {
 			c.flags &^= inOutbox
@@ -150,13 +157,14 @@ func (o *outbox) sendAll(b backend.BatchSender) {
 	for i := range o.sends {
 		s := &o.sends[i]
 		c := o.parts[i].conn
-		c.tried(s.N, s.Err)
-		c.sendRest(s.Bytes[s.N:], o.parts[i].shared != nil, s.Err)
+		if c.tried(s.N, s.Err); s.N < len(s.Bytes) {
+			c.sendRest(s.Bytes[s.N:], o.parts[i].shared != nil, s.Err)
+		}
 	}
 }
 
 // of returns a part's bytes. Those in the outbox begin at start.
-func (o *outbox) of(start int, p part) []byte {
+func (o *outbox) of(start int, p *part) []byte {
 	if p.shared != nil {
 		return p.shared
 	}
@@ -165,7 +173,7 @@ func (o *outbox) of(start int, p part) []byte {
 
 // sendRest queues and sends the bytes that TrySend left, unless it failed.
 func (c *Conn) sendRest(p []byte, shared bool, err error) {
-	if len(p) > 0 && err == nil {
+	if err == nil {
 		c.keepOutput(p, shared)
 		c.send()
 	}
@@ -191,7 +199,24 @@ func (o *outbox) find(c *Conn) (i int, bytes []byte) {
 	if i > 0 {
 		start = o.parts[i-1].end
 	}
-	return i, o.of(start, o.parts[i])
+	return i, o.of(start, &o.parts[i])
+}
+
+// waiting returns how many bytes wait for the wire.
+func (c *Conn) waiting() int {
+	if c.out == nil && c.flags&inOutbox == 0 { // the common case
+		return 0
+	}
+	return c.countWaiting()
+}
+
+//go:noinline
+func (c *Conn) countWaiting() int { // inlined here, waiting would not be inlined elsewhere
+	n := c.loop.outbox.size(c)
+	if c.out != nil {
+		n += c.out.size
+	}
+	return n
 }
 
 // size returns how many bytes c has in the outbox.

@@ -98,7 +98,7 @@ func (s *netConn) Data(_ *rondo.Conn, in []byte) (int, error) {
 			s.pause()
 			break
 		}
-		s.sched.resume(co)
+		s.sched.run(co)
 	}
 	n := cap(in) - cap(s.in) // reads shorten s.in from the front; Filtered, from the end
 	s.in = nil

@@ -18,7 +18,7 @@ var ErrNotCoroutine = errors.New("called by a goroutine that is not a coroutine 
 
 // Calling reports whether the caller is the coroutine itself, and may call co's other
 // methods. Any goroutine may call it.
-func (co *Co) Calling() bool { return co.goroutine.Load() == sys.Goroutine() }
+func (co *Co) Calling() bool { return sys.Is(co.goroutine.Load()) }
 
 // stranger returns the error for a caller that is not the coroutine.
 func (co *Co) stranger(method string) error {

@@ -128,10 +128,10 @@ func (s *netConn) pass(co *Co, dst *netConn, n int) (int, error) {
 	}
 	if room > 0 {
 		in := s.in
-		n, err = dst.put(in[:min(n, room)])
+		n, err = dst.conn.Write(in[:min(n, room)])
 		s.took(in, n)
 		if err != nil {
-			return n, dst.refuse(co, "write", err)
+			return n, dst.refuse(co, "write", dst.writeError(err))
 		}
 		co.spend(n)
 		return n, nil

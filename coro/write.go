@@ -16,8 +16,10 @@ func (s *netConn) Write(p []byte) (n int, err error) {
 	case s.readers.first != nil && s.sharesTLS():
 		err = ErrDeadlock
 	case len(p) <= room:
-		if n, err = s.put(p); err == nil {
+		if n, err = s.conn.Write(p); err == nil {
 			co.spend(n)
+		} else {
+			err = s.writeError(err)
 		}
 	default:
 		n, err = s.writeInTurn(co, p)
@@ -40,7 +42,9 @@ func (s *netConn) writeInTurn(co *Co, p []byte) (n int, err error) {
 		}
 		var k int
 		if err == nil {
-			k, err = s.put(p[n : n+min(len(p)-n, room)])
+			if k, err = s.conn.Write(p[n : n+min(len(p)-n, room)]); err != nil {
+				err = s.writeError(err)
+			}
 		}
 		if n += k; err != nil {
 			return n, err
@@ -92,11 +96,10 @@ func (s *netConn) release(co *Co) {
 	}
 }
 
-// put writes p, for which there is room.
-func (s *netConn) put(p []byte) (int, error) {
-	n, err := s.conn.Write(p)
-	if err != nil && (s.ended || s.wire.Room() < 0) {
-		err = s.closedError()
+// writeError returns the error of a Write for which there was room, and that failed with err.
+func (s *netConn) writeError(err error) error {
+	if s.ended || s.wire.Room() < 0 {
+		return s.closedError()
 	}
-	return n, err
+	return err
 }

@@ -20,6 +20,11 @@ func Goroutine() uintptr {
 	return me
 }
 
+// Is reports whether name is the calling goroutine's. It takes less than Goroutine.
+func Is(name uintptr) bool {
+	return goroutine() == name || asides.number.Load() > 0 && Goroutine() == name
+}
+
 // asides are the goroutines in Aside, with the names of their callers.
 var asides struct {
 	number  share.Int32
