@@ -20,7 +20,7 @@ func Goroutine() uintptr {
 	return me
 }
 
-// Is reports whether name is the calling goroutine's. It takes less than Goroutine.
+// Is reports whether the calling goroutine has that name.
 func Is(name uintptr) bool {
 	return goroutine() == name || asides.number.Load() > 0 && Goroutine() == name
 }
