@@ -4,6 +4,7 @@ import (
 	"iter"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/rondo-go/rondo/internal/backend"
@@ -106,10 +107,18 @@ func (f *file) holds(r *result) bool {
 	if f.out == nil || r.op.Kind != backend.Recv || r.n > 0 || r.err != nil {
 		return false
 	}
-	if conn, ok := f.conn.(*net.TCPConn); ok {
-		sys.Control(conn, func(fd uintptr) error { f.endHeld = sys.HungUp(fd); return nil })
+	switch conn := f.conn.(type) {
+	case *net.TCPConn:
+		f.endHeld = hungUp(conn)
+	case *foreign:
+		f.endHeld = conn.hungUp()
 	}
 	return f.endHeld
+}
+
+func hungUp(conn syscall.Conn) (is bool) {
+	sys.Control(conn, func(fd uintptr) error { is = sys.HungUp(fd); return nil })
+	return is
 }
 
 // close starts to close f.

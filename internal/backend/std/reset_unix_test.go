@@ -15,10 +15,15 @@ import (
 // then finds the end of the stream completes after the Send. The peer's own end does not wait for a
 // Send.
 func TestEndBehindAReset(t *testing.T) {
-	for _, reset := range []bool{true, false} {
+	for i := range 4 {
+		reset, own := i%2 == 0, i < 2
 		b := open(t)
 		near, far := tcpPair(t)
-		id, err := b.Adopt(backend.Handle{FD: -1, Obj: near})
+		h := backend.Handle{FD: -1, Obj: near}
+		if !own {
+			h.Obj = embedding{near}
+		}
+		id, err := b.Adopt(h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,17 +56,20 @@ func TestEndBehindAReset(t *testing.T) {
 		for _, kind := range kinds {
 			c, _ := next(t, b)
 			if c.Op.Kind != kind || kind == backend.Recv && (c.N != 0 || c.Err != nil) {
-				t.Errorf("reset: %t: kind %d completed with %d bytes, error %v; want kind %d", reset, c.Op.Kind, c.N, c.Err, kind)
+				t.Errorf("reset: %t, of package net: %t: kind %d completed with %d bytes, error %v; want kind %d", reset, own, c.Op.Kind, c.N, c.Err, kind)
 			}
 			if f.out != nil && !reset {
 				b.post(result{op: &send.Op, file: f})
 			}
 		}
 		if f.in != nil || f.out != nil || f.endHeld {
-			t.Errorf("reset: %t: the file still has an Op in flight", reset)
+			t.Errorf("reset: %t, of package net: %t: the file still has an Op in flight", reset, own)
 		}
 	}
 }
+
+// embedding is a type with the methods of package net's, of which it might override any.
+type embedding struct{ *net.TCPConn }
 
 func tcpPair(t *testing.T) (near, far *net.TCPConn) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
