@@ -53,7 +53,7 @@ func (c *Conn) prepareRecv() bool {
 			c.offerSoon() // first the handler gets the carry
 		}
 		return len(c.carry) == 0
-	case c.inputFull():
+	case c.inputFull() && !c.discards(): // what still waits for a filter then is of no use
 		if f := c.stack(); f == nil || f.moves() {
 			c.offerSoon() // the handler is slow: it must take some first
 		} // otherwise Ready, Resume or SetHandler offers it

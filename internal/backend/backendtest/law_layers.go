@@ -24,6 +24,7 @@ var restLaws = []law{
 	{"InputForTheUnready", inputForTheUnready},
 	{"CoInputForTheUnready", coInputForTheUnready},
 	{"ClosedWhileItIsNotRead", closedWhileItIsNotRead},
+	{"ClosedBelowAFullFilter", closedBelowAFullFilter},
 	{"DeliveredLater", deliveredLater},
 	{"LimitsRaised", limitsRaised},
 	{"RoomGrows", roomGrows},

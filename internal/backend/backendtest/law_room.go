@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/rondo-go/rondo"
@@ -146,6 +147,47 @@ func closedWhileItIsNotRead(w World) {
 		p.Close()
 		h.untilClosed()
 	}
+}
+
+// A nibbler takes a byte at a time.
+type nibbler struct {
+	rondo.PassThrough
+	port *rondo.FilterPort
+	most atomic.Int64 // the most that waited for it
+}
+
+func (f *nibbler) Start(s *rondo.FilterPort) error {
+	f.port = s
+	s.Ready()
+	return nil
+}
+
+func (f *nibbler) Inbound(_ *rondo.FilterPort, in []byte) (int, error) {
+	f.most.Store(max(f.most.Load(), int64(len(in))))
+	return 1, nil
+}
+
+// closedBelowAFullFilter: a closing connection whose output has ended is read to its end, even if
+// more input waits for a filter than may.
+func closedBelowAFullFilter(w World) {
+	const most = 100_000
+	f := &nibbler{}
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most, Linger: time.Hour}, rondo.Filtered(h.one(),
+		func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} }, func(*rondo.Conn) rondo.Filter { return f })))
+	h.do(func(c *rondo.Conn) {
+		f.port.Unready() // it keeps the output
+		c.Write([]byte("goodbye"))
+		c.Close()
+	})
+	p.SetWriteDeadline(w.Now().Add(time.Second))
+	p.Write(pattern(3 * most))
+	w.Until("much input", func() bool { return f.most.Load() > most })
+	h.do(func(*rondo.Conn) { f.port.Ready() })
+	expect(w, p, []byte("goodbye"))
+	expectEOF(w, p)
+	p.Close()
+	h.untilClosed()
 }
 
 // A delayer delivers its input later, as a filter does that decodes on another goroutine.
