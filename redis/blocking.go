@@ -22,7 +22,8 @@ import (
 // peer's end.
 //
 // A command that gives a key a value, or adds to one that clients may wait for, calls
-// database.ready. After the command, or after the whole transaction, serveBlocked serves
+// database.ready. It counts from then on, if a client waits for the key, and any client for a
+// value of this type: that is Redis's order of the keys within a transaction. After the command, or after the whole transaction, serveBlocked serves
 // the clients that wait for the key, in the order they came, while the key has something
 // for them.
 type wait struct {
@@ -100,6 +101,9 @@ func (c *client) await(w *wait, keys [][]byte, timeout int64) {
 	}
 	b := &c.server.blocking
 	b.count++
+	if len(keys) > 0 {
+		c.server.space.awaited[w.typ]++
+	}
 	c.wait = w
 	c.exemptFromIdle()
 	if timeout > 0 {
@@ -170,6 +174,9 @@ func (c *client) endWait() {
 		b.timed--
 		w.stop()
 	}
+	if len(w.keys) > 0 {
+		c.server.space.awaited[w.typ]--
+	}
 	for _, x := range w.keys {
 		x.leave()
 	}
@@ -184,7 +191,11 @@ func (db *database) ready(key []byte) {
 	if len(db.waiting) == 0 {
 		return
 	}
-	if q := db.waiting[string(key)]; q != nil {
+	q := db.waiting[string(key)]
+	if q == nil {
+		return
+	}
+	if it := db.keys.Peek(key); it.Exists() && db.space.awaited[it.Type()] > 0 {
 		q.makeReady(false)
 	}
 }

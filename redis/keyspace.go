@@ -31,7 +31,8 @@ type keyspace struct {
 	lists     listScratch
 	listLimit quicklist.Limit
 
-	ready []*waitQueue // of keys that have got what clients may wait for
+	ready   []*waitQueue          // of keys that have got what clients may wait for
+	awaited [store.Stream + 1]int // clients that wait for keys, by the type of value they want
 
 	events   events
 	tracking *tracking // nil: no client has tracked keys
