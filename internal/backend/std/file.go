@@ -68,7 +68,7 @@ func (f *file) completed(r *result, c *backend.Completion) {
 		c.Err = ownTimeout(c.Err, f.writeStopped)
 		if f.endHeld {
 			f.endHeld = false
-			f.b.post(result{op: f.in, file: f})
+			f.b.post(result{op: f.in, file: f, held: true})
 		}
 		if f.shut != nil {
 			f.shutdown(f.shut)
@@ -102,9 +102,9 @@ func (f *file) completed(r *result, c *backend.Completion) {
 // holds keeps the end of the stream back until the Send in flight has completed, if the connection
 // can send nothing more. A system reports a reset only once. If the goroutine of the Send has got
 // it, the Recv finds the end of the stream, which is then not the peer's: the engine knows so when
-// the Send completes first.
+// the Send completes first. A type's Write may keep the error to itself, so the end is held once.
 func (f *file) holds(r *result) bool {
-	if f.out == nil || r.op.Kind != backend.Recv || r.n > 0 || r.err != nil {
+	if r.held || f.out == nil || r.op.Kind != backend.Recv || r.n > 0 || r.err != nil {
 		return false
 	}
 	switch conn := f.conn.(type) {

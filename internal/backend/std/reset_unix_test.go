@@ -5,6 +5,7 @@ package std
 import (
 	"errors"
 	"net"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -87,4 +88,82 @@ func tcpPair(t *testing.T) (near, far *net.TCPConn) {
 	}
 	t.Cleanup(func() { client.Close(); server.Close() })
 	return client.(*net.TCPConn), server.(*net.TCPConn)
+}
+
+// TestEndIsHeldOnce: a type whose Write keeps the error of a reset to itself still gets the end,
+// though there always is a Send in flight.
+func TestEndIsHeldOnce(t *testing.T) {
+	b := open(t)
+	near, far := tcpPair(t)
+	id, err := b.Adopt(backend.Handle{FD: -1, Obj: silent{near}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	far.SetLinger(0)
+	far.Close()
+	for err == nil {
+		_, err = near.Write([]byte("x"))
+	}
+	send := func() {
+		b.Send(&backend.SendOp{Op: backend.Op{Kind: backend.Send, File: id}, Bufs: [][]byte{[]byte("x")}})
+	}
+	send()
+	b.Submit(&backend.Op{Kind: backend.Recv, File: id})
+	for range 1000 {
+		c, _ := next(t, b)
+		if c.Op.Kind == backend.Recv {
+			return
+		}
+		send()
+	}
+	t.Error("the Recv has not completed before 1000 Sends")
+}
+
+// silent is a type whose Write does not fail.
+type silent struct{ *net.TCPConn }
+
+func (s silent) Write(p []byte) (int, error) {
+	s.TCPConn.Write(p)
+	return len(p), nil
+}
+
+// TestEndOfAUnixSocket: the peer's end of a unix socket does not wait for a Send, though the socket
+// hangs up.
+func TestEndOfAUnixSocket(t *testing.T) {
+	b := open(t)
+	near, far := unixPair(t)
+	id, err := b.Adopt(backend.Handle{FD: -1, Obj: embeddingUnix{near}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := b.files.get(id)
+	send := &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: id}}
+	f.out = send // its goroutine has not posted yet
+	far.Close()
+	b.Submit(&backend.Op{Kind: backend.Recv, File: id})
+	if c, _ := next(t, b); c.Op.Kind != backend.Recv || c.N != 0 || c.Err != nil {
+		t.Errorf("kind %d completed with %d bytes, error %v", c.Op.Kind, c.N, c.Err)
+	}
+	b.post(result{op: &send.Op, file: f})
+	next(t, b)
+}
+
+type embeddingUnix struct{ *net.UnixConn }
+
+func unixPair(t *testing.T) (near, far *net.UnixConn) {
+	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("unix", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return server.(*net.UnixConn), client.(*net.UnixConn)
 }

@@ -16,6 +16,7 @@ type result struct {
 	lent []byte
 	conn net.Conn // Accept, Connect
 	more bool
+	held bool // see file.holds: it was
 }
 
 // A resultQueue carries results from any goroutine to the loop. The loop takes a turn's
