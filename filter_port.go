@@ -165,11 +165,12 @@ func (s *FilterPort) isBusy() bool {
 }
 
 // takes reports whether the filter may get input now. While too much of its output waits above
-// it, it gets none, unless it needs input to end or to be ready: before that nobody takes it.
+// it, it gets none, unless it needs input to be ready, or nobody takes any more what it delivers to
+// the handler of a closing connection.
 func (s *FilterPort) takes() bool {
 	c := s.conn
 	return s.state&(started|heldBack|failed|removed|heir) == started && !s.isBusy() && !s.halted() && !c.discards() &&
-		(s.waitingAbove() < s.roomAbove() || s.state&ready == 0 || c.isClosing())
+		(s.waitingAbove() < s.roomAbove() || s.state&ready == 0 || s.above == nil && c.isClosing())
 }
 
 // moves reports whether the filter may get input that waits for it: what it has not refused, or

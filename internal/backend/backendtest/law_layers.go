@@ -25,6 +25,7 @@ var restLaws = []law{
 	{"CoInputForTheUnready", coInputForTheUnready},
 	{"ClosedWhileItIsNotRead", closedWhileItIsNotRead},
 	{"ClosedBelowAFullFilter", closedBelowAFullFilter},
+	{"ClosedBelowASceptic", closedBelowASceptic},
 	{"DeliveredLater", deliveredLater},
 	{"LimitsRaised", limitsRaised},
 	{"RoomGrows", roomGrows},

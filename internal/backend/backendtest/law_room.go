@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -182,6 +183,66 @@ func closedBelowAFullFilter(w World) {
 	})
 	send(w, p, pattern(most+most/4))
 	w.Until("much input", func() bool { return f.most.Load() > most })
+	h.do(func(*rondo.Conn) { f.port.Ready() })
+	expect(w, p, []byte("goodbye"))
+	expectEOF(w, p)
+	p.Close()
+	h.untilClosed()
+}
+
+// A sceptic is a nibbler until all is set, and checks that nothing is missing in its input.
+type sceptic struct {
+	nibbler
+	all  bool
+	at   atomic.Int64 // how many bytes it has taken
+	want []byte
+}
+
+func (f *sceptic) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
+	if n, err = f.nibbler.Inbound(s, in); f.all {
+		n = len(in)
+	}
+	at := int(f.at.Add(int64(n)))
+	if i := mismatch(in[:n], f.want[at-n:at]); i >= 0 {
+		return 0, fmt.Errorf("byte %d of the input is missing", at-n+i)
+	}
+	return n, nil
+}
+
+// A splitter delivers its input in pieces.
+type splitter struct{ rondo.PassThrough }
+
+func (splitter) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
+	for n < len(in) && s.Room() > 0 {
+		k := min(len(in)-n, 1000)
+		s.Deliver(in[n : n+k])
+		n += k
+	}
+	return n, nil
+}
+
+// closedBelowASceptic: a filter without which a closing connection cannot end its output gets all
+// input in order, also what waited for a filter below it because there was no room.
+func closedBelowASceptic(w World) {
+	const most = 100_000
+	f := &sceptic{want: pattern(2 * most)}
+	h := &handler{w: w}
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most, Linger: time.Hour}, rondo.Filtered(h.one(),
+		func(*rondo.Conn) rondo.Filter { return splitter{} },
+		func(*rondo.Conn) rondo.Filter { return rondo.PassThrough{} },
+		func(*rondo.Conn) rondo.Filter { return f })))
+	n := push(w, p, f.want, 300*time.Millisecond)
+	w.Until("much input", func() bool { return f.most.Load() >= most })
+	h.do(func(c *rondo.Conn) {
+		f.port.Unready() // it keeps the output
+		c.Write([]byte("goodbye"))
+		c.Close()
+	})
+	h.do(func(c *rondo.Conn) {
+		f.all = true
+		c.SetLimits(c.Limits()) // so that it is offered its input again
+	})
+	w.Until("all input", func() bool { return f.at.Load() == int64(n) })
 	h.do(func(*rondo.Conn) { f.port.Ready() })
 	expect(w, p, []byte("goodbye"))
 	expectEOF(w, p)
