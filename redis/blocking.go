@@ -21,11 +21,11 @@ import (
 // While a client is blocked its input stays with the connection, which still notices the
 // peer's end.
 //
-// A command that gives a key a value, or adds to one that clients may wait for, calls
-// database.ready. It counts from then on, if a client waits for the key, and any client for a
-// value of this type: that is Redis's order of the keys within a transaction. After the command, or after the whole transaction, serveBlocked serves
-// the clients that wait for the key, in the order they came, while the key has something
-// for them.
+// A command marks a key as ready when it adds the key, or an entry to a stream, and when a
+// stream goes. The mark counts only if a client waits for the key, and any client for a value
+// of that type: this gives the keys of a transaction Redis's order. After the command, or after
+// the whole transaction, serveBlocked serves the clients that wait for the key, in the order
+// they came, while the key has something for them.
 type wait struct {
 	client *client
 	cmd    *command
@@ -64,7 +64,7 @@ type waitQueue struct {
 	key         []byte
 	first, last *waiter
 	ready       bool // in keyspace.ready
-	look        bool // ready only to see whether the key still has a stream
+	stream      bool // the key has a stream: see keeps this
 	bound       int  // waiters whose wait.lost is set
 }
 
@@ -120,6 +120,7 @@ func (w *wait) join(db *database, key []byte) {
 	switch {
 	case q == nil:
 		q = &waitQueue{db: db, key: slices.Clone(key)}
+		q.see(db.keys.Peek(key))
 		if db.waiting == nil {
 			db.waiting = make(map[string]*waitQueue)
 		}
@@ -186,7 +187,7 @@ func (c *client) endWait() {
 }
 
 // ready makes the end of the running command serve the clients that wait for a key. A
-// command calls it when it has given the key a value.
+// command calls it when it has added the key, or an entry to its stream.
 func (db *database) ready(key []byte) {
 	if len(db.waiting) == 0 {
 		return
@@ -195,40 +196,56 @@ func (db *database) ready(key []byte) {
 	if q == nil {
 		return
 	}
-	if it := db.keys.Peek(key); it.Exists() && db.space.awaited[it.Type()] > 0 {
-		q.makeReady(false)
+	it := db.keys.Peek(key)
+	q.see(it)
+	if it.Exists() {
+		q.mark(it.Type())
 	}
 }
 
-func (q *waitQueue) makeReady(look bool) {
-	if !q.ready {
-		q.ready, q.look = true, true
-		q.db.space.ready = append(q.db.space.ready, q)
-	}
-	q.look = q.look && look
-}
-
-// suspect is called when a key has changed, or is about to expire: it may have gone, which
-// clients that wait for entries of a group are told.
-func (db *database) suspect(key []byte, expires bool) {
-	if q := db.waiting[string(key)]; q != nil && q.bound > 0 {
-		it := db.keys.Peek(key)
-		q.makeReady(!expires && it.Exists() && it.Type() == store.Stream)
+// mark makes the queue the last one that is ready, unless it is ready, or no client waits for
+// a value of the type.
+func (q *waitQueue) mark(typ store.Type) {
+	if space := q.db.space; !q.ready && space.awaited[typ] > 0 {
+		q.ready = true
+		space.ready = append(space.ready, q)
 	}
 }
 
-// suspectAll is called when all keys of the database are deleted, or become those of
-// another one.
-func (db *database) suspectAll() {
+// see tells the queue what its key has now. It marks the queue if the key had a stream and
+// has none any more: clients that wait for entries of a group are told.
+func (q *waitQueue) see(it store.Item) {
+	had := q.stream
+	q.stream = it.Exists() && it.Type() == store.Stream
+	if had && !q.stream {
+		q.mark(store.Stream)
+	}
+}
+
+// suspect is called when a key has changed, or is about to go.
+func (db *database) suspect(key []byte, goes bool) {
+	q := db.waiting[string(key)]
+	switch {
+	case q == nil:
+	case goes:
+		q.see(store.Item{})
+	default:
+		q.see(db.keys.Peek(key))
+	}
+}
+
+// suspectAll is suspect for every key of the database: all are about to be deleted, or have
+// become those of another one.
+func (db *database) suspectAll(deleted bool) {
 	var found []string
 	for key, q := range db.waiting {
-		if q.bound > 0 {
+		if q.stream {
 			found = append(found, key)
 		}
 	}
 	slices.Sort(found)
 	for _, key := range found {
-		db.waiting[key].makeReady(false)
+		db.suspect([]byte(key), deleted)
 	}
 }
 
@@ -270,7 +287,7 @@ func (q *waitQueue) serve() {
 	for x := q.first; x != nil; x = behind {
 		behind = x.behind
 		it := q.db.keys.Find(q.key)
-		if !it.Exists() && q.bound == 0 || q.look && it.Exists() && it.Type() == store.Stream {
+		if !it.Exists() && q.bound == 0 {
 			return
 		}
 		w := x.wait

@@ -121,11 +121,11 @@ func (c *client) rename(args [][]byte, nx bool) {
 			c.db.keys.Delete(old)
 		}
 		c.db.keys.Rename(c.db.find(from), to)
+		c.db.ready(to) // before a stream that has gone
 		c.db.touched(from, false)
 		c.changed(to)
 		c.notify(eventGeneric, "rename_from", from)
 		c.notify(eventGeneric, "rename_to", to)
-		c.db.ready(to)
 	}
 	if nx {
 		c.Int(1)

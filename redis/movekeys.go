@@ -59,8 +59,10 @@ func swapdbCommand(c *client, args [][]byte) {
 		b.touchedBySwap(a)
 		c.server.space.store.Swap(a.keys, b.keys)
 		for _, db := range dbs {
+			db.suspectAll(false)
+		}
+		for _, db := range dbs {
 			db.readyAll()
-			db.suspectAll()
 		}
 		c.server.tracking.flushed()
 	}

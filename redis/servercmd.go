@@ -64,7 +64,7 @@ func flushallCommand(c *client, args [][]byte) {
 func (c *client) flushDB(db *database) {
 	c.server.space.dirty += int64(db.len())
 	db.touchedAll()
-	db.suspectAll()
+	db.suspectAll(true)
 	db.flush()
 }
 

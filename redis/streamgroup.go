@@ -150,6 +150,7 @@ func xgroupCreateCommand(c *client, args [][]byte) {
 	} else {
 		s = c.db.createStream(key)
 		c.db.touched(key, false)
+		c.db.ready(key)
 	}
 	if _, ok := s.AddGroup(name, last, o.read); !ok {
 		c.fail("BUSYGROUP Consumer Group name already exists")

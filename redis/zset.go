@@ -187,7 +187,9 @@ func (c *client) zadd(key []byte, pairs [][]byte, o *zaddOptions) {
 		} else {
 			c.notify(eventZset, "zadd", key)
 		}
-		c.db.ready(key)
+		if !exists {
+			c.db.ready(key)
+		}
 	}
 	switch {
 	case a.nan:
