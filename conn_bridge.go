@@ -275,12 +275,30 @@ func (w *wire) SelfPaced(on bool) {
 
 // Room implements bridge.Served.
 func (w *wire) Room() int {
-	c := (*Conn)(w)
-	c.loop.check()
+	w.loop.check()
+	return (*Conn)(w).outputRoom()
+}
+
+func (c *Conn) outputRoom() int {
 	if c.flags&endWrite != 0 {
 		return -1
 	}
 	return max(0, max(1, c.limits.writeLimit())-c.waiting()-c.filters.waiting())
+}
+
+// WriteFitting implements bridge.Served. It calls write itself, for the sake of a coroutine's stack.
+func (w *wire) WriteFitting(p []byte) (n int, fits bool, err error) {
+	c := (*Conn)(w)
+	c.loop.check()
+	if len(p) > c.outputRoom() {
+		return 0, false, nil
+	}
+	if c.filters != nil || c.writable() != nil {
+		n, err = c.Write(p)
+	} else {
+		n, err = c.write(p, c.limits.maxOut)
+	}
+	return n, true, err
 }
 
 // AwaitDrain implements bridge.Served.

@@ -10,19 +10,17 @@ func (s *netConn) Write(p []byte) (n int, err error) {
 	if co == nil {
 		return 0, s.stranger("write")
 	}
-	room, err := s.room(co)
+	fits := false
+	if !s.ended && !s.timed && s.writing == nil && s.readers.first == nil { // the common case, in one call
+		n, fits, err = s.wire.WriteFitting(p)
+	}
 	switch {
-	case err != nil:
-	case s.readers.first != nil && s.sharesTLS():
-		err = ErrDeadlock
-	case len(p) <= room:
-		if n, err = s.conn.Write(p); err == nil {
-			co.spend(n)
-		} else {
-			err = s.writeError(err)
-		}
-	default:
+	case !fits:
 		n, err = s.writeInTurn(co, p)
+	case err == nil:
+		co.spend(n)
+	default:
+		err = s.writeError(err)
 	}
 	if err != nil {
 		return n, s.refuse(co, "write", err)
@@ -35,6 +33,9 @@ func (s *netConn) writeInTurn(co *Co, p []byte) (n int, err error) {
 	defer s.release(co) // also if a hook of Trace panics
 	for {
 		room, err := s.room(co)
+		if err == nil && n == 0 && s.readers.first != nil && s.sharesTLS() {
+			err = ErrDeadlock
+		}
 		if err == nil && room == 0 {
 			if err = s.awaitRoom(co); err == nil {
 				continue

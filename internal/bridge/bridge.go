@@ -196,6 +196,9 @@ type Served interface {
 	// Room returns how many bytes may be written before output is full. It is negative
 	// when the output has ended.
 	Room() int
+	// WriteFitting is Conn.Write if there is Room for p. Otherwise it does nothing, and fits is
+	// false.
+	WriteFitting(p []byte) (n int, fits bool, err error)
 	// AwaitDrain requests a call of Drained when output has fallen to LowWater.
 	AwaitDrain()
 
