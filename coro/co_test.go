@@ -289,3 +289,73 @@ func TestLongWriteGivesWay(t *testing.T) {
 		}
 	}
 }
+
+// TestWritersDoNotQueue: coroutines that write to one connection, for which there is room, do not
+// wait for each other in each Write, also if another one reads it or it has deadlines.
+func TestWritersDoNotQueue(t *testing.T) {
+	const writes = 20_000
+	for _, with := range []string{"nothing", "a reader", "deadlines"} {
+		e := &rondo.Engine{NumLoops: 1}
+		turns := make(chan uint64, 1)
+		c := testkit.ConnTo(t, e, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			if with == "deadlines" {
+				c.SetDeadline(time.Now().Add(time.Hour))
+			}
+			before, left := e.Stats().Turns, 2
+			for range left {
+				co.Go(func(*coro.Co) error {
+					for range writes {
+						if _, err := c.Write(make([]byte, 16)); err != nil {
+							return err
+						}
+					}
+					if left--; left == 0 {
+						turns <- e.Stats().Turns - before
+					}
+					return nil
+				})
+			}
+			if with == "a reader" {
+				_, err := c.Read(make([]byte, 1))
+				return err
+			}
+			return co.Wait()
+		}))
+		if _, err := io.ReadFull(c, make([]byte, 2*16*writes)); err != nil {
+			t.Fatal(err)
+		}
+		if n := <-turns; n > writes/10 {
+			t.Errorf("with %s, %d Writes took %d turns", with, 2*writes, n)
+		}
+		c.Close()
+	}
+}
+
+// TestEmptyWrite: a Write of no bytes does not wait, even if output is full.
+func TestEmptyWrite(t *testing.T) {
+	for _, reads := range []bool{false, true} {
+		written := make(chan error, 1)
+		c := testkit.ConnTo(t, &rondo.Engine{NumLoops: 1, HighWater: 1000, MaxOutput: 1 << 30}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			co.Go(func(co *coro.Co) error {
+				co.Sleep(0) // until the other one reads
+				co.Conn().Write(make([]byte, 64<<20))
+				_, err := c.Write(nil)
+				written <- err
+				return nil
+			})
+			if reads {
+				c.Read(make([]byte, 1))
+			}
+			return co.Wait()
+		}))
+		select {
+		case err := <-written:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Errorf("reads %v: the Write waits", reads)
+		}
+		c.Close()
+	}
+}

@@ -36,7 +36,7 @@ func (s *netConn) writeInTurn(co *Co, p []byte) (n int, err error) {
 		if err == nil && n == 0 && s.readers.first != nil && s.sharesTLS() {
 			err = ErrDeadlock
 		}
-		if err == nil && room == 0 {
+		if err == nil && room == 0 && len(p) > 0 {
 			if err = s.awaitRoom(co); err == nil {
 				continue
 			}
@@ -50,10 +50,13 @@ func (s *netConn) writeInTurn(co *Co, p []byte) (n int, err error) {
 		if n += k; err != nil {
 			return n, err
 		}
-		s.writing = co // there was room, so nobody else has the turn
-		if co.spend(k); n == len(p) {
+		if n == len(p) {
+			s.release(co) // spend may let others run: they need not wait for the turn
+			co.spend(k)
 			return n, nil
 		}
+		s.writing = co // there was room, so nobody else has the turn
+		co.spend(k)
 	}
 }
 

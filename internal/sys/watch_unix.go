@@ -65,6 +65,13 @@ func Revents(r int16) (in, out bool) {
 	return r&(unix.POLLIN|wrong) != 0, r&(unix.POLLOUT|wrong) != 0
 }
 
+// IsUnix reports whether fd is a unix socket.
+func IsUnix(fd uintptr) bool {
+	addr, _ := unix.Getsockname(int(fd))
+	_, is := addr.(*unix.SockaddrUnix)
+	return is
+}
+
 // HungUp reports whether a connection can neither send nor receive any more: see POLLHUP in
 // poll(2). If the output of a TCP connection was not shut down, the peer has reset it. The peer of
 // a unix socket may only have closed.

@@ -181,15 +181,10 @@ func (c *foreign) SetWriteDeadline(t time.Time) error {
 	return c.aside(func() error { return c.conn.SetWriteDeadline(t) })
 }
 
-// hungUp reports whether a type with the descriptor of a TCP connection can neither send nor receive
-// any more. A unix socket that hangs up was not reset: see sys.HungUp.
+// hungUp reports whether a type with a descriptor can neither send nor receive any more.
 func (c *foreign) hungUp() (is bool) {
 	if conn, ok := c.conn.(syscall.Conn); ok {
-		_ = c.aside(func() error { // Read and Write tell
-			_, tcp := c.conn.LocalAddr().(*net.TCPAddr)
-			is = tcp && hungUp(conn)
-			return nil
-		})
+		_ = c.aside(func() error { is = hungUp(conn); return nil }) // Read and Write tell
 	}
 	return is
 }
