@@ -10,6 +10,7 @@ import (
 
 	"github.com/rondo-go/rondo"
 	"github.com/rondo-go/rondo/coro"
+	"github.com/rondo-go/rondo/internal/bridge"
 )
 
 // idleCloses: a connection without traffic is closed after its idle time, not before.
@@ -102,24 +103,20 @@ func staysBusy(w World) bool {
 		last = begin
 		w.Sleep(idle / 5)
 	}
-	unlimited := make(chan struct{})
-	h.conn().Do(func(c *rondo.Conn) { c.SetIdle(0); close(unlimited) })
-	w.Until("the end of the idle time, or of the connection", func() bool {
-		select {
-		case <-unlimited:
-			return true
-		default:
-			return h.isClosed()
-		}
+	closing := make(chan bool, 1) // when the limit was lifted: Closed comes later
+	h.conn().Do(func(c *rondo.Conn) {
+		c.SetIdle(0)
+		closing <- bridge.Of(c).IsClosing()
 	})
+	w.Until("the end of the idle time, or of the connection", func() bool { return len(closing) > 0 || h.isClosed() })
 	d := w.Now().Sub(last)
-	w.Sleep(2 * idle) // also Closed comes later than the idle time's end
-	if h.isClosed() {
+	if len(closing) == 0 || <-closing {
 		if d+stood() < idle {
 			w.Errorf("closed %v after bytes went, or later; the loop stood still for %v", d, stood())
 		}
 		return false
 	}
+	w.Sleep(2 * idle)
 	send(w, p, []byte("no limit"))
 	expect(w, p, []byte("no limit"))
 	return true
