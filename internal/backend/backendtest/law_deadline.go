@@ -80,12 +80,11 @@ func activityIsNotIdle(w World) { unspoilt(w, staysBusy) }
 func staysBusy(w World) bool {
 	const idle = 400 * time.Millisecond
 	h := &handler{w: w}
-	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, opener(func(c *rondo.Conn) *handler {
-		c.SetIdle(idle)
-		return h
-	})))
+	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	defer p.Close()
-	last, stood := w.Now(), stalls(w, h.conn().Loop())
+	stood, last := stalls(w, h.conn().Loop()), w.Now()
+	began := last
+	h.do(func(c *rondo.Conn) { c.SetIdle(idle) }) // not before stalls looks
 	for i := range 12 {
 		begin := w.Now()
 		p.SetDeadline(begin.Add(patience))
@@ -96,11 +95,14 @@ func staysBusy(w World) bool {
 		}
 		if _, err := p.Read(make([]byte, 1)); err != nil {
 			if d := w.Now().Sub(last); d+stood() < idle {
-				w.Fatalf("%v after bytes went, the peer read: %v; the loop stood still for %v", d, err, stood())
+				p.Close()
+				w.Fatalf("round %d: %v after bytes went, the peer read: %v; the loop stood still for %v; Closed got %v", i, d, err, stood(), h.untilClosed())
 			}
 			return false
 		}
-		last = begin
+		// What a Write has put into a turn does not help a connection that this turn finds idle:
+		// it is sent, and the connection closes. So the round before this one counts.
+		last, began = began, begin
 		w.Sleep(idle / 5)
 	}
 	closing := make(chan bool, 1) // when the limit was lifted: Closed comes later
