@@ -17,7 +17,7 @@ func neverReadingIsBounded(w World) {
 	most := h.watchOutput(nil)
 	e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: high / 4}
 	p := w.Dial(w.Listen(e, h.one()))
-	fill(w, p)
+	fill(w, h, p)
 	if m := most.Load(); m > 2*high {
 		w.Errorf("%d bytes of output waited, with HighWater at %d", m, high)
 	}
@@ -38,7 +38,7 @@ func expandingFilterIsBounded(w World) {
 		})
 		e := &rondo.Engine{NumLoops: 1, HighWater: high, LowWater: high / 4, MaxInput: input}
 		p := w.Dial(w.Listen(e, rondo.Filtered(h.one(), func(*rondo.Conn) rondo.Filter { return expander{times: times} })))
-		fill(w, p)
+		fill(w, h, p)
 		if m := most.Load(); m > 2*high {
 			w.Errorf("%s: %d bytes of output waited, with HighWater at %d", name, m, high)
 		}
@@ -82,9 +82,11 @@ func (h *handler) watchOutput(data func(c *rondo.Conn, in []byte) (int, error)) 
 }
 
 // fill writes until the server's system takes no more. It fails if the system takes
-// everything.
-func fill(w World, peer Peer) {
+// everything. It waits until the connection is open: a peer may be gone, and its address with
+// it, before a busy machine has accepted it.
+func fill(w World, h *handler, peer Peer) {
 	w.Helper()
+	h.conn()
 	const much = 64 << 20
 	block := pattern(64 << 10)
 	for n := 0; n < much; n += len(block) {
