@@ -347,7 +347,7 @@ func TestStalledMemory(t *testing.T) {
 			client.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 			_, err := client.Write(block)
 			most = max(most, held.bytes.Load()-before)
-			if err != nil {
+			if err != nil && most >= 1000 { // else a busy machine has not run the loop
 				break
 			}
 		}
