@@ -198,8 +198,9 @@ type sceptic struct {
 	want []byte
 }
 
-func (f *sceptic) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
-	if n, err = f.nibbler.Inbound(s, in); f.all {
+func (f *sceptic) Inbound(s *rondo.FilterPort, in []byte) (int, error) {
+	n, _ := f.nibbler.Inbound(s, in)
+	if f.all {
 		n = len(in)
 	}
 	at := int(f.at.Add(int64(n)))
