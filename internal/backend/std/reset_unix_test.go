@@ -73,21 +73,26 @@ func TestEndBehindAReset(t *testing.T) {
 type embedding struct{ *net.TCPConn }
 
 func tcpPair(t *testing.T) (near, far *net.TCPConn) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	server, client := pair(t, "tcp", "127.0.0.1:0")
+	return server.(*net.TCPConn), client.(*net.TCPConn)
+}
+
+func pair(t *testing.T, network, address string) (near, far net.Conn) {
+	ln, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	client, err := net.Dial("tcp", ln.Addr().String())
+	far, err = net.Dial(network, ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := ln.Accept()
+	near, err = ln.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { client.Close(); server.Close() })
-	return client.(*net.TCPConn), server.(*net.TCPConn)
+	t.Cleanup(func() { far.Close(); near.Close() })
+	return near, far
 }
 
 // TestEndIsHeldOnce: a type whose Write keeps the error of a reset to itself still gets the end,
@@ -131,8 +136,8 @@ func (s silent) Write(p []byte) (int, error) {
 // hangs up.
 func TestEndOfAUnixSocket(t *testing.T) {
 	b := open(t)
-	near, far := unixPair(t)
-	id, err := b.Adopt(backend.Handle{FD: -1, Obj: embeddingUnix{near}})
+	near, far := pair(t, "unix", filepath.Join(t.TempDir(), "s"))
+	id, err := b.Adopt(backend.Handle{FD: -1, Obj: embeddingUnix{near.(*net.UnixConn)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,21 +154,3 @@ func TestEndOfAUnixSocket(t *testing.T) {
 }
 
 type embeddingUnix struct{ *net.UnixConn }
-
-func unixPair(t *testing.T) (near, far *net.UnixConn) {
-	ln, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	client, err := net.Dial("unix", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { client.Close(); server.Close() })
-	return server.(*net.UnixConn), client.(*net.UnixConn)
-}
