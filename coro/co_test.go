@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -291,9 +292,10 @@ func TestLongWriteGivesWay(t *testing.T) {
 }
 
 // TestWritersDoNotQueue: coroutines that write to one connection, for which there is room, do not
-// wait for each other in each Write, also if another one reads it or it has deadlines.
+// wait for each other in each Write, also if another one reads it or it has deadlines, and if they
+// had to wait for each other before.
 func TestWritersDoNotQueue(t *testing.T) {
-	const writes = 20_000
+	const writes, fill = 20_000, 8 << 20
 	for _, with := range []string{"nothing", "a reader", "deadlines"} {
 		e := &rondo.Engine{NumLoops: 1}
 		turns := make(chan uint64, 1)
@@ -304,6 +306,7 @@ func TestWritersDoNotQueue(t *testing.T) {
 			before, left := e.Stats().Turns, 2
 			for range left {
 				co.Go(func(*coro.Co) error {
+					c.Write(make([]byte, fill))
 					for range writes {
 						if _, err := c.Write(make([]byte, 16)); err != nil {
 							return err
@@ -321,13 +324,46 @@ func TestWritersDoNotQueue(t *testing.T) {
 			}
 			return co.Wait()
 		}))
-		if _, err := io.ReadFull(c, make([]byte, 2*16*writes)); err != nil {
+		if _, err := io.ReadFull(c, make([]byte, 2*(fill+16*writes))); err != nil {
 			t.Fatal(err)
 		}
 		if n := <-turns; n > writes/10 {
 			t.Errorf("with %s, %d Writes took %d turns", with, 2*writes, n)
 		}
 		c.Close()
+	}
+}
+
+// TestWritersTakeTurns: coroutines whose Writes all wait for room get through equally often.
+func TestWritersTakeTurns(t *testing.T) {
+	const writers, writes, size = 3, 100, 512 << 10
+	for _, backend := range pick.Available() {
+		worst := make(chan int, 1)
+		c := testkit.ConnTo(t, &rondo.Engine{Backend: backend, NumLoops: 1}, coro.Handler(func(co *coro.Co, c net.Conn) error {
+			var done [writers]int
+			ahead := 0
+			for i := range writers {
+				co.Go(func(*coro.Co) error {
+					for done[i] < writes {
+						if _, err := c.Write(make([]byte, size)); err != nil {
+							return err
+						}
+						done[i]++
+						ahead = max(ahead, done[i]-slices.Min(done[:]))
+					}
+					return nil
+				})
+			}
+			err := co.Wait()
+			worst <- ahead
+			return err
+		}))
+		if n, err := io.Copy(io.Discard, c); n != writers*writes*size || err != nil {
+			t.Fatalf("%s: read %d bytes, %v", backend, n, err)
+		}
+		if n := <-worst; n > 2 {
+			t.Errorf("%s: a coroutine was %d Writes ahead of another one", backend, n)
+		}
 	}
 }
 

@@ -42,7 +42,9 @@ type netConn struct {
 	ended    bool      // replaced, or closing: no more reads and writes
 	gone     bool      // coroutines cannot wait any more
 	looks    int8      // counts calls of sharesTLS
-	_        [5]uint64 // see share.Least
+	passed   bool      // next has found the turn taken, and waits again
+	next     *Co       // was first of writers, and was woken when the turn was free
+	_        [4]uint64 // see share.Least
 }
 
 // seldom holds what only few connections need.
@@ -159,10 +161,7 @@ func (s *netConn) Drained(*rondo.Conn) {
 func (s *netConn) Closing() {
 	s.ended = true
 	s.readers.wake()
-	s.writers.wake()
-	if s.writing != nil {
-		s.writing.wake()
-	}
+	s.wakeWriters()
 	if s.seldom != nil && s.seldom.cancel != nil {
 		s.seldom.cancel(s.closedError())
 	}

@@ -78,10 +78,7 @@ func (t *deadlines) Fire(which *timer.Timer, _ backend.Time) {
 		t.conn.readers.wake()
 		return
 	}
-	t.conn.writers.wake()
-	if w := t.conn.writing; w != nil {
-		w.wake()
-	}
+	t.conn.wakeWriters()
 }
 
 // stopTimes stops the timers of a connection that has ended.

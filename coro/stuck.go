@@ -244,7 +244,7 @@ func (co *Co) giveUp(err *rondo.PanicError) {
 	co.goroutine.Store(0)
 	co.err = err
 	for s := range co.sched.conns {
-		if s.writing == co || co.list == &s.readers || co.list == &s.writers {
+		if s.writing == co || s.next == co || co.list == &s.readers || co.list == &s.writers {
 			s.conn.Abort(err)
 			s.release(co)
 		}

@@ -82,21 +82,37 @@ func (s *netConn) room(co *Co) (int, error) {
 // until release.
 func (s *netConn) awaitRoom(co *Co) error {
 	var list *waitList
-	if s.writing == nil || s.writing == co {
+	switch {
+	case s.writing == nil || s.writing == co:
 		s.writing = co
 		s.wire.AwaitDrain()
-	} else {
+	case s.next == co:
+		s.passed = true
+	default:
 		list = &s.writers
 	}
 	return co.wait(list)
 }
 
-// release passes the turn to write to the next coroutine, if co has it.
+// release ends co's turn to write, if it has one, and wakes the coroutine that waits longest.
+// Until that one runs, others may write, so that two that both write much need not wait for each
+// other in each Write. But if it finds the turn taken, it gets the next one.
 func (s *netConn) release(co *Co) {
 	if s.writing == co {
-		if s.writing = s.writers.pop(); s.writing != nil {
-			s.writing.wake()
+		s.writing = nil
+	}
+	if s.next == co {
+		s.next, s.passed = nil, false
+	}
+	switch {
+	case s.writing != nil:
+	case s.next == nil:
+		if s.next = s.writers.pop(); s.next != nil {
+			s.next.wake()
 		}
+	case s.passed:
+		s.writing, s.next, s.passed = s.next, nil, false
+		s.writing.wake()
 	}
 }
 
@@ -106,4 +122,14 @@ func (s *netConn) writeError(err error) error {
 		return s.closedError()
 	}
 	return err
+}
+
+// wakeWriters wakes all coroutines that wait in a Write.
+func (s *netConn) wakeWriters() {
+	s.writers.wake()
+	for _, co := range []*Co{s.writing, s.next} {
+		if co != nil {
+			co.wake()
+		}
+	}
 }
