@@ -187,7 +187,8 @@ func (c *client) endWait() {
 }
 
 // ready makes the end of the running command serve the clients that wait for a key. A
-// command calls it when it has added the key, or an entry to its stream.
+// command calls it when it has added or overwritten the key, or changed its stream in a way that
+// they have to be told of.
 func (db *database) ready(key []byte) {
 	if len(db.waiting) == 0 {
 		return

@@ -65,16 +65,19 @@ func Revents(r int16) (in, out bool) {
 	return r&(unix.POLLIN|wrong) != 0, r&(unix.POLLOUT|wrong) != 0
 }
 
-// IsUnix reports whether fd is a unix socket.
-func IsUnix(fd uintptr) bool {
+// IsInternet reports whether fd is a socket of IPv4 or IPv6.
+func IsInternet(fd uintptr) bool {
 	addr, _ := unix.Getsockname(int(fd))
-	_, is := addr.(*unix.SockaddrUnix)
-	return is
+	switch addr.(type) {
+	case *unix.SockaddrInet4, *unix.SockaddrInet6:
+		return true
+	}
+	return false
 }
 
 // HungUp reports whether a connection can neither send nor receive any more: see POLLHUP in
 // poll(2). If the output of a TCP connection was not shut down, the peer has reset it. The peer of
-// a unix socket may only have closed.
+// a unix socket or a pipe may only have closed.
 func HungUp(fd uintptr) bool {
 	p := [1]unix.PollFd{{Fd: int32(fd)}}
 	n, err := unix.Poll(p[:], 0)

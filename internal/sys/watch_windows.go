@@ -18,8 +18,8 @@ func (*PollSet) Add(fd int, in, out bool) {}
 func (*PollSet) Wait() error              { return errors.ErrUnsupported }
 func (*PollSet) Ready(int) (in, out bool) { return false, false }
 
-// IsUnix returns false: it is for HungUp, which is false too.
-func IsUnix(uintptr) bool { return false }
+// IsInternet returns false: it is for HungUp, which is false too.
+func IsInternet(uintptr) bool { return false }
 
 // HungUp returns false: Windows reports a reset to each call.
 func HungUp(uintptr) bool { return false }

@@ -116,9 +116,10 @@ func (f *file) holds(r *result) bool {
 	return f.endHeld
 }
 
-// hungUp is sys.HungUp of a TCP connection. A unix socket that hangs up was not reset.
+// hungUp is sys.HungUp of a TCP connection, and false of others: a unix socket or a pipe that hangs
+// up was not reset.
 func hungUp(conn syscall.Conn) (is bool) {
-	sys.Control(conn, func(fd uintptr) error { is = !sys.IsUnix(fd) && sys.HungUp(fd); return nil })
+	sys.Control(conn, func(fd uintptr) error { is = sys.IsInternet(fd) && sys.HungUp(fd); return nil })
 	return is
 }
 

@@ -181,7 +181,7 @@ func (c *foreign) SetWriteDeadline(t time.Time) error {
 	return c.aside(func() error { return c.conn.SetWriteDeadline(t) })
 }
 
-// hungUp reports whether a type with a descriptor can neither send nor receive any more.
+// hungUp is hungUp of a type with a descriptor.
 func (c *foreign) hungUp() (is bool) {
 	if conn, ok := c.conn.(syscall.Conn); ok {
 		_ = c.aside(func() error { is = hungUp(conn); return nil }) // Read and Write tell

@@ -4,7 +4,9 @@ package std
 
 import (
 	"errors"
+	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -132,25 +134,44 @@ func (s silent) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestEndOfAUnixSocket: the peer's end of a unix socket does not wait for a Send, though the socket
-// hangs up.
-func TestEndOfAUnixSocket(t *testing.T) {
-	b := open(t)
+// TestEndOfOthers: the peer's end of a unix socket or a pipe does not wait for a Send, though these
+// hang up.
+func TestEndOfOthers(t *testing.T) {
 	near, far := pair(t, "unix", filepath.Join(t.TempDir(), "s"))
-	id, err := b.Adopt(backend.Handle{FD: -1, Obj: embeddingUnix{near.(*net.UnixConn)}})
+	in, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := b.files.get(id)
-	send := &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: id}}
-	f.out = send // its goroutine has not posted yet
-	far.Close()
-	b.Submit(&backend.Op{Kind: backend.Recv, File: id})
-	if c, _ := next(t, b); c.Op.Kind != backend.Recv || c.N != 0 || c.Err != nil {
-		t.Errorf("kind %d completed with %d bytes, error %v", c.Op.Kind, c.N, c.Err)
+	for name, c := range map[string]struct {
+		near net.Conn
+		far  io.Closer
+	}{
+		"a unix socket": {embeddingUnix{near.(*net.UnixConn)}, far},
+		"a pipe":        {reading{in}, out},
+	} {
+		b := open(t)
+		id, err := b.Adopt(backend.Handle{FD: -1, Obj: c.near})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := b.files.get(id)
+		send := &backend.SendOp{Op: backend.Op{Kind: backend.Send, File: id}}
+		f.out = send // its goroutine has not posted yet
+		c.far.Close()
+		b.Submit(&backend.Op{Kind: backend.Recv, File: id})
+		if c, _ := next(t, b); c.Op.Kind != backend.Recv || c.N != 0 || c.Err != nil {
+			t.Errorf("%s: kind %d completed with %d bytes, error %v", name, c.Op.Kind, c.N, c.Err)
+		}
+		b.post(result{op: &send.Op, file: f})
+		next(t, b)
 	}
-	b.post(result{op: &send.Op, file: f})
-	next(t, b)
 }
 
 type embeddingUnix struct{ *net.UnixConn }
+
+// reading is the end of a pipe that one reads from. Write goes elsewhere.
+type reading struct{ *os.File }
+
+func (reading) LocalAddr() net.Addr         { return &net.UnixAddr{} }
+func (reading) RemoteAddr() net.Addr        { return &net.UnixAddr{} }
+func (reading) Write(p []byte) (int, error) { return len(p), nil }
