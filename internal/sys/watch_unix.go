@@ -65,14 +65,15 @@ func Revents(r int16) (in, out bool) {
 	return r&(unix.POLLIN|wrong) != 0, r&(unix.POLLOUT|wrong) != 0
 }
 
-// IsInternet reports whether fd is a socket of IPv4 or IPv6.
+// IsInternet reports whether fd is a socket of IPv4 or IPv6. On some BSDs one that was reset has no
+// address any more.
 func IsInternet(fd uintptr) bool {
-	addr, _ := unix.Getsockname(int(fd))
+	addr, err := unix.Getsockname(int(fd))
 	switch addr.(type) {
 	case *unix.SockaddrInet4, *unix.SockaddrInet6:
 		return true
 	}
-	return false
+	return err == unix.EINVAL || err == unix.ECONNRESET
 }
 
 // HungUp reports whether a connection can neither send nor receive any more: see POLLHUP in
