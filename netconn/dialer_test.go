@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/netconn"
 	"github.com/rondo-go/rondo/rtls"
 )
@@ -22,10 +23,6 @@ import (
 func TestDialErrors(t *testing.T) {
 	onEach(t, func(t *testing.T, backend string) {
 		e := engine(t, &rondo.Engine{Backend: backend, NumLoops: 1, Logger: quietLog})
-		// Nobody listens here.
-		refusing, err := net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-		refusing.Close()
 		// This one says nothing.
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
@@ -46,7 +43,7 @@ func TestDialErrors(t *testing.T) {
 		}()
 
 		d := netconn.Dialer{Engine: e}
-		_, err = d.Dial("tcp", refusing.Addr().String())
+		_, err = d.Dial("tcp", testkit.FreeAddress(t))
 		is(t, err, "dial", syscall.ECONNREFUSED)
 
 		d = netconn.Dialer{Engine: e, Options: netconn.Options{Filters: []rondo.FilterOpenFunc{rtls.Client(clientConfig())}}}

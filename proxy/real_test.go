@@ -52,12 +52,7 @@ func TestApplyUnderLoad(t *testing.T) {
 			address := testkit.Listen(t, &rondo.Engine{Backend: backend, NumLoops: 1}, testkit.Echo)
 			targets = append(targets, proxy.Target{Network: "tcp", Address: address})
 		}
-		refusing, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		refusing.Close()
-		bad := proxy.Target{Network: "tcp", Address: refusing.Addr().String()}
+		bad := proxy.Target{Network: "tcp", Address: testkit.FreeAddress(t)}
 		p := &proxy.Server{Engine: &rondo.Engine{Backend: backend, NumLoops: 3}, Logger: new(testkit.Log).Logger()}
 		apply := func(b proxy.Balance, targets ...proxy.Target) {
 			t.Helper()

@@ -182,7 +182,7 @@ func TestAdminOfOthers(t *testing.T) {
 
 // One sentence for an address that others could reach, and for a token that is none.
 func TestAdminMistakes(t *testing.T) {
-	taken := deadAddress(t)
+	taken := testkit.FreeAddress(t)
 	holder := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
 	for args, want := range map[string]string{
 		"echo --admin :6380":                                      "--admin :6380: other hosts could reach it: give a loopback address, as in 127.0.0.1:6380, or --admin-token",

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/redis"
 )
 
@@ -163,7 +163,7 @@ func TestBenchHTTPFailures(t *testing.T) {
 	var n atomic.Int32
 	changing := serveBackend(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "answer %04d", n.Add(1)) })
 	closing := serveBackend(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Connection", "close") })
-	echo, missing := echoHere(t), freePort(t)
+	echo, missing := echoHere(t), testkit.FreeAddress(t)
 	for _, c := range []struct{ args, want string }{
 		{"--addr " + files + " --path /none", files + ` answers GET /none with 404 Not Found: "404 page not found"; choose another request with --path or --header`},
 		{"--conns 1 --addr " + changing[len("http://"):], "connection 1 of 1: reply 1 is wrong at byte 10 of the body: got \"answer 0002\", want \"answer 0001\""},
@@ -231,17 +231,6 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// freePort is an address that nobody serves.
-func freePort(t *testing.T) (address string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
-	return ln.Addr().String()
-}
-
 func TestBenchFailures(t *testing.T) {
 	silent := echoHere(t)
 	corrupt := serveHere(t, "tcp", "127.0.0.1:0", func(*rondo.Conn) rondo.Handler {
@@ -258,7 +247,7 @@ func TestBenchFailures(t *testing.T) {
 		})
 	})
 	protected := redisHere(t, "secret")
-	missing := freePort(t)
+	missing := testkit.FreeAddress(t)
 	for _, c := range []struct {
 		args string
 		code int

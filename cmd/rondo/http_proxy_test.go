@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // serveBackend serves a handler by net/http, and returns its URL.
@@ -51,7 +53,7 @@ func TestHTTPProxy(t *testing.T) {
 }
 
 func TestHTTPProxyWithoutServer(t *testing.T) {
-	p, address := serveHTTP(t, "--proxy", "http://"+freePort(t))
+	p, address := serveHTTP(t, "--proxy", "http://"+testkit.FreeAddress(t))
 	if got := ask(t, address, "GET /x"); got.StatusCode != http.StatusBadGateway || got.body != "502 Bad Gateway\n" {
 		t.Errorf("%s, %q", got.Status, got.body)
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // saying makes a server that sends each client a text, once the client has sent something. The
@@ -98,12 +100,7 @@ func TestPingHTTP(t *testing.T) {
 
 // Servers that are not well, or no servers at all.
 func TestPingFailures(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := ln.Addr().String()
-	ln.Close()
+	free := testkit.FreeAddress(t)
 	ping(t, 1, free+": no server listens there", free)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // clients wait in its queue
 	if err != nil {

@@ -20,22 +20,11 @@ import (
 	"github.com/rondo-go/rondo/proxy"
 )
 
-// deadAddress returns an address at which nobody listens.
-func deadAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
-	return ln.Addr().String()
-}
-
 // A target that refuses is passed over; the counters and the access log tell of it.
 func TestProxy(t *testing.T) {
 	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
-	stats := deadAddress(t)
-	cmd := exec.Command(binary, "proxy", "--listen", "127.0.0.1:0", "--to", deadAddress(t), "--to", "tcp://"+echo,
+	stats := testkit.FreeAddress(t)
+	cmd := exec.Command(binary, "proxy", "--listen", "127.0.0.1:0", "--to", testkit.FreeAddress(t), "--to", "tcp://"+echo,
 		"--access-log", "json", "--loops", "1", "--stats", stats, "--idle", "1m", "--max-per-address", "3", "--choose", "roundrobin", "--health", "tcp", "--fall", "100000", "--health-interval", "1h")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -166,7 +155,7 @@ func TestProxyWithoutDescriptors(t *testing.T) {
 		return // there is no such limit
 	}
 	echo := testkit.Listen(t, &rondo.Engine{NumLoops: 1}, testkit.Echo)
-	stats := deadAddress(t)
+	stats := testkit.FreeAddress(t)
 	p, addresses := startCommand(t, exec.Command("sh", "-c", `ulimit -n 40; exec "$0" "$@"`, binary, "proxy",
 		"--listen", "127.0.0.1:0", "--to", echo, "--loops", "1", "--access-log", "off", "--stats", stats))
 	if !strings.Contains(p.stderr(), "the limit of open files is too low") {

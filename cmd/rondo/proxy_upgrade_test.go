@@ -21,9 +21,9 @@ import (
 
 // upgradeArgs are the arguments of a proxy with a control socket and a pidfile.
 func upgradeArgs(t *testing.T, echo string) (args []string, control, pidfile string) {
-	stats, admin := deadAddress(t), deadAddress(t)
-	for admin == stats { // the system may give the same port again
-		admin = deadAddress(t)
+	stats, admin := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	for admin == stats {
+		admin = testkit.FreeAddress(t)
 	}
 	return serverArgs(t, "proxy", "--listen", "127.0.0.1:0", "--to", echo, "--access-log", "off", "--stats", stats, "--admin", admin)
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // writeConf writes a redis.conf and returns its name.
@@ -33,7 +35,7 @@ func configGet(name, value string) string {
 // A server obeys its redis.conf, and the directives behind it. What it rewrites starts the same
 // server again.
 func TestRedisConf(t *testing.T) {
-	_, port, _ := net.SplitHostPort(freePort(t))
+	_, port, _ := net.SplitHostPort(testkit.FreeAddress(t))
 	sock := filepath.Join(t.TempDir(), "s")
 	file := writeConf(t, "# mine\nport 1\nbind 127.0.0.1 -203.0.113.1\nunixsocket "+sock+"\nunixsocketperm 700\nmaxclients 70\n"+
 		"tcp-keepalive 0\nio-threads 2\nsave \"\"\nrename-command FLUSHALL \"\"\n")
@@ -67,7 +69,7 @@ func TestRedisConf(t *testing.T) {
 
 // Lines may come from standard input, and there may be no file at all.
 func TestRedisConfWithoutAFile(t *testing.T) {
-	_, port, _ := net.SplitHostPort(freePort(t))
+	_, port, _ := net.SplitHostPort(testkit.FreeAddress(t))
 	cmd := exec.Command(binary, "redis", "-", "--bind", "127.0.0.1", "--list-max-listpack-size", "-3")
 	cmd.Stdin = strings.NewReader("port " + port + "\nbind none\n")
 	_, addresses := startCommand(t, cmd)
@@ -75,7 +77,7 @@ func TestRedisConfWithoutAFile(t *testing.T) {
 	talk(t, conn, "CONFIG GET list-max-listpack-size\r\n", configGet("list-max-listpack-size", "-3"))
 	talk(t, conn, "CONFIG REWRITE\r\n", "-ERR The server is running without a config file\r\n")
 
-	_, port, _ = net.SplitHostPort(freePort(t))
+	_, port, _ = net.SplitHostPort(testkit.FreeAddress(t))
 	_, addresses = start(t, "redis", "--high-water", "32KiB", "--", "--port", port, "--bind 127.0.0.1", "--save", "--loglevel", "verbose")
 	talk(t, dial(t, addresses[0]), "CONFIG GET loglevel\r\n", configGet("loglevel", "verbose"))
 }
@@ -127,8 +129,8 @@ func waitFor(t *testing.T, what string, is func() bool) {
 
 func TestRedisConfTLS(t *testing.T) {
 	f := newKeyFiles(t)
-	_, port, _ := net.SplitHostPort(freePort(t))
-	_, plain, _ := net.SplitHostPort(freePort(t))
+	_, port, _ := net.SplitHostPort(testkit.FreeAddress(t))
+	_, plain, _ := net.SplitHostPort(testkit.FreeAddress(t))
 	file := writeConf(t, fmt.Sprintf("bind 127.0.0.1\nport %s\ntls-port %s\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-protocols TLSv1.3\n",
 		plain, port, f.cert, f.key, f.ca))
 	_, addresses := start(t, "redis", file)
@@ -193,7 +195,7 @@ func TestRedisConfOfDebian(t *testing.T) {
 	if out, code := run(t, "redis", file); code != 1 || !strings.Contains(out, ">>> 'daemonize yes'\nthis server supports only 'no': the program stays") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
-	_, port, _ := net.SplitHostPort(freePort(t))
+	_, port, _ := net.SplitHostPort(testkit.FreeAddress(t))
 	cmd := exec.Command(binary, "redis", file, "--supervised", "systemd", "--daemonize", "no", "--port", port, "--logfile", "")
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+n.path)
 	p, addresses := startCommand(t, cmd)

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // SHUTDOWN ends the program with status 0, also if the service manager sends a signal
 // right behind it. Clients get the replies that they are owed.
 func TestRedisShutdownCommand(t *testing.T) {
-	_, port, _ := net.SplitHostPort(freePort(t))
+	_, port, _ := net.SplitHostPort(testkit.FreeAddress(t))
 	for _, args := range [][]string{
 		{"--addr", "127.0.0.1:0"},
 		{"--addr", "127.0.0.1:0", "--loops", "3"},

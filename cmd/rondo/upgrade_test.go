@@ -48,7 +48,7 @@ func TestEchoUpgrade(t *testing.T) {
 	defer os.RemoveAll(dir)
 	stream, datagram := filepath.Join(dir, "s"), filepath.Join(dir, "d")
 	args, control, pidfile := serverArgs(t, "echo", "--addr", "127.0.0.1:0", "--addr", "unix://"+stream,
-		"--addr", "udp://127.0.0.1:0", "--addr", "unixgram://"+datagram, "--admin", deadAddress(t))
+		"--addr", "udp://127.0.0.1:0", "--addr", "unixgram://"+datagram, "--admin", testkit.FreeAddress(t))
 	first, addresses := startCommand(t, exec.Command(binary, args...))
 	local, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: filepath.Join(dir, "client")})
 	if err != nil {

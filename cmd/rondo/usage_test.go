@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // The error of a mistake is one sentence that names the flag and the cause once.
@@ -117,12 +117,7 @@ func TestAddressesInUse(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := ln.Addr().String()
-	ln.Close()
+	free := testkit.FreeAddress(t)
 	for _, c := range []string{"redis", "http --echo", "echo"} {
 		for addrs, want := range map[string]string{
 			" --addr unix://" + file:                     "unix://" + file + ": there is a file of that name, which is no socket; remove it, or choose another address with --addr\n",

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // Several pollers serve connections, of the acceptor's Reactor and of another one; output
@@ -92,12 +95,7 @@ func TestOnClose(t *testing.T) {
 // Several acceptors of one address, one for each poller, get connections.
 func TestReusePort(t *testing.T) {
 	r := reactor(t, EvPollNum(3))
-	free, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := free.Addr()
-	free.Close()
+	at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(testkit.FreeAddress(t)))
 	var served [3]atomic.Int32
 	for i := range served {
 		a, err := NewAcceptor(r, at.String(), func() EvHandler {

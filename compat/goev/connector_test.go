@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rondo-go/rondo/compat/goev/netfd"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // Connect tells of each connection once: of its success or of its failure.
@@ -59,12 +60,7 @@ func TestConnector(t *testing.T) {
 		}
 	}
 
-	nobody, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody.Close()
-	if err := connect(nobody.Addr().String(), 10000); err != nil {
+	if err := connect(testkit.FreeAddress(t), 10000); err != nil {
 		results <- ErrConnectFail.Error() // at once
 	}
 	if got := receive(t, results); got != ErrConnectFail.Error() {

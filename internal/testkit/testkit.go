@@ -4,8 +4,10 @@ package testkit
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -98,6 +100,21 @@ func (l *Log) String() string {
 
 // Logger writes to it.
 func (l *Log) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// FreeAddress returns a TCP address at which nobody listens. Its port is none of those that the system
+// gives to clients and to listeners of port 0, so it stays free.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		ln, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", 11_000+rand.IntN(20_000)))
+		if err == nil {
+			ln.Close()
+			return ln.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
 
 // Until waits for what another goroutine does.
 func Until(t testing.TB, what string, cond func() bool) {

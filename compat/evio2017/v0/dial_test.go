@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // Dial connects from any goroutine, and from Serving, to TCP and unix sockets. The
@@ -70,12 +72,7 @@ func TestDial(t *testing.T) {
 // A Dial that fails has one Opened, which says so, and one Closed with the error.
 func TestDialFails(t *testing.T) {
 	for _, suffix := range []string{"", "-net"} {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		nobody := "tcp://" + ln.Addr().String()
-		ln.Close()
+		nobody := "tcp://" + testkit.FreeAddress(t)
 		errs := make(chan error, 1)
 		w := serve(t, Events{Closed: func(_ int, err error) Action { errs <- err; return None }}, "tcp"+suffix+"://127.0.0.1:0")
 		for i, test := range []struct {
