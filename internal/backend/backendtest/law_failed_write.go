@@ -14,14 +14,18 @@ import (
 )
 
 // answerEarly reads the beginning of what the server sends, answers, and closes without
-// reading the rest: as an HTTP server does that refuses a long request.
-func answerEarly(w World, p Peer, request, answer []byte) {
+// reading the rest: as an HTTP server does that refuses a long request. It waits until written, if
+// given, has returned.
+func answerEarly(w World, p Peer, request, answer []byte, written func()) {
 	w.Helper()
 	if runtime.GOOS == "windows" {
 		w.Skip("a reset destroys what has arrived")
 	}
 	send(w, p, []byte("x"))
 	expect(w, p, request[:1000])
+	if written != nil {
+		written()
+	}
 	send(w, p, answer)
 	w.Sleep(20 * time.Millisecond) // until it has arrived
 	p.Close()
@@ -75,7 +79,7 @@ func failedWriteKeepsInput(w World) {
 	}
 	// The input's end is waited for, and not the linger time's.
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: time.Hour}, h.one()))
-	answerEarly(w, p, request, answer)
+	answerEarly(w, p, request, answer, func() { h.do(func(*rondo.Conn) {}) }) // Data has called each WriteOwned
 	var op *net.OpError
 	if err := h.untilClosed(); !isErr(err, broken) || !errors.As(err, &op) || op.Op != "write" {
 		w.Errorf("Closed got %v", err)
@@ -113,7 +117,7 @@ func failedWriteOfAPausedConn(w World) {
 		}
 		p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, Linger: linger}, h.one()))
 		begin := w.Now()
-		answerEarly(w, p, request, answer)
+		answerEarly(w, p, request, answer, nil)
 		want := 1
 		if resumes {
 			w.Until("the failure", failed.Load)
@@ -252,7 +256,7 @@ func coReadsAfterAFailedWrite(w World) {
 		_, last = c.Read(got)
 		return nil
 	})))
-	answerEarly(w, p, request, answer)
+	answerEarly(w, p, request, answer, nil)
 	s.untilEnded(1)
 	if !isErr(last, broken) && !(last == io.EOF && endsInBand(p)) {
 		w.Errorf("Read after the answer: %v", last)
