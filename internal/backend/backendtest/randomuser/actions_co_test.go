@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -75,9 +76,18 @@ func (k *conn) coWrite(nc net.Conn, n int) (err error) {
 		n = 0
 	}
 	k.out.write(n, func(p []byte) int {
-		n, err = nc.Write(p)
-		if err != nil {
-			k.out.tear("a coroutine's write: " + err.Error())
+		if n, err = nc.Write(p); err == nil {
+			return n
+		}
+		var op *net.OpError
+		failed := !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, coro.ErrDeadlock)
+		if errors.As(err, &op) && op.Err == rondo.ErrClosed {
+			failed = k.out.isTorn()
+		}
+		k.out.tear("a coroutine's write: " + err.Error())
+		if failed { // see written
+			k.out.fail()
+			return len(p)
 		}
 		return n
 	})
