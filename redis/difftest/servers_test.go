@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/testkit"
 	"github.com/rondo-go/rondo/redis"
 )
 
@@ -44,13 +45,8 @@ func startReference(t *testing.T, path, password string) *server {
 	// It cannot be told to choose a port and say which. Another process may
 	// take the one that was free a moment ago: then try another.
 	for try := 1; ; try++ {
-		ln, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := ln.Addr().String()
-		ln.Close()
-		err = tryReference(t, path, address, password)
+		address := testkit.FreeAddress(t)
+		err := tryReference(t, path, address, password)
 		if err == nil {
 			return &server{"tcp4", address, password}
 		}
