@@ -77,8 +77,13 @@ func (p *poller) Watch(fd int, f backend.File, old, now readiness.Interest) erro
 	return p.control(op, fd, f, mask)
 }
 
+// Forget removes the registration where closing fd may not do it in time. If there are other
+// holders, it would stay until the last one closes the file. And since the first Park, threads of
+// Go's runtime look at registered files too. A thread that looks holds the file, so the close is
+// not the last. The kernel then ends the stream when that thread returns to user mode, but the
+// thread may sleep first, for as long as nothing happens.
 func (p *poller) Forget(fd int, f backend.File, alone bool) {
-	if !alone { // the registration would stay until the last holder closes the file
+	if !alone || p.file != nil {
 		_ = p.control(unix.EPOLL_CTL_DEL, fd, f, 0)
 	}
 }

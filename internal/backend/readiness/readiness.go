@@ -166,6 +166,7 @@ func (b *Backend) Close() error {
 	for _, path := range b.paths {
 		sys.Unlink(path)
 	}
+	err := b.poller.Close() // first: whoever polls a file holds it, and its stream does not end
 	for f := range b.files.all() {
 		f.closeNow()
 	}
@@ -174,7 +175,7 @@ func (b *Backend) Close() error {
 		b.pipe.Close()
 		b.piping = piping{}
 	}
-	return b.poller.Close()
+	return err
 }
 
 func (b *Backend) Wait(until backend.Time) (ready bool, err error) {
