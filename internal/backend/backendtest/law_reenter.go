@@ -118,7 +118,17 @@ func refWriteLeavesNoHole(w World) {
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1}, h.one()))
 	ref := h.conn()
-	h.do(func(c *rondo.Conn) { c.AbortUnsentAt(w.Now().Add(-1)) })
+	send(w, p, []byte("x"))
+	w.Until("the peer's byte", func() bool { return h.received() == 1 })
+	w.Until("an end of what TLS sends by itself", func() bool {
+		sent := false
+		h.do(func(c *rondo.Conn) {
+			if sent = c.Buffered() == 0; sent {
+				c.AbortUnsentAt(w.Now().Add(-1))
+			}
+		})
+		return sent
+	})
 	if err := ref.Write([]byte("lost")); err != nil {
 		w.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package kqueue
 
 import (
+	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +21,41 @@ import (
 type fake struct {
 	read, write int // epoll instances
 	user        int // eventfd of the user event
+}
+
+// open are the fakes of all loops.
+var open = struct {
+	sync.Mutex
+	fakes map[*fake]bool
+}{fakes: make(map[*fake]bool)}
+
+// closing does what close(2) does with a kqueue: it removes the descriptor's filters. An epoll
+// keeps them until the last duplicate is closed, and a loop that polls the file at that moment
+// delays the end of its stream until it wakes.
+func closing(fd int) {
+	open.Lock()
+	defer open.Unlock()
+	for f := range open.fakes {
+		unix.EpollCtl(f.read, unix.EPOLL_CTL_DEL, fd, nil)
+		unix.EpollCtl(f.write, unix.EPOLL_CTL_DEL, fd, nil)
+	}
+}
+
+// closingPoller tells the fakes of the descriptors that the backend closes.
+type closingPoller struct{ *poller }
+
+func (p closingPoller) Forget(fd int, f backend.File, alone bool) {
+	p.poller.Forget(fd, f, alone)
+	closing(fd)
+}
+
+// closingBackend tells the fakes of the descriptors that package net gets: it closes them, and
+// keeps a duplicate.
+type closingBackend struct{ *readiness.Backend }
+
+func (b closingBackend) Export(h backend.Handle) (net.Conn, error) {
+	closing(h.FD)
+	return b.Backend.Export(h)
 }
 
 // openFake returns a backend on a fake that is woken by a user event or by a pipe.
@@ -47,7 +84,10 @@ func openFake(t testing.TB, pipe bool) backend.Backend {
 			t.Fatal(err)
 		}
 	}
-	return readiness.New(p)
+	open.Lock()
+	open.fakes[f] = true
+	open.Unlock()
+	return closingBackend{readiness.New(closingPoller{p})}
 }
 
 func (f *fake) kevent(changes []change, events []event, timeout time.Duration) (int, error) {
@@ -116,6 +156,9 @@ func (f *fake) change(c change) syscall.Errno {
 }
 
 func (f *fake) close() error {
+	open.Lock()
+	defer open.Unlock()
+	delete(open.fakes, f)
 	unix.Close(f.write)
 	unix.Close(f.user)
 	return unix.Close(f.read)
