@@ -387,8 +387,8 @@ func TestOutputOfNextEvent(t *testing.T) {
 }
 
 // TestEndsBesideTheRuntime: since the first Park, a thread of Go's runtime looks at each file that
-// has an event. A file that is closed meanwhile must end at once, not when that thread wakes the next time.
-// Without the removal by Forget, one of the first thousand rounds fails.
+// has an event. A file that is closed meanwhile must end at once, not when that thread wakes the
+// next time. Without the removal by Forget, one of the first thousand rounds fails.
 func TestEndsBesideTheRuntime(t *testing.T) {
 	p, err := newPoller()
 	if err != nil {
