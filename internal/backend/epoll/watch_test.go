@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"testing"
 	"time"
 
@@ -383,46 +382,5 @@ func TestOutputOfNextEvent(t *testing.T) {
 	}
 	if !ended[&first.Op] || !ended[&second.Op] || !ended[recv] {
 		t.Errorf("completed are %v", ended)
-	}
-}
-
-// TestEndsBesideTheRuntime: since the first Park, a thread of Go's runtime looks at each file that
-// has an event. A file that is closed meanwhile must end at once, not when that thread wakes the
-// next time. Without the removal by Forget, one of the first thousand rounds fails.
-func TestEndsBesideTheRuntime(t *testing.T) {
-	p, err := newPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	if _, _, err := p.Park(time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
-	for round := range 30_000 {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		own, peer := fds[0], fds[1]
-		if err := p.Watch(own, 1, 0, readiness.In|readiness.Edge); err != nil {
-			t.Fatal(err)
-		}
-		var b [1]byte
-		if _, err := unix.Write(peer, b[:]); err != nil { // the runtime's thread wakes and looks
-			t.Fatal(err)
-		}
-		if _, err := unix.Read(own, b[:]); err != nil { // it finds nothing, and sleeps again
-			t.Fatal(err)
-		}
-		for range round % 64 * 100 { // the close comes while it looks, in some rounds
-			runtime.KeepAlive(b)
-		}
-		p.Forget(own, 1, true)
-		unix.Close(own)
-		end := []unix.PollFd{{Fd: int32(peer), Events: unix.POLLIN}}
-		if n, err := unix.Poll(end, 0); n != 1 && err != unix.EINTR {
-			t.Fatalf("round %d: the peer's stream did not end with the close (%v)", round, err)
-		}
-		unix.Close(peer)
 	}
 }
