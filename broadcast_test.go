@@ -17,7 +17,7 @@ func audience(n int, short bool) (l *Loop, refs []Ref) {
 		return HandlerFunc((*Conn).Write)
 	}}
 	for range n {
-		l.adopt(backend.Handle{}, ln)
+		l.adopt(backend.Handle{}, ln, 0)
 	}
 	for c := range l.Conns() {
 		refs = append(refs, c.Ref())

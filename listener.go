@@ -265,11 +265,11 @@ func (a *acceptor) accepted(h backend.Handle) {
 		l = l.engine.choose(&a.ln.next, h.Peer.Addr())
 	}
 	if l == a.loop {
-		l.adopt(h, a.ln)
+		l.adopt(h, a.ln, 0)
 		return
 	}
 	l.expected.Add(1)
-	if l.Post(func() { l.expected.Add(-1); l.adopt(h, a.ln) }) != nil {
+	if l.Post(func() { l.adopt(h, a.ln, 1) }) != nil {
 		l.expected.Add(-1)
 		l.engine.admission.leave(h.Peer.Addr())
 		a.loop.backend.Discard(h)

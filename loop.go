@@ -372,26 +372,37 @@ func (l *Loop) wait() error {
 	return err
 }
 
-// adopt makes a Conn of an accepted connection.
-func (l *Loop) adopt(h backend.Handle, ln *Listener) {
-	if l.stopping || l.draining {
-		l.engine.admission.leave(h.Peer.Addr())
-		l.backend.Discard(h)
+// adopt makes a Conn of an accepted connection, of which there are expected in l.expected: one if
+// another loop has accepted it, or none.
+func (l *Loop) adopt(h backend.Handle, ln *Listener, expected int32) {
+	c := l.admit(h, expected)
+	if c == nil {
 		return
 	}
-	file, err := l.backend.Adopt(h)
-	if err != nil {
-		l.engine.admission.leave(h.Peer.Addr())
-		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve an accepted connection", "remote", h.Peer, "error", err)
-		return
-	}
-	c := newConn(l, file, h.Peer)
 	c.flags |= accepted
 	l.stats.Accepted++
 	if t := l.engine.Trace; t != nil && t.Accepted != nil {
 		c.call(func() { t.Accepted(c) })
 	}
 	c.opened(ln.open)
+}
+
+// admit makes the Conn, or closes the connection and returns nil. Until it counts as open it stays
+// in l.expected: whoever looks finds it in one of the two.
+func (l *Loop) admit(h backend.Handle, expected int32) *Conn {
+	defer l.expected.Add(-expected)
+	if l.stopping || l.draining {
+		l.engine.admission.leave(h.Peer.Addr())
+		l.backend.Discard(h)
+		return nil
+	}
+	file, err := l.backend.Adopt(h)
+	if err != nil {
+		l.engine.admission.leave(h.Peer.Addr())
+		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve an accepted connection", "remote", h.Peer, "error", err)
+		return nil
+	}
+	return newConn(l, file, h.Peer)
 }
 
 // Defer calls f on the loop, once, at the end of this turn: after all received input was

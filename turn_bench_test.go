@@ -175,7 +175,7 @@ func (w *way) turner() (turn func()) {
 	l := newLoop(e, 0, be)
 	ln := &Listener{open: w.open}
 	for range w.conns() {
-		l.adopt(backend.Handle{}, ln)
+		l.adopt(backend.Handle{}, ln, 0)
 	}
 	for range w.timers {
 		l.AfterFunc(time.Hour, func() {})
