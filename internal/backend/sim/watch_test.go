@@ -113,31 +113,32 @@ func TestOrphanedCoroutine(t *testing.T) {
 	}
 	var next func() (int, bool)
 	var stop func()
+	var seen atomic.Bool
 	run(func() {
 		run(func() { // nobody sees its parent either
 			next, stop = iter.Pull(func(yield func(int) bool) {
 				for yield(0) {
-					for until := time.Now().Add(50 * time.Millisecond); time.Now().Before(until); {
+					for !seen.Load() {
 					}
 				}
 			})
 			next()
 		})
 	})
-	var over atomic.Bool
+	over := make(chan bool)
 	go func() {
 		next()
-		over.Store(true)
+		close(over)
 	}()
-	for n.watch.rests() {
-		time.Sleep(time.Millisecond)
-		if over.Load() {
-			t.Fatal("the watch did not see that a coroutine was busy")
+	for tries := 0; n.watch.rests(); tries++ {
+		if tries == 30_000 {
+			t.Error("the watch did not see that a coroutine was busy")
+			break
 		}
-	}
-	for !over.Load() {
 		time.Sleep(time.Millisecond)
 	}
+	seen.Store(true)
+	<-over
 	stop()
 }
 
