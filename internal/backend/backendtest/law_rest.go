@@ -220,7 +220,7 @@ func restMeetsAReset(w World) {
 	e := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}
 	var next atomic.Pointer[handler]
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return next.Load() }))
-	for i := range 60 {
+	for i := range 30 {
 		h := (&handler{w: w}).takes()
 		next.Store(h)
 		p := w.Dial(addr)
