@@ -39,6 +39,7 @@ func Example_prewrite() {
 		fmt.Println(err)
 		return
 	}
+	defer c.Close()
 	answer(c, "hello", 5)
 	// Output:
 	// prewrite 5
@@ -87,6 +88,7 @@ func Example_translate() {
 		fmt.Println(err)
 		return
 	}
+	defer c.Close()
 	fmt.Print(answer(c, "translated\n", 11))
 	// Output:
 	// plain
@@ -220,6 +222,7 @@ func Example_ids() {
 		fmt.Println(err)
 		return
 	}
+	defer c.Close()
 	got := answer(c, "", len("wake up, 1\n"))
 	<-opened
 	fmt.Print(got)

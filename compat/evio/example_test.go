@@ -89,12 +89,12 @@ func ask(to net.Addr, question string, n int) {
 		fmt.Println(err)
 		return
 	}
+	defer c.Close() // after printing, since it ends the server
 	fmt.Print(strings.ReplaceAll(answer(c, question, n), "\r\n", "\n"))
 }
 
-// answer sends a question, returns the first n bytes of the answer, and closes.
+// answer sends a question, and returns the first n bytes of the answer.
 func answer(c net.Conn, question string, n int) string {
-	defer c.Close()
 	c.SetDeadline(time.Now().Add(time.Minute))
 	io.WriteString(c, question)
 	p := make([]byte, n)
