@@ -157,7 +157,7 @@ func TestFilesOverAndOver(t *testing.T) {
 					t.Fatal(err)
 				}
 				fetch(t, content, func() (net.Conn, error) { return net.Dial("tcp", ln.Addr().String()) })
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				if err := engine.Shutdown(ctx); err != nil {
 					t.Error(err)
@@ -274,7 +274,7 @@ func TestFileIsGivenUp(t *testing.T) {
 				if err == nil {
 					t.Error("the handler hears nothing")
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("the handler waits for ever")
 			}
 		})

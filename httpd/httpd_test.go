@@ -44,7 +44,7 @@ func serve(t *testing.T, srv *http.Server) string {
 			if !errors.Is(err, http.ErrServerClosed) {
 				t.Errorf("Serve: %v", err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("Serve does not end")
 		}
 	})
@@ -355,7 +355,7 @@ func TestContext(t *testing.T) {
 			select {
 			case <-r.Context().Done():
 				ended <- r.Context().Err()
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				ended <- nil
 			}
 		})})

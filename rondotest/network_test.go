@@ -264,7 +264,7 @@ func TestNoGoroutinesLeft(t *testing.T) {
 			n.Dial("tcp", "127.0.0.1:7").Send("hello")
 		})
 	}
-	for range 100 {
+	for range 6000 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}

@@ -176,7 +176,7 @@ func TestTwoReactorsWatch(t *testing.T) {
 	c := dial(t, at).(*net.TCPConn)
 	echoes(t, c, "hello")
 	c.CloseWrite()
-	c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	c.SetReadDeadline(time.Now().Add(time.Minute))
 	if b, err := io.ReadAll(c); err != nil || len(b) > 0 {
 		t.Errorf("got %q, %v", b, err)
 	}

@@ -30,7 +30,7 @@ func TestForgottenStoresAreUnmapped(t *testing.T) {
 		s.DB(0).Snapshot(func(Item) {})
 	}
 	limit := before + stores/2*slabChunks*chunkSize/pageSize
-	for range 200 {
+	for range 6000 {
 		runtime.GC()
 		if mappedPages() < limit {
 			return

@@ -35,7 +35,7 @@ func TestCoroutineOfTheFirstTask(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			peer.SetReadDeadline(time.Now().Add(10 * time.Second))
+			peer.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := peer.Read(make([]byte, 1)); err != nil {
 				t.Error(err)
 			}
