@@ -167,16 +167,6 @@ func (l *Loop) discard(h backend.Handle) {
 	l.backend.Discard(h)
 }
 
-// turnAway closes a connection of another loop that no loop serves. If it may have sent output,
-// it closes as a refused one does, for that to arrive.
-func (l *Loop) turnAway(h backend.Handle, inherited connFlags) {
-	if inherited&hasSent == 0 || l.stopping {
-		l.discard(h)
-	} else {
-		l.refuseBy(h, inherited, &l.stats.Attached, func(*Conn) {})
-	}
-}
-
 // openedLate calls opened, unless the connection was closed meanwhile.
 func (c *Conn) openedLate(open OpenFunc) {
 	if !c.isClosing() {
@@ -187,11 +177,21 @@ func (c *Conn) openedLate(open OpenFunc) {
 // moved serves a connection from another loop. inherited are flags of the Conn that it was
 // there. within: the engine counts it already, if a Listener accepted it.
 func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited connFlags, within bool) {
+	if c := l.arrived(h, inherited, within); c != nil {
+		c.keep(rest)
+		c.opened(open)
+	}
+}
+
+// arrived makes moved's Conn, or closes the connection and returns nil. Until it counts as open it
+// stays in l.expected.
+func (l *Loop) arrived(h backend.Handle, inherited connFlags, within bool) *Conn {
+	defer l.expected.Add(-1)
 	addr, admission, counts := h.Peer.Addr(), l.engine.admission, inherited&accepted != 0
 	if counts && !within {
 		if limit := admission.enter(addr, l, false); limit != "" {
 			l.refuse(h, limit, inherited, &l.stats.Attached)
-			return
+			return nil
 		}
 	}
 	if l.stopping || l.draining {
@@ -199,7 +199,7 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited con
 			admission.leave(addr)
 		}
 		l.turnAway(h, inherited)
-		return
+		return nil
 	}
 	file, err := l.own(h)
 	if err != nil {
@@ -207,13 +207,12 @@ func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited con
 			admission.leave(addr)
 		}
 		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
-		return
+		return nil
 	}
 	l.stats.Attached++
 	c := newConn(l, file, h.Peer)
 	c.flags |= inherited
-	c.keep(rest)
-	c.opened(open)
+	return c
 }
 
 // Rest implements bridge.Passing.

@@ -2,6 +2,8 @@ package rondo_test
 
 import (
 	"net"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,50 +60,82 @@ func TestBridgesCostNothing(t *testing.T) {
 	}
 }
 
-// slow is a backend that takes its time to adopt a connection.
+// slow is a backend that takes its time to adopt a connection: the last one of some.
 type slow struct {
 	backend.Backend
+	until *atomic.Int32
 	begun chan<- bool
 	end   <-chan bool
 }
 
 func (s slow) Adopt(h backend.Handle) (backend.File, error) {
-	s.begun <- true
-	<-s.end
+	if s.until.Add(-1) == 0 {
+		s.begun <- true
+		<-s.end
+	}
 	return s.Backend.Adopt(h)
 }
 
-// TestStillCountsAll: a listener is not still before its last connection counts as open.
+// leaver is a Handler that takes its time to hear that its connection has left.
+type leaver struct {
+	rondo.HandlerFunc
+	begun chan<- bool
+	end   <-chan bool
+}
+
+func (l leaver) Closed(*rondo.Conn, error) {
+	l.begun <- true
+	<-l.end
+}
+
+// TestStillCountsAll: a listener is not still before its last connection counts as open on the loop
+// that has got it, or that gets it from there.
 func TestStillCountsAll(t *testing.T) {
 	for _, name := range backends() {
-		t.Run(name, func(t *testing.T) {
-			open, _, err := pick.Find(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			begun, end := make(chan bool, 1), make(chan bool)
-			defer pick.Register("slow "+name, func() (backend.Backend, error) {
-				b, err := open()
-				return slow{b, begun, end}, err
-			})()
-			e := &rondo.Engine{Backend: "slow " + name, NumLoops: 2}
-			defer e.Close()
-			ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, testkit.Echo)
-			if err != nil {
-				t.Fatal(err)
-			}
-			nc, err := net.Dial("tcp", ln.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer nc.Close()
-			<-begun // by the loop that does not listen
-			ln.Pause()
-			time.AfterFunc(50*time.Millisecond, func() { close(end) })
-			testkit.Until(t, "it is still", bridge.ListenerOf(ln).IsStill)
-			if n := e.Stats().Open; n != 1 {
-				t.Errorf("%d connections are open, want 1", n)
-			}
-		})
+		for way, adopted := range map[string]int32{"accepted": 1, "arriving": 2, "leaving": 3} {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				open, _, err := pick.Find(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var until atomic.Int32
+				until.Store(adopted)
+				begun, end := make(chan bool, 1), make(chan bool)
+				defer pick.Register("slow "+name, func() (backend.Backend, error) {
+					b, err := open()
+					return slow{b, &until, begun, end}, err
+				})()
+				e := &rondo.Engine{Backend: "slow " + name, NumLoops: 3}
+				defer e.Close()
+				ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, func(c *rondo.Conn) rondo.Handler {
+					if way == "accepted" {
+						return testkit.Echo(c)
+					}
+					if err := c.Move(slices.Collect(e.Loops())[2], testkit.Echo); err != nil {
+						t.Error(err)
+					}
+					if way == "leaving" {
+						return leaver{begun: begun, end: end}
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				nc, err := net.Dial("tcp", ln.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer nc.Close()
+				<-begun // on a loop that does not listen
+				ln.Pause()
+				time.AfterFunc(50*time.Millisecond, func() { close(end) })
+				testkit.Until(t, "it is still", bridge.ListenerOf(ln).IsStill)
+				if n := e.Stats().Open; n != 1 {
+					t.Errorf("%d connections are open, want 1", n)
+				}
+				testkit.Echoes(t, nc, "a")
+			})
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package rondo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -27,7 +28,7 @@ type ending struct {
 
 	brief   time.Duration // by CloseWithin; 0: Linger
 	spare   int           // bytes to discard then, and no more
-	within  bool          // Move keeps it in the engine, whose admission goes on counting it
+	to      *Loop         // Move's; nil: it leaves the engine
 	refused bool          // it is in Loop.refused
 
 	peerFirst bool        // the peer had ended its stream when the end began
@@ -393,8 +394,7 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 			return // Closed got the error
 		}
 		inherited := c.flags & (accepted | hasSent)
-		to.expected.Add(1)
-		if to.Post(func() { to.expected.Add(-1); to.moved(h, rest, open, inherited, within) }) != nil {
+		if to.Post(func() { to.moved(h, rest, open, inherited, within) }) != nil {
 			to.expected.Add(-1)
 			if inherited&accepted != 0 && within {
 				from.engine.admission.leave(h.Peer.Addr())
@@ -403,7 +403,7 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 		}
 	})
 	if err == nil {
-		c.end.within = within
+		c.end.to = to
 	}
 	return err
 }
@@ -478,8 +478,12 @@ func (c *Conn) parted() {
 	c.drop()
 	c.stopTimes()
 	c.loop.stats.Detached++
-	if c.flags&accepted != 0 && !c.end.within {
-		c.loop.engine.admission.leave(c.peer.Addr())
+	e, to := c.loop.engine, c.end.to
+	if to != nil {
+		to.expected.Add(1) // before it leaves the open ones here
+	}
+	if c.flags&accepted != 0 && (to == nil || to.engine != e) {
+		e.admission.leave(c.peer.Addr())
 	}
 	c.over(ErrDetached)
 	if k, ok := c.handler.(bridge.Keeper); ok {
@@ -489,12 +493,7 @@ func (c *Conn) parted() {
 
 // stayed tells Detach's or Move's function that the connection has ended.
 func (e *ending) stayed() {
-	if e.then == nil {
-		return
+	if err := cmp.Or(e.err, ErrClosed); e.then != nil {
+		e.conn.loop.callSoon(due{f: func() { e.then(backend.Handle{}, nil, err) }})
 	}
-	err := e.err
-	if err == nil {
-		err = ErrClosed
-	}
-	e.conn.loop.callSoon(due{f: func() { e.then(backend.Handle{}, nil, err) }})
 }

@@ -33,7 +33,7 @@ type Loop struct {
 
 	// Others write to these.
 	inbox    inbox.Queue[task]
-	expected share.Int32 // connections on their way from another loop's acceptor
+	expected share.Int32 // connections on their way from another loop, until they are open here
 	loaded   share.Int32 // open connections, for other loops
 	mustShed share.Bool  // memory.shed is queued
 	_        share.Pad

@@ -360,6 +360,16 @@ func (l *Loop) refuseBy(h backend.Handle, inherited connFlags, came *uint64, tel
 	})
 }
 
+// turnAway closes a connection of another loop that no loop serves. If it may have sent output,
+// it closes as a refused one does, for that to arrive.
+func (l *Loop) turnAway(h backend.Handle, inherited connFlags) {
+	if inherited&hasSent == 0 || l.stopping {
+		l.discard(h)
+	} else {
+		l.refuseBy(h, inherited, &l.stats.Attached, func(*Conn) {})
+	}
+}
+
 // tellRefused counts a connection that a limit has refused, and logs the first one.
 func (l *Loop) tellRefused(limit string, remote netip.AddrPort) {
 	r := l.engine.crowds.of(limit)

@@ -113,7 +113,7 @@ func randomNodeSize(r *rand.Rand) [][]string {
 	if r.IntN(2) == 0 {
 		return [][]string{append(config, pick(r, "0", "4096"))}
 	}
-	return [][]string{{"DEL", "key0", "key1", "key2", "key3", "key4", "key5"}, append(config, pick(r, "10", "100"))}
+	return [][]string{{"FLUSHALL"}, append(config, pick(r, "10", "100"))}
 }
 
 func randomStreamCommand(r *rand.Rand) []string {

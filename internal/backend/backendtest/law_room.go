@@ -225,7 +225,7 @@ func (splitter) Inbound(s *rondo.FilterPort, in []byte) (n int, err error) {
 // closedBelowASceptic: a filter without which a closing connection cannot end its output gets all
 // input in order, also what waited for a filter below it because there was no room.
 func closedBelowASceptic(w World) {
-	const most = 20_000
+	const most = 70_000
 	f := &sceptic{want: pattern(2 * most)}
 	h := &handler{w: w}
 	p := w.Dial(w.Listen(&rondo.Engine{NumLoops: 1, MaxInput: most, Linger: time.Hour}, rondo.Filtered(h.one(),
