@@ -28,7 +28,7 @@ type ending struct {
 
 	brief   time.Duration // by CloseWithin; 0: Linger
 	spare   int           // bytes to discard then, and no more
-	to      *Loop         // Move's; nil: it leaves the engine
+	to      *Loop         // where Move takes it; nil: to no loop
 	refused bool          // it is in Loop.refused
 
 	peerFirst bool        // the peer had ended its stream when the end began
