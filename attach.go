@@ -224,8 +224,10 @@ func (w *wire) Rest(rested func(error)) error {
 		return c.end.err
 	case c.life != connOpen:
 		return ErrClosed
-	case c.stack() != nil || c.filters.haveEnded():
+	case c.stack() != nil:
 		return errFiltered
+	case c.filters.haveEnded():
+		return errInputEnded
 	case c.out.hasFile():
 		return errSendsFile
 	}
@@ -244,7 +246,11 @@ func (w *wire) Rest(rested func(error)) error {
 	return nil
 }
 
-var errSendsFile = errors.New("rondo: a connection that sends a file cannot leave its loop in the middle of it")
+var (
+	errFiltered   = errors.New("rondo: a connection with filters cannot leave its loop: they would stay behind")
+	errInputEnded = errors.New("rondo: a connection whose input a filter has ended cannot leave its loop: elsewhere it would get what follows")
+	errSendsFile  = errors.New("rondo: a connection that sends a file cannot leave its loop in the middle of it")
+)
 
 // rests reports whether the connection is at rest, or on the way there.
 func (c *Conn) rests() bool { return c.life == connLeaving && c.end.rests }
@@ -384,12 +390,12 @@ func (d *departure) takeBack() {
 		c.finish(backend.Reset, err) // the descriptor is closed, and File stale
 		return
 	}
-	c.loop.leave(c)
+	c.loop.setConn(c.recv.File.Slot(), nil) // it stays open
 	c.recv.File = file
 	if c.out != nil {
 		c.out.op.File = file
 	}
-	c.loop.enter(c)
+	c.loop.setConn(file.Slot(), c)
 }
 
 // finish ends the Conn, and returns the state of its connection.
@@ -407,21 +413,6 @@ func (d *departure) finish() bridge.Departed {
 	c.posted.Add(gone)
 	c.parted()
 	return left
-}
-
-// Adopt returns an OpenFunc with which another engine can listen for this one. It moves
-// each connection to a loop of e, which Balance chooses; open makes the Handler there. So
-// one engine accepts and others serve. Adopt starts e if needed; if that fails, or e is
-// closed, it refuses connections.
-func (e *Engine) Adopt(open OpenFunc) OpenFunc {
-	mustGive(open != nil, "Engine.Adopt", "function")
-	return func(c *Conn) Handler {
-		if err := e.Start(); err != nil {
-			return nil
-		}
-		c.Move(e.choose(&e.chosen, c.peer.Addr()), open)
-		return nil
-	}
 }
 
 // PrefixConn returns nc with bytes put back: Read returns the bytes of b first. The caller

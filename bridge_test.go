@@ -88,11 +88,11 @@ func (l leaver) Closed(*rondo.Conn, error) {
 	<-l.end
 }
 
-// TestStillCountsAll: a listener is not still before its last connection counts as open on the loop
-// that has got it, or that gets it from there.
+// TestStillCountsAll: a listener is not still before its last connection is open on the loop that
+// gets it, from the listener or by Move, and the connection counts all the time.
 func TestStillCountsAll(t *testing.T) {
 	for _, name := range backends() {
-		for way, adopted := range map[string]int32{"accepted": 1, "arriving": 2, "leaving": 3} {
+		for way, adopted := range map[string]int32{"accepted": 1, "arriving": 2, "promised": 3, "leaving": 3} {
 			t.Run(name+"/"+way, func(t *testing.T) {
 				open, _, err := pick.Find(name)
 				if err != nil {
@@ -114,7 +114,11 @@ func TestStillCountsAll(t *testing.T) {
 					if err := c.Move(slices.Collect(e.Loops())[2], testkit.Echo); err != nil {
 						t.Error(err)
 					}
-					if way == "leaving" {
+					switch way {
+					case "promised":
+						begun <- true
+						<-end
+					case "leaving":
 						return leaver{begun: begun, end: end}
 					}
 					return nil
@@ -128,6 +132,9 @@ func TestStillCountsAll(t *testing.T) {
 				}
 				defer nc.Close()
 				<-begun // on a loop that does not listen
+				if n := e.Stats().Open; n != 1 {
+					t.Errorf("%d connections are open at first, want 1", n)
+				}
 				ln.Pause()
 				time.AfterFunc(50*time.Millisecond, func() { close(end) })
 				testkit.Until(t, "it is still", bridge.ListenerOf(ln).IsStill)

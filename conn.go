@@ -126,6 +126,12 @@ func (unopened) Closed(*Conn, error)             {}
 // isClosing reports whether the connection is closing, closed or gone.
 func (c *Conn) isClosing() bool { return c.life >= connClosing }
 
+// isMute reports whether failOutput was called.
+func (c *Conn) isMute() bool { return c.end != nil && c.end.mute }
+
+// sends reports whether output may still reach the peer.
+func (c *Conn) sends() bool { return c.life < connClosed && !c.isMute() }
+
 // stack returns the connection's filters, or nil if it has none now.
 func (c *Conn) stack() *filters {
 	if f := c.filters; f != nil && f.bottom != nil {

@@ -2,7 +2,6 @@ package rondo
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -21,7 +20,7 @@ type ending struct {
 	shut  backend.Op // Shutdown, while it is in flight
 	close backend.Op // Close or Reset
 	late  timer.Timer
-	then  func(backend.Handle, []byte, error) // by Detach and Move; owns the Handle
+	then  func(backend.Handle, []byte, error) // by Detach, Move and Rest; owns the Handle
 	lined bool                                // Detach or Move set endWrite: the stream stays open
 	rests bool                                // it leaves by Rest and Depart
 	mute  bool                                // the output has failed with err; see failOutput
@@ -120,16 +119,6 @@ func (c *Conn) Abort(err error) {
 		err = ErrClosed
 	}
 	c.finish(backend.Reset, err)
-}
-
-// refuse closes a connection that has no handler: at once, if it has nothing to deliver.
-func (c *Conn) refuse() {
-	c.because(meter.Refused)
-	if c.Buffered() == 0 && c.flags&(endWrite|hasSent) == 0 {
-		c.finish(backend.Close, nil)
-	} else {
-		c.Close()
-	}
 }
 
 // advance continues what waits for output to drain: input that full output stopped,
@@ -233,12 +222,6 @@ func (c *Conn) failOutput(err error) {
 	c.recall()
 	c.flushSoon() // advance sets drainDue, for writers that wait
 }
-
-// isMute reports whether failOutput was called.
-func (c *Conn) isMute() bool { return c.end != nil && c.end.mute }
-
-// sends reports whether output may still reach the peer.
-func (c *Conn) sends() bool { return c.life < connClosed && !c.isMute() }
 
 // fail handles a system error. It ends the connection, or only the output if more input
 // may come.
@@ -346,7 +329,8 @@ func (c *Conn) tellClosed(err error) {
 // timer goes on writing.
 //
 // Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if the
-// connection is leaving already. It returns an error for a connection with Filters.
+// connection is leaving already. It returns an error for a connection with Filters, or
+// whose input a Filter has ended.
 //
 // For a TCP or unix socket of the system the net.Conn is a *net.TCPConn or a
 // *net.UnixConn, with the socket's options. If there are unread bytes it is wrapped by
@@ -376,8 +360,8 @@ func (c *Conn) Detach(f func(net.Conn, error)) error {
 // Move moves the connection to another loop, of this engine or another one. When all
 // output has been sent, Closed is called with ErrDetached. Then open makes a Handler for a
 // new Conn on the loop to. Its first Data gets the bytes that the old Handler did not
-// consume. Deadlines and limits do not move along. If the other loop has ended or is
-// closing its connections, it closes this one without calling open.
+// consume. Deadlines and limits do not move along. If the other loop's engine is closed or shut
+// down meanwhile, the connection closes in order, and open is not called.
 //
 // Until the connection has left, the same holds as for Detach. Move returns the same
 // errors.
@@ -395,7 +379,7 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 		}
 		inherited := c.flags & (accepted | hasSent)
 		if to.Post(func() { to.moved(h, rest, open, inherited, within) }) != nil {
-			to.expected.Add(-1)
+			to.unexpect()
 			if inherited&accepted != 0 && within {
 				from.engine.admission.leave(h.Peer.Addr())
 			}
@@ -404,6 +388,7 @@ func (c *Conn) Move(to *Loop, open OpenFunc) error {
 	})
 	if err == nil {
 		c.end.to = to
+		to.promised.Add(1) // until parted or stayed
 	}
 	return err
 }
@@ -417,6 +402,8 @@ func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error
 		return ErrClosed
 	case c.stack() != nil:
 		return errFiltered
+	case c.filters.haveEnded():
+		return errInputEnded
 	}
 	c.life = connLeaving
 	c.seal()
@@ -427,8 +414,6 @@ func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error
 	c.flushSoon() // calls advance, even without output
 	return nil
 }
-
-var errFiltered = errors.New("rondo: a connection with filters cannot leave its loop: they would stay behind")
 
 // leave takes the next step of leaving, at the end of a turn.
 func (c *Conn) leave() {
@@ -459,8 +444,17 @@ func (c *Conn) left() {
 	if !c.posted.CompareAndSwap(sealed, gone) {
 		return // its task comes here again
 	}
+	to := c.end.to
+	if to != nil && !to.expect() {
+		c.posted.Store(sealed)
+		c.CloseWith(ErrClosed)
+		return
+	}
 	h, err := c.loop.backend.Release(c.recv.File)
 	if err != nil {
+		if to != nil {
+			to.unexpect()
+		}
 		c.posted.Store(sealed)
 		c.fail("detach", err)
 		return
@@ -480,7 +474,7 @@ func (c *Conn) parted() {
 	c.loop.stats.Detached++
 	e, to := c.loop.engine, c.end.to
 	if to != nil {
-		to.expected.Add(1) // before it leaves the open ones here
+		to.promised.Add(-1) // it is expected now
 	}
 	if c.flags&accepted != 0 && (to == nil || to.engine != e) {
 		e.admission.leave(c.peer.Addr())
@@ -493,6 +487,9 @@ func (c *Conn) parted() {
 
 // stayed tells Detach's or Move's function that the connection has ended.
 func (e *ending) stayed() {
+	if e.to != nil {
+		e.to.promised.Add(-1)
+	}
 	if err := cmp.Or(e.err, ErrClosed); e.then != nil {
 		e.conn.loop.callSoon(due{f: func() { e.then(backend.Handle{}, nil, err) }})
 	}

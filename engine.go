@@ -160,6 +160,7 @@ type Engine struct {
 	watching  sync.Once    // see Watch in package bridge
 	accepting share.Uint32 // sockets listened on so far
 	chosen    share.Uint32 // loops chosen so far for connections not from a Listener
+	ends      share.Bool   // Shutdown or Close was called: no connection moves here any more
 	_         share.Pad
 	crowds    crowds
 	_         share.Pad
@@ -350,6 +351,7 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	if state == engineNew {
 		return e.Close()
 	}
+	e.ends.Store(true)
 	for _, ln := range listeners {
 		ln.Close()
 	}
@@ -376,6 +378,7 @@ func (e *Engine) Close() error {
 		close(e.stopped)
 	}
 	e.state = engineClosed
+	e.ends.Store(true)
 	e.listeners = nil
 	loops, stopped := e.loops, e.stopped
 	e.mu.Unlock()

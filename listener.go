@@ -276,6 +276,21 @@ func (a *acceptor) accepted(h backend.Handle) {
 	}
 }
 
+// Adopt returns an OpenFunc with which another engine can listen for this one. It moves
+// each connection to a loop of e, which Balance chooses; open makes the Handler there. So
+// one engine accepts and others serve. Adopt starts e if needed; if that fails, or e is
+// closed, it refuses connections.
+func (e *Engine) Adopt(open OpenFunc) OpenFunc {
+	mustGive(open != nil, "Engine.Adopt", "function")
+	return func(c *Conn) Handler {
+		if err := e.Start(); err != nil {
+			return nil
+		}
+		c.Move(e.choose(&e.chosen, c.peer.Addr()), open)
+		return nil
+	}
+}
+
 // choose returns the loop for a connection from peer. next counts for RoundRobin.
 func (e *Engine) choose(next *share.Uint32, peer netip.Addr) *Loop {
 	loops := e.loops
@@ -305,7 +320,7 @@ var hashSeed = maphash.MakeSeed()
 
 // An admission counts an engine's accepted connections, and refuses those above a limit. A
 // connection that has entered leaves once: when it is closed (ending.Complete), when it
-// leaves the engine (Conn.left), or when no loop takes it. A nil *admission has no limits.
+// leaves the engine (Conn.parted), or when no loop takes it. A nil *admission has no limits.
 type admission struct {
 	larder            *larder
 	most, mostPerAddr int64 // 0: any number

@@ -33,7 +33,8 @@ type Loop struct {
 
 	// Others write to these.
 	inbox    inbox.Queue[task]
-	expected share.Int32 // connections on their way from another loop, until they are open here
+	promised share.Int32 // connections that Move will take here, and that are open elsewhere yet
+	expected share.Int32 // connections on their way from a loop, until they are open here
 	loaded   share.Int32 // open connections, for other loops
 	mustShed share.Bool  // memory.shed is queued
 	_        share.Pad
@@ -417,7 +418,7 @@ func (l *Loop) Defer(f func()) {
 
 // load returns how many connections the loop has or is about to get. Any goroutine may
 // call it.
-func (l *Loop) load() int32 { return l.loaded.Load() + l.expected.Load() }
+func (l *Loop) load() int32 { return l.promised.Load() + l.expected.Load() + l.loaded.Load() }
 
 // Post calls f on the loop, soon, after everything that the caller posted before. Any
 // goroutine may call it. The error is ErrClosed if the loop has ended; then f is not

@@ -86,7 +86,7 @@ func (c *Conn) tellShutdown() {
 }
 
 func (l *Loop) checkDrained() {
-	if !l.draining || l.open > 0 || len(l.packets) > 0 || l.expected.Load() > 0 {
+	if !l.draining || l.open > 0 || len(l.packets) > 0 || l.expected.Load() > 0 || !l.calls.empty() {
 		return
 	}
 	select {
@@ -94,6 +94,24 @@ func (l *Loop) checkDrained() {
 	default:
 		close(l.drained)
 	}
+}
+
+// expect counts a connection that sets out for the loop, and reports true, unless the engine ends:
+// then the connection has to close where it is. It counts first: so either Shutdown is seen here, or
+// the loop sees the connection when it drains, and waits for it.
+func (l *Loop) expect() bool {
+	l.expected.Add(1)
+	if l.engine.ends.Load() {
+		l.unexpect()
+		return false
+	}
+	return true
+}
+
+// unexpect takes back a call of expect.
+func (l *Loop) unexpect() {
+	l.expected.Add(-1)
+	l.post(task{f: func() {}}) // a turn, for checkDrained
 }
 
 // lastTurns bounds the turns for the last calls. A function that defers or posts itself

@@ -320,6 +320,16 @@ func (r *crowds) of(limit string) *crowd {
 	return nil
 }
 
+// refuse closes a connection that has no handler: at once, if it has nothing to deliver.
+func (c *Conn) refuse() {
+	c.because(meter.Refused)
+	if c.Buffered() == 0 && c.flags&(endWrite|hasSent) == 0 {
+		c.finish(backend.Close, nil)
+	} else {
+		c.Close()
+	}
+}
+
 // maxRefused is how many refused connections, those of Engine.Refuse and those that moved here in
 // vain, may linger on a loop at the same time.
 const maxRefused = 16
@@ -360,7 +370,7 @@ func (l *Loop) refuseBy(h backend.Handle, inherited connFlags, came *uint64, tel
 	})
 }
 
-// turnAway closes a connection of another loop that no loop serves. If it may have sent output,
+// turnAway closes a connection that no loop serves. If it may have sent output,
 // it closes as a refused one does, for that to arrive.
 func (l *Loop) turnAway(h backend.Handle, inherited connFlags) {
 	if inherited&hasSent == 0 || l.stopping {

@@ -34,7 +34,7 @@ type Trace struct {
 
 // LoopStats counts what a loop did since it started.
 type LoopStats struct {
-	Open             int // open connections
+	Open             int // open connections, and those on their way to the loop
 	Accepted, Closed uint64
 	// Refused counts connections above a limit, see Engine.MaxConns. Those that
 	// Engine.Refuse was called with count in Accepted too (in Attached, if Move brought
@@ -69,7 +69,8 @@ func (e *Engine) Stats() Stats {
 	var s Stats
 	for l := range e.Loops() {
 		one := l.shown.read()
-		one.Open = int(l.loaded.Load())
+		one.Open = int(l.expected.Load()) // first: an expected one that is not any more is open
+		one.Open += int(l.loaded.Load())
 		s.Loops = append(s.Loops, one)
 		s.Open += one.Open
 		s.Accepted += one.Accepted

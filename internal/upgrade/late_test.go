@@ -85,7 +85,7 @@ func TestHandOverAwaitsLateClients(t *testing.T) {
 		for range 3 { // loop 1 accepts them, one for each loop
 			dial(t, addresses[1])
 		}
-		testkit.Until(t, "the other loops have theirs", func() bool { return s.Engine.Stats().Open == 2 })
+		testkit.Until(t, "the other loops have theirs", func() bool { return s.Engine.Stats().Accepted == 2 })
 		if _, err := listen(next, given...); err != nil {
 			t.Fatal(err)
 		}
