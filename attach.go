@@ -224,10 +224,8 @@ func (w *wire) Rest(rested func(error)) error {
 		return c.end.err
 	case c.life != connOpen:
 		return ErrClosed
-	case c.stack() != nil:
+	case c.stack() != nil || c.filters.haveEnded():
 		return errFiltered
-	case c.filters.haveEnded():
-		return errInputEnded
 	case c.out.hasFile():
 		return errSendsFile
 	}
@@ -247,9 +245,8 @@ func (w *wire) Rest(rested func(error)) error {
 }
 
 var (
-	errFiltered   = errors.New("rondo: a connection with filters cannot leave its loop: they would stay behind")
-	errInputEnded = errors.New("rondo: a connection whose input a filter has ended cannot leave its loop: elsewhere it would get what follows")
-	errSendsFile  = errors.New("rondo: a connection that sends a file cannot leave its loop in the middle of it")
+	errFiltered  = errors.New("rondo: a connection with filters cannot leave its loop: they would stay behind")
+	errSendsFile = errors.New("rondo: a connection that sends a file cannot leave its loop in the middle of it")
 )
 
 // rests reports whether the connection is at rest, or on the way there.
@@ -390,7 +387,9 @@ func (d *departure) takeBack() {
 		c.finish(backend.Reset, err) // the descriptor is closed, and File stale
 		return
 	}
-	c.loop.setConn(c.recv.File.Slot(), nil) // it stays open
+	if old := c.recv.File.Slot(); c.loop.conns.get(old) == c { // not if another one has come back to this slot
+		c.loop.setConn(old, nil)
+	}
 	c.recv.File = file
 	if c.out != nil {
 		c.out.op.File = file

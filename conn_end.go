@@ -329,8 +329,8 @@ func (c *Conn) tellClosed(err error) {
 // timer goes on writing.
 //
 // Detach returns ErrClosed, and will not call f, after Close or CloseWrite, or if the
-// connection is leaving already. It returns an error for a connection with Filters, or
-// whose input a Filter has ended.
+// connection is leaving already. It returns an error for a connection with Filters. Once a
+// Filter has ended the input and is removed, the net.Conn reads what follows on the wire.
 //
 // For a TCP or unix socket of the system the net.Conn is a *net.TCPConn or a
 // *net.UnixConn, with the socket's options. If there are unread bytes it is wrapped by
@@ -360,8 +360,9 @@ func (c *Conn) Detach(f func(net.Conn, error)) error {
 // Move moves the connection to another loop, of this engine or another one. When all
 // output has been sent, Closed is called with ErrDetached. Then open makes a Handler for a
 // new Conn on the loop to. Its first Data gets the bytes that the old Handler did not
-// consume. Deadlines and limits do not move along. If the other loop's engine is closed or shut
-// down meanwhile, the connection closes in order, and open is not called.
+// consume. Deadlines and limits do not move along. If the other loop's engine ends, the
+// connection closes, open is not called, and Closed gets ErrClosed if it had not left yet.
+// It closes in order, unless Engine.Close comes while it is on its way.
 //
 // Until the connection has left, the same holds as for Detach. Move returns the same
 // errors.
@@ -402,8 +403,6 @@ func (c *Conn) depart(then func(h backend.Handle, rest []byte, err error)) error
 		return ErrClosed
 	case c.stack() != nil:
 		return errFiltered
-	case c.filters.haveEnded():
-		return errInputEnded
 	}
 	c.life = connLeaving
 	c.seal()
@@ -440,21 +439,20 @@ func (c *Conn) leave() {
 
 // left removes the connection from its loop. Nothing is in flight, and all output is sent.
 func (c *Conn) left() {
-	// Ref.Write promised to send what it posted before the connection was sealed.
-	if !c.posted.CompareAndSwap(sealed, gone) {
-		return // its task comes here again
-	}
 	to := c.end.to
-	if to != nil && !to.expect() {
-		c.posted.Store(sealed)
+	if !to.expect() {
+		c.because(meter.OwnEnd)
 		c.CloseWith(ErrClosed)
 		return
 	}
+	// Ref.Write promised to send what it posted before the connection was sealed.
+	if !c.posted.CompareAndSwap(sealed, gone) {
+		to.unexpect()
+		return // its task comes here again
+	}
 	h, err := c.loop.backend.Release(c.recv.File)
 	if err != nil {
-		if to != nil {
-			to.unexpect()
-		}
+		to.unexpect()
 		c.posted.Store(sealed)
 		c.fail("detach", err)
 		return

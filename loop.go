@@ -33,10 +33,11 @@ type Loop struct {
 
 	// Others write to these.
 	inbox    inbox.Queue[task]
-	promised share.Int32 // connections that Move will take here, and that are open elsewhere yet
-	expected share.Int32 // connections on their way from a loop, until they are open here
-	loaded   share.Int32 // open connections, for other loops
-	mustShed share.Bool  // memory.shed is queued
+	promised share.Int32  // connections that Move will take here, and that are open elsewhere yet
+	expected share.Int32  // connections on their way from a loop, until they are open here
+	arrivals share.Uint32 // how often Move has raised expected
+	loaded   share.Int32  // open connections, for other loops
+	mustShed share.Bool   // memory.shed is queued
 	_        share.Pad
 
 	// The loop publishes these in a turn.

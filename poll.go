@@ -220,12 +220,8 @@ func (s *sockets) IsStill() bool {
 		}
 	}
 	// Of a connection that has left its acceptor, the loop that gets it knows.
-	return !slices.ContainsFunc(s.engine.loops, (*Loop).expects)
+	return !slices.ContainsFunc(s.engine.loops, func(l *Loop) bool { return l.expected.Load() > 0 })
 }
-
-// expects reports whether a connection will be open on the loop that is not yet. A connection is
-// expected before it is no longer promised: so this looks at the promised ones first.
-func (l *Loop) expects() bool { return l.promised.Load() > 0 || l.expected.Load() > 0 }
 
 // packets is a PacketConn with the methods of bridge.Packets, which has their docs.
 type packets PacketConn

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -67,12 +68,10 @@ type Stats struct {
 // Stats returns the counts. It does not wait for the loops.
 func (e *Engine) Stats() Stats {
 	var s Stats
-	for l := range e.Loops() {
+	loops := slices.Collect(e.Loops())
+	for _, l := range loops {
 		one := l.shown.read()
-		one.Open = int(l.expected.Load()) // first: an expected one that is not any more is open
-		one.Open += int(l.loaded.Load())
 		s.Loops = append(s.Loops, one)
-		s.Open += one.Open
 		s.Accepted += one.Accepted
 		s.Closed += one.Closed
 		s.Refused += one.Refused
@@ -92,7 +91,35 @@ func (e *Engine) Stats() Stats {
 		s.PacketsUnsent += one.PacketsUnsent
 		s.FiltersFailed += one.FiltersFailed
 	}
+	s.countOpen(loops)
 	return s
+}
+
+// countOpen sets Open. A look at one loop after the other misses a connection that moves to a loop
+// looked at before: so if any has set out meanwhile, it looks again.
+func (s *Stats) countOpen(loops []*Loop) {
+	for before := arrivals(loops); ; {
+		s.Open = 0
+		for i, l := range loops {
+			n := int(l.expected.Load()) // first: one that is not expected any more is open
+			n += int(l.loaded.Load())
+			s.Loops[i].Open = n
+			s.Open += n
+		}
+		after := arrivals(loops)
+		if after == before {
+			return
+		}
+		before = after
+	}
+}
+
+// arrivals returns how often a connection has set out for one of some loops by Move.
+func arrivals(loops []*Loop) (n uint32) {
+	for _, l := range loops {
+		n += l.arrivals.Load()
+	}
+	return n
 }
 
 // shown is what a loop has counted. The loop counts without a lock, and publishes the counts
