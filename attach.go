@@ -376,7 +376,9 @@ func (d *departure) takeBack() {
 	case h.Obj == nil:
 		d.nc.Close() // a duplicate
 	default:
-		h, err = c.loop.imported(d.nc)
+		if h, err = c.loop.imported(d.nc); err != nil {
+			d.nc.Close()
+		}
 		h.Peer, h.Unread, h.Shared = c.peer, d.held.Unread, d.held.Shared
 	}
 	var file backend.File
@@ -387,9 +389,7 @@ func (d *departure) takeBack() {
 		c.finish(backend.Reset, err) // the descriptor is closed, and File stale
 		return
 	}
-	if old := c.recv.File.Slot(); c.loop.conns.get(old) == c { // not if another one has come back to this slot
-		c.loop.setConn(old, nil)
-	}
+	c.loop.vacate(c)
 	c.recv.File = file
 	if c.out != nil {
 		c.out.op.File = file

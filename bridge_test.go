@@ -132,8 +132,12 @@ func TestStillCountsAll(t *testing.T) {
 					t.Errorf("%d connections are open at first, want 1", n)
 				}
 				ln.Pause()
-				time.AfterFunc(50*time.Millisecond, func() { close(end) })
+				var goesOn atomic.Bool
+				time.AfterFunc(50*time.Millisecond, func() { goesOn.Store(true); close(end) })
 				testkit.Until(t, "it is still", bridge.ListenerOf(ln).IsStill)
+				if !goesOn.Load() {
+					t.Error("it is still before the connection is open")
+				}
 				if n := e.Stats().Open; n != 1 {
 					t.Errorf("%d connections are open, want 1", n)
 				}

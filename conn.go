@@ -461,9 +461,16 @@ func (l *Loop) enter(c *Conn) {
 }
 
 func (l *Loop) leave(c *Conn) {
-	l.setConn(c.recv.File.Slot(), nil)
+	l.vacate(c)
 	l.open--
 	l.loaded.Store(int32(l.open))
+}
+
+// vacate gives up c's slot, unless takeBack has given that to another connection.
+func (l *Loop) vacate(c *Conn) {
+	if slot := c.recv.File.Slot(); l.conns.get(slot) == c {
+		l.setConn(slot, nil)
+	}
 }
 
 func (l *Loop) setConn(slot uint32, c *Conn) {

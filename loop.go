@@ -33,7 +33,7 @@ type Loop struct {
 
 	// Others write to these.
 	inbox    inbox.Queue[task]
-	promised share.Int32  // connections that Move will take here, and that are open elsewhere yet
+	promised share.Int32  // connections that Move will take here, and that are still open elsewhere
 	expected share.Int32  // connections on their way from a loop, until they are open here
 	arrivals share.Uint32 // how often Move has raised expected
 	loaded   share.Int32  // open connections, for other loops

@@ -2,15 +2,21 @@ package rondo_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
+	"github.com/rondo-go/rondo/internal/pick"
+	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // stayer is a ShutdownHandler whose connection stays open until somebody ends it.
@@ -112,15 +118,15 @@ func TestMoveToShutdown(t *testing.T) {
 			to := &rondo.Engine{Backend: name, NumLoops: 2, Linger: time.Minute}
 			nc, ref := fullClient(t, from, unread, rondo.HandlerFunc((*rondo.Conn).Write))
 			loops := loopsOf(t, to)
-			opened, held := make(chan bool, 1), make(chan *rondo.Conn, 1)
+			opened, held := make(chan bool, 1), make(chan *rondo.Loop, 1)
 			connTo(t, to, func(*rondo.Conn) rondo.Handler {
 				opened <- true
-				return stayer{(*rondo.Conn).Write, func(c *rondo.Conn) { held <- c }}
+				return stayer{(*rondo.Conn).Write, func(c *rondo.Conn) { held <- c.Loop() }}
 			})
 			<-opened
 			done := shutdown(t, to)
 			last := <-held
-			free := loops[1-last.Loop().ID()]
+			free := loops[1-last.ID()]
 			moved := make(chan error, 1)
 			afterTurns(free, func() { // it has drained
 				ref.Do(func(c *rondo.Conn) { moved <- c.Move(free, echo) })
@@ -129,7 +135,11 @@ func TestMoveToShutdown(t *testing.T) {
 				t.Fatal(err)
 			}
 			until(t, "it closes", func() bool { return ends(ref) })
-			last.Loop().Post(func() { last.Abort(nil) })
+			last.Post(func() {
+				for c := range last.Conns() {
+					c.Abort(nil)
+				}
+			})
 			<-done
 			getsAll(t, nc, unread)
 		})
@@ -196,37 +206,49 @@ type hearer struct {
 
 func (h hearer) Closed(_ *rondo.Conn, err error) { h.ended <- err }
 
-// TestEndedMovesDoNotCount: a connection that has ended before it moved is no load of the other
-// loop.
+// TestEndedMovesDoNotCount: a connection that has ended, before it moved or afterwards, is no load
+// of the other loop.
 func TestEndedMovesDoNotCount(t *testing.T) {
 	for _, name := range backends() {
-		t.Run(name, func(t *testing.T) {
-			from := &rondo.Engine{Backend: name, NumLoops: 1}
-			to := &rondo.Engine{Backend: name, NumLoops: 2, Balance: rondo.LeastConns}
-			ended := make(chan error, 1)
-			for range 3 {
-				connTo(t, from, func(*rondo.Conn) rondo.Handler {
-					return hearer{func(c *rondo.Conn, in []byte) (int, error) {
-						if err := c.Move(loopsOf(t, to)[0], echo); err != nil {
-							t.Error(err)
+		for _, when := range []string{"before", "afterwards"} {
+			t.Run(name+"/"+when, func(t *testing.T) {
+				from := &rondo.Engine{Backend: name, NumLoops: 1}
+				to := &rondo.Engine{Backend: name, NumLoops: 2, Balance: rondo.LeastConns}
+				ended := make(chan error, 1)
+				open := func(*rondo.Conn) rondo.Handler { return hearer{(*rondo.Conn).Write, ended} }
+				for range 3 {
+					nc := connTo(t, from, func(c *rondo.Conn) rondo.Handler {
+						h := hearer{func(c *rondo.Conn, in []byte) (int, error) {
+							if err := c.Move(loopsOf(t, to)[0], open); err != nil {
+								t.Error(err)
+							}
+							if when == "before" {
+								c.Abort(nil)
+							}
+							return 0, nil
+						}, make(chan error, 1)}
+						if when == "before" {
+							h.ended = ended
 						}
-						c.Abort(nil)
-						return len(in), nil
-					}, ended}
-				}).Write([]byte("a"))
-				if err := <-ended; err != rondo.ErrClosed {
-					t.Errorf("Closed gets %v", err)
+						return h
+					})
+					nc.Write([]byte("a"))
+					if when == "afterwards" {
+						nc.Read(make([]byte, 1)) // its echo
+						nc.Close()
+					}
+					<-ended
 				}
-			}
-			for range 2 { // the loops take turns
-				echoes(t, connTo(t, to, echo), "a")
-			}
-			for i, l := range to.Stats().Loops {
-				if l.Open != 1 {
-					t.Errorf("loop %d has %d connections, want 1", i, l.Open)
+				for range 2 { // each loop gets one
+					echoes(t, connTo(t, to, echo), "a")
 				}
-			}
-		})
+				for i, l := range to.Stats().Loops {
+					if l.Open != 1 {
+						t.Errorf("loop %d has %d connections, want 1", i, l.Open)
+					}
+				}
+			})
+		}
 	}
 }
 
@@ -236,18 +258,22 @@ func TestOpenIsNeverZero(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &rondo.Engine{Backend: name, NumLoops: 2}
 			loops := loopsOf(t, e)
-			var moves atomic.Int64
+			moved := make(chan bool, 1)
 			var hop rondo.OpenFunc
 			hop = func(c *rondo.Conn) rondo.Handler {
-				moves.Add(1)
+				select {
+				case moved <- true:
+				default:
+				}
 				if err := c.Move(loops[1-c.Loop().ID()], hop); err != nil {
 					t.Error(err)
 				}
 				return nil
 			}
 			connTo(t, e, hop)
-			until(t, "it moves", func() bool { return moves.Load() > 0 })
-			for looks := 0; moves.Load() < 5000; looks++ {
+			<-moved
+			for looks, end := 0, time.Now().Add(300*time.Millisecond); time.Now().Before(end); looks++ {
+				runtime.Gosched() // the loops may have no other processor
 				if e.Stats().Open == 0 {
 					t.Fatalf("look %d: no connection is open", looks)
 				}
@@ -256,51 +282,82 @@ func TestOpenIsNeverZero(t *testing.T) {
 	}
 }
 
+// fails is a backend that cannot adopt one connection, of which it counts down.
+type fails struct {
+	backend.Backend
+	until *atomic.Int32
+}
+
+func (f fails) Adopt(h backend.Handle) (backend.File, error) {
+	if f.until.Add(-1) == 0 {
+		f.Discard(h)
+		return 0, errors.New("no room")
+	}
+	return f.Backend.Adopt(h)
+}
+
 // TestDepartTakesBack: connections that cannot leave together are all there afterwards, though each
-// may get the place in the loop's table that another one had.
+// may get the place in the loop's table that another one had. One that cannot come back ends alone.
 func TestDepartTakesBack(t *testing.T) {
+	const resting = 3 // and one more, which does not
 	for _, name := range backends() {
-		t.Run(name, func(t *testing.T) {
-			e := &rondo.Engine{Backend: name, NumLoops: 1}
-			loop := loopsOf(t, e)[0]
-			var clients [3]net.Conn
-			var conns [3]bridge.Conn
-			rested := make(chan error, len(conns))
-			for i := range conns {
-				clients[i] = connTo(t, e, func(c *rondo.Conn) rondo.Handler {
-					conns[i] = bridge.Of(c)
-					if i == len(conns)-1 { // it is not at rest
-						rested <- nil
-						return echo(c)
-					}
-					c.Loop().Defer(func() {
-						if err := conns[i].Rest(func(err error) { rested <- err }); err != nil {
-							rested <- err
-						}
-					})
-					return echo(c)
-				})
-				if err := <-rested; err != nil {
+		for lost := range resting + 1 { // the number of the one that cannot come back; 0: none
+			t.Run(fmt.Sprint(name, "/", lost), func(t *testing.T) {
+				open, _, err := pick.Find(name)
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			found := make(chan int, 1)
-			loop.Post(func() {
-				if _, err := bridge.LoopOf(loop).Depart(conns[:]...); err == nil {
+				until := new(atomic.Int32)
+				defer pick.Register("failing "+name, func() (backend.Backend, error) {
+					b, err := open()
+					return fails{b, until}, err
+				})()
+				e := &rondo.Engine{Backend: "failing " + name, NumLoops: 1}
+				loop := loopsOf(t, e)[0]
+				var clients [resting + 1]net.Conn
+				var conns [resting + 1]bridge.Conn
+				rested := make(chan error, 1)
+				for i := range conns {
+					clients[i] = connTo(t, e, func(c *rondo.Conn) rondo.Handler {
+						conns[i] = bridge.Of(c)
+						c.Loop().Defer(func() {
+							if i == resting {
+								rested <- nil
+							} else if err := conns[i].Rest(func(err error) { rested <- err }); err != nil {
+								rested <- err
+							}
+						})
+						return echo(c)
+					})
+					if err := <-rested; err != nil {
+						t.Fatal(err)
+					}
+				}
+				left := make(chan error, 1)
+				loop.Post(func() {
+					until.Store(int32(lost))
+					_, err := bridge.LoopOf(loop).Depart(conns[:]...)
+					left <- err
+				})
+				if err := <-left; err == nil {
 					t.Error("they leave, though one of them is not at rest")
 				}
-				n := 0
-				for range loop.Conns() {
-					n++
+				want := len(conns)
+				if lost > 0 {
+					want--
+					testkit.Until(t, "it ends", func() bool { return e.Stats().Closed == 1 })
 				}
-				found <- n
+				found := make(chan int, 1)
+				loop.Post(func() { found <- len(slices.Collect(loop.Conns())) })
+				if n := <-found; n != want || e.Stats().Open != want {
+					t.Errorf("the loop has %d connections and counts %d, want %d", n, e.Stats().Open, want)
+				}
+				for i, nc := range clients {
+					if i+1 != lost {
+						echoes(t, nc, "a")
+					}
+				}
 			})
-			if n := <-found; n != len(conns) || e.Stats().Open != n {
-				t.Errorf("the loop has %d connections and counts %d, want %d", n, e.Stats().Open, len(conns))
-			}
-			for _, nc := range clients {
-				echoes(t, nc, "a")
-			}
-		})
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func TestLateClientsGo(t *testing.T) {
 	})
 }
 
-// HandOver returns when the loops have the clients that stay: Stay would not wait for the others.
+// HandOver returns when the loops have the clients that stay.
 func TestHandOverAwaitsLateClients(t *testing.T) {
 	eachBackend(t, func(t *testing.T, backend string) {
 		s, next := newServer(t, backend, 0), newServer(t, backend, 0)
@@ -91,9 +92,13 @@ func TestHandOverAwaitsLateClients(t *testing.T) {
 		}
 		took := make(chan error, 1)
 		go func() { took <- next.Receive() }()
-		time.AfterFunc(200*time.Millisecond, func() { close(busy) })
+		var goesOn atomic.Bool
+		time.AfterFunc(200*time.Millisecond, func() { goesOn.Store(true); close(busy) })
 		if err := errors.Join(<-gave, <-took); err != nil {
 			t.Fatal(err)
+		}
+		if !goesOn.Load() {
+			t.Error("HandOver has returned, and a client is on its way to a loop")
 		}
 		if n := s.Engine.Stats().Open; n != 3 {
 			t.Errorf("HandOver has returned, and %d clients are here, want 3", n)
