@@ -96,10 +96,10 @@
 //
 // Where connections come from:
 //
-//	listener.go      Listener, the choice of a loop, and limits of connections
+//	listener.go      Listener, the choice of a loop, Adopt, and limits of connections
 //	dial.go          Engine.Dial, Loop.Dial
 //	dial_try.go      addresses: lookup, and the order of attempts
-//	attach.go        Attach, Adopt; PrefixConn; how connections pass to another process
+//	attach.go        Attach; PrefixConn; how connections pass to another process
 //
 // Filters:
 //
