@@ -146,25 +146,27 @@ func (l *Loop) imported(nc net.Conn) (backend.Handle, error) {
 	return h, err
 }
 
-// own adopts a Handle that may come from another engine's backend.
-func (l *Loop) own(h backend.Handle) (backend.File, error) {
-	if nc, ok := h.Obj.(net.Conn); ok {
-		var err error
-		if h, err = l.imported(nc); err != nil {
-			nc.Close()
-			return 0, err
-		}
+// converted returns h, which may come from another engine's backend, as a Handle that this loop's
+// backend can adopt. On an error it closes the connection.
+func (l *Loop) converted(h backend.Handle) (backend.Handle, error) {
+	nc, ok := h.Obj.(net.Conn)
+	if !ok {
+		return h, nil
 	}
-	return l.backend.Adopt(h)
+	h, err := l.imported(nc)
+	if err != nil {
+		pick.Discard(l.backend, nc)
+	}
+	return h, err
 }
 
-// discard closes a connection that no loop adopts.
-func (l *Loop) discard(h backend.Handle) {
-	if nc, ok := h.Obj.(net.Conn); ok { // perhaps from another backend
-		nc.Close()
-		return
+// own adopts a Handle that may come from another engine's backend.
+func (l *Loop) own(h backend.Handle) (backend.File, error) {
+	h, err := l.converted(h)
+	if err != nil {
+		return 0, err
 	}
-	l.backend.Discard(h)
+	return l.backend.Adopt(h)
 }
 
 // openedLate calls opened, unless the connection was closed meanwhile.
@@ -299,8 +301,10 @@ func (c *Conn) stay(err error) {
 // A departure is a connection that Depart takes out of its loop.
 type departure struct {
 	conn *Conn
+	came uint32 // when the connection came to the loop; see connChunk
 	held backend.Handle
 	nc   net.Conn // nil: not made yet
+	lost error    // why the connection cannot come back: it is closed
 }
 
 // Depart implements bridge.Loop.
@@ -310,18 +314,21 @@ func (r *reactor) Depart(conns ...bridge.Conn) ([]bridge.Departed, error) {
 	for i, w := range conns {
 		all[i].conn = (*Conn)(w.(*wire))
 	}
-	done, err := each(all, (*departure).release)
+	released, err := each(all, (*departure).release)
 	if err == nil {
 		_, err = each(all, (*departure).export)
 	}
 	if err != nil {
-		for i := range all {
-			if i < done {
-				all[i].takeBack()
-			}
-			all[i].conn.stay(nil)
+		for i := range slices.Backward(all[:released]) { // the last slot given up is the first one given out
+			all[i].takeBack()
+		}
+		for i := range all { // all are back before a Keeper hears of the end of one
+			all[i].stay()
 		}
 		return nil, err
+	}
+	for i := range all {
+		all[i].conn.life = connClosed // a Keeper that hears of the end of one ends no other
 	}
 	gone := make([]bridge.Departed, len(all))
 	for i := range all {
@@ -351,42 +358,40 @@ func (d *departure) release() (err error) {
 	case c.out.hasFile(): // SendFile was called at rest
 		return errSendsFile
 	}
+	d.came = c.loop.conns.since(c.recv.File.Slot())
 	d.held, err = c.loop.backend.Release(c.recv.File)
 	d.held.Peer = c.peer
 	return err
 }
 
-// export makes the net.Conn. held stays valid.
+// export makes the net.Conn. held stays valid, unless the connection is lost.
 func (d *departure) export() (err error) {
 	h := d.held
-	if h.Unread = nil; h.Obj != nil {
-		d.nc, err = d.conn.loop.backend.Export(h)
-	} else {
+	h.Unread = nil
+	if h.Obj == nil {
 		d.nc, err = sys.CopyConn(h.FD)
+		return err
 	}
-	return err
+	d.nc, d.lost = d.conn.loop.backend.Export(h)
+	return d.lost
 }
 
 // takeBack undoes release and export.
 func (d *departure) takeBack() {
 	c, h := d.conn, d.held
-	var err error
 	switch {
 	case d.nc == nil:
 	case h.Obj == nil:
 		d.nc.Close() // a duplicate
 	default:
-		if h, err = c.loop.imported(d.nc); err != nil {
-			d.nc.Close()
-		}
+		h, d.lost = c.loop.converted(backend.Handle{FD: -1, Obj: d.nc})
 		h.Peer, h.Unread, h.Shared = c.peer, d.held.Unread, d.held.Shared
 	}
 	var file backend.File
-	if err == nil {
-		file, err = c.loop.backend.Adopt(h)
+	if d.lost == nil {
+		file, d.lost = c.loop.backend.Adopt(h)
 	}
-	if err != nil {
-		c.finish(backend.Reset, err) // the descriptor is closed, and File stale
+	if d.lost != nil {
 		return
 	}
 	c.loop.vacate(c)
@@ -394,7 +399,16 @@ func (d *departure) takeBack() {
 	if c.out != nil {
 		c.out.op.File = file
 	}
-	c.loop.setConn(file.Slot(), c)
+	c.loop.setConn(file.Slot(), c, d.came)
+}
+
+// stay ends the rest of a connection that came back, and the Conn of one that is lost.
+func (d *departure) stay() {
+	if d.lost != nil {
+		d.conn.finish(backend.Reset, d.lost) // the descriptor is closed, and File stale
+		return
+	}
+	d.conn.stay(nil)
 }
 
 // finish ends the Conn, and returns the state of its connection.

@@ -403,7 +403,10 @@ type connChunk struct {
 // ageUnit is 134 ms: so 32 bits are enough for 18 years.
 const ageUnit = 1 << 27
 
-func (t *connTable) set(slot uint32, c *Conn, now backend.Time) {
+// ageUnits returns t in units of ageUnit.
+func ageUnits(t backend.Time) uint32 { return uint32(t / ageUnit) }
+
+func (t *connTable) set(slot uint32, c *Conn, since uint32) {
 	chunks := &t[slot/backend.SecondTable]
 	slot %= backend.SecondTable
 	for int(slot/chunkConns) >= len(*chunks) {
@@ -411,7 +414,14 @@ func (t *connTable) set(slot uint32, c *Conn, now backend.Time) {
 	}
 	chunk := (*chunks)[slot/chunkConns]
 	chunk.conns[slot%chunkConns] = c
-	chunk.since[slot%chunkConns] = uint32(now / ageUnit)
+	chunk.since[slot%chunkConns] = since
+}
+
+// since returns when the connection in slot came to the loop.
+func (t *connTable) since(slot uint32) uint32 {
+	chunks := t[slot/backend.SecondTable]
+	slot %= backend.SecondTable
+	return chunks[slot/chunkConns].since[slot%chunkConns]
 }
 
 func (t *connTable) get(slot uint32) *Conn {
@@ -455,7 +465,7 @@ func (l *Loop) Conns() iter.Seq[*Conn] {
 
 // enter and leave add c to the table of connections and remove it.
 func (l *Loop) enter(c *Conn) {
-	l.setConn(c.recv.File.Slot(), c)
+	l.setConn(c.recv.File.Slot(), c, ageUnits(l.now))
 	l.open++
 	l.loaded.Store(int32(l.open))
 }
@@ -469,13 +479,13 @@ func (l *Loop) leave(c *Conn) {
 // vacate gives up c's slot, unless takeBack has given that to another connection.
 func (l *Loop) vacate(c *Conn) {
 	if slot := c.recv.File.Slot(); l.conns.get(slot) == c {
-		l.setConn(slot, nil)
+		l.setConn(slot, nil, 0)
 	}
 }
 
-func (l *Loop) setConn(slot uint32, c *Conn) {
+func (l *Loop) setConn(slot uint32, c *Conn, since uint32) {
 	if l.mark != nil {
 		defer l.mark.Changing()()
 	}
-	l.conns.set(slot, c, l.now)
+	l.conns.set(slot, c, since)
 }

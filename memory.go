@@ -380,6 +380,13 @@ func (l *Loop) turnAway(h backend.Handle, inherited connFlags) {
 	}
 }
 
+// discard closes a connection that no loop adopts.
+func (l *Loop) discard(h backend.Handle) {
+	if h, err := l.converted(h); err == nil {
+		l.backend.Discard(h)
+	}
+}
+
 // tellRefused counts a connection that a limit has refused, and logs the first one.
 func (l *Loop) tellRefused(limit string, remote netip.AddrPort) {
 	r := l.engine.crowds.of(limit)

@@ -2,21 +2,15 @@ package rondo_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rondo-go/rondo"
-	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/bridge"
-	"github.com/rondo-go/rondo/internal/pick"
-	"github.com/rondo-go/rondo/internal/testkit"
 )
 
 // stayer is a ShutdownHandler whose connection stays open until somebody ends it.
@@ -279,85 +273,5 @@ func TestOpenIsNeverZero(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// fails is a backend that cannot adopt one connection, of which it counts down.
-type fails struct {
-	backend.Backend
-	until *atomic.Int32
-}
-
-func (f fails) Adopt(h backend.Handle) (backend.File, error) {
-	if f.until.Add(-1) == 0 {
-		f.Discard(h)
-		return 0, errors.New("no room")
-	}
-	return f.Backend.Adopt(h)
-}
-
-// TestDepartTakesBack: connections that cannot leave together are all there afterwards, though each
-// may get the place in the loop's table that another one had. One that cannot come back ends alone.
-func TestDepartTakesBack(t *testing.T) {
-	const resting = 3 // and one more, which does not
-	for _, name := range backends() {
-		for lost := range resting + 1 { // the number of the one that cannot come back; 0: none
-			t.Run(fmt.Sprint(name, "/", lost), func(t *testing.T) {
-				open, _, err := pick.Find(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				until := new(atomic.Int32)
-				defer pick.Register("failing "+name, func() (backend.Backend, error) {
-					b, err := open()
-					return fails{b, until}, err
-				})()
-				e := &rondo.Engine{Backend: "failing " + name, NumLoops: 1}
-				loop := loopsOf(t, e)[0]
-				var clients [resting + 1]net.Conn
-				var conns [resting + 1]bridge.Conn
-				rested := make(chan error, 1)
-				for i := range conns {
-					clients[i] = connTo(t, e, func(c *rondo.Conn) rondo.Handler {
-						conns[i] = bridge.Of(c)
-						c.Loop().Defer(func() {
-							if i == resting {
-								rested <- nil
-							} else if err := conns[i].Rest(func(err error) { rested <- err }); err != nil {
-								rested <- err
-							}
-						})
-						return echo(c)
-					})
-					if err := <-rested; err != nil {
-						t.Fatal(err)
-					}
-				}
-				left := make(chan error, 1)
-				loop.Post(func() {
-					until.Store(int32(lost))
-					_, err := bridge.LoopOf(loop).Depart(conns[:]...)
-					left <- err
-				})
-				if err := <-left; err == nil {
-					t.Error("they leave, though one of them is not at rest")
-				}
-				want := len(conns)
-				if lost > 0 {
-					want--
-					testkit.Until(t, "it ends", func() bool { return e.Stats().Closed == 1 })
-				}
-				found := make(chan int, 1)
-				loop.Post(func() { found <- len(slices.Collect(loop.Conns())) })
-				if n := <-found; n != want || e.Stats().Open != want {
-					t.Errorf("the loop has %d connections and counts %d, want %d", n, e.Stats().Open, want)
-				}
-				for i, nc := range clients {
-					if i+1 != lost {
-						echoes(t, nc, "a")
-					}
-				}
-			})
-		}
 	}
 }

@@ -396,7 +396,7 @@ func causeOf(err error) (why meter.Cause) {
 func (r *reactor) List(from uint32, n int, yield func(conn any, f bridge.Facts)) (next uint32, more bool) {
 	l := (*Loop)(r)
 	l.check()
-	now := uint32(l.now / ageUnit)
+	now := ageUnits(l.now)
 	slot := from % backend.SecondTable
 	for t := from / backend.SecondTable; t < uint32(len(l.conns)); t++ {
 		for ; int(slot/chunkConns) < len(l.conns[t]); slot++ {

@@ -4,6 +4,7 @@ package pick
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -141,4 +142,15 @@ func Beside(b backend.Backend) backend.Backend {
 		return b
 	}
 	return mixed.New(b)
+}
+
+// Discard closes nc, which no backend holds. Import of b, or of what Beside made of it, has failed
+// for nc: so it is b that knows whether nc's Close may block or panic.
+func Discard(b backend.Backend, nc net.Conn) {
+	switch b.(type) {
+	case *std.Backend, *mixed.Backend:
+		b.Discard(backend.Handle{FD: -1, Obj: nc, Shared: true})
+	default:
+		nc.Close()
+	}
 }
