@@ -176,47 +176,6 @@ func (c *Conn) openedLate(open OpenFunc) {
 	}
 }
 
-// moved serves a connection from another loop. inherited are flags of the Conn that it was
-// there. within: the engine counts it already, if a Listener accepted it.
-func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited connFlags, within bool) {
-	if c := l.arrived(h, inherited, within); c != nil {
-		c.keep(rest)
-		c.opened(open)
-	}
-}
-
-// arrived makes moved's Conn, or closes the connection and returns nil. Until it counts as open it
-// stays in l.expected.
-func (l *Loop) arrived(h backend.Handle, inherited connFlags, within bool) *Conn {
-	defer l.expected.Add(-1)
-	addr, admission, counts := h.Peer.Addr(), l.engine.admission, inherited&accepted != 0
-	if counts && !within {
-		if limit := admission.enter(addr, l, false); limit != "" {
-			l.refuse(h, limit, inherited, &l.stats.Attached)
-			return nil
-		}
-	}
-	if l.stopping || l.draining {
-		if counts {
-			admission.leave(addr)
-		}
-		l.turnAway(h, inherited)
-		return nil
-	}
-	file, err := l.own(h)
-	if err != nil {
-		if counts {
-			admission.leave(addr)
-		}
-		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
-		return nil
-	}
-	l.stats.Attached++
-	c := newConn(l, file, h.Peer)
-	c.flags |= inherited
-	return c
-}
-
 // Rest implements bridge.Passing.
 func (w *wire) Rest(rested func(error)) error {
 	c := (*Conn)(w)
@@ -322,8 +281,13 @@ func (r *reactor) Depart(conns ...bridge.Conn) ([]bridge.Departed, error) {
 		for i := range slices.Backward(all[:released]) { // the last slot given up is the first one given out
 			all[i].takeBack()
 		}
-		for i := range all { // all are back before a Keeper hears of the end of one
-			all[i].stay()
+		for i := range all {
+			if all[i].lost == nil {
+				all[i].conn.stay(nil)
+			}
+		}
+		for i := range all { // all others stay before a Keeper hears of the end of one
+			all[i].endIfLost()
 		}
 		return nil, err
 	}
@@ -402,13 +366,18 @@ func (d *departure) takeBack() {
 	c.loop.setConn(file.Slot(), c, d.came)
 }
 
-// stay ends the rest of a connection that came back, and the Conn of one that is lost.
-func (d *departure) stay() {
-	if d.lost != nil {
-		d.conn.finish(backend.Reset, d.lost) // the descriptor is closed, and File stale
+// endIfLost ends the Conn of a lost connection. Its File is stale.
+func (d *departure) endIfLost() {
+	c, err := d.conn, d.lost
+	if err == nil {
 		return
 	}
-	d.conn.stay(nil)
+	if p := panicked(err); p != nil {
+		c.loop.broken(c, p)
+		return
+	}
+	c.because(causeOf(err))
+	c.finish(backend.Reset, &net.OpError{Op: "detach", Err: err})
 }
 
 // finish ends the Conn, and returns the state of its connection.

@@ -142,6 +142,7 @@ func (r *resting) depart() {
 type fragile struct {
 	net.Conn
 	from   atomic.Int32 // which SetDeadline is the first one that fails; 0: none
+	panics bool         // SetDeadline panics
 	closed atomic.Int32
 	close  func() // what Close does first
 }
@@ -149,6 +150,9 @@ type fragile struct {
 func (f *fragile) SetDeadline(t time.Time) error {
 	if f.from.Load() > 0 && f.from.Add(-1) == 0 {
 		f.from.Store(1)
+		if f.panics {
+			panic("no deadlines")
+		}
 		return errors.New("no deadlines")
 	}
 	return f.Conn.SetDeadline(t)
@@ -225,58 +229,72 @@ func TestDepartTakesBackAge(t *testing.T) {
 	}
 }
 
-// TestDepartExportFails: a connection that cannot leave by itself, because its type refuses, ends,
-// paused or not. Its Close is called once.
+// TestDepartExportFails: a connection that cannot leave by itself, because its type refuses or
+// panics, ends, paused or not. Its Close is called once.
 func TestDepartExportFails(t *testing.T) {
 	for _, name := range backends() {
 		for _, paused := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, "/paused ", paused), func(t *testing.T) {
-				r := newResting(t, name)
-				ended := make(chan error, 1)
-				f, far := r.foreign(hearer{(*rondo.Conn).Write, ended})
-				if paused {
-					r.on(func() {
-						for c := range r.loop.Conns() {
-							c.Pause()
-						}
-					})
-				}
-				f.from.Store(1)
-				r.depart()
-				if err := <-ended; err == nil {
-					t.Error("it ends without an error")
-				}
-				if n, err := far.Read(make([]byte, 1)); err == nil {
-					t.Errorf("the peer reads %d bytes", n)
-				}
-				stops(t, r.engine) // no other Close comes after it
-				if n, all := f.closed.Load(), r.engine.Stats(); n != 1 || all.Open != 0 {
-					t.Errorf("Close was called %d times, and %d connections are open", n, all.Open)
-				}
-			})
+			t.Run(fmt.Sprint(name, "/paused ", paused), func(t *testing.T) { departExportFails(t, name, paused, false) })
+			t.Run(fmt.Sprint(name, "/panics, paused ", paused), func(t *testing.T) { departExportFails(t, name, paused, true) })
 		}
 	}
+}
+
+func departExportFails(t *testing.T, name string, paused, panics bool) {
+	r := newResting(t, name)
+	ended := make(chan error, 1)
+	f, far := r.foreign(hearer{(*rondo.Conn).Write, ended})
+	if paused {
+		r.on(func() {
+			for c := range r.loop.Conns() {
+				c.Pause()
+			}
+		})
+	}
+	f.from.Store(1)
+	f.panics = panics
+	r.depart()
+	err := <-ended
+	var panicked *rondo.PanicError
+	if op := (*net.OpError)(nil); errors.As(err, &panicked) != panics || errors.As(err, &op) == panics {
+		t.Errorf("it ends with %v", err)
+	}
+	if n, err := far.Read(make([]byte, 1)); err == nil {
+		t.Errorf("the peer reads %d bytes", n)
+	}
+	stops(t, r.engine) // no other Close comes after it
+	if n, all := f.closed.Load(), r.engine.Stats(); n != 1 || all.Open != 0 {
+		t.Errorf("Close was called %d times, and %d connections are open", n, all.Open)
+	}
+}
+
+var oddCloses = []string{"panics", "blocks", "goexits"}
+
+// oddly is what Close does in one of these ways. It blocks until release.
+func oddly(way string, release <-chan bool) func() {
+	switch way {
+	case "panics":
+		return func() { panic("Close") }
+	case "blocks":
+		return func() { <-release }
+	}
+	return runtime.Goexit
 }
 
 // TestDepartImportFails: a connection that cannot come back, because its type refuses, ends alone,
 // whatever its Close does: the loop goes on, and so do the others.
 func TestDepartImportFails(t *testing.T) {
-	hold := make(chan bool)
-	ways := map[string]func(){
-		"panics":  func() { panic("Close") },
-		"blocks":  func() { <-hold },
-		"goexits": runtime.Goexit,
-	}
 	for _, name := range backends() {
-		for way, f := range ways {
+		for _, way := range oddCloses {
 			t.Run(name+"/"+way, func(t *testing.T) {
+				release := make(chan bool)
 				r := newResting(t, name)
 				ended := make(chan error, 1)
 				first, _ := r.foreign(hearer{(*rondo.Conn).Write, ended})
 				_, far := r.foreign(rondo.HandlerFunc((*rondo.Conn).Write))
 				last, _ := r.foreign(rondo.HandlerFunc((*rondo.Conn).Write))
 				first.from.Store(2) // it leaves, and does not come back
-				first.close = f
+				first.close = oddly(way, release)
 				last.from.Store(1) // it does not leave
 				r.depart()
 				if err := <-ended; err == nil {
@@ -284,9 +302,7 @@ func TestDepartImportFails(t *testing.T) {
 				}
 				far.SetDeadline(time.Now().Add(20 * time.Second))
 				echoes(t, far, "a")
-				if way == "blocks" {
-					hold <- true
-				}
+				close(release)
 				stops(t, r.engine)
 				if n, all := first.closed.Load(), r.engine.Stats(); n != 1 || all.Open != 0 {
 					t.Errorf("Close was called %d times, and %d connections are open", n, all.Open)
@@ -316,16 +332,25 @@ func TestDepartTellsKeepers(t *testing.T) {
 				name, until := failing(t, name)
 				r := newResting(t, name)
 				var conns []*rondo.Conn
-				told := 0
-				first := &keeper{HandlerFunc: (*rondo.Conn).Write, closing: func() { told++; conns[1].Abort(nil) }}
-				r.client(first, false)
-				other := r.client(&keeper{HandlerFunc: (*rondo.Conn).Write, closing: func() {}}, false)
+				told, tells := 0, 0 // tells: the one that ends first, and aborts the other
+				if stay {
+					tells = 1 // the first that comes back
+				}
+				var clients [2]net.Conn
+				for i := range clients {
+					clients[i] = r.client(&keeper{HandlerFunc: (*rondo.Conn).Write, closing: func() {
+						if i == tells {
+							told++
+							conns[1-i].Abort(nil)
+						}
+					}}, false)
+				}
 				r.on(func() { conns = slices.Collect(r.loop.Conns()) })
 				if stay {
 					r.client(echo(nil), true)
-					until.Store(2) // the first one, which is the last to come back
+					until.Store(1)
 					r.depart()
-					if _, err := other.Read(make([]byte, 1)); err == nil {
+					if _, err := clients[0].Read(make([]byte, 1)); err == nil {
 						t.Error("the other connection has not ended")
 					}
 					testkit.Until(t, "they end", func() bool { return r.engine.Stats().Open == 1 })
@@ -352,20 +377,16 @@ func TestDepartTellsKeepers(t *testing.T) {
 // TestMoveImportFails: a connection that the other loop cannot serve, because its type refuses,
 // ends there, whatever its Close does: that loop goes on.
 func TestMoveImportFails(t *testing.T) {
-	hold := make(chan bool)
 	for _, name := range backends() {
-		for way, f := range map[string]func(){
-			"panics":  func() { panic("Close") },
-			"blocks":  func() { <-hold },
-			"goexits": runtime.Goexit,
-		} {
+		for _, way := range oddCloses {
 			t.Run(name+"/"+way, func(t *testing.T) {
+				release := make(chan bool)
 				e := &rondo.Engine{Backend: name, NumLoops: 2, Logger: slog.New(slog.DiscardHandler)}
 				loops := loopsOf(t, e)
 				defer stops(t, e)
 				near, far := net.Pipe()
 				defer far.Close()
-				nc := &fragile{Conn: near, close: f}
+				nc := &fragile{Conn: near, close: oddly(way, release)}
 				var to *rondo.Loop
 				if _, err := e.Attach(nc, func(c *rondo.Conn) rondo.Handler {
 					nc.from.Store(1)
@@ -381,11 +402,9 @@ func TestMoveImportFails(t *testing.T) {
 				turned := make(chan bool)
 				to.Post(func() { close(turned) })
 				<-turned
-				if way == "blocks" {
-					hold <- true
-				}
+				close(release)
 				stops(t, e)
-				if n, all := nc.closed.Load(), e.Stats(); n != 1 || all.Open != 0 || all.Panics != 0 {
+				if n, all := nc.closed.Load(), e.Stats(); n != 1 || all.Open != 0 {
 					t.Errorf("Close was called %d times, and %d connections are open", n, all.Open)
 				}
 			})

@@ -77,7 +77,7 @@
 // The loop:
 //
 //	loop.go          Loop: a turn, from the posted functions to the wait; LoopLocal
-//	loop_end.go      how a loop ends; OnClose
+//	loop_end.go      how a loop ends; OnClose; connections that Move brings
 //	memory.go        the limit of all buffers: Engine.MaxBufferBytes; refusals and their log
 //	door.go          every call of users' code, and what a panic ends
 //	calling.go       which goroutine calls; Engine.Check; threads, processors, spinning

@@ -120,6 +120,47 @@ func (l *Loop) unexpect() {
 	}
 }
 
+// moved serves a connection from another loop. inherited are flags of the Conn that it was
+// there. within: the engine counts it already, if a Listener accepted it.
+func (l *Loop) moved(h backend.Handle, rest []byte, open OpenFunc, inherited connFlags, within bool) {
+	if c := l.arrived(h, inherited, within); c != nil {
+		c.keep(rest)
+		c.opened(open)
+	}
+}
+
+// arrived makes moved's Conn, or closes the connection and returns nil. Until it counts as open it
+// stays in l.expected.
+func (l *Loop) arrived(h backend.Handle, inherited connFlags, within bool) *Conn {
+	defer l.expected.Add(-1)
+	addr, admission, counts := h.Peer.Addr(), l.engine.admission, inherited&accepted != 0
+	if counts && !within {
+		if limit := admission.enter(addr, l, false); limit != "" {
+			l.refuse(h, limit, inherited, &l.stats.Attached)
+			return nil
+		}
+	}
+	if l.stopping || l.draining {
+		if counts {
+			admission.leave(addr)
+		}
+		l.turnAway(h, inherited)
+		return nil
+	}
+	file, err := l.own(h)
+	if err != nil {
+		if counts {
+			admission.leave(addr)
+		}
+		l.engine.log().With("loop", l.id).Warn("rondo: cannot serve a connection of another loop", "remote", h.Peer, "error", err)
+		return nil
+	}
+	l.stats.Attached++
+	c := newConn(l, file, h.Peer)
+	c.flags |= inherited
+	return c
+}
+
 // lastTurns bounds the turns for the last calls. A function that defers or posts itself
 // again and again must not keep the loop from ending.
 const lastTurns = 1000
