@@ -12,7 +12,6 @@ import (
 	"github.com/rondo-go/rondo/internal/backend"
 	"github.com/rondo-go/rondo/internal/backend/mixed"
 	"github.com/rondo-go/rondo/internal/backend/std"
-	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // Open makes a backend.
@@ -152,7 +151,6 @@ func Discard(b backend.Backend, nc net.Conn) {
 	case *std.Backend, *mixed.Backend:
 		b.Discard(backend.Handle{FD: -1, Obj: nc, Shared: true})
 	default:
-		sys.NeverLinger(nc)
-		nc.Close()
+		std.CloseConn(nc, true)
 	}
 }

@@ -167,7 +167,7 @@ func (b *Backend) Close() error {
 	b.workers.Wait()
 	for _, r := range b.shared.collect(b.turn[b.taken:]) {
 		if r.conn != nil {
-			closeConn(r.conn, true) // may have the listener's SO_LINGER
+			CloseConn(r.conn, true) // may have the listener's SO_LINGER
 		}
 	}
 	b.turn, b.taken = nil, 0

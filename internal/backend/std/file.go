@@ -204,7 +204,7 @@ func (f *file) release() (err error) {
 		f.packet.release()
 	}
 	if f.conn != nil {
-		return closeConn(f.conn, f.shared)
+		return CloseConn(f.conn, f.shared)
 	}
 	if f.watched != nil {
 		return sys.Close(f.watched.fd)
@@ -218,8 +218,8 @@ func (f *file) release() (err error) {
 	return err
 }
 
-// closeConn closes conn. It does not wait for the peer if conn is package net's.
-func closeConn(conn net.Conn, shared bool) error {
+// CloseConn closes conn. It does not wait for the peer if conn is package net's.
+func CloseConn(conn net.Conn, shared bool) error {
 	if shared && isNets(conn) { // foreign.Close does this itself
 		sys.NeverLinger(conn)
 	}

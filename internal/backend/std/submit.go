@@ -92,7 +92,7 @@ func (b *Backend) Discard(h backend.Handle) {
 	if conn, err := netConn(h); err == nil {
 		f := &file{b: b}
 		f.conn, f.slow = held(conn)
-		f.apart(nil, func() error { return closeConn(f.conn, h.Shared) })
+		f.apart(nil, func() error { return CloseConn(f.conn, h.Shared) })
 	}
 }
 
