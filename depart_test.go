@@ -263,8 +263,8 @@ func departExportFails(t *testing.T, name string, paused, panics bool) {
 		t.Errorf("the peer reads %d bytes", n)
 	}
 	stops(t, r.engine) // no other Close comes after it
-	if n, all := f.closed.Load(), r.engine.Stats(); n != 1 || all.Open != 0 {
-		t.Errorf("Close was called %d times, and %d connections are open", n, all.Open)
+	if n, all := f.closed.Load(), r.engine.Stats(); n != 1 || all.Open != 0 || (all.Panics == 1) != panics {
+		t.Errorf("Close was called %d times, %d connections are open, and %d panics counted", n, all.Open, all.Panics)
 	}
 }
 
