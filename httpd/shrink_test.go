@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,6 +77,14 @@ func (k *looked) do(f func()) {
 	<-done
 }
 
+// idle reports whether all requests have ended.
+func (k *looked) idle() bool {
+	k.t.Helper()
+	busy := false
+	k.do(func() { busy = slices.ContainsFunc(k.served, (*conn).busy) })
+	return !busy
+}
+
 // TestShrink: of many connections that ask now and then, only the last ones hold what a request has
 // left, before any sweep.
 func TestShrink(t *testing.T) {
@@ -88,6 +97,8 @@ func TestShrink(t *testing.T) {
 				for _, c := range clients {
 					k.ask(c, "/a")
 					k.answer(c)
+					// A goroutine may stand still between the answer and the end of its request.
+					testkit.Until(t, "the end of the request", k.idle)
 				}
 				requests, abouts := 0, 0
 				k.do(func() {
