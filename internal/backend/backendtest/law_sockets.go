@@ -22,7 +22,7 @@ type sockets struct {
 func (w *sockets) Listen(e *rondo.Engine, open rondo.OpenFunc) net.Addr {
 	w.Helper()
 	e.Backend = w.backend
-	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{}, open)
+	ln, err := e.Listen("tcp", "127.0.0.1:0", rondo.SocketOptions{RecvBuffer: socketBuffer}, open)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -52,14 +52,20 @@ func (w *sockets) DialPacket(e *rondo.Engine, network, address string, h rondo.P
 	return c
 }
 
-// peerBuffer is the receive buffer of a peer. The laws need a fixed size: Linux 6.18
-// lets the buffer grow to 32 MiB, more than most laws write to a peer that does not
-// read.
-const peerBuffer = 512 << 10
+// socketBuffer is the size of the receive buffers. The laws need a fixed size: Linux 6.18
+// lets the buffer of a peer grow to 32 MiB, more than most laws write to a peer that does
+// not read.
+//
+// It must be set before the connection is made, so that TCP's window scale is small. If
+// the receive buffer of Linux 6.18 overflows by a segment that is shorter than 1<<scale
+// bytes, the receiver also drops the acknowledgments of the sender until somebody reads,
+// and so the other direction stands still.
+const socketBuffer = 512 << 10
 
 func (w *sockets) Dial(addr net.Addr) Peer {
 	w.Helper()
-	c, err := net.Dial(addr.Network(), addr.String())
+	d := net.Dialer{Control: beforeConnect}
+	c, err := d.Dial(addr.Network(), addr.String())
 	if errors.Is(err, syscall.ECONNRESET) {
 		return gone{} // the server was faster
 	}
@@ -68,7 +74,7 @@ func (w *sockets) Dial(addr net.Addr) Peer {
 	}
 	w.Cleanup(func() { c.Close() })
 	tcp := c.(*net.TCPConn)
-	tcp.SetReadBuffer(peerBuffer)
+	tcp.SetReadBuffer(socketBuffer)
 	return peer{tcp}
 }
 

@@ -87,6 +87,7 @@ var seamStreamBehaviours = []struct {
 	{"TrySendOrder", seamTrySendOrder},
 	{"ShortSend", seamShortSend},
 	{"EOF", seamEOF},
+	{"EndBehindBytes", seamEndBehindBytes},
 	{"HalfClose", seamHalfClose},
 	{"ShutdownAfterSend", seamShutdownAfterSend},
 	{"CloseDelivers", seamCloseDelivers},
