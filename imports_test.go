@@ -28,8 +28,8 @@ var importLaw = []struct{ pkg, may *regexp.Regexp }{
 	law(`internal/backend/(std|uring)`, `internal/(backend|share|sys)`),
 	law(`internal/backend/mixed`, `internal/backend(/std)?`),
 	law(`internal/backend/sim`, `internal/backend`),
-	law(`internal/backend/backendtest`, `|coro|loopstats|relay|internal/(backend|bridge|testkit)`),
-	law(`internal/backend/backendtest/randomuser`, ``), // its tests may import all
+	law(`internal/backend/backendtest`, `|coro|loopstats|relay|internal/(backend|bridge|sys|testkit)`), // for the options of peers' sockets
+	law(`internal/backend/backendtest/randomuser`, ``),                                                 // its tests may import all
 	law(`internal/pick`, `internal/backend.*`),
 	law(``, `internal/(backend|bridge|share|sys|timer|inbox|buf|mark|meter|pick)`),
 	law(`rondotest`, `|internal/(backend|backend/sim|pick)`),

@@ -3,6 +3,7 @@
 package sys
 
 import (
+	"errors"
 	"net"
 	"os"
 	"syscall"
@@ -53,15 +54,18 @@ func SetOptions(fd int, s *backend.Socket) error {
 			return err
 		}
 	}
-	if s.RecvBuffer > 0 {
-		if err := set("SO_RCVBUF", unix.SOL_SOCKET, unix.SO_RCVBUF, s.RecvBuffer); err != nil {
-			return err
+	return SetBuffers(uintptr(fd), s)
+}
+
+// SetBuffers sets the sizes of a socket's buffers.
+func SetBuffers(fd uintptr, s *backend.Socket) error {
+	set := func(name string, option, size int) error {
+		if size <= 0 {
+			return nil
 		}
+		return os.NewSyscallError("setsockopt "+name, setInt(int(fd), unix.SOL_SOCKET, option, size))
 	}
-	if s.SendBuffer > 0 {
-		return set("SO_SNDBUF", unix.SOL_SOCKET, unix.SO_SNDBUF, s.SendBuffer)
-	}
-	return nil
+	return errors.Join(set("SO_RCVBUF", unix.SO_RCVBUF, s.RecvBuffer), set("SO_SNDBUF", unix.SO_SNDBUF, s.SendBuffer))
 }
 
 // KeepAliveSeconds returns the keep-alive time that s means, in seconds; 0: none.

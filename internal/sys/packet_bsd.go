@@ -13,7 +13,7 @@ import (
 // packetOptions sets the options of a bound datagram socket. It does not ask for the
 // address that a packet was sent to.
 func packetOptions(fd uintptr, _ string, _ bool, s *backend.Socket) error {
-	return setBuffers(int(fd), s)
+	return SetBuffers(fd, s)
 }
 
 // Packets receives and sends datagrams, one per system call. A loop has one, for all of

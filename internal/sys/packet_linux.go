@@ -18,7 +18,7 @@ func packetOptions(fd uintptr, network string, wild bool, s *backend.Socket) err
 	set := func(name string, level, option int) error {
 		return os.NewSyscallError("setsockopt "+name, unix.SetsockoptInt(int(fd), level, option, 1))
 	}
-	if err := setBuffers(int(fd), s); err != nil || network == "unixgram" {
+	if err := SetBuffers(fd, s); err != nil || network == "unixgram" {
 		return err
 	}
 	// Emulators of Linux may lack the count of drops; Linux before 5.0 lacks UDP_GRO.

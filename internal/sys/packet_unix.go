@@ -59,19 +59,6 @@ func beforeBindPacket(fd uintptr, network string, s *backend.Socket) error {
 	return nil
 }
 
-// setBuffers sets the sizes of a socket's buffers.
-func setBuffers(fd int, s *backend.Socket) error {
-	if s.RecvBuffer > 0 {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, s.RecvBuffer); err != nil {
-			return os.NewSyscallError("setsockopt SO_RCVBUF", err)
-		}
-	}
-	if s.SendBuffer > 0 {
-		return os.NewSyscallError("setsockopt SO_SNDBUF", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, s.SendBuffer))
-	}
-	return nil
-}
-
 // Member joins or leaves a multicast group.
 func (d *Datagram) Member(group netip.Addr, ifi *net.Interface, join bool) error {
 	return member(uintptr(d.FD), group, ifi, join)

@@ -15,8 +15,10 @@ type descriptor = syscall.Handle
 
 func beforeBindPacket(_ uintptr, _ string, s *backend.Socket) error { return beforeBind(0, "", s) }
 
-// packetOptions sets the sizes of a socket's buffers.
-func packetOptions(fd uintptr, _ string, _ bool, s *backend.Socket) error {
+func packetOptions(fd uintptr, _ string, _ bool, s *backend.Socket) error { return SetBuffers(fd, s) }
+
+// SetBuffers sets the sizes of a socket's buffers.
+func SetBuffers(fd uintptr, s *backend.Socket) error {
 	set := func(name string, option, value int) error {
 		if value <= 0 {
 			return nil

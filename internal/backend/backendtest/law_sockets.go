@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/rondo-go/rondo"
+	"github.com/rondo-go/rondo/internal/backend"
+	"github.com/rondo-go/rondo/internal/sys"
 )
 
 // Sockets returns the World of real sockets and real time, on the named backend.
@@ -73,9 +75,16 @@ func (w *sockets) Dial(addr net.Addr) Peer {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { c.Close() })
-	tcp := c.(*net.TCPConn)
-	tcp.SetReadBuffer(socketBuffer)
-	return peer{tcp}
+	return peer{c.(*net.TCPConn)}
+}
+
+// beforeConnect sets the size of a peer's receive buffer.
+func beforeConnect(_, _ string, c syscall.RawConn) error {
+	var err error
+	if e := c.Control(func(fd uintptr) { err = sys.SetBuffers(fd, &backend.Socket{RecvBuffer: socketBuffer}) }); e != nil {
+		return e
+	}
+	return err
 }
 
 func (w *sockets) Conn(p Peer) net.Conn { return p.(peer).TCPConn }

@@ -18,8 +18,8 @@ func TestSeamWithoutRoom(t *testing.T) {
 		"OneBuffer":      {Submissions: 64, Completions: 128, Buffers: 1},
 		"SmallQueues":    {Submissions: 2, Completions: 4, Buffers: 8},
 		"Least":          {Submissions: 1, Completions: 2, Buffers: 1},
-		"OldKernel":      {Submissions: 512, Completions: 4096, Buffers: 128, Unlimited: true},
-		"OldKernelLeast": {Submissions: 1, Completions: 2, Buffers: 2, Unlimited: true},
+		"OldKernel":      {Submissions: 512, Completions: 4096, Buffers: 128, Unlimited: true, Forgetful: true},
+		"OldKernelLeast": {Submissions: 1, Completions: 2, Buffers: 2, Unlimited: true, Forgetful: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			backendtest.Seam(t, func(t testing.TB) backend.Backend {

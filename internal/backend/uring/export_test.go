@@ -17,12 +17,13 @@ type Config struct {
 	Submissions, Completions uint32
 	Buffers                  int
 	Unlimited                bool
+	Forgetful                bool
 	Rest                     time.Duration
 }
 
 // Open returns a backend with unusual sizes or an old kernel's limits.
 func Open(c Config) (backend.Backend, error) {
-	return open(config{c.Submissions, c.Completions, c.Buffers, c.Rest, c.Unlimited})
+	return open(config{c.Submissions, c.Completions, c.Buffers, c.Rest, c.Unlimited, c.Forgetful})
 }
 
 // Collected returns the number of completions that wait for the next turn.

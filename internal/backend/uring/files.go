@@ -63,6 +63,7 @@ const (
 	shared                               // see backend.Handle.Shared
 	acceptEnding                         // the Accept in is being canceled
 	outShort                             // the last request for out has not sent everything; see sent
+	unproven                             // no completion of the receive at has emptied the socket; see doubt
 )
 
 // surplus is undelivered input that must not occupy a buffer of the ring.

@@ -46,6 +46,7 @@ func (b *Backend) receive(f *file) {
 		s.optLen = bufferSize
 	}
 	f.at = receives
+	f.flags |= unproven
 }
 
 // polled handles the completion of a poll for input.
@@ -74,6 +75,7 @@ func (b *Backend) received(f *file, e *cqe, c *backend.Completion) bool {
 		return false
 	case e.res > 0:
 		b.note(f, int(e.res), e.flags&cqeSockNonempty == 0)
+		b.doubt(f, e)
 		if f.asks(b.turn) && f.in.Buf == nil && !f.waiting() {
 			b.lend(f, c, b.bufs.at(number)[:backend.Headroom+e.res], int(number))
 			return true

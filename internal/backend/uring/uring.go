@@ -36,6 +36,7 @@ type config struct {
 	buffers                  int    // maximum number
 	shrinkAfter              time.Duration
 	unlimited                bool // behave like a kernel that cannot limit a multishot receive
+	forgetful                bool // look for the ends that such a kernel forgets; see forgetsEnds
 }
 
 // Backend is a backend.Backend on io_uring.
@@ -47,8 +48,10 @@ type Backend struct {
 	files       table
 	paths       map[backend.File]string // of unix listeners, to remove at Close
 	enabled     bool
-	limited     bool // the kernel can limit a multishot receive
-	flights     int  // requests whose last completion has not come
+	limited     bool           // the kernel can limit a multishot receive
+	forgetful   bool           // see forgetsEnds
+	doubted     []backend.File // see doubt
+	flights     int            // requests whose last completion has not come
 	vectors     arenas
 	packets     packetRing
 
@@ -108,7 +111,13 @@ func New(receiveBuffers int) (backend.Backend, error) {
 	if receiveBuffers <= 0 {
 		receiveBuffers = DefaultBuffers
 	}
-	b, err := open(config{submissions: 512, completions: 4096, buffers: receiveBuffers, shrinkAfter: shrinkTime})
+	b, err := open(config{
+		submissions: 512,
+		completions: 4096,
+		buffers:     receiveBuffers,
+		shrinkAfter: shrinkTime,
+		forgetful:   forgetsEnds(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +149,7 @@ func open(c config) (*Backend, error) {
 		Clock:       backend.NewClock(),
 		paths:       make(map[backend.File]string),
 		limited:     !c.unlimited && canLimit(),
+		forgetful:   c.forgetful,
 		hot:         make([]byte, backend.Headroom+backend.LendSize),
 		lent:        lentNothing,
 	}, nil
@@ -201,6 +211,9 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	b.restartShrinkTimer()
 	b.bufs.publish()
 	b.packets.publish()
+	if len(b.doubted) >= doubtedAtOnce {
+		b.findEnds() // a busy loop never sleeps
+	}
 	err := b.ring.look()
 	if !b.ring.unsubmitted() {
 		b.vectors.reset()
@@ -208,6 +221,9 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	ready := !b.now.empty() || b.ring.completed()
 	if ready || err != nil || b.ring.unsubmitted() {
 		return ready, err
+	}
+	if b.findEnds() {
+		return false, nil
 	}
 	b.shrinkIdle()
 	timeout := forever
