@@ -15,38 +15,62 @@ import (
 	"github.com/rondo-go/rondo/coro"
 )
 
-// coSleeps: Sleep waits as long as asked, while other coroutines run.
+// A nap is a Sleep that began between two times.
+type nap struct {
+	length          time.Duration
+	awake, sleeping time.Time
+}
+
+// endsBefore reports whether n ends before m, whenever within those times both have begun.
+func (n *nap) endsBefore(m *nap) bool {
+	return n.sleeping.Add(n.length).Before(m.awake.Add(m.length))
+}
+
+// coSleeps: Sleep waits as long as asked, while other coroutines run, and those whose time is over
+// first wake first.
 func coSleeps(w World) {
 	s := &script{w: w}
-	var order atomic.Value
+	var naps, woken []*nap // of the loop
+	begin := func(length time.Duration) *nap {
+		if len(naps) > 0 {
+			naps[len(naps)-1].sleeping = w.Now() // a coroutine starts when the one before it waits
+		}
+		naps = append(naps, &nap{length: length, awake: w.Now()})
+		return naps[len(naps)-1]
+	}
 	p := s.serve(func(co *coro.Co, c net.Conn) error {
-		now := co.Loop().Now
-		text := ""
 		for _, ms := range []int{60, 20, 40} {
 			co.Go(func(co *coro.Co) error {
-				began, d := now(), time.Duration(ms)*time.Millisecond
-				if err := co.Sleep(d); err != nil {
+				n := begin(time.Duration(ms) * time.Millisecond)
+				if err := co.Sleep(n.length); err != nil {
 					return err
 				}
-				if slept := now().Sub(began); slept < d {
-					w.Errorf("Sleep of %v took %v", d, slept)
+				if slept := w.Now().Sub(n.awake); slept < n.length {
+					w.Errorf("Sleep of %v took %v", n.length, slept)
 				}
-				text += fmt.Sprint(ms, " ")
+				woken = append(woken, n)
 				return nil
 			})
 		}
+		co.Go(func(*coro.Co) error { begin(0); return nil })
 		if err := co.Wait(); err != nil {
 			return err
 		}
-		order.Store(text)
 		return co.Sleep(-1)
 	})
 	expectEOF(w, p)
 	if err := s.untilEnded(1); err != nil {
 		w.Errorf("the coroutine returned %v", err)
 	}
-	if order.Load() != "20 40 60 " {
-		w.Errorf("the coroutines woke in the order %v", order.Load())
+	if len(woken) != 3 {
+		w.Fatalf("%d coroutines woke, want 3", len(woken))
+	}
+	for i, n := range woken {
+		for _, m := range woken[i+1:] {
+			if m.endsBefore(n) {
+				w.Errorf("the sleeper of %v woke before that of %v, which was over earlier", n.length, m.length)
+			}
+		}
 	}
 }
 
