@@ -15,8 +15,8 @@ func seamEndBehindBytes(d *driver, network string) {
 				h := ln.next()
 				d.ok(connected)
 				b := l.adopt(h)
-				d.ok(a.send([]byte("asked for")), b.recv(nil))
-				d.ok(a.send([]byte("not asked for")))
+				d.ok(a.send([]byte("1")), b.recv(nil))
+				d.ok(a.send([]byte("2"))) // nobody asks for it
 				d.turnFor(3)
 				d.ok(b.recv(nil))
 				var in *sink

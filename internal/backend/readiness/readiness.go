@@ -141,6 +141,7 @@ func NewEdge(p Poller) *Backend { return newBackend(p, Edge) }
 
 func newBackend(p Poller, edge Interest) *Backend {
 	sys.Room(0)
+	sys.AddSleeper()
 	return &Backend{
 		edge:   edge,
 		poller: p,
@@ -160,6 +161,7 @@ func (b *Backend) Wake() {
 
 // Close closes every descriptor and the poller.
 func (b *Backend) Close() error {
+	defer sys.RemoveSleeper()
 	b.waking.Lock()
 	b.closed = true
 	b.waking.Unlock()

@@ -83,6 +83,7 @@ func (b *Backend) finish(c *backend.Completion) {
 // Close ends every request before it frees the memory that requests refer to. It closes
 // every descriptor.
 func (b *Backend) Close() error {
+	defer sys.RemoveSleeper()
 	b.waking.Lock()
 	b.closed = true
 	b.waking.Unlock()

@@ -141,6 +141,7 @@ func open(c config) (*Backend, error) {
 		return nil, err
 	}
 	sys.Room(0)
+	sys.AddSleeper()
 	return &Backend{
 		ring:        r,
 		bufs:        bufs,
