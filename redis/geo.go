@@ -176,10 +176,22 @@ func (c *client) near(shape *geoShape, x *geoFound) {
 	c.distance(d)
 }
 
-// distance adds a distance with four decimals.
+// distance adds a distance, which is not negative, with four decimals.
 func (c *client) distance(d float64) {
 	var text [64]byte
-	c.Bulk(strconv.AppendFloat(text[:0], d, 'f', 4, 64))
+	c.Bulk(appendDistance(text[:0], d))
+}
+
+// appendDistance appends d with four decimals. As Redis does, it rounds the product of d and
+// 10,000, to the even neighbour if it is halfway: of a large distance that product has been rounded
+// itself.
+func appendDistance(b []byte, d float64) []byte {
+	n := int64(math.RoundToEven(d * 1e4))
+	b = strconv.AppendInt(b, n/1e4, 10)
+	point := len(b)
+	b = strconv.AppendInt(b, 1e4+n%1e4, 10) // a digit more than the decimals
+	b[point] = '.'
+	return b
 }
 
 func geohashCommand(c *client, args [][]byte) {

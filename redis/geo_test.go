@@ -41,6 +41,26 @@ func TestGeo(t *testing.T) {
 }
 
 // A partial sort has the same first elements as a whole one, but for their order if equal.
+func TestAppendDistance(t *testing.T) {
+	for _, c := range []struct {
+		d    float64
+		text string
+	}{
+		{0, "0.0000"},
+		{0.00004, "0.0000"},
+		{0.00006, "0.0001"},
+		{1, "1.0000"},
+		{12.3456789, "12.3457"},
+		{999.99996, "1000.0000"},
+		{14693572.743250001, "14693572.7432"}, // redis-server 7.0.15; printf has ...33
+		{20015114.3521, "20015114.3521"},
+	} {
+		if got := string(appendDistance(nil, c.d)); got != c.text {
+			t.Errorf("%v: %s, want %s", c.d, got, c.text)
+		}
+	}
+}
+
 func TestPartialSort(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
