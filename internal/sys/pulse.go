@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Go 1.26 can stand still for as long as one thread sleeps in a system call. Whoever stops the
-// world, as each garbage collection does, looks once for goroutines that are in system calls. One
-// that is just entering its call (between the look at sched.gcwaiting and the change to _Gsyscall
-// in runtime.reentersyscall) is taken for a running one, and waited for. Go's monitor thread
-// would help, but sleeps while the world stops: until a timer of Go is due, or for a minute. The
-// loops spend their lives entering system calls in which they sleep. So while there are any, a
-// timer is due every pulseTime. See docs/design.md, "System calls".
+// Go 1.26 can stand still for as long as one thread sleeps in a system call. The runtime stops the
+// world for each garbage collection, and then looks once for goroutines that are in system calls.
+// It takes a goroutine that is just entering its call (between the look at sched.gcwaiting and the
+// change to _Gsyscall in runtime.reentersyscall) for a running one, and waits for it. The thread
+// sysmon would help, but it sleeps while the world stops: until a timer of Go is due, or for a
+// minute. Loops enter system calls and sleep there all the time. So while there is a loop, a timer
+// is due every pulseTime. See docs/design.md, "System calls".
 
 // pulseTime is how long Go stands still at most.
 const pulseTime = 100 * time.Millisecond
@@ -22,18 +22,20 @@ var pulse struct {
 	timer    *time.Timer
 }
 
+// The timer is made here since one that is made in a bubble of testing/synctest cannot be used
+// outside of it.
+func init() {
+	pulse.timer = time.AfterFunc(time.Hour, beat)
+	pulse.timer.Stop()
+}
+
 // AddSleeper says that a loop begins to sleep in system calls now and then.
 func AddSleeper() {
 	pulse.mu.Lock()
 	defer pulse.mu.Unlock()
 	pulse.sleepers++
-	switch {
-	case pulse.sleepers > 1:
-	case pulse.timer == nil:
-		pulse.timer = time.AfterFunc(pulseTime, beat)
-	default:
-		pulse.timer.Reset(pulseTime)
-	}
+	// Reset it even if it runs: a bubble's clock may have set it.
+	pulse.timer.Reset(pulseTime)
 }
 
 // RemoveSleeper takes back AddSleeper.

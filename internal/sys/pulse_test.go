@@ -10,7 +10,7 @@ func TestPulse(t *testing.T) {
 	pending := func() bool {
 		pulse.mu.Lock()
 		defer pulse.mu.Unlock()
-		is := pulse.timer != nil && pulse.timer.Stop()
+		is := pulse.timer.Stop()
 		if is {
 			pulse.timer.Reset(time.Millisecond) // sooner, so that the test sees several
 		}

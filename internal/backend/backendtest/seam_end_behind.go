@@ -8,7 +8,7 @@ import "github.com/rondo-go/rondo/internal/backend"
 func seamEndBehindBytes(d *driver, network string) {
 	l, other := d.loop(), d.loop()
 	ln := l.listen(network, d.address(network), backend.Socket{})
-	for _, end := range []func(c conn) *call{conn.shutdown, conn.close, conn.reset} {
+	for i, end := range []func(c conn) *call{conn.shutdown, conn.close, conn.reset} {
 		for _, n := range []int{1, 1000, 3 * 8192} {
 			for _, early := range []bool{true, false} {
 				a, connected := other.dial(network, ln.addr, backend.Socket{})
@@ -31,6 +31,9 @@ func seamEndBehindBytes(d *driver, network string) {
 					in = b.drain()
 				}
 				d.until("the end behind bytes", in.done)
+				if resets := i == 2; !resets && (!in.eof || in.n != sent.n) {
+					d.Fatalf("%d bytes of %d, then %v; want all and the end", in.n, sent.n, in.err)
+				}
 			}
 		}
 	}

@@ -20,6 +20,9 @@ import (
 // doubtedAtOnce is how many files findEnds looks at with one system call.
 const doubtedAtOnce = 64
 
+// doubtedTurns is how many turns of a loop that does not sleep a doubt may wait.
+const doubtedTurns = 64
+
 // doubt notes f if e, of a multishot receive that goes on, has emptied the socket and may have
 // hidden the end.
 func (b *Backend) doubt(f *file, e *cqe) {
@@ -61,8 +64,9 @@ func (b *Backend) findEndsOf(doubted []backend.File) (found bool) {
 }
 
 // forgetsEnds reports whether the kernel also forgets an end that comes after the poll has begun,
-// if bytes come with it between two turns. Kernels up to that of 2025 do; the cure went into the
-// stable ones too.
+// if bytes come with it between two turns. Linux remembers it since commit a68ed2df7213 of 2026,
+// which stable kernels have too. Before Linux 6.17 a unix socket, which this function asks, shows
+// every end, but a TCP connection hides a reset: so take those kernels for forgetful.
 var forgetsEnds = sync.OnceValue(func() bool {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -116,7 +116,7 @@ func New(receiveBuffers int) (backend.Backend, error) {
 		completions: 4096,
 		buffers:     receiveBuffers,
 		shrinkAfter: shrinkTime,
-		forgetful:   forgetsEnds(),
+		forgetful:   !canLimit() || forgetsEnds(),
 	})
 	if err != nil {
 		return nil, err
@@ -212,7 +212,7 @@ func (b *Backend) Wait(until backend.Time) (bool, error) {
 	b.restartShrinkTimer()
 	b.bufs.publish()
 	b.packets.publish()
-	if len(b.doubted) >= doubtedAtOnce {
+	if len(b.doubted) >= doubtedAtOnce || len(b.doubted) > 0 && b.turn%doubtedTurns == 0 {
 		b.findEnds() // a busy loop never sleeps
 	}
 	err := b.ring.look()
