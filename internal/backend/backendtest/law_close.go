@@ -19,6 +19,19 @@ func slowly(w World, p Peer, want []byte) {
 	}
 }
 
+// leaveInOrder ends the peer's stream, reads on to the end of the connection's, and wants h to
+// be closed without an error. A peer that closes at once resets a connection that answers the
+// end, as one with TLS does.
+func leaveInOrder(w World, p Peer, h *handler) {
+	w.Helper()
+	p.CloseWrite()
+	expectEOF(w, p)
+	p.Close()
+	if err := h.untilClosed(); err != nil {
+		w.Errorf("Closed got %v", err)
+	}
+}
+
 // closeFlushesToASlowPeer: Close delivers all output, however slow the peer.
 func closeFlushesToASlowPeer(w World) {
 	big := pattern(3 << 20)

@@ -218,9 +218,6 @@ func farDeadlinesNeverCome(w World) {
 			expect(w, peer, []byte("still there?"))
 		}
 	}
-	p.Close()
+	leaveInOrder(w, p, h)
 	co.Close()
-	if err := h.untilClosed(); err != nil {
-		w.Errorf("Closed got %v", err)
-	}
 }

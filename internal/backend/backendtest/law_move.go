@@ -63,10 +63,7 @@ func moveKeepsEveryByte(w World) {
 		expect(w, p, in)
 		send(w, p, []byte("and more"))
 		expect(w, p, []byte("and more"))
-		p.Close()
-		if err := h.untilClosed(); err != nil {
-			w.Errorf("Closed got %v", err)
-		}
+		leaveInOrder(w, p, h)
 	}
 	w.Until("no open connection", func() bool { return first.Stats().Open == 0 && second.Stats().Open == 0 })
 	w.Call(func() {

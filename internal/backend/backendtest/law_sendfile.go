@@ -272,10 +272,7 @@ func filesUnderSmallLimits(w World) {
 		})
 		w.Sleep(20 * time.Millisecond)
 		slowly(w, p, pattern(size))
-		p.Close()
-		if err := h.untilClosed(); err != nil {
-			w.Errorf("%+v: Closed got %v", limits, err)
-		}
+		leaveInOrder(w, p, h)
 	}
 }
 

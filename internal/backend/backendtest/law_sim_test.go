@@ -13,7 +13,10 @@ import (
 	"github.com/rondo-go/rondo/rondotest"
 )
 
-var seeds = flag.Int("seeds", 3, "how many seeds TestLawsSimulated tries")
+var (
+	first = flag.Int("first", 1, "the first seed of the laws on simulated networks")
+	seeds = flag.Int("seeds", 3, "how many of these seeds are tried")
+)
 
 // TestLawsSimulated runs the engine's laws on the simulated network, with several seeds
 // and every fault that a correct engine hides.
@@ -23,7 +26,7 @@ func TestLawsSimulated(t *testing.T) {
 
 // trySeeds runs the laws on simulated networks. world makes a World of each.
 func trySeeds(t *testing.T, world func(*simulated) backendtest.World, but ...string) {
-	for seed := 1; seed <= *seeds; seed++ {
+	for seed := *first; seed < *first+*seeds; seed++ {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			backendtest.Laws(t, func(t *testing.T) backendtest.World {
 				o := rondotest.Options{Seed: uint64(seed)}
