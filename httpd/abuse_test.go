@@ -178,7 +178,7 @@ func upload(path string) client {
 	}
 }
 
-// calls counts the calls of a handler, and its writes of much.
+// calls counts the calls of a handler, and its writes at /long and /much.
 type calls struct{ running, writes atomic.Int64 }
 
 // victim is the handler of the abused server. Handlers at /deaf end when over is closed, those at
@@ -228,63 +228,81 @@ func victim(calls *calls, over chan bool) http.Handler {
 	})
 }
 
+// An abuse is a kind of hostile clients.
+type abuse struct {
+	name   string
+	bytes  int  // of memory that a connection may take
+	share  int  // of abusers, as a divisor
+	most   int  // connections at most: each of them fills megabytes of the system's buffers; 0: any
+	limits bool // the limits of time end the connections; false: they end by themselves
+}
+
 // TestAbuse: hostile clients take a bounded memory each, the limits of time end them, and
 // another client is answered meanwhile. The memory is the server's, in heap and stacks.
 func TestAbuse(t *testing.T) {
-	for _, a := range []struct {
-		name   string
-		bytes  int  // of memory that a connection may take
-		share  int  // of abusers, as a divisor
-		limits bool // the limits of time end the connections; false: they end by themselves
-	}{
-		{"silent", 1 << 10, 1, true},
-		{"heads", 2 << 10, 1, true},
-		{"bodies", 40 << 10, 1, true},
-		{"readers", 384 << 10, 1, true},
-		{"uploads", 192 << 10, 1, true},
-		{"fields", 160 << 10, 1, true},
-		{"requests", 512 << 10, 1, true},
-		{"pipelines", 256 << 10, 50, false},
-		{"cuts", 16 << 10, 1, false},
+	for _, a := range []abuse{
+		{"silent", 1 << 10, 1, 0, true},
+		{"heads", 2 << 10, 1, 0, true},
+		{"bodies", 40 << 10, 1, 0, true},
+		{"readers", 384 << 10, 1, 200, true},
+		{"uploads", 192 << 10, 1, 0, true},
+		{"fields", 160 << 10, 1, 0, true},
+		{"requests", 512 << 10, 1, 200, true},
+		{"pipelines", 256 << 10, 50, 0, false},
+		{"cuts", 16 << 10, 1, 0, false},
 	} {
 		t.Run(a.name, func(t *testing.T) {
 			count := max(1, *abusers/a.share)
+			if a.most > 0 {
+				count = min(count, a.most)
+			}
 			limit := 2*time.Second + time.Duration(count)*2*time.Millisecond
-			times := limit
-			if !a.limits {
-				times = time.Minute // a machine that stands still for the limit must not end them
-			}
-			var calls calls
-			over := make(chan bool)
-			addr := serve(t, &http.Server{ReadHeaderTimeout: times, ReadTimeout: times, WriteTimeout: times, IdleTimeout: times,
-				MaxHeaderBytes: 64 << 10, Handler: victim(&calls, over)})
-			calm := bystander(t, addr, times)
-			before := memory()
-			l := startLoad(t, a.name, addr, count)
-			l.ready()
-			took := (settled(&calls) - before) / count
-			disturbed := bystander(t, addr, times)
-			close(over)
-			ended := l.ended()
-			eventually(t, "the handlers end", func() bool { return calls.running.Load() == 0 })
-			eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+4*constant/count })
-			t.Logf("%d connections: %d bytes each, ended after %v; the bystander's median is %v, before %v, its longest %v, before %v",
-				count, took, ended.Round(time.Millisecond), disturbed[len(disturbed)/2], calm[len(calm)/2], disturbed[len(disturbed)-1], calm[len(calm)-1])
-			if took > a.bytes+constant/count && count >= fewAbusers {
-				t.Errorf("a connection takes %d bytes, want at most %d", took, a.bytes)
-			}
-			if !timed() {
-				return // that they end at all shows the limits: by themselves they never do
-			}
-			if longest := disturbed[len(disturbed)-1]; longest > limit/2 {
-				t.Errorf("the bystander waited for %v", longest)
-			}
-			// Each answer that the client's system still takes brings its connection a new limit.
-			if a.limits && ended > 3*limit+3*time.Second {
-				t.Errorf("the connections end after %v, though the limits are %v", ended, limit)
+			for !a.measured(t, count, limit) {
+				if limit *= 2; limit > patience {
+					t.Fatalf("memory and the handlers' writes do not come to rest in %v", limit/2)
+				}
 			}
 		})
 	}
+}
+
+// measured tries the abuse with limits of time. It reports false if these may have ended
+// connections before their memory was measured.
+func (a abuse) measured(t *testing.T, count int, limit time.Duration) bool {
+	times := limit
+	if !a.limits {
+		times = time.Minute // a machine that stands still for the limit must not end them
+	}
+	var calls calls
+	over := make(chan bool)
+	addr := serve(t, &http.Server{ReadHeaderTimeout: times, ReadTimeout: times, WriteTimeout: times, IdleTimeout: times,
+		MaxHeaderBytes: 64 << 10, Handler: victim(&calls, over)})
+	calm := bystander(t, addr, times)
+	before, began := memory(), time.Now()
+	l := startLoad(t, a.name, addr, count)
+	l.ready()
+	in, rests := settled(&calls, began.Add(times))
+	took := (in - before) / count
+	disturbed := bystander(t, addr, times)
+	close(over)
+	ended := l.ended()
+	eventually(t, "the handlers end", func() bool { return calls.running.Load() == 0 })
+	eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+4*constant/count })
+	t.Logf("%d connections: %d bytes each, ended after %v; the bystander's median is %v, before %v, its longest %v, before %v",
+		count, took, ended.Round(time.Millisecond), disturbed[len(disturbed)/2], calm[len(calm)/2], disturbed[len(disturbed)-1], calm[len(calm)-1])
+	if took > a.bytes+constant/count && count >= fewAbusers {
+		t.Errorf("a connection takes %d bytes, want at most %d", took, a.bytes)
+	}
+	if timed() { // that they end at all shows the limits: by themselves they never do
+		if longest := disturbed[len(disturbed)-1]; longest > limit/2 {
+			t.Errorf("the bystander waited for %v", longest)
+		}
+		// Each answer that the client's system still takes brings its connection a new limit.
+		if a.limits && ended > 3*limit+3*time.Second {
+			t.Errorf("the connections end after %v, though the limits are %v", ended, limit)
+		}
+	}
+	return rests || !a.limits || t.Failed()
 }
 
 // bystander asks a hundred times, and returns how long each answer took, in order. The server ends
@@ -431,22 +449,22 @@ func memory() int {
 
 // settled returns how much memory is in use once that no longer grows and the handlers' writes
 // wait: clients fill the system's buffers before the server must keep what they do not read. It
-// looks in groups, of which only the least counts, since what is allocated while the collector
-// works is counted as in use, and of a server at work that is much.
-func settled(calls *calls) int {
-	last := 0
-	for looks := 0; looks < 100; looks += settling {
+// reports false if that was not so in time. It looks in groups, of which only the least counts,
+// since what is allocated while the collector works is counted as in use, and of a server at
+// work that is much.
+func settled(calls *calls, until time.Time) (most int, rests bool) {
+	for time.Now().Before(until) {
 		writes, least := calls.writes.Load(), memory()
 		for range settling - 1 {
 			time.Sleep(20 * time.Millisecond)
 			least = min(least, memory())
 		}
-		if least <= last+last/50 && calls.writes.Load() == writes {
-			return least
+		rests = least <= most+most/50 && calls.writes.Load() == writes
+		if most = max(most, least); rests {
+			return most, time.Now().Before(until)
 		}
-		last = least
 	}
-	return last
+	return most, false
 }
 
 // settling is how many looks make a group.

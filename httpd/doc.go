@@ -65,10 +65,10 @@
 // Set the limits of time: they hold for clients that send or read slowly, as with net/http. In
 // heap and stacks a connection takes less than 1 KiB without a request (with TLS 8 KiB), 40 KiB
 // with a body that comes slowly, and 256 KiB with a body that comes faster than it is read. With
-// an answer that is not read it takes 384 KiB, with many such answers 512 KiB: most of that is
-// output, which the engine's HighWater bounds (256 KiB by default). What the handler takes comes
-// on top. A head takes as much as MaxHeaderBytes allows. The tests hold to that with thousands of
-// connections.
+// an answer that is not read it takes 384 KiB, and 512 KiB if the client goes on to send requests:
+// most of that is output, which the engine's HighWater bounds (256 KiB by default). What the
+// handler takes comes on top. A head takes as much as MaxHeaderBytes allows. Tests hold to that,
+// with hundreds of connections whose answers are not read and with thousands of the others.
 //
 // # Files
 //

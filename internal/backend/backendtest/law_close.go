@@ -24,7 +24,9 @@ func slowly(w World, p Peer, want []byte) {
 // end, as one with TLS does.
 func leaveInOrder(w World, p Peer, h *handler) {
 	w.Helper()
-	p.CloseWrite()
+	if err := p.CloseWrite(); err != nil {
+		w.Errorf("CloseWrite: %v", err)
+	}
 	expectEOF(w, p)
 	p.Close()
 	if err := h.untilClosed(); err != nil {
