@@ -63,7 +63,10 @@ func moveKeepsEveryByte(w World) {
 		expect(w, p, in)
 		send(w, p, []byte("and more"))
 		expect(w, p, []byte("and more"))
-		leaveInOrder(w, p, h)
+		p.Close()
+		if err := h.untilClosed(); err != nil {
+			w.Errorf("Closed got %v", err)
+		}
 	}
 	w.Until("no open connection", func() bool { return first.Stats().Open == 0 && second.Stats().Open == 0 })
 	w.Call(func() {
