@@ -38,10 +38,7 @@ func TestRandom(t *testing.T) {
 	if path == "" {
 		t.Skip(reason)
 	}
-	seed := *randomSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
+	seed := randomSeedOr()
 	for name, family := range randomFamilies {
 		for _, proto := range []string{"2", "3"} {
 			t.Run(name+"/RESP"+proto, func(t *testing.T) {
