@@ -141,19 +141,26 @@ func describe(v resp.Value, choose func(rules []string) []string) string {
 	return text.String()
 }
 
-// known removes the rules for commands that redis-server does not have.
+// known returns the rules without those for commands that redis-server does not have.
 func known(rules []string) []string {
-	return slices.DeleteFunc(rules, func(rule string) bool { return slices.Contains(newer, rule[1:]) })
+	return slices.DeleteFunc(slices.Clone(rules), func(rule string) bool { return slices.Contains(newer, rule[1:]) })
 }
 
-// asTheirs returns the words that redis-server has for rules. A server describes a set of
-// commands by the categories that hold most of it. The newer commands count in that of rondo.
+// asTheirs returns how redis-server describes the commands that rules allow.
 func (b *both) asTheirs(rules []string) []string {
 	b.t.Helper()
 	if reply := b.theirs(append([]string{"ACL", "SETUSER", "w", "reset"}, known(rules)...)...); reply.Kind == resp.Error {
-		b.t.Errorf("redis-server does not take rondo's description %q: %s", rules, reply.Str)
+		b.t.Fatalf("redis-server does not take rondo's description %q: %s", rules, reply.Str)
 	}
 	return strings.Fields(string(b.theirs("ACL", "GETUSER", "w").Elems[5].Str))
+}
+
+// tipped reports whether the newer commands may be why two descriptions differ: both servers choose
+// the categories that fit a set of commands best, and rondo's have more members.
+func tipped(theirs, ours string) bool {
+	return slices.ContainsFunc([]string{"@connection", "@slow"}, func(category string) bool {
+		return strings.Count(theirs, category) != strings.Count(ours, category)
+	})
 }
 
 // aclRequests are requests with keys and channels at all places where they may be. A, B and C
@@ -216,7 +223,6 @@ func TestPermissions(t *testing.T) {
 	if testing.Short() {
 		steps = 20
 	}
-	otherWords := 0 // descriptions that say the same in other words: a rare thing
 	for range steps {
 		if t.Failed() {
 			return
@@ -230,11 +236,8 @@ func TestPermissions(t *testing.T) {
 		}
 		b.same("", change...)
 		theirs, ours := b.theirs("ACL", "GETUSER", "u"), b.ours("ACL", "GETUSER", "u")
-		if want, got := describe(theirs, known), describe(ours, known); got != want {
-			otherWords++
-			if otherWords > 1+steps/100 || describe(ours, b.asTheirs) != want {
-				t.Errorf("%q:\nredis-server says\n%s, rondo\n%s", change, want, got)
-			}
+		if want, got := describe(theirs, known), describe(ours, known); got != want && (!tipped(want, got) || describe(ours, b.asTheirs) != want) {
+			t.Errorf("%q:\nredis-server says\n%s, rondo\n%s", change, want, got)
 		}
 		for range 30 {
 			request := []string{"ACL", "DRYRUN", "u"}
@@ -247,5 +250,4 @@ func TestPermissions(t *testing.T) {
 			b.same("", request...)
 		}
 	}
-	t.Logf("%d of %d descriptions differed in words", otherWords, steps)
 }

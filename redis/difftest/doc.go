@@ -22,6 +22,7 @@
 //	b?end           client b gets what there is until the server closes
 //	b@127.0.0.2     client b connects from that address
 //	sleep 20ms      nothing happens for that long
+//	blocked 2       nothing happens until the server has two blocked clients
 //	~ sorted: why   the next reply differs for that reason, and is compared in
 //	                a normal form of normalForms, or in several: a | b x
 //	< +OK           is a line of the reply to what stands before it

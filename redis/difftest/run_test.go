@@ -34,6 +34,11 @@ func (s *server) run(sc *script) (replies [][]byte, err error) {
 	}()
 	for _, step := range sc.steps {
 		time.Sleep(step.sleep)
+		if step.waits > 0 {
+			if err := s.waitFor(step.waits); err != nil {
+				return replies, err
+			}
+		}
 		var reply []byte
 		if step.client != "" {
 			if reply, err = s.play(step, clients); err != nil {
@@ -77,24 +82,45 @@ func (s *server) play(step *step, clients map[string]*client) ([]byte, error) {
 // reset empties the keyspace between scripts. What a script configures it
 // restores itself.
 func (s *server) reset() error {
+	reply, err := s.ask("FLUSHALL")
+	if err == nil && string(reply.Str) != "OK" {
+		err = fmt.Errorf("FLUSHALL: %s", reply.Str)
+	}
+	return err
+}
+
+// waitFor waits until n clients are blocked: the server has read their requests then.
+func (s *server) waitFor(n int) error {
+	want := fmt.Sprintf("\r\nblocked_clients:%d\r\n", n)
+	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		reply, err := s.ask("INFO", "clients")
+		switch {
+		case err != nil:
+			return err
+		case bytes.Contains(reply.Str, []byte(want)):
+			return nil
+		case time.Now().After(until):
+			return fmt.Errorf("%d clients are not blocked: %s", n, reply.Str)
+		}
+	}
+}
+
+// ask sends a request on a connection of its own, and returns the reply.
+func (s *server) ask(request ...string) (reply resp.Value, err error) {
 	c, err := s.dial("")
 	if err != nil {
-		return err
+		return reply, err
 	}
 	defer c.Close()
-	commands := [][]string{{"FLUSHALL"}}
 	if s.password != "" {
-		commands = [][]string{{"AUTH", s.password}, {"FLUSHALL"}}
-	}
-	for _, command := range commands {
-		if _, err := c.Write(resp.AppendRequest(nil, command...)); err != nil {
-			return err
-		}
-		if reply, err := c.one(); err != nil || string(reply) != "+OK\r\n" {
-			return fmt.Errorf("%s: %q, %v", command, reply, err)
+		if reply, err := c.ask("AUTH", s.password); err != nil || string(reply.Str) != "OK" {
+			return reply, fmt.Errorf("AUTH: %s, %v", reply.Str, err)
 		}
 	}
-	return c.quit()
+	if reply, err = c.ask(request...); err != nil {
+		return reply, err
+	}
+	return reply, c.quit()
 }
 
 // A client is a connection and the bytes it received that no step has had.

@@ -31,6 +31,7 @@ type step struct {
 	client string
 	from   string        // connect from this address
 	sleep  time.Duration // do nothing
+	waits  int           // do nothing until the server has so many blocked clients
 	send   []byte
 	expect expectation
 	normal string // normal form to compare in; "": the bytes as they are
@@ -117,6 +118,10 @@ func parseStep(line string) (*step, error) {
 	if text, ok := strings.CutPrefix(line, "sleep "); ok {
 		d, err := time.ParseDuration(text)
 		return &step{sleep: d}, err
+	}
+	if text, ok := strings.CutPrefix(line, "blocked "); ok {
+		n, err := strconv.Atoi(text)
+		return &step{waits: n}, err
 	}
 	m := stepLine.FindStringSubmatch(line)
 	if m == nil {
