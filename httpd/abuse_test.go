@@ -3,15 +3,12 @@ package httpd_test
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,11 +20,6 @@ import (
 var abusers = flag.Int("abusers", fewAbusers, "connections of each kind of abuse")
 
 const fewAbusers = 100
-
-// timed reports whether times are tested, and the memory of a few connections: not beside other
-// tests, which may take the processors. What the runtime and the loops keep is more than what few
-// connections take.
-func timed() bool { return *abusers > fewAbusers }
 
 // clients are what the loads can do, by name.
 var clients = map[string]client{
@@ -230,127 +222,112 @@ func victim(calls *calls, over chan bool) http.Handler {
 
 // An abuse is a kind of hostile clients.
 type abuse struct {
-	name   string
-	bytes  int  // of memory that a connection may take
-	share  int  // of abusers, as a divisor
-	most   int  // connections at most: each of them fills megabytes of the system's buffers; 0: any
-	limits bool // the limits of time end the connections; false: they end by themselves
+	name  string
+	bytes int // of memory that a connection may take
+	share int // of abusers, as a divisor
+	most  int // connections at most: each of them fills megabytes of the system's buffers; 0: any
+	ends  ending
 }
 
-// TestAbuse: hostile clients take a bounded memory each, the limits of time end them, and
-// another client is answered meanwhile. The memory is the server's, in heap and stacks.
+// An ending is what ends the connections of an abuse.
+type ending int
+
+const (
+	byItself ending = iota
+	byHandler
+	byLimit // a limit of time; without one they stay
+)
+
+// TestAbuse: hostile clients take a bounded memory each, another client is answered meanwhile, and
+// the limits of time end them. The memory is the server's, in heap and stacks.
 func TestAbuse(t *testing.T) {
 	for _, a := range []abuse{
-		{"silent", 1 << 10, 1, 0, true},
-		{"heads", 2 << 10, 1, 0, true},
-		{"bodies", 40 << 10, 1, 0, true},
-		{"readers", 384 << 10, 1, 200, true},
-		{"uploads", 192 << 10, 1, 0, true},
-		{"fields", 160 << 10, 1, 0, true},
-		{"requests", 512 << 10, 1, 200, true},
-		{"pipelines", 256 << 10, 50, 0, false},
-		{"cuts", 16 << 10, 1, 0, false},
+		{"silent", 1 << 10, 1, 0, byLimit},
+		{"heads", 2 << 10, 1, 0, byLimit},
+		{"bodies", 40 << 10, 1, 0, byLimit},
+		{"readers", 384 << 10, 1, 200, byLimit},
+		{"uploads", 192 << 10, 1, 0, byHandler},
+		{"fields", 160 << 10, 1, 0, byItself},
+		{"requests", 512 << 10, 1, 200, byLimit},
+		{"pipelines", 256 << 10, 50, 0, byItself},
+		{"cuts", 16 << 10, 1, 0, byItself},
 	} {
 		t.Run(a.name, func(t *testing.T) {
 			count := max(1, *abusers/a.share)
 			if a.most > 0 {
 				count = min(count, a.most)
 			}
-			limit := 2*time.Second + time.Duration(count)*2*time.Millisecond
-			for !a.measured(t, count, limit) {
-				if limit *= 2; limit > patience {
-					t.Fatalf("memory and the handlers' writes do not come to rest in %v", limit/2)
-				}
+			a.memory(t, count)
+			if a.ends == byLimit {
+				a.limits(t, count)
 			}
 		})
 	}
 }
 
-// measured tries the abuse with limits of time. It reports false if these may have ended
-// connections before their memory was measured.
-func (a abuse) measured(t *testing.T, count int, limit time.Duration) bool {
-	times := limit
-	if !a.limits {
-		times = time.Minute // a machine that stands still for the limit must not end them
-	}
-	var calls calls
-	over := make(chan bool)
-	addr := serve(t, &http.Server{ReadHeaderTimeout: times, ReadTimeout: times, WriteTimeout: times, IdleTimeout: times,
-		MaxHeaderBytes: 64 << 10, Handler: victim(&calls, over)})
-	calm := bystander(t, addr, times)
-	before, began := memory(), time.Now()
-	l := startLoad(t, a.name, addr, count)
+// memory measures what the connections take while no limit of time can end them.
+func (a abuse) memory(t *testing.T, count int) {
+	s := newAbused(t, time.Hour)
+	calm := bystander(t, s.addr)
+	before := memory()
+	l := startLoad(t, a.name, s.addr, count)
 	l.ready()
-	in, rests := settled(&calls, began.Add(times))
-	took := (in - before) / count
-	disturbed := bystander(t, addr, times)
-	close(over)
-	ended := l.ended()
-	eventually(t, "the handlers end", func() bool { return calls.running.Load() == 0 })
-	eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+4*constant/count })
-	t.Logf("%d connections: %d bytes each, ended after %v; the bystander's median is %v, before %v, its longest %v, before %v",
-		count, took, ended.Round(time.Millisecond), disturbed[len(disturbed)/2], calm[len(calm)/2], disturbed[len(disturbed)-1], calm[len(calm)-1])
+	began, disturbed := time.Now(), make(chan waits)
+	go func() { disturbed <- bystander(t, s.addr) }()
+	in := 0
+	if a.ends == byItself {
+		in = l.most()
+	} else {
+		in = settled(t, &s.calls)
+	}
+	held, took := time.Since(began), (in-before)/count
+	meanwhile := <-disturbed
+	close(s.over)
+	l.stop()
+	shortest, longest := l.ended()
+	t.Logf("%d connections: %d bytes each, ended after %v; the bystander waits for %v, before for %v",
+		count, took, longest.Round(time.Millisecond), meanwhile, calm)
+	if a.ends != byItself && shortest < held {
+		t.Errorf("a connection has ended after %v, before the memory was measured", shortest)
+	}
 	if took > a.bytes+constant/count && count >= fewAbusers {
 		t.Errorf("a connection takes %d bytes, want at most %d", took, a.bytes)
 	}
-	if timed() { // that they end at all shows the limits: by themselves they never do
-		if longest := disturbed[len(disturbed)-1]; longest > limit/2 {
-			t.Errorf("the bystander waited for %v", longest)
-		}
-		// Each answer that the client's system still takes brings its connection a new limit.
-		if a.limits && ended > 3*limit+3*time.Second {
-			t.Errorf("the connections end after %v, though the limits are %v", ended, limit)
-		}
-	}
-	return rests || !a.limits || t.Failed()
+	s.free(t, before, count)
 }
 
-// bystander asks a hundred times, and returns how long each answer took, in order. The server ends
-// its connection too when it rests for the limit, as on a machine that stands still: then it
-// comes again, three times at most, and what was lost counts like an answer. limit 0: there is none.
-func bystander(t *testing.T, addr string, limit time.Duration) (took []time.Duration) {
+// limits waits until the limits of time have ended all connections. For some that takes several
+// limits: each answer that the client's system still takes brings its connection a new one.
+func (a abuse) limits(t *testing.T, count int) {
+	const limit = time.Second
+	s := newAbused(t, limit)
+	before := memory()
+	l := startLoad(t, a.name, s.addr, count)
+	l.ready()
+	_, longest := l.ended() // if it fails, they have not ended
+	t.Logf("%d connections with limits of %v: ended after %v", count, limit, longest.Round(time.Millisecond))
+	s.free(t, before, count)
+}
+
+// abused is a server with hostile clients.
+type abused struct {
+	addr  string
+	calls calls
+	over  chan bool
+}
+
+func newAbused(t *testing.T, limit time.Duration) *abused {
+	s := &abused{over: make(chan bool)}
+	s.addr = serve(t, &http.Server{ReadHeaderTimeout: limit, ReadTimeout: limit, WriteTimeout: limit, IdleTimeout: limit,
+		MaxHeaderBytes: 64 << 10, Handler: victim(&s.calls, s.over)})
+	return s
+}
+
+// free waits until nothing is left of the connections.
+func (s *abused) free(t *testing.T, before, count int) {
 	t.Helper()
-	for comes := 0; len(took) < 100; {
-		last := time.Now() // before the last request that was answered, or before Dial
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.SetDeadline(last.Add(time.Minute))
-		for r := bufio.NewReader(c); err == nil && len(took) < 100; time.Sleep(time.Millisecond) {
-			began := time.Now()
-			if err = askSome(c, r); err == nil {
-				took = append(took, time.Since(began))
-				last = began
-			}
-		}
-		c.Close()
-		if err == nil {
-			break
-		}
-		lost := time.Since(last)
-		comes++
-		// A limit counts from the beginning of the loop's turn, which may be before last.
-		if limit == 0 || lost < limit/2 || comes > 3 || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("%v after an answer: %v", lost, err)
-		}
-		took = append(took, lost)
-	}
-	slices.Sort(took)
-	return took
-}
-
-// askSome gets one answer.
-func askSome(c net.Conn, r *bufio.Reader) error {
-	if _, err := io.WriteString(c, "GET /some HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-		return err
-	}
-	answer, err := http.ReadResponse(r, nil)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	return err
+	eventually(t, "the handlers end", func() bool { return s.calls.running.Load() == 0 })
+	eventually(t, "memory is free again", func() bool { return (memory()-before)/count < 1<<10+4*constant/count })
 }
 
 // TestUploads: bodies of 20 MiB, however fast they come and however slowly they are read, take at
@@ -363,12 +340,12 @@ func TestUploads(t *testing.T) {
 	addr := serve(t, &http.Server{Handler: victim(&calls, over)})
 	check := func(t *testing.T, took int) {
 		t.Logf("%d uploads: %d bytes each at most", count, took/count)
-		if took > 4*constant+count*each && timed() {
+		if took > 4*constant+count*each && *abusers > fewAbusers {
 			t.Errorf("%d uploads take %d bytes each", count, took/count)
 		}
 	}
 	t.Run("whole", func(t *testing.T) {
-		bystander(t, addr, 0)
+		bystander(t, addr)
 		before := memory()
 		l := startLoad(t, "whole", addr, count)
 		l.ready()
@@ -382,7 +359,7 @@ func TestUploads(t *testing.T) {
 		check(t, most)
 	})
 	t.Run("drips", func(t *testing.T) {
-		bystander(t, addr, 0)
+		bystander(t, addr)
 		before := memory()
 		l := startLoad(t, "drips", addr, count)
 		l.ready()
@@ -447,28 +424,36 @@ func memory() int {
 	return int(m.HeapAlloc + m.StackInuse)
 }
 
-// settled returns how much memory is in use once that no longer grows and the handlers' writes
-// wait: clients fill the system's buffers before the server must keep what they do not read. It
-// reports false if that was not so in time. It looks in groups, of which only the least counts,
-// since what is allocated while the collector works is counted as in use, and of a server at
-// work that is much.
-func settled(calls *calls, until time.Time) (most int, rests bool) {
-	for time.Now().Before(until) {
-		writes, least := calls.writes.Load(), memory()
-		for range settling - 1 {
-			time.Sleep(20 * time.Millisecond)
-			least = min(least, memory())
-		}
-		rests = least <= most+most/50 && calls.writes.Load() == writes
-		if most = max(most, least); rests {
-			return most, time.Now().Before(until)
-		}
+// leastMemory returns the least of some looks: what is allocated while the collector works is
+// counted as in use, and of a server at work that is much.
+func leastMemory() int {
+	least := memory()
+	for range 4 {
+		time.Sleep(20 * time.Millisecond)
+		least = min(least, memory())
 	}
-	return most, false
+	return least
 }
 
-// settling is how many looks make a group.
-const settling = 5
+// most returns the most memory that is in use until the clients have ended.
+func (l *load) most() (most int) {
+	for until := time.Now().Add(patience); l.running() && time.Now().Before(until); {
+		most = max(most, leastMemory())
+	}
+	return most
+}
+
+// settled returns how much memory is in use once that no longer grows and the handlers' writes
+// wait: clients fill the system's buffers before the server must keep what they do not read.
+func settled(t *testing.T, calls *calls) (in int) {
+	t.Helper()
+	eventually(t, "memory and the handlers' writes come to rest", func() bool {
+		before, writes := in, calls.writes.Load()
+		in = leastMemory()
+		return in <= before+before/50 && calls.writes.Load() == writes
+	})
+	return in
+}
 
 // patience is how long anything may take on a loaded machine before it counts as stuck.
 const patience = 2 * time.Minute

@@ -390,6 +390,9 @@ func (x *exchange) failOutput(err error) {
 func (x *exchange) run() {
 	ended := false
 	defer func() {
+		x.outMu.Lock()
+		x.stopTimer()
+		x.outMu.Unlock()
 		if ended {
 			return
 		}

@@ -66,16 +66,21 @@ func (x *exchange) SetWriteDeadline(t time.Time) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
 	x.limitWrite(t)
-	if x.outTimer != nil {
-		x.outTimer.Stop()
-		x.outTimer = nil
-	}
+	x.stopTimer()
 	x.wake()
 	return x.ref.Do(func(c *rondo.Conn) {
 		if x.conn.x == x {
 			c.AbortUnsentAt(t)
 		}
 	})
+}
+
+// stopTimer ends the timer of waiting Writes, which holds the exchange. The caller has locked outMu.
+func (x *exchange) stopTimer() {
+	if x.outTimer != nil {
+		x.outTimer.Stop()
+		x.outTimer = nil
+	}
 }
 
 // limitWrite makes Writes fail from t on. The caller has locked outMu, or begins the exchange.

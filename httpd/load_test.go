@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -34,7 +35,8 @@ type client func(c net.Conn, i int, ready func(), stop <-chan struct{}) error
 
 // loadMain is the program of the other process: order names the client, the address and the
 // number of connections. It says on standard output when all clients are ready, and when all of
-// them have ended, with the time that the longest one took. The end of standard input stops it.
+// them have ended, with the times that the shortest and the longest one took. The end of standard
+// input stops it.
 func loadMain(order string) {
 	words := strings.Fields(order)
 	do, addr := clients[words[0]], words[1]
@@ -57,7 +59,7 @@ func loadMain(order string) {
 		conns = append(conns, c)
 	}
 	var ready, ended sync.WaitGroup
-	var longest atomic.Int64
+	took := make([]time.Duration, count)
 	began := time.Now()
 	for i, c := range conns {
 		ready.Add(1)
@@ -70,16 +72,13 @@ func loadMain(order string) {
 			if err := do(c, i, once, stop); err != nil {
 				fmt.Println(err)
 			}
-			took := int64(time.Since(began))
-			for most := longest.Load(); took > most && !longest.CompareAndSwap(most, took); {
-				most = longest.Load()
-			}
+			took[i] = time.Since(began)
 		}()
 	}
 	ready.Wait()
 	fmt.Println("ready")
 	ended.Wait()
-	fmt.Println("ended", time.Duration(longest.Load()))
+	fmt.Println("ended", slices.Min(took), slices.Max(took))
 	<-stop
 }
 
@@ -107,7 +106,7 @@ func startLoad(t *testing.T, name, addr string, count int) *load {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	l := &load{t, make(chan string), stdin}
+	l := &load{t, make(chan string, 1), stdin}
 	go func() {
 		defer close(l.lines)
 		for s := bufio.NewScanner(stdout); s.Scan(); {
@@ -133,16 +132,28 @@ func (l *load) ready() {
 	}
 }
 
-// ended waits until all clients have ended, and returns how long the longest one took.
-func (l *load) ended() time.Duration {
+// running reports, once all clients are ready, whether one has not ended.
+func (l *load) running() bool { return len(l.lines) == 0 }
+
+// stop stops the clients.
+func (l *load) stop() { l.stdin.Close() }
+
+// ended waits until all clients have ended, and returns how long the shortest and the longest one
+// took.
+func (l *load) ended() (shortest, longest time.Duration) {
 	l.t.Helper()
 	got := l.line()
-	word, longest, _ := strings.Cut(got, " ")
-	took, err := time.ParseDuration(longest)
-	if word != "ended" || err != nil {
+	words := strings.Fields(got)
+	if len(words) != 3 || words[0] != "ended" {
 		l.t.Fatalf("the load says %q, and has not ended", got)
 	}
-	return took
+	for i, took := range []*time.Duration{&shortest, &longest} {
+		var err error
+		if *took, err = time.ParseDuration(words[1+i]); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return shortest, longest
 }
 
 // line waits for what the load says.
@@ -155,4 +166,46 @@ func (l *load) line() string {
 		l.t.Fatal("the load says nothing")
 		return ""
 	}
+}
+
+// waits are how long a client waits for its answers.
+type waits struct{ median, longest time.Duration }
+
+func (w waits) String() string { return fmt.Sprintf("%v, %v at most", w.median, w.longest) }
+
+// bystander asks a hundred times on one connection.
+func bystander(t *testing.T, addr string) waits {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Error("the bystander:", err)
+		return waits{}
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	r := bufio.NewReader(c)
+	took := make([]time.Duration, 100)
+	for i := range took {
+		began := time.Now()
+		if err := askSome(c, r); err != nil {
+			t.Errorf("the bystander's answer %d: %v", i, err)
+			return waits{}
+		}
+		took[i] = time.Since(began)
+		time.Sleep(time.Millisecond)
+	}
+	slices.Sort(took)
+	return waits{took[len(took)/2], took[len(took)-1]}
+}
+
+// askSome gets one answer.
+func askSome(c net.Conn, r *bufio.Reader) error {
+	if _, err := io.WriteString(c, "GET /some HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
 }
