@@ -27,15 +27,15 @@ func entries(v resp.Value, _ []string) (resp.Value, error) {
 	return v, nil
 }
 
-// samples masks the times of LATENCY LATEST and HISTORY, and rounds durations to
-// 100 milliseconds.
+// samples masks the times of LATENCY LATEST and HISTORY. Of durations it keeps whether they are
+// at least a second.
 func samples(v resp.Value, _ []string) (resp.Value, error) {
 	for i := range v.Elems {
 		for j := range v.Elems[i].Elems {
 			if e := &v.Elems[i].Elems[j]; e.Kind == resp.Int && e.Int > 1e6 {
 				e.Int = 0
 			} else if e.Kind == resp.Int {
-				e.Int = e.Int / 100 * 100
+				e.Int = min(e.Int/1000, 1) * 1000
 			}
 		}
 	}

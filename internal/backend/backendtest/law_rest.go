@@ -83,7 +83,7 @@ func (h *handler) comeBack(l *rondo.Loop, d bridge.Departed) {
 // departKeepsEveryByte: a departed connection has every byte, although its peer does not
 // read, in each state of its streams.
 func departKeepsEveryByte(w World) {
-	e, next := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20}, atomic.Pointer[handler]{}
+	e, next := &rondo.Engine{NumLoops: 1, MaxOutput: 64 << 20, Linger: time.Minute}, atomic.Pointer[handler]{}
 	addr := w.Listen(e, opener(func(*rondo.Conn) *handler { return next.Load() }))
 	for i, size := range []int{0, 100, 20_000, 300_000, 8 << 20} {
 		for _, state := range []string{"open", "CloseWrite", "ended", "peer ended", "both"} {
