@@ -64,9 +64,11 @@ type exchange struct {
 	full    bool          // the connection's output is
 	failed  bool          // outErr is the system's, and the loop does not know it
 	outErr  error         // stays
+	outOver bool          // Writes fail: nobody would wake one that waits
 
 	outDeadline time.Time
-	outTimer    *time.Timer
+	outTimer    *time.Timer  // nil: nobody has waited
+	outFired    bool         // outTimer was
 	readLimit   *rondo.Timer // the loop's; nil: there is none
 
 	req  http.Request
@@ -390,9 +392,6 @@ func (x *exchange) failOutput(err error) {
 func (x *exchange) run() {
 	ended := false
 	defer func() {
-		x.outMu.Lock()
-		x.stopTimer()
-		x.outMu.Unlock()
 		if ended {
 			return
 		}
@@ -400,6 +399,9 @@ func (x *exchange) run() {
 		x.countEnd()
 		x.server.recovered(x.req.RemoteAddr, v)
 		x.cancel()
+		x.outMu.Lock()
+		x.endOutput()
+		x.outMu.Unlock()
 		if x.hijacked.Load() {
 			x.free()
 			return
@@ -424,6 +426,9 @@ func (x *exchange) run() {
 	ended = true
 	x.cancel()
 	if x.hijacked.Load() {
+		x.outMu.Lock()
+		x.endOutput()
+		x.outMu.Unlock()
 		x.countEnd()
 		x.free()
 		return
@@ -445,7 +450,9 @@ func (x *exchange) run() {
 // know nothing: the answer is sent, the connection stays open, and no input waits for it.
 func (x *exchange) sentDirect() bool {
 	x.outMu.Lock()
-	if x.direct == nil || !x.writable() {
+	direct := x.direct != nil && x.writable()
+	x.endOutput()
+	if !direct {
 		x.outMu.Unlock()
 		return false
 	}

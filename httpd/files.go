@@ -166,8 +166,8 @@ func (x *exchange) sendFile(f *os.File, offset, count int64) (n int64, err error
 			x.direct = nil
 		}
 	}
-	if n == count || x.outErr != nil {
-		return n, x.outErr
+	if err := x.failure(); n == count || err != nil {
+		return n, err
 	}
 	s := &sending{x, f, offset + n, count - n, false}
 	x.file = s
@@ -181,16 +181,16 @@ func (x *exchange) sendFile(f *os.File, offset, count int64) (n int64, err error
 		if !s.begun {
 			break
 		}
-		if !dropped { // and the connection lets go of the file
+		if !dropped && !x.outOver { // and the connection lets go of the file
 			dropped = true
 			x.ref.Do(func(c *rondo.Conn) { c.Abort(os.ErrDeadlineExceeded) })
 		}
 	}
 	x.file = nil
-	if x.outErr == nil {
-		n = count
+	if err := x.failure(); err != nil {
+		return n, err
 	}
-	return n, x.outErr
+	return count, nil
 }
 
 // A sending is a file on its way to the loop, and then its connection's.

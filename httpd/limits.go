@@ -75,14 +75,6 @@ func (x *exchange) SetWriteDeadline(t time.Time) error {
 	})
 }
 
-// stopTimer ends the timer of waiting Writes, which holds the exchange. The caller has locked outMu.
-func (x *exchange) stopTimer() {
-	if x.outTimer != nil {
-		x.outTimer.Stop()
-		x.outTimer = nil
-	}
-}
-
 // limitWrite makes Writes fail from t on. The caller has locked outMu, or begins the exchange.
 // A Write that passes the loop needs outDeadline. On a simulated network none does, and the
 // connection's AbortUnsentAt is enough.

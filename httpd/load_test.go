@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -35,8 +37,8 @@ type client func(c net.Conn, i int, ready func(), stop <-chan struct{}) error
 
 // loadMain is the program of the other process: order names the client, the address and the
 // number of connections. It says on standard output when all clients are ready, and when all of
-// them have ended, with the times that the shortest and the longest one took. The end of standard
-// input stops it.
+// them have ended, with how many did before they were stopped, and how long the longest one took.
+// The end of standard input stops them.
 func loadMain(order string) {
 	words := strings.Fields(order)
 	do, addr := clients[words[0]], words[1]
@@ -59,6 +61,7 @@ func loadMain(order string) {
 		conns = append(conns, c)
 	}
 	var ready, ended sync.WaitGroup
+	var early atomic.Int32
 	took := make([]time.Duration, count)
 	began := time.Now()
 	for i, c := range conns {
@@ -73,12 +76,17 @@ func loadMain(order string) {
 				fmt.Println(err)
 			}
 			took[i] = time.Since(began)
+			select {
+			case <-stop:
+			default:
+				early.Add(1)
+			}
 		}()
 	}
 	ready.Wait()
 	fmt.Println("ready")
 	ended.Wait()
-	fmt.Println("ended", slices.Min(took), slices.Max(took))
+	fmt.Println("ended", early.Load(), slices.Max(took))
 	<-stop
 }
 
@@ -138,22 +146,20 @@ func (l *load) running() bool { return len(l.lines) == 0 }
 // stop stops the clients.
 func (l *load) stop() { l.stdin.Close() }
 
-// ended waits until all clients have ended, and returns how long the shortest and the longest one
-// took.
-func (l *load) ended() (shortest, longest time.Duration) {
+// ended waits until all clients have ended. It returns how many did before they were stopped, and
+// how long the longest one took.
+func (l *load) ended() (early int, longest time.Duration) {
 	l.t.Helper()
+	var took string
 	got := l.line()
-	words := strings.Fields(got)
-	if len(words) != 3 || words[0] != "ended" {
-		l.t.Fatalf("the load says %q, and has not ended", got)
+	_, err := fmt.Sscanf(got, "ended %d %s", &early, &took)
+	if err == nil {
+		longest, err = time.ParseDuration(took)
 	}
-	for i, took := range []*time.Duration{&shortest, &longest} {
-		var err error
-		if *took, err = time.ParseDuration(words[1+i]); err != nil {
-			l.t.Fatal(err)
-		}
+	if err != nil {
+		l.t.Fatalf("the load says %q, and has not ended: %v", got, err)
 	}
-	return shortest, longest
+	return early, longest
 }
 
 // line waits for what the load says.
@@ -208,4 +214,64 @@ func askSome(c net.Conn, r *bufio.Reader) error {
 	}
 	_, err = io.Copy(io.Discard, answer.Body)
 	return err
+}
+
+// constant is how much memory a server may keep for the next connections, and kept how many
+// goroutines. The loops' free buffers may take four times as much.
+const (
+	constant = 1 << 20
+	kept     = 150
+)
+
+// memory returns how many bytes are in use, in heap and stacks.
+func memory() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+// leastMemory returns the least of some looks: what is allocated while the collector works is
+// counted as in use, and of a server at work that is much.
+func leastMemory() int {
+	least := memory()
+	for range 4 {
+		time.Sleep(20 * time.Millisecond)
+		least = min(least, memory())
+	}
+	return least
+}
+
+// most returns the most memory that is in use until the clients have ended.
+func (l *load) most() (most int) {
+	l.t.Helper()
+	eventually(l.t, "all clients end", func() bool {
+		most = max(most, leastMemory())
+		return !l.running()
+	})
+	return most
+}
+
+// settled returns how much memory is in use once that no longer grows and the handlers' writes
+// wait: clients fill the system's buffers before the server must keep what they do not read.
+func settled(t *testing.T, calls *calls) (in int) {
+	t.Helper()
+	eventually(t, "memory and the handlers' writes come to rest", func() bool {
+		before, writes := in, calls.writes.Load()
+		in = leastMemory()
+		return in <= before+before/50 && calls.writes.Load() == writes
+	})
+	return in
+}
+
+// patience is how long anything may take on a loaded machine before it counts as stuck.
+const patience = 2 * time.Minute
+
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for until := time.Now().Add(patience); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
 }

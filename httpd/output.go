@@ -18,7 +18,7 @@ func (x *exchange) flush(p []byte) error {
 		return x.flushOnLoop(p)
 	}
 	err := x.flushPast(p)
-	if err != nil {
+	if err != nil && err != errLate { // then the loop has x.out
 		x.out = x.out[:0] // a handler may go on writing: nothing may pile up
 	}
 	return err
@@ -31,8 +31,8 @@ func (x *exchange) flushPast(p []byte) error {
 	for x.writable() && x.stuffed() {
 		x.wait()
 	}
-	if x.outErr != nil {
-		return x.outErr
+	if err := x.failure(); err != nil {
+		return err
 	}
 	if x.direct != nil {
 		x.sendDirect(&x.out)
@@ -59,7 +59,7 @@ func (x *exchange) flushPast(p []byte) error {
 		x.wait()
 	}
 	x.big = nil // the handler's memory
-	return x.outErr
+	return x.failure()
 }
 
 // sendDirect sends p past the loop. When the system takes no more, the loop sends the rest of
@@ -91,21 +91,50 @@ func (x *exchange) lost(err error) {
 	x.cancel()
 }
 
-// writable reports whether the output has not failed, and sets the timer for a wait. The
-// caller has locked outMu.
+// failure returns why Writes fail, or nil. The caller has locked outMu.
+func (x *exchange) failure() error {
+	if x.outErr == nil && x.outOver {
+		return errLate
+	}
+	return x.outErr
+}
+
+// writable reports whether Writes do not fail, and sets the timer for a wait. The caller has
+// locked outMu.
 func (x *exchange) writable() bool {
-	if x.outErr != nil || x.outDeadline.IsZero() {
-		return x.outErr == nil
+	if x.failure() != nil || x.outDeadline.IsZero() {
+		return x.failure() == nil
 	}
 	left := time.Until(x.outDeadline)
 	if left <= 0 {
 		x.lost(os.ErrDeadlineExceeded)
 		return false
 	}
-	if x.outTimer == nil && (x.stuffed() || len(x.big) > 0 || x.file != nil) {
-		x.outTimer = time.AfterFunc(left, x.outExpired)
+	if !x.stuffed() && len(x.big) == 0 && x.file == nil {
+		return true
 	}
+	if x.outTimer == nil {
+		x.outTimer = time.AfterFunc(left, x.outExpired)
+	} else if x.outFired {
+		x.outTimer.Reset(left)
+	}
+	x.outFired = false
 	return true
+}
+
+// endOutput makes the Writes fail of goroutines that the handler left behind, and lets go of the
+// timer, which would hold the exchange until WriteTimeout. The caller has locked outMu.
+func (x *exchange) endOutput() {
+	x.outOver = true
+	x.stopTimer()
+	x.wake()
+}
+
+func (x *exchange) stopTimer() {
+	if x.outTimer != nil {
+		x.outTimer.Stop()
+		x.outTimer, x.outFired = nil, false
+	}
 }
 
 // wait waits until wake. The caller has locked outMu.
@@ -129,7 +158,7 @@ func (x *exchange) stuffed() bool { return x.full || len(x.pending) >= mostPendi
 
 func (x *exchange) outExpired() {
 	x.outMu.Lock()
-	x.outTimer = nil
+	x.outFired = true // or another one has: then that is set again
 	x.wake()
 	x.outMu.Unlock()
 }

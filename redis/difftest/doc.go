@@ -22,7 +22,8 @@
 //	b?end           client b gets what there is until the server closes
 //	b@127.0.0.2     client b connects from that address
 //	sleep 20ms      nothing happens for that long
-//	blocked 2       nothing happens until the server has two blocked clients
+//	blocked 2       waits until the server has two blocked clients, by INFO on
+//	                connections of its own, which the slow log shows
 //	~ sorted: why   the next reply differs for that reason, and is compared in
 //	                a normal form of normalForms, or in several: a | b x
 //	< +OK           is a line of the reply to what stands before it
