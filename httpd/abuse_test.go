@@ -289,7 +289,8 @@ func (a abuse) memory(t *testing.T, count int) {
 	case byItself:
 		in = l.most()
 	case byHandler:
-		eventually(t, "all handlers run", func() bool { return s.calls.running.Load() >= int64(count) })
+		<-asked // its requests count
+		eventually(t, "all handlers run", func() bool { return s.calls.running.Load() == int64(count) })
 		fallthrough
 	default:
 		in = settled(t, &s.calls)

@@ -64,6 +64,7 @@ type exchange struct {
 	full    bool          // the connection's output is
 	failed  bool          // outErr is the system's, and the loop does not know it
 	outErr  error         // stays
+	holding int           // Writes with bytes that wait until the output is not full
 	outOver bool          // Writes fail: nobody would wake one that waits
 
 	outDeadline time.Time

@@ -175,22 +175,22 @@ func (x *exchange) sendFile(f *os.File, offset, count int64) (n int64, err error
 		x.lost(err)
 	}
 	for dropped := false; x.file == s; x.wait() {
-		if x.writable() {
+		if x.writable() || x.ending() {
 			continue
 		}
 		if !s.begun {
 			break
 		}
-		if !dropped && !x.outOver { // and the connection lets go of the file
+		if !dropped { // and the connection lets go of the file
 			dropped = true
 			x.ref.Do(func(c *rondo.Conn) { c.Abort(os.ErrDeadlineExceeded) })
 		}
 	}
 	x.file = nil
-	if err := x.failure(); err != nil {
-		return n, err
+	if x.outErr == nil {
+		n = count
 	}
-	return count, nil
+	return n, x.outErr
 }
 
 // A sending is a file on its way to the loop, and then its connection's.

@@ -245,11 +245,15 @@ func leastMemory() int {
 // most returns the most memory that is in use until the clients have ended.
 func (l *load) most() (most int) {
 	l.t.Helper()
-	eventually(l.t, "all clients end", func() bool {
+	for until := time.Now().Add(5 * patience); ; {
 		most = max(most, leastMemory())
-		return !l.running()
-	})
-	return most
+		if !l.running() {
+			return most
+		}
+		if time.Now().After(until) {
+			l.t.Fatalf("the clients do not end in %v", 5*patience)
+		}
+	}
 }
 
 // settled returns how much memory is in use once that no longer grows and the handlers' writes

@@ -18,18 +18,33 @@ func (x *exchange) flush(p []byte) error {
 		return x.flushOnLoop(p)
 	}
 	err := x.flushPast(p)
-	if err != nil && err != errLate { // then the loop has x.out
+	switch {
+	case err == errLate: // the loop has x.out
+		if len(p) > 0 && !x.hijacked.Load() {
+			x.ref.Do(x.cut)
+		}
+	case err != nil:
 		x.out = x.out[:0] // a handler may go on writing: nothing may pile up
 	}
 	return err
 }
+
+// cut aborts the connection: a part of the answer is missing, and the client would take the next
+// one for it.
+func (x *exchange) cut(c *rondo.Conn) { c.Abort(errLate) }
 
 // flushPast is flush for a handler on a goroutine.
 func (x *exchange) flushPast(p []byte) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
 	for x.writable() && x.stuffed() {
+		if len(p) > 0 {
+			x.holding++
+		}
 		x.wait()
+		if len(p) > 0 {
+			x.holding--
+		}
 	}
 	if err := x.failure(); err != nil {
 		return err
@@ -55,11 +70,11 @@ func (x *exchange) flushPast(p []byte) error {
 			return err
 		}
 	}
-	for len(x.big) > 0 && x.writable() {
+	for len(x.big) > 0 && (x.writable() || x.ending()) {
 		x.wait()
 	}
 	x.big = nil // the handler's memory
-	return x.failure()
+	return x.outErr
 }
 
 // sendDirect sends p past the loop. When the system takes no more, the loop sends the rest of
@@ -122,10 +137,17 @@ func (x *exchange) writable() bool {
 	return true
 }
 
+// ending reports whether the output is over but has not failed: what was posted before will be
+// done, and wakes. The caller has locked outMu.
+func (x *exchange) ending() bool { return x.outOver && x.outErr == nil }
+
 // endOutput makes the Writes fail of goroutines that the handler left behind, and lets go of the
 // timer, which would hold the exchange until WriteTimeout. The caller has locked outMu.
 func (x *exchange) endOutput() {
 	x.outOver = true
+	if x.holding > 0 { // see cut
+		x.lost(errLate)
+	}
 	x.stopTimer()
 	x.wake()
 }

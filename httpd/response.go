@@ -116,7 +116,7 @@ func (w *response) WriteHeader(status int) {
 
 // inform sends an answer of status 1xx, which another one will follow.
 func (w *response) inform(status int) {
-	if w.minor == 0 {
+	if w.minor == 0 || w.done {
 		return
 	}
 	if b := w.x.in; b != nil {
@@ -284,7 +284,7 @@ func (w *response) FlushError() error {
 	if w.x.hijacked.Load() {
 		return http.ErrHijacked
 	}
-	if w.memory == nil {
+	if w.done || w.memory == nil {
 		return errLate
 	}
 	if w.status == 0 {
