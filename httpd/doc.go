@@ -43,6 +43,8 @@
 //     HTTP/1 for its own use.
 //   - http.MaxBytesReader does not close the connection behind the answer by itself; a
 //     body of more than 256 KiB that was not read does.
+//   - A handler that returns while another goroutine is in a method of its ResponseWriter, on a
+//     goroutine, waits for that method. Later calls fail and do no harm.
 //   - Behind the last answer of a connection, and behind one to a request that is refused, up to
 //     256 KiB of input are read and dropped, for half a second; net/http waits without reading.
 //

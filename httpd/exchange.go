@@ -52,6 +52,7 @@ type exchange struct {
 	expects  bool     // the client waits for status 100 before it sends the body
 	hijacked atomic.Bool
 	phase    atomic.Uint32 // over, tell
+	calls    atomic.Int32  // how many goroutines are in a method of response, and returned
 
 	// The output on its way to the loop.
 	outMu   sync.Mutex
@@ -64,8 +65,6 @@ type exchange struct {
 	full    bool          // the connection's output is
 	failed  bool          // outErr is the system's, and the loop does not know it
 	outErr  error         // stays
-	holding int           // Writes with bytes that wait until the output is not full
-	outOver bool          // Writes fail: nobody would wake one that waits
 
 	outDeadline time.Time
 	outTimer    *time.Timer  // nil: nobody has waited
@@ -380,8 +379,10 @@ func (x *exchange) disconnected(err error) {
 	x.cancel()
 }
 
+// failOutput makes Writes fail. Nobody waits any more.
 func (x *exchange) failOutput(err error) {
 	x.outMu.Lock()
+	x.stopTimer()
 	if x.outErr == nil {
 		x.outErr = err
 	}
@@ -397,12 +398,10 @@ func (x *exchange) run() {
 			return
 		}
 		v := recover() // nil: runtime.Goexit
+		x.endCalls(true)
 		x.countEnd()
 		x.server.recovered(x.req.RemoteAddr, v)
 		x.cancel()
-		x.outMu.Lock()
-		x.endOutput()
-		x.outMu.Unlock()
 		if x.hijacked.Load() {
 			x.free()
 			return
@@ -426,10 +425,8 @@ func (x *exchange) run() {
 	}
 	ended = true
 	x.cancel()
+	x.endCalls(false)
 	if x.hijacked.Load() {
-		x.outMu.Lock()
-		x.endOutput()
-		x.outMu.Unlock()
 		x.countEnd()
 		x.free()
 		return
@@ -452,7 +449,7 @@ func (x *exchange) run() {
 func (x *exchange) sentDirect() bool {
 	x.outMu.Lock()
 	direct := x.direct != nil && x.writable()
-	x.endOutput()
+	x.stopTimer()
 	if !direct {
 		x.outMu.Unlock()
 		return false
@@ -483,6 +480,7 @@ func (x *exchange) abandon(c *rondo.Conn) {
 		if x.headSent && x.outErr == nil && len(x.out) > 0 {
 			c.Write(x.out)
 		}
+		x.failOutput(errLate) // a Read may be sending status 100
 		x.conn.close()
 	}
 }

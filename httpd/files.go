@@ -77,6 +77,10 @@ func partOf(r io.Reader) *filePart {
 // sendPart sends what it can of a file's part: nothing, if its bytes must be framed or are
 // few. It moves the file's offset and the limit.
 func (w *response) sendPart(part *filePart) (n int64, err error) {
+	if err := w.enter(); err != nil {
+		return 0, err
+	}
+	defer w.x.exit()
 	if err := w.flushBody(); err != nil {
 		return 0, err
 	}
@@ -166,8 +170,8 @@ func (x *exchange) sendFile(f *os.File, offset, count int64) (n int64, err error
 			x.direct = nil
 		}
 	}
-	if err := x.failure(); n == count || err != nil {
-		return n, err
+	if n == count || x.outErr != nil {
+		return n, x.outErr
 	}
 	s := &sending{x, f, offset + n, count - n, false}
 	x.file = s
@@ -175,7 +179,7 @@ func (x *exchange) sendFile(f *os.File, offset, count int64) (n int64, err error
 		x.lost(err)
 	}
 	for dropped := false; x.file == s; x.wait() {
-		if x.writable() || x.ending() {
+		if x.writable() {
 			continue
 		}
 		if !s.begun {

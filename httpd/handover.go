@@ -80,10 +80,12 @@ func (x *exchange) leave(c *rondo.Conn, found chan<- hijackedConn) {
 	err := c.Detach(func(nc net.Conn, err error) { found <- hijackedConn{nc, 0, err} })
 	switch {
 	case err == nil:
+		x.failOutput(http.ErrHijacked)
 	case errors.Is(err, rondo.ErrClosed):
 		x.hijacked.Store(false)
 		found <- hijackedConn{nil, 0, err}
 	default: // it has filters
+		x.failOutput(http.ErrHijacked)
 		found <- hijackedConn{netconn.New(c), int(x.conn.rest), nil}
 		x.conn.left()
 	}
@@ -140,6 +142,7 @@ func (x *exchange) give(c *rondo.Conn, take func(*rondo.Conn)) error {
 	c.AbortUnsentAt(time.Time{})
 	x.limitRead(time.Time{})
 	x.hijacked.Store(true)
+	x.failOutput(http.ErrHijacked)
 	x.conn.left()
 	if l := c.Limits(); l.MaxOutput == l.HighWater+outputRoom { // by Open
 		l.MaxOutput = cmp.Or(c.Loop().Engine().MaxOutput, rondo.DefaultMaxOutput)

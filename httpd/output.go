@@ -18,36 +18,21 @@ func (x *exchange) flush(p []byte) error {
 		return x.flushOnLoop(p)
 	}
 	err := x.flushPast(p)
-	switch {
-	case err == errLate: // the loop has x.out
-		if len(p) > 0 && !x.hijacked.Load() {
-			x.ref.Do(x.cut)
-		}
-	case err != nil:
+	if err != nil {
 		x.out = x.out[:0] // a handler may go on writing: nothing may pile up
 	}
 	return err
 }
-
-// cut aborts the connection: a part of the answer is missing, and the client would take the next
-// one for it.
-func (x *exchange) cut(c *rondo.Conn) { c.Abort(errLate) }
 
 // flushPast is flush for a handler on a goroutine.
 func (x *exchange) flushPast(p []byte) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
 	for x.writable() && x.stuffed() {
-		if len(p) > 0 {
-			x.holding++
-		}
 		x.wait()
-		if len(p) > 0 {
-			x.holding--
-		}
 	}
-	if err := x.failure(); err != nil {
-		return err
+	if x.outErr != nil {
+		return x.outErr
 	}
 	if x.direct != nil {
 		x.sendDirect(&x.out)
@@ -70,7 +55,7 @@ func (x *exchange) flushPast(p []byte) error {
 			return err
 		}
 	}
-	for len(x.big) > 0 && (x.writable() || x.ending()) {
+	for len(x.big) > 0 && x.writable() {
 		x.wait()
 	}
 	x.big = nil // the handler's memory
@@ -106,19 +91,11 @@ func (x *exchange) lost(err error) {
 	x.cancel()
 }
 
-// failure returns why Writes fail, or nil. The caller has locked outMu.
-func (x *exchange) failure() error {
-	if x.outErr == nil && x.outOver {
-		return errLate
-	}
-	return x.outErr
-}
-
-// writable reports whether Writes do not fail, and sets the timer for a wait. The caller has
-// locked outMu.
+// writable reports whether the output has not failed, and sets the timer for a wait. The caller
+// has locked outMu.
 func (x *exchange) writable() bool {
-	if x.failure() != nil || x.outDeadline.IsZero() {
-		return x.failure() == nil
+	if x.outErr != nil || x.outDeadline.IsZero() {
+		return x.outErr == nil
 	}
 	left := time.Until(x.outDeadline)
 	if left <= 0 {
@@ -137,21 +114,8 @@ func (x *exchange) writable() bool {
 	return true
 }
 
-// ending reports whether the output is over but has not failed: what was posted before will be
-// done, and wakes. The caller has locked outMu.
-func (x *exchange) ending() bool { return x.outOver && x.outErr == nil }
-
-// endOutput makes the Writes fail of goroutines that the handler left behind, and lets go of the
-// timer, which would hold the exchange until WriteTimeout. The caller has locked outMu.
-func (x *exchange) endOutput() {
-	x.outOver = true
-	if x.holding > 0 { // see cut
-		x.lost(errLate)
-	}
-	x.stopTimer()
-	x.wake()
-}
-
+// stopTimer lets go of the timer, which holds the exchange until WriteTimeout. The caller has locked
+// outMu.
 func (x *exchange) stopTimer() {
 	if x.outTimer != nil {
 		x.outTimer.Stop()
@@ -221,8 +185,11 @@ func (x *exchange) pushed(*rondo.Conn) { x.push() }
 func (x *exchange) push() {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
-	c := x.conn.conn
 	x.posted = false
+	if x.hijacked.Load() {
+		return // Writes have failed
+	}
+	c := x.conn.conn
 	x.pushing = true // a Write may end the connection, which calls sendByLoop
 	defer func() { x.pushing = false }()
 	for _, p := range [][]byte{x.pending, x.big} {

@@ -62,9 +62,11 @@ type memory struct {
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
 
-// free gives the memory back. A Write that comes too late, from a goroutine that the handler
-// left behind, fails.
+// free gives the memory back, if no goroutine is using it that the handler left behind.
 func (w *response) free() {
+	if w.x.calls.Load() != returned {
+		return
+	}
 	w.body, w.out = nil, nil
 	if w.memory != nil {
 		memories.Put(w.memory)
@@ -82,14 +84,21 @@ func (w *response) Header() http.Header {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *response) WriteHeader(status int) {
-	switch {
-	case w.x.hijacked.Load():
+	switch w.enter() {
+	case http.ErrHijacked:
 		w.misused("response.WriteHeader on hijacked connection")
-		return
+	case errLate:
+		w.misused("superfluous response.WriteHeader call")
+	default:
+		defer w.x.exit()
+		w.writeHeader(status)
+	}
+}
+
+func (w *response) writeHeader(status int) {
+	switch {
 	case w.status != 0:
 		w.misused("superfluous response.WriteHeader call")
-		return
-	case w.memory == nil: // from a goroutine that a handler left behind when it panicked
 		return
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
@@ -116,7 +125,7 @@ func (w *response) WriteHeader(status int) {
 
 // inform sends an answer of status 1xx, which another one will follow.
 func (w *response) inform(status int) {
-	if w.minor == 0 || w.done {
+	if w.minor == 0 {
 		return
 	}
 	if b := w.x.in; b != nil {
@@ -183,7 +192,15 @@ func (x *exchange) sendContinue() {
 
 // Write implements http.ResponseWriter.
 func (w *response) Write(p []byte) (n int, err error) {
-	if err := w.mayWrite(len(p)); err != nil || len(p) == 0 {
+	if err := w.mayWrite(len(p)); err != nil {
+		return 0, err
+	}
+	defer w.x.exit()
+	return w.write(p)
+}
+
+func (w *response) write(p []byte) (n int, err error) {
+	if err := w.count(len(p)); err != nil || len(p) == 0 {
 		return 0, err
 	}
 	for len(w.body)+len(p) > bodyPiece {
@@ -208,29 +225,33 @@ func (w *response) Write(p []byte) (n int, err error) {
 
 // WriteString implements io.StringWriter.
 func (w *response) WriteString(s string) (int, error) {
-	if len(w.body)+len(s) > bodyPiece {
-		return w.Write([]byte(s))
-	}
 	if err := w.mayWrite(len(s)); err != nil {
+		return 0, err
+	}
+	defer w.x.exit()
+	if len(w.body)+len(s) > bodyPiece {
+		return w.write([]byte(s))
+	}
+	if err := w.count(len(s)); err != nil {
 		return 0, err
 	}
 	w.body = append(w.body, s...)
 	return len(s), nil
 }
 
-// mayWrite begins the answer, and counts n more bytes of it.
+// mayWrite is enter for a Write of n bytes.
 func (w *response) mayWrite(n int) error {
-	if w.done || w.memory == nil && !w.x.hijacked.Load() {
-		return errLate
+	err := w.enter()
+	if err == http.ErrHijacked && n > 0 {
+		w.misused("response.Write on hijacked connection")
 	}
-	if w.x.hijacked.Load() {
-		if n > 0 {
-			w.misused("response.Write on hijacked connection")
-		}
-		return http.ErrHijacked
-	}
+	return err
+}
+
+// count begins the answer, and counts n more bytes of it.
+func (w *response) count(n int) error {
 	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+		w.writeHeader(http.StatusOK)
 	}
 	if n == 0 {
 		return nil
@@ -281,14 +302,12 @@ func (w *response) Flush() { w.FlushError() }
 
 // FlushError is Flush, for http.ResponseController.
 func (w *response) FlushError() error {
-	if w.x.hijacked.Load() {
-		return http.ErrHijacked
+	if err := w.enter(); err != nil {
+		return err
 	}
-	if w.done || w.memory == nil {
-		return errLate
-	}
+	defer w.x.exit()
 	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+		w.writeHeader(http.StatusOK)
 	}
 	if len(w.body) > 0 || !w.headSent {
 		if err := w.flushBody(); err != nil {
@@ -381,7 +400,7 @@ func (w *response) settleBody() bool {
 func (w *response) finish() {
 	w.done = true
 	if w.status == 0 {
-		w.WriteHeader(http.StatusOK)
+		w.writeHeader(http.StatusOK)
 	}
 	w.flushBody()
 	if w.chunked && w.x.req.Method != "HEAD" {
