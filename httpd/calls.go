@@ -14,6 +14,9 @@ func (w *response) enter() error {
 	if w.x.hijacked.Load() {
 		return http.ErrHijacked
 	}
+	if w.x.calls.Load() >= returned { // late calls must not hold up endCalls
+		return errLate
+	}
 	if w.x.calls.Add(1) >= returned {
 		w.x.exit()
 		return errLate
@@ -30,11 +33,14 @@ func (x *exchange) exit() {
 }
 
 // endCalls makes later calls fail, and waits until those have ended that other goroutines have
-// begun. The end of the connection and its WriteTimeout end them too, and a panic of the handler. On
-// the loop nobody else may call.
+// begun. What ends a call of the handler ends them too, such as a limit of time or the end of the
+// connection, and a panic does. On the loop nobody else may call.
 func (x *exchange) endCalls(panicked bool) {
 	if x.calls.Add(returned) == returned || x.onLoop {
 		return
+	}
+	if panicked {
+		x.in.fail(errLate) // a Write reads the body before it sends the head
 	}
 	x.outMu.Lock()
 	defer x.outMu.Unlock()

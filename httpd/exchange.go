@@ -363,16 +363,22 @@ func discard(r io.Reader, n int64) bool {
 	return err == io.EOF
 }
 
+// fail makes Reads fail behind what has arrived of the body, if that is not all.
+func (b *input) fail(err error) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	if b.err == nil && !b.done {
+		b.err = err
+	}
+	b.cond.Broadcast()
+	b.mu.Unlock()
+}
+
 // disconnected ends the request: the peer has gone, or has ended its stream.
 func (x *exchange) disconnected(err error) {
-	if b := x.in; b != nil {
-		b.mu.Lock()
-		if b.err == nil && !b.done {
-			b.err = err
-		}
-		b.cond.Broadcast()
-		b.mu.Unlock()
-	}
+	x.in.fail(err)
 	if err != errUnexpectedEOF {
 		x.failOutput(err)
 	}

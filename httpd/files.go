@@ -185,9 +185,10 @@ func (x *exchange) sendFile(f *os.File, offset, count int64) (n int64, err error
 		if !s.begun {
 			break
 		}
-		if !dropped { // and the connection lets go of the file
+		if !dropped && !x.hijacked.Load() { // and the connection lets go of the file
 			dropped = true
-			x.ref.Do(func(c *rondo.Conn) { c.Abort(os.ErrDeadlineExceeded) })
+			err := x.outErr
+			x.ref.Do(func(c *rondo.Conn) { c.Abort(err) })
 		}
 	}
 	x.file = nil

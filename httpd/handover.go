@@ -96,6 +96,7 @@ func (b *input) takeAll() []byte {
 	if b == nil {
 		return nil
 	}
+	b.fail(http.ErrHijacked)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rest := b.buf[b.at:]

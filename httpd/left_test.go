@@ -263,6 +263,121 @@ func TestWriteBesideHijack(t *testing.T) {
 	}
 }
 
+// A Write of another goroutine reads the body before it sends the head. A panic of the handler ends it,
+// and so does Hijack, though the client sends no more of the body and goes on waiting.
+func TestWriteThatReadsTheBody(t *testing.T) {
+	written := make(chan error, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		if err := x.enter(); err != nil {
+			t.Error(err)
+		}
+		begin := make(chan bool, 1)
+		go func() {
+			<-begin
+			_, err := x.write(make([]byte, 8<<10))
+			x.exit()
+			written <- err
+		}()
+		if r.URL.Path == "/hijack" {
+			c, _, err := x.Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			begin <- true
+			<-written
+			c.Close()
+			written <- http.ErrHijacked
+			return
+		}
+		begin <- true
+		for wanted := false; !wanted; time.Sleep(time.Millisecond) {
+			x.in.mu.Lock()
+			wanted = x.in.wanted
+			x.in.mu.Unlock()
+		}
+		panic(http.ErrAbortHandler)
+	})
+	for _, backend := range pick.Available() {
+		addr, end := leftServer(t, backend, time.Hour, h)
+		for _, path := range []string{"/panic", "/hijack"} {
+			t.Run(backend+path, func(t *testing.T) {
+				c, err := net.Dial("tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				c.SetDeadline(time.Now().Add(2 * time.Minute))
+				fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nshort", path)
+				if got, err := io.ReadAll(c); len(got) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("the client got %q, %v", got, err)
+				}
+				if err := <-written; err == nil {
+					t.Error("the Write did not fail")
+				}
+			})
+		}
+		end()
+	}
+}
+
+// Hijack waits for a file that another goroutine sends.
+func TestFileBesideHijack(t *testing.T) {
+	const size = 16 << 20
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, begun := make(chan error, 2), make(chan bool, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(size))
+		x := w.(*exchange)
+		go func() {
+			f, err := os.Open(name)
+			if err == nil {
+				_, err = io.Copy(w, f)
+				f.Close()
+			}
+			if err == http.ErrHijacked {
+				err = nil
+			}
+			ended <- err
+		}()
+		for !locked(x, func() bool { return x.file != nil && x.file.begun }) {
+			time.Sleep(time.Millisecond)
+		}
+		begun <- true
+		c, _, err := x.Hijack()
+		if err == nil {
+			io.WriteString(c, "hijacked")
+			c.Close()
+		}
+		ended <- err
+	})
+	for _, backend := range pick.Available() {
+		t.Run(backend, func(t *testing.T) {
+			addr, end := leftServer(t, backend, 0, h)
+			defer end()
+			c := dialLeft(t, addr, "GET", "/")
+			<-begun
+			time.Sleep(10 * time.Millisecond) // as a rule Hijack waits now
+			a, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := io.Copy(io.Discard, a.Body); n != size || err != nil {
+				t.Errorf("the file has %d bytes, %v", n, err)
+			}
+			for range 2 {
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 // Calls that come when the handler has returned fail, and the client sees nothing of them.
 func TestLateCalls(t *testing.T) {
 	const answer = "first"
