@@ -40,14 +40,12 @@ func (x *exchange) endCalls(panicked bool) {
 		return
 	}
 	if panicked {
-		x.in.fail(errLate) // a Write reads the body before it sends the head
+		x.cancel()
+		x.failOutput(errLate)
+		x.in.fail(errLate) // then a Write that reads the body sends no head
 	}
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
-	if panicked {
-		x.lost(errLate)
-		x.wake()
-	}
 	for x.calls.Load() != returned {
 		x.wait()
 	}
