@@ -40,7 +40,6 @@ func (x *exchange) endCalls(panicked bool) {
 		return
 	}
 	if panicked {
-		x.cancel()
 		x.failOutput(errLate)
 		x.in.fail(errLate) // then a Write that reads the body sends no head
 	}

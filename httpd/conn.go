@@ -101,8 +101,8 @@ func (c *conn) await(d time.Duration) {
 }
 
 func (c *conn) setState(state http.ConnState) {
-	if c.state == state && state != http.StateNew {
-		return
+	if c.state == state && state != http.StateNew || c.state == http.StateHijacked {
+		return // nothing follows StateHijacked
 	}
 	c.state = state
 	if hook := c.server.original.connState; hook != nil {
@@ -452,7 +452,7 @@ func (c *conn) drain(rc *rondo.Conn) {
 // Closed is the connection's end.
 func (c *conn) Closed(_ *rondo.Conn, err error) {
 	x := c.x
-	if x != nil && x.hijacked.Load() {
+	if x != nil && x.hijacked.Load() && errors.Is(err, rondo.ErrDetached) {
 		c.left()
 		return
 	}

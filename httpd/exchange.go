@@ -415,7 +415,6 @@ func (x *exchange) run() {
 		if x.in != nil {
 			x.body.Close() // for goroutines that read it
 		}
-		x.done = true
 		if x.onLoop {
 			x.abandon(x.conn.conn)
 		} else {

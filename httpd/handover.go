@@ -24,17 +24,19 @@ import (
 // *net.TCPConn; with filters (TLS) it is a *netconn.Conn. As with net/http, the Reader has what
 // was received behind the request, and of a body what was not read of it, as it came.
 func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	switch {
-	case x.done:
+	switch x.enter() {
+	case errLate:
 		panic("httpd: Hijack called after ServeHTTP finished")
-	case x.hijacked.Load():
+	case http.ErrHijacked:
 		return nil, nil, http.ErrHijacked
-	case x.onLoop:
+	}
+	defer x.exit()
+	if x.onLoop {
 		return nil, nil, fmt.Errorf("httpd: Hijack on a loop: %w", http.ErrNotSupported)
 	}
 	x.keepContinue()
 	if x.status != 0 {
-		if err := x.FlushError(); err != nil {
+		if err := x.flushAll(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -71,10 +73,13 @@ type hijackedConn struct {
 	err  error
 }
 
-// leave gives the connection to the handler, on the loop.
+// leave gives the connection to the handler, on the loop, behind what it has sent: within WriteTimeout.
 func (x *exchange) leave(c *rondo.Conn, found chan<- hijackedConn) {
+	if x.hijacked.Load() { // by another goroutine
+		found <- hijackedConn{err: http.ErrHijacked}
+		return
+	}
 	c.CloseAt(time.Time{})
-	c.AbortUnsentAt(time.Time{})
 	x.limitRead(time.Time{})
 	x.hijacked.Store(true)
 	err := c.Detach(func(nc net.Conn, err error) { found <- hijackedConn{nc, 0, err} })
@@ -85,6 +90,7 @@ func (x *exchange) leave(c *rondo.Conn, found chan<- hijackedConn) {
 		x.hijacked.Store(false)
 		found <- hijackedConn{nil, 0, err}
 	default: // it has filters
+		c.AbortUnsentAt(time.Time{})
 		x.failOutput(http.ErrHijacked)
 		found <- hijackedConn{netconn.New(c), int(x.conn.rest), nil}
 		x.conn.left()
@@ -115,16 +121,18 @@ var (
 
 // HandOver implements handover.Giver.
 func (x *exchange) HandOver(_ handover.Key, take func(*rondo.Conn)) error {
+	if err := x.enter(); err != nil {
+		return err
+	}
+	defer x.exit()
 	switch {
-	case x.done:
-		return errLate
-	case x.hijacked.Load():
-		return http.ErrHijacked
 	case x.status != 0:
 		return errBegun
 	case x.in.left():
 		return errBody
-	case x.onLoop:
+	}
+	x.keepContinue()
+	if x.onLoop {
 		return x.give(x.conn.conn, take)
 	}
 	err := errNoTaker // unless give returns
@@ -136,7 +144,10 @@ func (x *exchange) HandOver(_ handover.Key, take func(*rondo.Conn)) error {
 
 // give calls take, on the loop.
 func (x *exchange) give(c *rondo.Conn, take func(*rondo.Conn)) error {
-	if x.conn.x != x {
+	switch {
+	case x.hijacked.Load():
+		return http.ErrHijacked // by another goroutine
+	case x.conn.x != x:
 		return rondo.ErrClosed // it is closing
 	}
 	c.CloseAt(time.Time{})

@@ -227,42 +227,6 @@ func same(a, b []byte) (n int) {
 	return n
 }
 
-// A Write that waits for the loop when the connection is hijacked fails: the loop would do nothing
-// for it any more.
-func TestWriteBesideHijack(t *testing.T) {
-	written := make(chan error, 1)
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := w.(*exchange)
-		release := occupy(x)
-		found := make(chan hijackedConn, 1)
-		x.ref.Do(func(c *rondo.Conn) { x.leave(c, found) })
-		go func() {
-			_, err := w.Write(make([]byte, 20<<10))
-			written <- err
-		}()
-		for !locked(x, func() bool { return len(x.big) > 0 }) {
-			time.Sleep(time.Millisecond)
-		}
-		release()
-		hijacked := <-found
-		io.WriteString(hijacked.conn, "hijacked")
-		hijacked.conn.Close()
-	})
-	for _, backend := range pick.Available() {
-		t.Run(backend, func(t *testing.T) {
-			addr, end := leftServer(t, backend, 0, h)
-			defer end()
-			got, err := io.ReadAll(dialLeft(t, addr, "GET", "/"))
-			if string(got) != "hijacked" {
-				t.Errorf("the client got %q, %v", got, err)
-			}
-			if err := <-written; err != http.ErrHijacked {
-				t.Errorf("the Write said %v", err)
-			}
-		})
-	}
-}
-
 // A Write of another goroutine reads the body before it sends the head. A panic of the handler ends it,
 // and so does Hijack, though the client sends no more of the body and goes on waiting.
 func TestWriteThatReadsTheBody(t *testing.T) {
@@ -322,57 +286,82 @@ func TestWriteThatReadsTheBody(t *testing.T) {
 	}
 }
 
-// Hijack waits for a file that another goroutine sends.
-func TestFileBesideHijack(t *testing.T) {
-	const size = 16 << 20
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, make([]byte, size), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ended, begun := make(chan error, 2), make(chan bool, 1)
+// A Flush waits for a Write of another goroutine, whose bytes the loop has not taken.
+func TestFlushBesideWrite(t *testing.T) {
+	much := make([]byte, 64<<10)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", fmt.Sprint(size))
+		if r.URL.Path == "/second" {
+			w.Write(theSecond)
+			return
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(much)))
 		x := w.(*exchange)
-		go func() {
-			f, err := os.Open(name)
-			if err == nil {
-				_, err = io.Copy(w, f)
-				f.Close()
-			}
-			if err == http.ErrHijacked {
-				err = nil
-			}
-			ended <- err
-		}()
-		for !locked(x, func() bool { return x.file != nil && x.file.begun }) {
+		x.Flush()
+		x.written = int64(len(much))
+		release := occupy(x)
+		written, flushed := make(chan error, 1), make(chan error, 1)
+		go func() { written <- x.flush(much) }() // without Write's fields, which are the caller's own race
+		for !locked(x, func() bool { return len(x.big) > 0 }) {
 			time.Sleep(time.Millisecond)
 		}
-		begun <- true
-		c, _, err := x.Hijack()
-		if err == nil {
-			io.WriteString(c, "hijacked")
-			c.Close()
+		go func() { flushed <- x.flush(nil) }()
+		select {
+		case err := <-flushed:
+			t.Errorf("Flush did not wait: %v", err)
+			flushed <- err
+		case <-time.After(50 * time.Millisecond):
 		}
-		ended <- err
+		release()
+		if err := errors.Join(<-written, <-flushed); err != nil {
+			t.Error(err)
+		}
 	})
 	for _, backend := range pick.Available() {
 		t.Run(backend, func(t *testing.T) {
 			addr, end := leftServer(t, backend, 0, h)
 			defer end()
-			c := dialLeft(t, addr, "GET", "/")
-			<-begun
-			time.Sleep(10 * time.Millisecond) // as a rule Hijack waits now
-			a, err := http.ReadResponse(bufio.NewReader(c), nil)
+			r := bufio.NewReader(dialLeft(t, addr, "GET", "/"))
+			for _, want := range [][]byte{much, theSecond} {
+				if body, err := readAnswer(r); err != nil || string(body) != string(want) {
+					t.Errorf("the answer has %d bytes, %.20q, %v", len(body), body, err)
+				}
+			}
+		})
+	}
+}
+
+// A Read that a goroutine was left behind in sends status 100: a panic of the handler ends it.
+func TestContinueBesidePanic(t *testing.T) {
+	read := make(chan error, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := w.(*exchange)
+		locked(x, func() bool { x.full = true; return true })
+		go func() {
+			_, err := r.Body.Read(make([]byte, 1))
+			read <- err
+		}()
+		for !locked(x, func() bool { return x.outCond != nil }) {
+			time.Sleep(time.Millisecond)
+		}
+		panic(http.ErrAbortHandler)
+	})
+	for _, backend := range pick.Available() {
+		t.Run(backend, func(t *testing.T) {
+			addr, end := leftServer(t, backend, 0, h)
+			defer end()
+			c, err := net.Dial("tcp", addr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, err := io.Copy(io.Discard, a.Body); n != size || err != nil {
-				t.Errorf("the file has %d bytes, %v", n, err)
-			}
-			for range 2 {
-				if err := <-ended; err != nil {
-					t.Error(err)
+			defer c.Close()
+			fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n")
+			select {
+			case err := <-read:
+				if err == nil {
+					t.Error("the Read did not fail")
 				}
+			case <-time.After(time.Minute):
+				t.Fatal("the Read hangs")
 			}
 		})
 	}

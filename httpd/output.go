@@ -28,7 +28,7 @@ func (x *exchange) flush(p []byte) error {
 func (x *exchange) flushPast(p []byte) error {
 	x.outMu.Lock()
 	defer x.outMu.Unlock()
-	for x.writable() && x.stuffed() {
+	for x.writable() && (x.stuffed() || len(x.big) > 0) { // big is another goroutine's
 		x.wait()
 	}
 	if x.outErr != nil {

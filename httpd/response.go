@@ -103,7 +103,7 @@ func (w *response) writeHeader(status int) {
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
 	}
-	if status < 101 || status > 199 {
+	if status <= http.StatusSwitchingProtocols || status > 199 {
 		w.keepContinue()
 	}
 	if status < 200 && status != http.StatusSwitchingProtocols {
@@ -306,6 +306,11 @@ func (w *response) FlushError() error {
 		return err
 	}
 	defer w.x.exit()
+	return w.flushAll()
+}
+
+// flushAll begins the answer, and sends what was gathered.
+func (w *response) flushAll() error {
 	if w.status == 0 {
 		w.writeHeader(http.StatusOK)
 	}
