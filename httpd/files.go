@@ -209,7 +209,7 @@ type sending struct {
 // begin gives the file to the connection, on the loop.
 func (s *sending) begin(c *rondo.Conn) {
 	s.x.outMu.Lock()
-	s.begun = s.x.file == s && s.x.outErr == nil // the handler waits, and nobody has taken the connection
+	s.begun = s.x.file == s && s.x.outErr == nil // the handler waits, and the connection is still its own
 	s.x.outMu.Unlock()
 	if s.begun {
 		c.SendFile(s.file, s.offset, s.count, s.end) // end finds its error at the connection
