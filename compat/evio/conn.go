@@ -92,6 +92,15 @@ func (c *conn) Data(rc *rondo.Conn, in []byte) (int, error) {
 	return n, nil
 }
 
+// EOF ends the connection for the program, as the original does, or lets the action wait for
+// the output. Either way closing sends what waits.
+func (c *conn) EOF(rc *rondo.Conn) {
+	if c.then == None {
+		c.ended(nil)
+	}
+	rc.Close()
+}
+
 // wake implements Wake on the loop.
 func wake(rc *rondo.Conn) {
 	if c, ok := rc.Handler().(*conn); ok {

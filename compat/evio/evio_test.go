@@ -156,6 +156,79 @@ func TestActionsWait(t *testing.T) {
 	}
 }
 
+// Closed comes at the peer's end of stream, though output waits, and Wake does nothing from
+// then on. The output is delivered in the background.
+func TestPeerEndsFirst(t *testing.T) {
+	const size = 250 << 10 // more than a unix socket holds, and less than what makes the server stop reading
+	for _, scheme := range []string{"unix", "unix-net"} {
+		conns, closed := make(chan Conn, 1), make(chan error, 2)
+		at, wait := start(t, Events{
+			Data: func(c Conn, in []byte) ([]byte, Action) {
+				if in == nil {
+					t.Errorf("%s: Wake calls Data after Closed", scheme)
+				}
+				conns <- c
+				return make([]byte, size), None
+			},
+			Closed: func(_ Conn, err error) Action { closed <- err; return None },
+			Tick: func() (time.Duration, Action) {
+				if len(closed) == 2 {
+					return time.Hour, Shutdown
+				}
+				return time.Millisecond, None
+			},
+		}, scheme+"://"+filepath.Join(t.TempDir(), "s"))
+		c := dial(t, at[0])
+		io.WriteString(c, "x")
+		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		c.(*net.UnixConn).CloseWrite()
+		select {
+		case err := <-closed:
+			if closed <- err; err != nil {
+				t.Errorf("%s: Closed(%v)", scheme, err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s: Closed waits for output that the peer does not read", scheme)
+		}
+		(<-conns).Wake()
+		if n, err := io.Copy(io.Discard, c); n != size-1 || err != nil {
+			t.Errorf("%s: %d bytes of %d came, %v", scheme, n, size-1, err)
+		}
+		closed <- nil // ends the server
+		wait()
+	}
+}
+
+// An action waits for the output also if the peer ends its stream meanwhile.
+func TestActionsWaitBesideEnd(t *testing.T) {
+	const size = 250 << 10
+	for _, scheme := range []string{"unix", "unix-net"} {
+		for _, action := range []Action{Close, Shutdown} {
+			var closed atomic.Int64
+			at, wait := start(t, Events{
+				Data:   func(Conn, []byte) ([]byte, Action) { return make([]byte, size), action },
+				Closed: func(Conn, error) Action { closed.Add(1); return Shutdown },
+			}, scheme+"://"+filepath.Join(t.TempDir(), "s"))
+			c := dial(t, at[0])
+			io.WriteString(c, "x")
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			c.(*net.UnixConn).CloseWrite()
+			time.Sleep(20 * time.Millisecond) // time for a Closed that comes too early
+			if closed.Load() != 0 {
+				t.Errorf("%s: Closed comes before the output of action %d was sent", scheme, action)
+			}
+			if n, err := io.Copy(io.Discard, c); n != size-1 || err != nil {
+				t.Errorf("%s, action %d: %d bytes of %d came, %v", scheme, action, n, size-1, err)
+			}
+			wait()
+		}
+	}
+}
+
 // Output written before Shutdown is delivered after Serve has returned.
 func TestShutdownDelivers(t *testing.T) {
 	out := make([]byte, 8<<20)

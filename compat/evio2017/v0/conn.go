@@ -92,6 +92,15 @@ func (c *conn) Data(_ *rondo.Conn, in []byte) (int, error) {
 	return n, nil
 }
 
+// EOF ends the connection for the program, as the original does, or lets the action wait for
+// the output. Either way closing sends what waits.
+func (c *conn) EOF(rc *rondo.Conn) {
+	if c.then == None {
+		c.ended(nil)
+	}
+	rc.Close()
+}
+
 func (c *conn) data(in []byte) {
 	if f := c.server.events.Data; f != nil && c.active() {
 		c.do(f(c.id, in))

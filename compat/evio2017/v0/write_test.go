@@ -2,6 +2,8 @@ package evio
 
 import (
 	"io"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +58,47 @@ func TestActionsDeliver(t *testing.T) {
 			t.Errorf("action %d: %d bytes of %d came, %v", action, n, len(out), err)
 		}
 		w.await("closed 1, <nil>")
+	}
+}
+
+// Closed comes at the peer's end of stream, though output waits, and is the connection's last
+// event. The output is delivered in the background.
+func TestPeerEndsFirst(t *testing.T) {
+	const size = 250 << 10 // more than a unix socket holds, and less than what makes the server stop reading
+	for _, scheme := range []string{"unix", "unix-net"} {
+		t.Run(scheme, func(t *testing.T) {
+			var closed atomic.Bool
+			after := func(event string) {
+				if closed.Load() {
+					t.Errorf("%s is called after Closed", event)
+				}
+			}
+			w := serve(t, Events{
+				Data: func(_ int, in []byte) ([]byte, Action) {
+					after("Data")
+					if in == nil {
+						return []byte("woken"), None
+					}
+					return make([]byte, size), None
+				},
+				Prewrite:  func(int, int) Action { after("Prewrite"); return None },
+				Postwrite: func(int, int, int) Action { after("Postwrite"); return None },
+				Closed:    func(int, error) Action { closed.Store(true); return None },
+			}, at(t, scheme))
+			c := w.dial(0)
+			say(t, c, "x")
+			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			c.(*net.UnixConn).CloseWrite()
+			w.await("closed 1, <nil>")
+			if w.server.Wake(1) {
+				t.Error("Wake finds a connection after Closed")
+			}
+			if n, err := io.Copy(io.Discard, c); n != size-1 || err != nil {
+				t.Errorf("%d bytes of %d came, %v", n, size-1, err)
+			}
+		})
 	}
 }
 
