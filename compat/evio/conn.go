@@ -92,13 +92,11 @@ func (c *conn) Data(rc *rondo.Conn, in []byte) (int, error) {
 	return n, nil
 }
 
-// EOF ends the connection for the program, as the original does, or lets the action wait for
-// the output. Either way closing sends what waits.
+// EOF is called at the peer's end of stream: what waits is sent, then Closed is called.
 func (c *conn) EOF(rc *rondo.Conn) {
 	if c.then == None {
-		c.ended(nil)
+		c.do(rc, nil, Close)
 	}
-	rc.Close()
 }
 
 // wake implements Wake on the loop.
@@ -129,12 +127,16 @@ func (c *conn) Drained(rc *rondo.Conn) {
 	c.woken(rc)
 }
 
-// do carries out the result of an event. If output cannot be written, Closed
-// reports that.
+// do carries out the result of an event. A write's error ends the connection.
 func (c *conn) do(rc *rondo.Conn, out []byte, action Action) {
 	c.loop.before(out)
 	if len(out) > 0 {
-		rc.Write(out)
+		if _, err := rc.Write(out); err != nil && err != rondo.ErrClosed { // which has another cause
+			c.ended(c.loop.cause(err))
+			rc.Close()
+			c.loop.after(action)
+			return
+		}
 	}
 	switch {
 	case action == Detach && c.loop.events.Detached != nil:

@@ -15,10 +15,14 @@
 //
 // Close and Shutdown deliver written output: first to the system, before the
 // event Closed, as in the original; then, in the background and for at most
-// five seconds, to the peer. At the peer's end of stream Closed is called at
-// once, as in the original, and then the output that waits is delivered in the
-// same way. The original drops waiting output then and on Shutdown, and resets
-// a connection with unread input.
+// five seconds, to the peer. The original resets a connection with unread
+// input, and drops waiting output on Shutdown.
+//
+// At the peer's end of stream the output that waits is sent first, and then
+// Closed is called, as in the original. But Wake does nothing meanwhile.
+//
+// A write's error closes the connection at the next write or after five
+// seconds, and with the -net suffix too, where the original ignores it.
 //
 // After an error of accepting, such as too many open files, the server logs the
 // error and tries again. The original's Serve returns.

@@ -1,12 +1,14 @@
 package evio
 
 import (
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -156,75 +158,80 @@ func TestActionsWait(t *testing.T) {
 	}
 }
 
-// Closed comes at the peer's end of stream, though output waits, and Wake does nothing from
-// then on. The output is delivered in the background.
+// At the peer's end of stream what waits is delivered first, and then Closed called. What Data
+// returns, for Wake too, is never lost.
 func TestPeerEndsFirst(t *testing.T) {
 	const size = 250 << 10 // more than a unix socket holds, and less than what makes the server stop reading
 	for _, scheme := range []string{"unix", "unix-net"} {
-		conns, closed := make(chan Conn, 1), make(chan error, 2)
+		conns := make(chan Conn, 1)
+		var woken, closed atomic.Int64
 		at, wait := start(t, Events{
 			Data: func(c Conn, in []byte) ([]byte, Action) {
 				if in == nil {
-					t.Errorf("%s: Wake calls Data after Closed", scheme)
+					woken.Add(1)
+					return []byte("woken"), None
 				}
 				conns <- c
 				return make([]byte, size), None
 			},
-			Closed: func(_ Conn, err error) Action { closed <- err; return None },
-			Tick: func() (time.Duration, Action) {
-				if len(closed) == 2 {
-					return time.Hour, Shutdown
-				}
-				return time.Millisecond, None
-			},
+			Closed: func(Conn, error) Action { closed.Add(1); return Shutdown },
 		}, scheme+"://"+filepath.Join(t.TempDir(), "s"))
 		c := dial(t, at[0])
 		io.WriteString(c, "x")
+		c.(*net.UnixConn).CloseWrite()
 		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
-		c.(*net.UnixConn).CloseWrite()
-		select {
-		case err := <-closed:
-			if closed <- err; err != nil {
-				t.Errorf("%s: Closed(%v)", scheme, err)
-			}
-		case <-time.After(30 * time.Second):
-			t.Fatalf("%s: Closed waits for output that the peer does not read", scheme)
-		}
+		time.Sleep(20 * time.Millisecond) // time for the end, and for a Closed that comes too early
 		(<-conns).Wake()
-		if n, err := io.Copy(io.Discard, c); n != size-1 || err != nil {
-			t.Errorf("%s: %d bytes of %d came, %v", scheme, n, size-1, err)
+		if closed.Load() != 0 {
+			t.Errorf("%s: Closed is called before the output is sent", scheme)
 		}
-		closed <- nil // ends the server
+		n, err := io.Copy(io.Discard, c)
 		wait()
+		if want := size - 1 + woken.Load()*int64(len("woken")); n != want || err != nil {
+			t.Errorf("%s: %d bytes of %d came, %v", scheme, n, want, err)
+		}
 	}
 }
 
-// An action waits for the output also if the peer ends its stream meanwhile.
-func TestActionsWaitBesideEnd(t *testing.T) {
-	const size = 250 << 10
+// A write's error ends the connection: a peer that stops reading and goes on sending does not
+// get questions answered into nothing.
+func TestWriteFails(t *testing.T) {
 	for _, scheme := range []string{"unix", "unix-net"} {
-		for _, action := range []Action{Close, Shutdown} {
-			var closed atomic.Int64
-			at, wait := start(t, Events{
-				Data:   func(Conn, []byte) ([]byte, Action) { return make([]byte, size), action },
-				Closed: func(Conn, error) Action { closed.Add(1); return Shutdown },
-			}, scheme+"://"+filepath.Join(t.TempDir(), "s"))
-			c := dial(t, at[0])
-			io.WriteString(c, "x")
-			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
-				t.Fatal(err)
+		var questions, after, ends atomic.Int64
+		closed := make(chan error, 1)
+		at, wait := start(t, Events{
+			Data: func(c Conn, in []byte) ([]byte, Action) {
+				questions.Add(1)
+				after.Add(ends.Load())
+				return []byte("answer"), None
+			},
+			Closed: func(_ Conn, err error) Action {
+				ends.Add(1)
+				closed <- err
+				return Shutdown
+			},
+		}, scheme+"://"+filepath.Join(t.TempDir(), "s"))
+		c := dial(t, at[0])
+		c.(*net.UnixConn).CloseRead()
+		for n := int64(1); ; n++ {
+			if _, err := io.WriteString(c, "x"); err != nil {
+				break
 			}
-			c.(*net.UnixConn).CloseWrite()
-			time.Sleep(20 * time.Millisecond) // time for a Closed that comes too early
-			if closed.Load() != 0 {
-				t.Errorf("%s: Closed comes before the output of action %d was sent", scheme, action)
+			for questions.Load() < n && ends.Load() == 0 {
+				time.Sleep(time.Millisecond)
 			}
-			if n, err := io.Copy(io.Discard, c); n != size-1 || err != nil {
-				t.Errorf("%s, action %d: %d bytes of %d came, %v", scheme, action, n, size-1, err)
-			}
-			wait()
+		}
+		wait()
+		if err := <-closed; !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("%s: Closed(%v), want EPIPE", scheme, err)
+		}
+		if n := after.Load(); n != 0 || ends.Load() != 1 {
+			t.Errorf("%s: %d questions after Closed, %d Closed", scheme, n, ends.Load())
+		}
+		if n := questions.Load(); n > 20 {
+			t.Errorf("%s: %d questions were answered into nothing", scheme, n)
 		}
 	}
 }

@@ -168,6 +168,18 @@ var scripts = []script{
 		c.end()
 		w.await("closed 0, <nil>")
 	}},
+	{name: "half-closed and slow", events: answers(map[string]func() ([]byte, evio.Action){
+		"all": func() ([]byte, evio.Action) { return []byte(long[:250<<10]), evio.None }, // the server still reads
+	}), clients: func(w *world) {
+		c := w.dial(0)
+		c.say("all")
+		w.await(`data 0 "all"`)
+		c.closeWrite()
+		time.Sleep(30 * time.Millisecond) // time for a Closed that comes too early
+		w.note("the client begins to read")
+		c.end()
+		w.await("closed 0, <nil>")
+	}, schemes: []string{"unix", "unix-net"}},
 	{name: "only data", events: func(w *world, e *evio.Events) { e.Opened, e.Closed = nil, nil }, clients: func(w *world) {
 		c := w.dial(0)
 		c.say("x")

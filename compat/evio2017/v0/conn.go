@@ -13,7 +13,7 @@ import (
 // conn is a connection, and its rondo.Handler. server.mu guards ref and woken; the rest
 // belongs to the loop.
 //
-//	dialing --Opened--> open --an action, the peer's end, an error--> gone
+//	dialing --translated--> opening --Opened--> open --an action, the peer's end, an error--> gone
 //
 // While an action other than None waits for the output to be sent, the program gets no
 // Data. When the connection is gone the rondo.Conn may still send.
@@ -34,6 +34,7 @@ type state uint8
 
 const (
 	dialing state = iota
+	opening
 	open
 	gone
 )
@@ -41,10 +42,11 @@ const (
 // open calls Opened, for the connection that rc is.
 func (c *conn) open(rc *rondo.Conn, index int) rondo.Handler {
 	s := c.server
-	c.conn, c.state = rc, open
+	c.conn, c.state = rc, opening
 	rc.SetHandler(c) // for hooks of what Opened writes
 	info := Info{AddrIndex: index, LocalAddr: rc.LocalAddr(), RemoteAddr: rc.RemoteAddr()}
 	c.translate(info)
+	c.state = open
 	s.mu.Lock()
 	c.ref = rc.Ref()
 	if c.woken {
@@ -92,13 +94,11 @@ func (c *conn) Data(_ *rondo.Conn, in []byte) (int, error) {
 	return n, nil
 }
 
-// EOF ends the connection for the program, as the original does, or lets the action wait for
-// the output. Either way closing sends what waits.
-func (c *conn) EOF(rc *rondo.Conn) {
+// EOF is called at the peer's end of stream: what waits is sent, then Closed is called.
+func (c *conn) EOF(*rondo.Conn) {
 	if c.then == None {
-		c.ended(nil)
+		c.do(nil, Close)
 	}
-	rc.Close()
 }
 
 func (c *conn) data(in []byte) {
@@ -133,13 +133,17 @@ func (c *conn) Drained(rc *rondo.Conn) {
 	wake(rc)
 }
 
-// do carries out the result of an event. If output cannot be written, Closed
-// reports that.
+// do carries out the result of an event. A write's error ends the connection.
 func (c *conn) do(out []byte, action Action) {
 	rc := c.conn
 	if len(out) > 0 {
 		c.unsent += len(out)
-		rc.Write(out)
+		if _, err := rc.Write(out); err != nil && err != rondo.ErrClosed { // which has another cause
+			c.ended(c.server.cause(err))
+			rc.Close()
+			c.server.after(action)
+			return
+		}
 	}
 	switch {
 	case action == None:

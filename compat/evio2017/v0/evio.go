@@ -33,8 +33,14 @@
 // the Dial failed, or with the suffix -net. The schemes udp4 and udp6 work, and
 // Prewrite and Postwrite of datagrams get their peer's id.
 //
+// At the peer's end of stream the output that waits is delivered first, as
+// after Close, and then Closed is called; the original drops it. Meanwhile the
+// connection has no events but Prewrite and Postwrite.
+//
 // Prewrite's amount is what one system call is given, at most 256 KiB if the
-// peer is slow, and not all that waits.
+// peer is slow, and not all that waits. With the suffix -net output that comes
+// behind none has Prewrite and Postwrite twice: the first Postwrite tells of 0
+// bytes.
 //
 // See Translate for what differs there.
 package evio

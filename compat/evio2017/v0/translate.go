@@ -247,14 +247,18 @@ func (t *translator) ended() error {
 	case t.made:
 		t.port.EOF()
 	default:
+		t.failed(nil)
 		t.port.Conn().Close()
 	}
 	return nil
 }
 
-// failed calls the event Closed, which need not wait for the peer. It returns err.
+// failed calls the event Closed, which need not wait for the peer, or leaves that to the
+// connection's Closed if Opened has not been called. It returns err.
 func (t *translator) failed(err error) error {
-	t.conn.ended(t.conn.server.cause(err))
+	if t.conn.state == open {
+		t.conn.ended(t.conn.server.cause(err))
+	}
 	return err
 }
 

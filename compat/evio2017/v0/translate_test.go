@@ -232,6 +232,36 @@ func TestTranslateFails(t *testing.T) {
 	}
 }
 
+// Opened is the first event, and Closed the last, of a connection whose translation fails at
+// once, and of one whose peer leaves in the handshake: for that Closed gets nil.
+func TestTranslateFailsEarly(t *testing.T) {
+	server, _ := configs(0)
+	for want, translate := range map[string]func(int, io.ReadWriter) io.ReadWriter{
+		"closed 1, no":    func(_ int, rw io.ReadWriter) io.ReadWriter { return refusing{rw} },
+		"closed 1, <nil>": secure(server),
+	} {
+		for _, greeting := range []string{"", "hello"} {
+			for _, scheme := range []string{"tcp", "tcp-net"} {
+				w := serve(t, Translate(Events{
+					Opened: func(int, Info) ([]byte, Options, Action) { return []byte(greeting), Options{}, None },
+				}, nil, translate), at(t, scheme))
+				c := w.dial(0)
+				w.await("opened 1 at 0")
+				c.(*net.TCPConn).CloseWrite()
+				w.await("closed 1")
+				w.stop.Store(true)
+				w.end()
+				w.wantLog("opened 1 at 0", want)
+			}
+		}
+	}
+}
+
+// refusing is a translation whose handshake fails.
+type refusing struct{ io.ReadWriter }
+
+func (refusing) Handshake() error { return errors.New("no") }
+
 // Close ends a TLS connection with close_notify, and Detach gives away the wire.
 func TestTranslatedActions(t *testing.T) {
 	server, client := configs(0)

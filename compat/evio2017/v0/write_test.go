@@ -3,6 +3,7 @@ package evio
 import (
 	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,12 +62,13 @@ func TestActionsDeliver(t *testing.T) {
 	}
 }
 
-// Closed comes at the peer's end of stream, though output waits, and is the connection's last
-// event. The output is delivered in the background.
+// At the peer's end of stream what waits is delivered first. Then Closed is called, as the
+// last event: each Prewrite has had its Postwrite. What Data returns, for Wake too, is never lost.
 func TestPeerEndsFirst(t *testing.T) {
 	const size = 250 << 10 // more than a unix socket holds, and less than what makes the server stop reading
 	for _, scheme := range []string{"unix", "unix-net"} {
 		t.Run(scheme, func(t *testing.T) {
+			var tried, done, left, woken int
 			var closed atomic.Bool
 			after := func(event string) {
 				if closed.Load() {
@@ -77,26 +79,40 @@ func TestPeerEndsFirst(t *testing.T) {
 				Data: func(_ int, in []byte) ([]byte, Action) {
 					after("Data")
 					if in == nil {
+						woken++
 						return []byte("woken"), None
 					}
 					return make([]byte, size), None
 				},
-				Prewrite:  func(int, int) Action { after("Prewrite"); return None },
-				Postwrite: func(int, int, int) Action { after("Postwrite"); return None },
-				Closed:    func(int, error) Action { closed.Store(true); return None },
+				Prewrite: func(int, int) Action { after("Prewrite"); tried++; return None },
+				Postwrite: func(_, _, remaining int) Action {
+					after("Postwrite")
+					done++
+					left = remaining
+					return None
+				},
+				Closed: func(int, error) Action { closed.Store(true); return None },
 			}, at(t, scheme))
 			c := w.dial(0)
 			say(t, c, "x")
+			c.(*net.UnixConn).CloseWrite()
 			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
 				t.Fatal(err)
 			}
-			c.(*net.UnixConn).CloseWrite()
-			w.await("closed 1, <nil>")
-			if w.server.Wake(1) {
-				t.Error("Wake finds a connection after Closed")
+			time.Sleep(20 * time.Millisecond) // time for the end, and for a Closed that comes too early
+			w.server.Wake(1)
+			if closed.Load() {
+				t.Error("Closed is called before the output is sent")
 			}
-			if n, err := io.Copy(io.Discard, c); n != size-1 || err != nil {
-				t.Errorf("%d bytes of %d came, %v", n, size-1, err)
+			n, err := io.Copy(io.Discard, c)
+			w.await("closed 1, <nil>")
+			w.stop.Store(true)
+			w.end()
+			if want := int64(size - 1 + woken*len("woken")); n != want || err != nil {
+				t.Errorf("%d bytes of %d came, %v", n, want, err)
+			}
+			if tried != done || left != 0 {
+				t.Errorf("%d times Prewrite, %d times Postwrite, of %d bytes that remain", tried, done, left)
 			}
 		})
 	}
@@ -132,4 +148,35 @@ func shutsDownBesideSlowPeer(t *testing.T, scheme string) bool {
 	}
 	w.wantLog("opened 1 at 0", "closed 1, <nil>")
 	return true
+}
+
+// A write's error ends the connection: a peer that stops reading and goes on sending does not
+// get questions answered into nothing.
+func TestWriteFails(t *testing.T) {
+	for _, scheme := range []string{"unix", "unix-net"} {
+		var questions, ends atomic.Int64
+		w := serve(t, Events{
+			Data:   func(int, []byte) ([]byte, Action) { questions.Add(1); return []byte("answer"), None },
+			Closed: func(int, error) Action { ends.Add(1); return None },
+		}, at(t, scheme))
+		c := w.dial(0)
+		c.(*net.UnixConn).CloseRead()
+		for n := int64(1); ; n++ {
+			if _, err := io.WriteString(c, "x"); err != nil {
+				break
+			}
+			for questions.Load() < n && ends.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		w.await("closed 1, ")
+		w.stop.Store(true)
+		w.end()
+		if log := w.events(); len(log) != 2 || !strings.HasSuffix(log[1], "broken pipe") {
+			t.Errorf("%s: %q", scheme, log)
+		}
+		if n := questions.Load(); n > 20 {
+			t.Errorf("%s: %d questions were answered into nothing", scheme, n)
+		}
+	}
 }
