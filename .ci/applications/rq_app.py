@@ -45,6 +45,8 @@ def mark(key):
 
 
 def sleep(seconds):
+    job = rq.get_current_job()
+    job.connection.set(f"asleep:{job.id}", 1)
     time.sleep(seconds)
 
 
@@ -137,7 +139,9 @@ def dependents(queue, r):
 def ends(queue, r):
     """Jobs that are stopped, take too long, or whose process dies."""
     job = queue.enqueue(sleep, 10_000)
-    has_status(job, "started")
+    # RQ says "started" before it forks, and a worker told to stop the job before its process has a
+    # group of its own kills the worker's group.
+    eventually("a job that sleeps", lambda: r.exists(f"asleep:{job.id}"))
 
     def stopped():
         with contextlib.suppress(rq.exceptions.InvalidJobOperation):  # it has no worker yet, or no more

@@ -7,7 +7,7 @@ const session = require("express-session");
 const { createClient } = require("redis");
 const RedisStore = require("connect-redis").default;
 
-const life = 1500; // milliseconds that a session lives after a request with ?short
+const life = 3000; // milliseconds that a session lives after a request with ?short
 
 async function main() {
   const client = createClient({ url: `redis://${process.env.RONDO_ADDR}/2` });

@@ -122,7 +122,8 @@ class World:
         return server
 
     def start(self, *argv, **environment):
-        """Starts a process, whose output goes to a file."""
+        """Starts a process, whose output goes to a file. It has a group of its own: some workers
+        kill their group."""
         with self.lock:
             log = self.work / f"process-{len(self.processes)}.log"
             with log.open("wb") as out:
@@ -132,6 +133,7 @@ class World:
                     stdout=out,
                     stderr=subprocess.STDOUT,
                     cwd=self.work,
+                    start_new_session=True,
                     env=os.environ | {"PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"} | environment,
                 )
             process.log = log
