@@ -20,7 +20,7 @@ import rq.command
 import rq.intermediate_queue
 import rq.registry
 
-from world import PATIENCE, equal, eventually
+from world import PATIENCE, descendants, equal, eventually
 
 
 # The jobs.
@@ -45,8 +45,6 @@ def mark(key):
 
 
 def sleep(seconds):
-    job = rq.get_current_job()
-    job.connection.set(f"asleep:{job.id}", 1)
     time.sleep(seconds)
 
 
@@ -136,19 +134,27 @@ def dependents(queue, r):
     equal(r.exists("never"), 0)
 
 
+def leads_group(pid):
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(pid) == pid
+
+
 def ends(queue, r):
     """Jobs that are stopped, take too long, or whose process dies."""
     job = queue.enqueue(sleep, 10_000)
-    # RQ says "started" before it forks, and a worker told to stop the job before its process has a
-    # group of its own kills the worker's group.
-    eventually("a job that sleeps", lambda: r.exists(f"asleep:{job.id}"))
+    has_status(job, "started")
+    # RQ says so before it forks, and forgets the process before the job. A worker told to stop a
+    # job that has no process with a group of its own kills the worker's group. So it is told once.
+    pids = [w.pid for w in rq.Worker.all(queue=queue)]
+    eventually("a process for the job", lambda: any(leads_group(p) for pid in pids for p in descendants(pid)))
 
-    def stopped():
-        with contextlib.suppress(rq.exceptions.InvalidJobOperation):  # it has no worker yet, or no more
+    def told():
+        with contextlib.suppress(rq.exceptions.InvalidJobOperation):  # it has no worker yet
             rq.command.send_stop_job_command(r, job.id)
-        return job.get_status(refresh=True) == "stopped"
+            return True
 
-    eventually("a stopped job", stopped)
+    eventually("a worker to tell", told)
+    has_status(job, "stopped")
     slow = queue.enqueue(sleep, 10_000, job_timeout=1, on_failure=rq.Callback(failed))
     has_status(slow, "failed")
     if not r.get(f"failed:{slow.id}").startswith(b"JobTimeoutException"):
